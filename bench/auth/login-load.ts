@@ -1,6 +1,6 @@
 // `login-load.ts URL ACCOUNTS CONNECTIONS SECONDS`: password logins, one after another on each connection, of all accounts in turn.
-import { LOGIN_PASSWORD, nameAccount } from "./accounts.ts";
 import { takePercentile } from "../harness/statistics.ts";
+import { LOGIN_PASSWORD, nameAccount } from "./accounts.ts";
 
 /** What the load prints as one JSON line. */
 export interface LoginSummary {

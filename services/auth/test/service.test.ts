@@ -81,7 +81,7 @@ test("weak secrets fail the start and are named", async () => {
   }
   await assert.rejects(
     startStage({ ...settings, encryption_keys: `hex:${"aa".repeat(32)},hex:00` }),
-    /PLATFORM_AUTH_ENCRYPTION_KEYS: each key has 32 bytes/,
+    /PLATFORM_AUTH_ENCRYPTION_KEYS: each key must have 32 bytes/,
   );
 });
 

@@ -9,8 +9,8 @@ import {
   startPostgresCluster,
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
-import { createLogger } from "@platform/kernel/log";
 import type { DrainHook } from "@platform/kernel/lifecycle";
+import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
 import { authDefinition } from "../src/config.ts";
 import { startAuth, type AuthOptions, type AuthService } from "../src/service.ts";

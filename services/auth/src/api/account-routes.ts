@@ -3,17 +3,17 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Credentials } from "../sign-in/credentials.ts";
-import type { Registrations } from "../sign-in/registrations.ts";
-import type { SignIn } from "../sign-in/sign-in.ts";
 import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
-import { createAuditRecorder } from "./audit-recorder.ts";
-import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { Registrations } from "../sign-in/registrations.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
-import { answerOutcome, showUser } from "./signed-in.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { nameActor, type Identification } from "./principal.ts";
+import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
+import { answerOutcome, showUser } from "./signed-in.ts";
 
 const text = (max: number) => z.string().min(1).max(max);
 /** The password policy rejects longer passwords with a message; this bounds the hashed input. */

@@ -3,8 +3,8 @@ import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kerne
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { formatTime } from "../session/sessions.ts";
-import { eventsAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
+import { eventsAnswer } from "./responses.ts";
 
 /** Options of these routes. */
 export interface AuditRouteOptions {

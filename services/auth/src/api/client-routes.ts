@@ -3,12 +3,12 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
 import type { KeyRing } from "../key/key-ring.ts";
+import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { client, clientsAnswer, keysAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
+import { client, clientsAnswer, keysAnswer } from "./responses.ts";
 
 const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);

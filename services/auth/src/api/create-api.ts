@@ -1,11 +1,11 @@
 // The JSON API of the service.
-import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
+import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { hasPermission } from "../rbac/permission.ts";
-import type { Principal } from "./principal.ts";
 import { VERSION } from "../config.ts";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
+import { hasPermission } from "../rbac/permission.ts";
+import type { Principal } from "./principal.ts";
 
 /** Options of the API. */
 export type AuthApiOptions = Pick<

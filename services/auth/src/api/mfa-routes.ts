@@ -1,21 +1,18 @@
 // Routes of second factors: set-up, verification, step-up, removal, backup codes, policies.
-import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import {
-  createValidationError,
-  defineRoute,
-  type ApiRoute,
-  type Exchange,
-} from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { SecondFactors } from "../sign-in/second-factors.ts";
-import type { SignIn } from "../sign-in/sign-in.ts";
-import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
 import type { OAuth } from "../oauth/oauth.ts";
-import type { Account } from "../user/account.ts";
+import type { SecondFactors } from "../sign-in/second-factors.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import { readEmail } from "../user/username.ts";
+import type { Cookies } from "../web/cookies.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { createNoSession, type Identification } from "./principal.ts";
 import {
   codeAnswer,
   factorSetup,
@@ -25,10 +22,7 @@ import {
   sentAnswer,
   stepUpAnswer,
 } from "./responses.ts";
-import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerOutcome, answerSignedIn } from "./signed-in.ts";
-import type { Cookies } from "../web/cookies.ts";
-import type { Identification, Principal } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const mfaToken = z.string().min(1).max(128);
@@ -84,7 +78,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
         const { body } = exchange;
         const account =
           body.mfa_token === undefined
-            ? (await identifyStrong(options, exchange)).account
+            ? (await identification.identifyStrong(exchange)).account
             : await secondFactors.findEnrolling(body.mfa_token);
         const name =
           body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
@@ -146,8 +140,8 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           } as const;
           throw createValidationError([missing]);
         }
-        const { account, session, scope: granted } = await identifyStrong(options, exchange);
-        if (session === undefined) throw noSession();
+        const { account, session, scope: granted } = await identification.identifyStrong(exchange);
+        if (session === undefined) throw createNoSession();
         const { kind, amr } = await factors.confirm(account.id, body.factor_id, body.code);
         await options.audit.record({
           action: "mfa.enrol",
@@ -187,7 +181,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       answer: stepUpAnswer,
       handle: async (exchange) => {
         const { account, session } = identification.requireUser(exchange);
-        if (session === undefined) throw noSession();
+        if (session === undefined) throw createNoSession();
         const { acr_values: acrValues, max_age: maxAge } = exchange.body;
         const wanted = {
           acrValues: acrValues.split(" "),
@@ -303,19 +297,4 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       },
     }),
   ];
-}
-
-// Adding a factor requires a fresh sign-in, with a factor if the user has one: an unattended session is not enough.
-async function identifyStrong(
-  { identification }: MfaRouteOptions,
-  exchange: Exchange<unknown, unknown, unknown>,
-): Promise<Principal & { account: Account }> {
-  const caller = await identification.guard(exchange);
-  const principal = identification.requireFreshUser({ ...exchange, caller });
-  await identification.requireSecondFactor(principal);
-  return principal;
-}
-
-function noSession(): PlatformError {
-  return createUnauthorizedError("The token has no session: sign in again.");
 }

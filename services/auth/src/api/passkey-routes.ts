@@ -1,23 +1,20 @@
 // Routes of passkeys: registration, sign-in, list, rename, removal.
-import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import {
-  createValidationError,
-  defineRoute,
-  type ApiRoute,
-  type Exchange,
-} from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Registration, Registrations } from "../sign-in/registrations.ts";
-import type { SignIn } from "../sign-in/sign-in.ts";
-import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import { assertion, credentialId, registration } from "../factor/credential.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
 import type { Sessions } from "../session/sessions.ts";
-import type { Account } from "../user/account.ts";
+import type { Registration, Registrations } from "../sign-in/registrations.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import type { Users } from "../user/users.ts";
+import type { Cookies } from "../web/cookies.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { createNoSession, type Identification } from "./principal.ts";
 import {
   challengeAnswer,
   newPasskeyAnswer,
@@ -25,10 +22,7 @@ import {
   passkeysAnswer,
   signedIn,
 } from "./responses.ts";
-import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerOutcome, answerSignedIn, showUser } from "./signed-in.ts";
-import type { Cookies } from "../web/cookies.ts";
-import type { Identification, Principal } from "./principal.ts";
 
 /** The payload of a registration for one's own account: its session, and the scope of the caller's token. */
 interface OwnRegistration {
@@ -83,14 +77,14 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
             challenge: await passkeys.beginRegistration(invited, payload, false),
           };
         }
-        const { account, session, scope } = await identifyStrong(options, exchange);
+        const { account, session, scope } = await identification.identifyStrong(exchange);
         if (userId !== undefined && userId !== account.id) {
           throw new PlatformError(
             "forbidden",
             "Passkeys can only be registered for your own account.",
           );
         }
-        if (session === undefined) throw noSession();
+        if (session === undefined) throw createNoSession();
         const payload: OwnRegistration = { sid: session.id, scope: scope?.join(" ") };
         return { challenge: await passkeys.beginRegistration(account, payload, true) };
       },
@@ -120,7 +114,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
           issued.userId === undefined ? undefined : (issued.payload as OwnRegistration | null);
         // A registration must not complete after its session has ended.
         if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
-          throw noSession();
+          throw createNoSession();
         const passkey = await keep(account.id, nameDevice(origin.userAgent));
         await audit.record({
           action: "passkey.register",
@@ -220,18 +214,4 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
 
 function noSuchPasskey(): PlatformError {
   return new PlatformError("not_found", "There is no such passkey.");
-}
-
-function noSession(): PlatformError {
-  return createUnauthorizedError("The session has ended: sign in again.");
-}
-
-async function identifyStrong(
-  { identification }: PasskeyRouteOptions,
-  exchange: Exchange<unknown, unknown, unknown>,
-): Promise<Principal & { account: Account }> {
-  const caller = await identification.guard(exchange);
-  const principal = identification.requireFreshUser({ ...exchange, caller });
-  await identification.requireSecondFactor(principal);
-  return principal;
 }

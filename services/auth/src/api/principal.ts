@@ -154,6 +154,17 @@ export class Identification {
     );
   }
 
+  /**
+   * The caller of a public route that adds a factor: a fresh sign-in, with a factor if the user has one. An unattended
+   * session is not enough.
+   */
+  async identifyStrong(exchange: AnyExchange): Promise<Principal & { account: Account }> {
+    const caller = await this.guard(exchange);
+    const principal = this.requireFreshUser({ ...exchange, caller });
+    await this.requireSecondFactor(principal);
+    return principal;
+  }
+
   /** The caller, whose current rights and credential must include the permission. */
   async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
     const principal = this.require(exchange);
@@ -228,6 +239,11 @@ export class Identification {
       acr: readText(claims, "acr") ?? "",
     };
   }
+}
+
+/** The 401 for a credential without a live session. */
+export function createNoSession(): PlatformError {
+  return createUnauthorizedError("There is no session: sign in again.");
 }
 
 /** The caller's name in the audit log. */

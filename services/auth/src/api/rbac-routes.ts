@@ -3,13 +3,13 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiMethod, type ApiRoute, type Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
+import type { SubjectKind } from "../database/rbac.ts";
 import { PERMISSION } from "../rbac/permission.ts";
 import { POLICY_LIMITS, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac, Scope } from "../rbac/rights.ts";
-import type { SubjectKind } from "../database/rbac.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
+import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./responses.ts";
 
 const roleName = z
   .string()

@@ -3,12 +3,12 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Credentials } from "../sign-in/credentials.ts";
 import type { Sessions } from "../session/sessions.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
 import type { Users } from "../user/users.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { sessionsAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
+import { sessionsAnswer } from "./responses.ts";
 
 const id = z.string().min(1).max(64);
 

@@ -9,15 +9,17 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Credentials } from "../sign-in/credentials.ts";
-import type { Registrations } from "../sign-in/registrations.ts";
-import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { Registrations } from "../sign-in/registrations.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import type { Identification, Principal } from "./principal.ts";
 import {
   groupAnswer,
   groupsAnswer,
@@ -27,9 +29,7 @@ import {
   userAnswer,
   usersAnswer,
 } from "./responses.ts";
-import { createAuditRecorder } from "./audit-recorder.ts";
 import { showUser } from "./signed-in.ts";
-import type { Identification, Principal } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);

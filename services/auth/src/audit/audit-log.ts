@@ -1,8 +1,8 @@
 // The audit log: a chain of keyed hashes, which reveals changed and deleted rows.
 import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
-import type { AuthDatabase } from "../database/schema.ts";
 import type { AuditRow } from "../database/audit.ts";
+import type { AuthDatabase } from "../database/schema.ts";
 
 const WAITING_MAX = 10_000;
 const BATCH_MAX = 500;

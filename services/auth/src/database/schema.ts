@@ -1,14 +1,14 @@
 // All tables of the service and their migrations, one history per module.
 import type { Database, Migration } from "@platform/kernel/db";
 import { AUDIT_MIGRATIONS, type AuditTables } from "./audit.ts";
+import { FACTOR_MIGRATIONS, type FactorTables } from "./factor.ts";
 import { KEY_MIGRATIONS, type KeyTables } from "./key.ts";
 import { OAUTH_MIGRATIONS, type OAuthTables } from "./oauth.ts";
-import { FACTOR_MIGRATIONS, type FactorTables } from "./factor.ts";
+import { ONE_TIME_TOKEN_MIGRATIONS, type OneTimeTokenTables } from "./one-time-token.ts";
 import { PASSKEY_MIGRATIONS, type PasskeyTables } from "./passkey.ts";
 import { RBAC_MIGRATIONS, type RbacTables } from "./rbac.ts";
 import { SESSION_MIGRATIONS, type SessionTables } from "./session.ts";
 import { THROTTLE_MIGRATIONS, type ThrottleTables } from "./throttle.ts";
-import { ONE_TIME_TOKEN_MIGRATIONS, type OneTimeTokenTables } from "./one-time-token.ts";
 import { USER_MIGRATIONS, type UserTables } from "./user.ts";
 
 /** All tables. */

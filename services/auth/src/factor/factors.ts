@@ -4,11 +4,12 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { generateURI } from "otplib";
 import { toDataURL } from "qrcode";
+import type { FactorKind, FactorRow } from "../database/factor.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { Throttle } from "../guard/throttle.ts";
 import type { SecretBox } from "../key/secret-box.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import type { AuthDatabase } from "../database/schema.ts";
 import { formatTime } from "../session/sessions.ts";
-import type { Throttle } from "../guard/throttle.ts";
 import type { Account } from "../user/account.ts";
 import {
   createBackupCode,
@@ -18,7 +19,6 @@ import {
   hashCode,
   readBackupCode,
 } from "./one-time-code.ts";
-import type { FactorKind, FactorRow } from "../database/factor.ts";
 
 const FACTORS_MAX = 10;
 const BACKUP_CODES = 10;

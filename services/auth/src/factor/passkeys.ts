@@ -1,8 +1,7 @@
 // Passkeys (WebAuthn): registered after a fresh sign-in or with an invitation, and sufficient to sign in.
-import { createValidationError } from "@platform/kernel/http";
-import { isDeceptive } from "../user/deceptive-name.ts";
 import { isUniqueViolation } from "@platform/kernel/db";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { createValidationError } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import {
   generateAuthenticationOptions,
@@ -14,11 +13,12 @@ import {
   type PublicKeyCredentialRequestOptionsJSON,
   type RegistrationResponseJSON,
 } from "@simplewebauthn/server";
-import type { AuthDatabase } from "../database/schema.ts";
-import { formatTime } from "../session/sessions.ts";
-import type { OneTimeToken, OneTimeTokens } from "../guard/one-time-tokens.ts";
-import type { Account } from "../user/account.ts";
 import type { PasskeyRow } from "../database/passkey.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { OneTimeToken, OneTimeTokens } from "../guard/one-time-tokens.ts";
+import { formatTime } from "../session/sessions.ts";
+import type { Account } from "../user/account.ts";
+import { isDeceptive } from "../user/deceptive-name.ts";
 
 const CHALLENGE_MS = 300_000;
 const PASSKEYS_MAX = 30;

@@ -1,11 +1,11 @@
 // Policies that require a second factor.
 import type { Clock } from "@platform/kernel/time";
+import type { PolicyScope } from "../database/factor.ts";
+import type { AuthDatabase } from "../database/schema.ts";
 import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import { requireConcernedGrantable } from "../rbac/second-factor-duty.ts";
-import type { AuthDatabase } from "../database/schema.ts";
-import type { PolicyScope } from "../database/factor.ts";
 
 /** A policy as the API shows it. */
 export interface MfaPolicy {

@@ -2,8 +2,8 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { Kysely } from "kysely";
-import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import type { OneTimeTokenPurpose, OneTimeTokenRow } from "../database/one-time-token.ts";
+import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 
 const RANDOM_LENGTH = 32;
 const MAC_LENGTH = 16;

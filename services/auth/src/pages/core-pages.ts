@@ -4,8 +4,8 @@ import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/provider/pages.
 import type { PageContent, PageFrame } from "./document.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { chooseLanguage, findLanguage, LANGUAGE_TAGS, type Language } from "./language/language.ts";
 import type { Messages } from "./language/en.ts";
+import { chooseLanguage, findLanguage, LANGUAGE_TAGS, type Language } from "./language/language.ts";
 import { createFieldProblem } from "./problem.ts";
 
 /** Creates the core's pages. */

@@ -1,22 +1,22 @@
 // Composition of the pages.
-import { loadAssets } from "./assets.ts";
 import { createAccessRoutes } from "./account/access.ts";
 import { createCredentialRoutes } from "./account/credentials.ts";
 import { createProfileRoutes } from "./account/profile.ts";
 import { createSecurityRoutes } from "./account/security.ts";
+import { loadAssets } from "./assets.ts";
 import { createConfirmRoutes } from "./confirm.ts";
 import { PageFrame } from "./document.ts";
 import { ErrorPage } from "./error-page.ts";
 import { createInteractionRoutes } from "./interaction.ts";
+import { PageRequestReader, type PageRequestReaderOptions } from "./page-request.ts";
 import type { PageServices } from "./page-services.ts";
 import { Pages, type PagesOptions } from "./pages.ts";
-import type { PageRoute } from "./route.ts";
 import { createRecoveryRoutes } from "./recovery.ts";
+import type { PageRoute } from "./route.ts";
 import { createSecondFactorRoutes } from "./second-factor.ts";
 import { createSignInRoutes } from "./sign-in.ts";
 import { createSignOutRoutes } from "./sign-out.ts";
 import { createSignUpRoutes } from "./sign-up.ts";
-import { PageRequestReader, type PageRequestReaderOptions } from "./page-request.ts";
 
 /** Creates the frame of all pages; `brand` is the public name of the service. */
 export function createFrame(brand: string): PageFrame {

@@ -2,10 +2,10 @@
 import type { FactorSetup } from "../factor/factors.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Part } from "./html.ts";
+import type { PageRequest } from "./page-request.ts";
 import { carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
 import type { PageResponse } from "./route.ts";
-import type { PageRequest } from "./page-request.ts";
 
 /** Target of the form for the first code. */
 export interface FirstCode {

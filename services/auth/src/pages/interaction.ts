@@ -1,13 +1,13 @@
 // Authorizations of applications: account selection, sign-in and consent.
-import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/authorization/interaction.ts";
+import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { chooseLanguage, findLanguage } from "./language/language.ts";
+import type { PageRequest, CurrentUser } from "./page-request.ts";
 import { carryCsrf, goOn, showPage, type PageServices } from "./page-services.ts";
 import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
-import type { PageRequest, CurrentUser } from "./page-request.ts";
 
 /** The application requires another user than the current one. */
 const OTHER_REASONS = new Set(["id_token_hint", "claims_id_token_sub_value"]);

@@ -2,13 +2,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HeaderReader } from "@platform/kernel/http";
+import type { SessionInfo } from "../session/session.ts";
+import type { Origin } from "../session/sessions.ts";
+import type { Account } from "../user/account.ts";
 import type { ClientAddress } from "../web/client-address.ts";
 import type { Cookies } from "../web/cookies.ts";
 import { readHeaders, readPeer } from "../web/request.ts";
 import type { SessionResolver } from "../web/session-resolver.ts";
-import type { SessionInfo } from "../session/session.ts";
-import type { Origin } from "../session/sessions.ts";
-import type { Account } from "../user/account.ts";
 import { chooseLanguage, findLanguage, type Language } from "./language/language.ts";
 
 const BROWSER_ID_BYTES = 16;

@@ -1,28 +1,28 @@
 // Services of the pages, and steps that most of them share.
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
-import type { PageSources } from "../web/security-headers.ts";
-import type { SessionResolver } from "../web/session-resolver.ts";
+import type { Factors } from "../factor/factors.ts";
+import type { Passkeys } from "../factor/passkeys.ts";
+import type { MfaPolicies } from "../factor/policies.ts";
+import type { OAuth } from "../oauth/oauth.ts";
+import type { Rbac } from "../rbac/rights.ts";
+import type { Sessions } from "../session/sessions.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { Registrations } from "../sign-in/registrations.ts";
 import type { SecondFactors } from "../sign-in/second-factors.ts";
-import type { SignedIn, SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
-import type { Factors } from "../factor/factors.ts";
-import type { MfaPolicies } from "../factor/policies.ts";
-import type { OAuth } from "../oauth/oauth.ts";
-import type { Passkeys } from "../factor/passkeys.ts";
-import type { Rbac } from "../rbac/rights.ts";
-import type { Sessions } from "../session/sessions.ts";
+import type { SignedIn, SignIn } from "../sign-in/sign-in.ts";
 import type { Users } from "../user/users.ts";
+import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
+import type { PageSources } from "../web/security-headers.ts";
+import type { SessionResolver } from "../web/session-resolver.ts";
 import type { AccountTab, PageContent, PageFrame } from "./document.ts";
 import type { ErrorPage } from "./error-page.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
+import type { PageRequest } from "./page-request.ts";
 import { explainError, type Meanings, type Problem } from "./problem.ts";
 import type { PageResponse, SignedInRequest } from "./route.ts";
-import type { PageRequest } from "./page-request.ts";
 
 const PENDING_MS = 300_000;
 

@@ -8,6 +8,7 @@ import { ASSET_HEADERS, createPageHeaders } from "../web/security-headers.ts";
 import type { SessionResolver } from "../web/session-resolver.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { ErrorPage } from "./error-page.ts";
+import type { PageRequest, PageRequestReader } from "./page-request.ts";
 import {
   readContinue,
   withQuery,
@@ -16,7 +17,6 @@ import {
   type PageRoute,
   type SignedInRequest,
 } from "./route.ts";
-import type { PageRequest, PageRequestReader } from "./page-request.ts";
 
 const NO_FORM: Form = new Map();
 

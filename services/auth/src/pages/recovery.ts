@@ -2,10 +2,10 @@
 import { DEVICE_MARK_MS } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
+import type { PageRequest } from "./page-request.ts";
 import { attempt, carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import { createFieldProblem, type Problem } from "./problem.ts";
 import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
-import type { PageRequest } from "./page-request.ts";
 
 /** Creates the routes. */
 export function createRecoveryRoutes(services: PageServices): PageRoute[] {

@@ -1,15 +1,15 @@
 // The second step of a sign-in: entering a code, or enrolling a factor that a policy requires.
 import { PlatformError } from "@platform/kernel/errors";
-import type { PendingSignIn } from "../sign-in/second-factors.ts";
 import type { FactorItem } from "../factor/factors.ts";
+import type { PendingSignIn } from "../sign-in/second-factors.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "./enrolment.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Html, type Part } from "./html.ts";
+import type { PageRequest } from "./page-request.ts";
 import { attempt, carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
 import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import { continueSignIn } from "./sign-in.ts";
-import type { PageRequest } from "./page-request.ts";
 
 /** The form for a code. */
 export interface CodeQuestion {

@@ -4,6 +4,7 @@ import { assertion } from "../factor/credential.ts";
 import type { SignInOutcome } from "../sign-in/sign-in.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
+import type { PageRequest } from "./page-request.ts";
 import {
   admit,
   attempt,
@@ -17,7 +18,6 @@ import {
 } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
 import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
-import type { PageRequest } from "./page-request.ts";
 
 const PASSKEY_OPTIONS_PATH = "/sign-in/passkey/options";
 

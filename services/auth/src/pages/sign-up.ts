@@ -2,11 +2,11 @@
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Messages } from "./language/en.ts";
+import type { PageRequest } from "./page-request.ts";
 import { attempt, carryCsrf, goOn, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
-import { continueSignIn } from "./sign-in.ts";
 import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
-import type { PageRequest } from "./page-request.ts";
+import { continueSignIn } from "./sign-in.ts";
 
 /** Content of the registration form. */
 interface SignUpForm {

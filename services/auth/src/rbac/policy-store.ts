@@ -1,6 +1,7 @@
 // Changes of the policy, serialised and checked as a whole before they commit.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
+import type { SubjectKind } from "../database/rbac.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import {
   countAdministrators,
@@ -12,7 +13,6 @@ import {
 import { inheritRoles, type Scope } from "./rights.ts";
 import { putScope, removeScope, requireConsentKept, requireUnmapped } from "./scopes.ts";
 import { requireRoleDutyLiftable } from "./second-factor-duty.ts";
-import type { SubjectKind } from "../database/rbac.ts";
 
 /** Limits of the policy. */
 export const POLICY_LIMITS = {

@@ -2,8 +2,8 @@
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
-import { nameDevice } from "./device.ts";
 import type { SessionRow } from "../database/session.ts";
+import { nameDevice } from "./device.ts";
 import { isExpired, toSessionInfo, type SessionInfo } from "./session.ts";
 import type { SessionTokens } from "./token.ts";
 

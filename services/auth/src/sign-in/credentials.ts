@@ -2,20 +2,20 @@
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { AuthDatabase } from "../database/schema.ts";
-import type { Notifier } from "../notify/notifier.ts";
-import type { OAuth } from "../oauth/oauth.ts";
-import { createInputError, requireGoodPassword, requireHonestName } from "./account-input.ts";
-import type { PasswordHasher } from "./password-hasher.ts";
-import type { PasswordPolicy } from "./password-policy.ts";
-import type { Origin, Sessions } from "../session/sessions.ts";
-import type { Throttle } from "../guard/throttle.ts";
 import { networkOf, subscriberOf } from "../guard/network.ts";
 import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
+import type { Throttle } from "../guard/throttle.ts";
+import type { Notifier } from "../notify/notifier.ts";
+import type { OAuth } from "../oauth/oauth.ts";
+import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
+import { createInputError, requireGoodPassword, requireHonestName } from "./account-input.ts";
 import type { DeviceMarks } from "./device-marks.ts";
 import { clearGuesses } from "./guessing.ts";
+import type { PasswordHasher } from "./password-hasher.ts";
+import type { PasswordPolicy } from "./password-policy.ts";
 import type { SecurityNotices } from "./security-notices.ts";
 
 const VERIFICATION_MS = 86_400_000;

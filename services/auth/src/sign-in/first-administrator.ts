@@ -2,10 +2,10 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { AuthConfig } from "../config.ts";
-import type { Registrations } from "./registrations.ts";
-import { countAdministrators } from "../rbac/grant.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
+import { countAdministrators } from "../rbac/grant.ts";
+import type { Registrations } from "./registrations.ts";
 
 const LINK_MS = 86_400_000;
 

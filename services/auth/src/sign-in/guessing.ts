@@ -1,7 +1,7 @@
 // Throttle keys of wrong passwords.
 import type { AuthDatabase } from "../database/schema.ts";
-import type { ThrottleKey } from "../guard/throttle.ts";
 import { networkOf } from "../guard/network.ts";
+import type { ThrottleKey } from "../guard/throttle.ts";
 import { foldUsername } from "../user/username.ts";
 
 /** Failures without a delay, from one network and from all networks together. */

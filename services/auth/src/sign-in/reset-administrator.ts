@@ -6,15 +6,15 @@ import { createIdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { AuditLog } from "../audit/audit-log.ts";
 import type { AuthConfig } from "../config.ts";
-import { RECOVERY_MS } from "./credentials.ts";
-import { clearGuesses } from "./guessing.ts";
+import { migrateAll, type AuthTables } from "../database/schema.ts";
+import { OneTimeTokens } from "../guard/one-time-tokens.ts";
+import { Throttle } from "../guard/throttle.ts";
+import { loadSecrets } from "../key/secrets.ts";
 import { ADMIN_ROLE } from "../rbac/grant.ts";
 import { PolicyStore } from "../rbac/policy-store.ts";
-import { migrateAll, type AuthTables } from "../database/schema.ts";
-import { loadSecrets } from "../key/secrets.ts";
-import { Throttle } from "../guard/throttle.ts";
-import { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import { Users } from "../user/users.ts";
+import { RECOVERY_MS } from "./credentials.ts";
+import { clearGuesses } from "./guessing.ts";
 
 /**
  * Makes the user an enabled administrator without second factors or throttling, and returns a link for setting a

@@ -3,11 +3,11 @@ import { isUniqueViolation } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { GroupRow } from "../database/user.ts";
 import { requireGrantable, type Grantor, type PolicyTransaction } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import { requireGroupDutyLiftable } from "../rbac/second-factor-duty.ts";
-import type { AuthDatabase } from "../database/schema.ts";
-import type { GroupRow } from "../database/user.ts";
 
 /** Groups in the database. */
 export class Groups {

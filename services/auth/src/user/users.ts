@@ -4,11 +4,11 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { sql, type Kysely } from "kysely";
+import type { AuthDatabase, AuthTables } from "../database/schema.ts";
+import type { UserRow } from "../database/user.ts";
 import { ADMIN_ROLE, requireGrantable, type Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
-import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import { toAccount, type Account } from "./account.ts";
-import type { UserRow } from "../database/user.ts";
 import { foldEmail, foldUsername } from "./username.ts";
 
 /** A new user; texts are already normalised. */

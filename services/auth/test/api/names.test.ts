@@ -1,8 +1,8 @@
 // Deceptive names of users, clients and passkeys.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { isDeceptive, isDeceptiveIdentifier } from "../../src/user/deceptive-name.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { stageKinds, type Stage } from "../stage.ts";
 
 let stage: Stage;

@@ -4,12 +4,12 @@ import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
 import { systemClock } from "@platform/kernel/time";
+import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import { createSecretBox } from "../../src/key/secret-box.ts";
 import { ClientStore } from "../../src/oauth/client/client-store.ts";
 import { ItemStore } from "../../src/oauth/token/item-store.ts";
 import { createRefreshRotation } from "../../src/oauth/token/refresh-rotation.ts";
 import { RevocationList } from "../../src/oauth/token/revocation-list.ts";
-import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import { onEachDatabase } from "../databases.ts";
 
 const box = createSecretBox([Buffer.alloc(32, 1)]);

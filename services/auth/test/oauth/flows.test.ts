@@ -1,11 +1,11 @@
 // Real relying parties through every flow, on both databases.
-import { chooseScope } from "./relying-party.ts";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as client from "openid-client";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
 import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { chooseScope } from "./relying-party.ts";
 
 const callback = "http://localhost:9/callback";
 const goodbye = "http://localhost:9/goodbye";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { startNode, type Node } from "./node.ts";
 import { startHost, type Host } from "./host.ts";
+import { startNode, type Node } from "./node.ts";
 import {
   introspect,
   obtainCode,

@@ -18,7 +18,7 @@ test("unknown scopes, offline_access without refresh_token and signed userinfo a
   const base = { redirect_uris: ["https://app.example/back"] };
   const cases: [Record<string, unknown>, RegExp][] = [
     [{ ...base, scope: "openid nothing:here" }, /unknown scope nothing:here/],
-    [{ ...base, scope: "openid offline_access" }, /offline_access needs .*refresh_token/],
+    [{ ...base, scope: "openid offline_access" }, /offline_access requires .*refresh_token/],
     [{ ...base, userinfo_signed_response_alg: "RS256" }, /userinfo_signed_response_alg/],
     [{ ...base, client_name: "pay\u200Bpal" }, /client_name/],
   ];

@@ -137,7 +137,7 @@ test("an essential acr requires the second step once", async () => {
   for (const acr of [{ values: ["2"] }, { value: "2" }]) {
     const stronger = await browser.open(await ask(acr));
     assert.equal(stronger.url.pathname, "/confirm");
-    assert.match(readText(stronger), /asks for a second step/);
+    assert.match(readText(stronger), /requires a second step/);
   }
   assert.equal(await readUser(await browser.open(await ask({ values: ["1", "2"] }))), "ada");
   const unknown = await browser.open(await ask({ value: "gold" }));

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import { createPageRoutes } from "../../src/pages/create-pages.ts";
 import { html } from "../../src/pages/html.ts";
 import { chooseLanguage } from "../../src/pages/language/language.ts";
-import { createPageRoutes } from "../../src/pages/create-pages.ts";
 import type { PageServices } from "../../src/pages/page-services.ts";
 import { readContinue, withQuery } from "../../src/pages/route.ts";
 import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
@@ -140,7 +140,7 @@ test("changing credentials requires a sign-in within the last ten minutes", asyn
     { current_password: password, new_password: "something else entirely" },
     "/account/password",
   );
-  assert.match(readText(changed), /Your password is changed/);
+  assert.match(readText(changed), /Your password has been changed/);
   await own.close();
 });
 
@@ -328,7 +328,7 @@ test("a policy for a client applies to users who are already signed in", async (
   });
   const after = await browser.open(await application.begin({ scope: "openid" }));
   assert.equal(after.url.pathname, "/confirm");
-  assert.match(readText(after), /asks for a second step/);
+  assert.match(readText(after), /requires a second step/);
   application.close();
 });
 

@@ -2,8 +2,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as client from "openid-client";
-import type { Stage } from "../stage.ts";
 import { call, signIn, admin } from "../client.ts";
+import type { Stage } from "../stage.ts";
 
 /** A running application. */
 export interface Application {

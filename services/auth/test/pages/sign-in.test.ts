@@ -4,8 +4,8 @@ import { after, before, test } from "node:test";
 import { generateSync } from "otplib";
 import { expectStatus, join, signIn, startWithAdmin, admin } from "../client.ts";
 import { stageKinds, type Stage } from "../stage.ts";
-import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
+import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 
 const password = "a long enough password";
 let stage: Stage;

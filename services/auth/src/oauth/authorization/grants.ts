@@ -1,9 +1,9 @@
 // Users' grants to clients.
 import type { AdapterPayload, Provider } from "oidc-provider";
-import type { Consents } from "./consents.ts";
+import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 import type { ItemStore } from "../token/item-store.ts";
 import type { Revoker } from "../token/revoker.ts";
-import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
+import type { Consents } from "./consents.ts";
 
 type Client = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>>;
 

@@ -9,12 +9,12 @@ import {
   type Provider,
 } from "oidc-provider";
 import type { SessionInfo } from "../../session/session.ts";
-import type { Consents } from "./consents.ts";
 import { FIRST_PARTY } from "../core/client-metadata.ts";
-import { describeClient, type ClientSummary } from "./grants.ts";
-import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import { CLAIMS_OF_SCOPE } from "../token/user-claims.ts";
+import type { Consents } from "./consents.ts";
+import { describeClient, type ClientSummary } from "./grants.ts";
+import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
 
 const CONSENT_REASONS = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 

@@ -1,6 +1,6 @@
 // Conditions under which an authorization request has to wait for the user.
-import { errors, interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import type { Clock } from "@platform/kernel/time";
+import { errors, interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import type { Sessions } from "../../session/sessions.ts";
 
 /** Values of `acr` that sign-ins can reach: one factor, two factors. */

@@ -1,16 +1,16 @@
 // Client management for operators, with the checks of dynamic registration.
-import { createIdSource } from "@platform/kernel/ids";
 import { PlatformError } from "@platform/kernel/errors";
+import { createIdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import { errors, type Provider } from "oidc-provider";
 import { EVERY_PERMISSION, requireAdministrator, type Grantor } from "../../rbac/grant.ts";
 import type { Rbac } from "../../rbac/rights.ts";
-import { listConveyed, requireClientGrantable } from "./client-grant.ts";
 import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
-import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts";
 import { GRANTED_MEMBER, type CoreClients } from "../core/core-client.ts";
-import type { TokenPolicy } from "../token/policy.ts";
 import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
+import type { TokenPolicy } from "../token/policy.ts";
+import { listConveyed, requireClientGrantable } from "./client-grant.ts";
+import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts";
 
 /** Maximum lifetime of an initial access token. */
 export const INITIAL_ACCESS_SECONDS_MAX = 30 * 24 * 3_600;

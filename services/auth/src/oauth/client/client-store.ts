@@ -1,12 +1,12 @@
 // Registered clients in the database: metadata in plain text, secrets sealed.
 import type { Clock } from "@platform/kernel/time";
-import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
 import type { Transaction } from "kysely";
-import type { SecretBox } from "../../key/secret-box.ts";
-import type { AuthDatabase, AuthTables } from "../../database/schema.ts";
-import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
-import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
 import type { ClientRow } from "../../database/oauth.ts";
+import type { AuthDatabase, AuthTables } from "../../database/schema.ts";
+import type { SecretBox } from "../../key/secret-box.ts";
+import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
 
 const OPENED_MAX = 1_000;
 const ID_PATTERN = /^[\x20-\x7e]{1,255}$/;

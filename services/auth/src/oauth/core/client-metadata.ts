@@ -1,6 +1,6 @@
 // Client metadata in addition to RFC 7591.
-import { isDeceptive } from "../../user/deceptive-name.ts";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
+import { isDeceptive } from "../../user/deceptive-name.ts";
 
 /** True for the operator's own clients: scopes marked as first-party need no consent. */
 export const FIRST_PARTY = "first_party";

@@ -13,8 +13,6 @@ import {
   PRIVATE_HEADERS,
 } from "../../web/security-headers.ts";
 import type { CoreClient } from "../core/core-client.ts";
-import { DevicePolls, POLL_SECONDS } from "./device-polls.ts";
-import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import {
   CORE_ROUTES,
   DISCOVERY_ROUTES,
@@ -22,6 +20,8 @@ import {
   OAUTH_ROUTES,
   OWN_ROUTES,
 } from "../core/routes.ts";
+import { DevicePolls, POLL_SECONDS } from "./device-polls.ts";
+import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 

@@ -1,7 +1,7 @@
 // OAuth and OpenID Connect endpoints in the OpenAPI document.
 import type { JsonObject } from "@platform/kernel/http";
-import { TOKEN_EXCHANGE_PARAMETERS } from "../token/token-exchange.ts";
 import { CORE_ROUTES, DISCOVERY_ROUTES, OWN_ROUTES } from "../core/routes.ts";
+import { TOKEN_EXCHANGE_PARAMETERS } from "../token/token-exchange.ts";
 
 interface Endpoint {
   method: "get" | "post" | "put" | "delete";

@@ -3,15 +3,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
 import { hasPermission } from "../../rbac/permission.ts";
+import { keepToClient, openToOrigin } from "../client/cors.ts";
+import type { CoreClient } from "../core/core-client.ts";
 import { isJwt, type AccessTokenVerifier } from "../token/access-token.ts";
 import type { Audiences } from "../token/audience.ts";
-import { identifyAsker } from "./client-auth.ts";
-import type { CoreClient } from "../core/core-client.ts";
-import { keepToClient, openToOrigin } from "../client/cors.ts";
-import { OAuthError, readForm, sendJson } from "./endpoint.ts";
 import type { Item, ItemStore } from "../token/item-store.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
+import { identifyAsker } from "./client-auth.ts";
+import { OAuthError, readForm, sendJson } from "./endpoint.ts";
 
 /** Options of the endpoints. */
 export interface TokenEndpointsOptions {

@@ -3,15 +3,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
 import type { Users } from "../../user/users.ts";
+import { keepToClient, openToOrigin } from "../client/cors.ts";
+import { CORE_ROUTES } from "../core/routes.ts";
 import type { AccessTokenClaims, AccessTokenVerifier } from "../token/access-token.ts";
 import type { Audiences } from "../token/audience.ts";
-import { keepToClient, openToOrigin } from "../client/cors.ts";
 import { checkProof } from "../token/dpop-proof.ts";
-import { isForm, OAuthError, readForm, sendJson } from "./endpoint.ts";
 import type { ItemStore } from "../token/item-store.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
-import { CORE_ROUTES } from "../core/routes.ts";
 import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
+import { isForm, OAuthError, readForm, sendJson } from "./endpoint.ts";
 
 /** Options of the endpoint. */
 export interface UserinfoOptions {

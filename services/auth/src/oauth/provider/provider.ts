@@ -11,41 +11,41 @@ import {
   type Configuration,
   type KoaContextWithOIDC,
 } from "oidc-provider";
-import type { KeySet } from "../../key/key-ring.ts";
 import type { SigningAlgorithm } from "../../database/key.ts";
+import type { KeySet } from "../../key/key-ring.ts";
 import type { SigningKey } from "../../key/signing-key.ts";
 import type { Sessions } from "../../session/sessions.ts";
 import type { Account as User } from "../../user/account.ts";
 import type { Users } from "../../user/users.ts";
 import type { SessionResolver } from "../../web/session-resolver.ts";
-import {
-  FIRST_PARTY,
-  PLATFORM_AUDIENCE,
-  SIGNED_USERINFO,
-  validateClientMetadata,
-} from "../core/client-metadata.ts";
-import type { Audiences } from "../token/audience.ts";
-import { adaptModels, requireProof, type ModelOptions } from "./core-models.ts";
-import { isOriginOf } from "../client/cors.ts";
-import { restoreOfflineAccess } from "./offline-access.ts";
-import type { CoreForm, OAuthPages } from "./pages.ts";
-import type { TokenPolicy } from "../token/policy.ts";
 import type { Interactions } from "../authorization/interaction.ts";
 import {
   buildPromptPolicy,
   REACHABLE_ACR_VALUES,
   type NeedsSecondFactor,
 } from "../authorization/prompt-policy.ts";
+import { isOriginOf } from "../client/cors.ts";
+import {
+  FIRST_PARTY,
+  PLATFORM_AUDIENCE,
+  SIGNED_USERINFO,
+  validateClientMetadata,
+} from "../core/client-metadata.ts";
 import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import { CORE_ROUTES } from "../core/routes.ts";
-import { adoptOwnSession } from "./silent-sign-in.ts";
+import type { Audiences } from "../token/audience.ts";
+import type { TokenPolicy } from "../token/policy.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
-import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 import {
   TOKEN_EXCHANGE_GRANT,
   TOKEN_EXCHANGE_PARAMETERS,
   type TokenExchange,
 } from "../token/token-exchange.ts";
+import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
+import { adaptModels, requireProof, type ModelOptions } from "./core-models.ts";
+import { restoreOfflineAccess } from "./offline-access.ts";
+import type { CoreForm, OAuthPages } from "./pages.ts";
+import { adoptOwnSession } from "./silent-sign-in.ts";
 
 const CLIENT_AUTH_METHODS = [
   "client_secret_basic",

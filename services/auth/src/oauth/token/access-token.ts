@@ -1,8 +1,8 @@
 // Verification of access tokens with the key ring.
 import { hash, verify, type KeyObject } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
-import type { KeyRing } from "../../key/key-ring.ts";
 import type { SigningAlgorithm } from "../../database/key.ts";
+import type { KeyRing } from "../../key/key-ring.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
 /** Claims of an access token (RFC 9068). */

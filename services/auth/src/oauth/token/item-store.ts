@@ -3,11 +3,11 @@ import { hash } from "node:crypto";
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { Adapter, AdapterPayload } from "oidc-provider";
+import type { ItemRow, OAuthTables } from "../../database/oauth.ts";
 import type { SecretBox } from "../../key/secret-box.ts";
 import { createLostRaceError, createReplayError, isReplayError } from "../core/core-errors.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
 import type { RevocationList } from "./revocation-list.ts";
-import type { ItemRow, OAuthTables } from "../../database/oauth.ts";
 
 /** A stored item. */
 export interface Item {

@@ -4,10 +4,10 @@ import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../../database/key.ts";
 import type { SessionInfo } from "../../session/session.ts";
 import type { Account } from "../../user/account.ts";
+import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import type { Audiences } from "./audience.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { TokenPolicy } from "./policy.ts";
-import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 

@@ -1,8 +1,8 @@
 // Existing scopes, and those that users and clients may have.
 import type { Clock } from "@platform/kernel/time";
+import { MANAGEMENT_SCOPES } from "../../database/rbac.ts";
 import { hasPermission, intersectPermissions } from "../../rbac/permission.ts";
 import { OPENID_SCOPES, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
-import { MANAGEMENT_SCOPES } from "../../database/rbac.ts";
 
 const CLIENT_RIGHTS_MS = 1_000;
 const CLIENTS_MAX = 10_000;

@@ -1,11 +1,11 @@
 // Claims and scopes of access tokens, added while the core issues them.
 import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
-import { createGoneError } from "../core/core-errors.ts";
-import type { TokenPolicy } from "./policy.ts";
 import { OPENID_SCOPES, type Rights } from "../../rbac/rights.ts";
 import type { Users } from "../../user/users.ts";
+import { createGoneError } from "../core/core-errors.ts";
 import type { Actor } from "./access-token.ts";
+import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import { CLAIMS_OF_SCOPE } from "./user-claims.ts";
 

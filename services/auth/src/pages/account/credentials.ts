@@ -1,10 +1,10 @@
 // Forms of the security page for passkeys and second factors.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
-import type { SignedIn } from "../../sign-in/sign-in.ts";
-import type { SecurityEvent } from "../../sign-in/security-notices.ts";
 import { registration } from "../../factor/credential.ts";
 import { nameDevice } from "../../session/device.ts";
+import type { SecurityEvent } from "../../sign-in/security-notices.ts";
+import type { SignedIn } from "../../sign-in/sign-in.ts";
 import { readEmail } from "../../user/username.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "../enrolment.ts";
 import { admit, attempt, readCredential, type PageServices } from "../page-services.ts";
