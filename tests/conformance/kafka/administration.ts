@@ -1,4 +1,4 @@
-// Cases of the requests that tell of the broker and change topics and their settings.
+// Metadata and administration: brokers, topics and their settings.
 import assert from "node:assert/strict";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
@@ -108,7 +108,6 @@ async function remove({ client, version }: Scene, name: string | null, topicId =
   return (await client.ask(deleteTopics, version, body)).topics[0]!.errorCode;
 }
 
-/** The cases. */
 export const administrationCases: readonly Case[] = [
   ...casesOf(
     "ApiVersions",

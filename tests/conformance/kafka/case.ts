@@ -8,30 +8,30 @@ import {
 } from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
 import { encodeBatch } from "../../../packages/log/src/batch/index.ts";
 
-/** A connection to a broker, and names that no other case uses. */
+/** A connection to the server, and names that no other case uses. */
 export interface Scene {
   client: KafkaClient;
   stage: KafkaStage;
   version: number;
-  /** A name that is not taken. */
+  /** Returns an unused name. */
   createName: (prefix?: string) => string;
-  /** Makes a topic. */
+  /** Creates a topic. */
   createTopic: (partitions?: number) => Promise<{ name: string; topicId: string }>;
-  /** Appends values to partition 0, each with the timestamp 1 000 more than the one before; gives the base offset. */
+  /** Appends values to partition 0, with timestamps at intervals of 1 000; returns the base offset. */
   append(name: string, ...values: string[]): Promise<number>;
 }
 
-/** One case. It throws where the broker does not do what the title says. */
+/** A case. It throws if the server does not behave as the title says. */
 export interface Case {
-  /** The request, as the protocol guide writes it. */
+  /** Name of the request, as in the protocol guide. */
   request: string;
-  /** First and last version in which it holds. */
+  /** First and last version to which it applies. */
   versions: readonly [number, number];
   title: string;
   run(scene: Scene): Promise<void>;
 }
 
-/** Writes cases of one request shortly. */
+/** Shorthand for the cases of a request. */
 export function casesOf(
   request: string,
   ...cases: readonly [
@@ -43,7 +43,7 @@ export function casesOf(
   return cases.map(([versions, title, run]) => ({ request, versions, title, run }));
 }
 
-/** The scene of one run. */
+/** Creates the scene of a run. */
 export function setScene(
   stage: KafkaStage,
   client: KafkaClient,

@@ -1,4 +1,4 @@
-// Runs every case in every version and compares the outcome with the ledger, which may only get better.
+// Runs all cases in all versions and compares the outcomes with the ledger, which may only improve.
 // PLATFORM_LEDGER=write rewrites the ledger.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -57,7 +57,7 @@ for (const one of cases) {
   });
 }
 
-/** Gives the reason if it fails. */
+/** Returns the reason of a failure. */
 async function runCase(one: Case, version: number): Promise<string | undefined> {
   const client = await stage.connect();
   const createName = (prefix = "name") => `${prefix}-${++names}`;
@@ -107,7 +107,7 @@ function describeOutcomes(): Ledger {
   return ledger;
 }
 
-/** Numbers as text: `0–3, 5`. */
+/** Formats numbers as ranges: `0–3, 5`. */
 function toRanges(numbers: readonly number[]): string {
   const ranges: [number, number][] = [];
   for (const number of numbers) {

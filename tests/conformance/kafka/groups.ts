@@ -1,4 +1,4 @@
-// Cases of the requests of consumer groups.
+// Consumer groups.
 import assert from "node:assert/strict";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
@@ -41,14 +41,14 @@ async function join(
   });
 }
 
-/** Joins, with a given id if one is demanded first. */
+/** Joins a group, with the assigned id if one is required. */
 async function enter(scene: Scene, groupId: string) {
   const first = await join(scene, groupId);
   if (first.errorCode !== errorCodes.memberIdRequired) return first;
   return join(scene, groupId, { memberId: first.memberId });
 }
 
-/** A group of one member that has its assignment. */
+/** Creates a group of one member with its assignment. */
 async function settle(scene: Scene) {
   const groupId = scene.createName("group");
   const current = { ...scene, version: 5 };
@@ -88,7 +88,6 @@ function nobody(groupId: string) {
   return { groupId, memberId: "", generationId: -1 };
 }
 
-/** The cases. */
 export const groupCases: readonly Case[] = [
   ...casesOf(
     "FindCoordinator",

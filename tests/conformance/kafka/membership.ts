@@ -1,4 +1,4 @@
-// Further cases of groups and of the administration: several at once, static members, checks without a change.
+// More cases of groups and administration: concurrent members, static members, validation without changes.
 import assert from "node:assert/strict";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
@@ -36,7 +36,7 @@ async function join(client: KafkaClient, groupId: string, instanceId: string | n
   return client.ask(joinGroup, version, { ...body, memberId: first.memberId });
 }
 
-/** A group of one static member that has its assignment. */
+/** Creates a group of one static member with its assignment. */
 async function settle({ client, createName }: Scene) {
   const groupId = createName("group");
   const { memberId, generationId } = await join(client, groupId, "one");
@@ -56,7 +56,7 @@ async function readRetention({ client }: Scene, name: string): Promise<string | 
   return results[0]!.configs[0]!.value;
 }
 
-/** A member's subscription, as consumers tell it: version 0, topics, no user data. */
+/** A consumer's subscription: version 0, topics, no user data. */
 function subscriptionTo(name: string): Buffer {
   const bytes = Buffer.alloc(2 + 4 + 2 + name.length + 4);
   bytes.writeInt32BE(1, 2);
@@ -66,7 +66,6 @@ function subscriptionTo(name: string): Buffer {
   return bytes;
 }
 
-/** The cases. */
 export const membershipCases: readonly Case[] = [
   ...casesOf("OffsetDelete", [
     [0, 0],

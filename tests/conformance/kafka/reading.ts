@@ -1,4 +1,4 @@
-// Further cases of Fetch and ListOffsets: bounds, waiting, sessions, isolation.
+// More cases of Fetch and ListOffsets: limits, waiting, sessions, isolation.
 import assert from "node:assert/strict";
 import { readBatchHeader } from "../../../packages/log/src/batch/index.ts";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
@@ -9,10 +9,13 @@ import {
 } from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
 import { casesOf, type Case, type Scene } from "./case.ts";
 
-type Topic = { name: string; topicId: string };
+interface Topic {
+  name: string;
+  topicId: string;
+}
 
-/** Bounds of a Fetch that a case cares for. */
-type Bounds = {
+/** Limits of a Fetch. */
+interface Bounds {
   maxBytes?: number;
   partitionMaxBytes?: number;
   minBytes?: number;
@@ -20,7 +23,7 @@ type Bounds = {
   isolationLevel?: number;
   sessionId?: number;
   sessionEpoch?: number;
-};
+}
 
 function requestOf(topics: readonly (Topic & { offset?: number })[], bounds: Bounds) {
   const { partitionMaxBytes = 1_000_000, ...rest } = bounds;
@@ -58,7 +61,6 @@ async function list(
   return (await client.ask(listOffsets, version, body)).topics[0]!.partitions[0]!;
 }
 
-/** The cases. */
 export const readingCases: readonly Case[] = [
   ...casesOf(
     "Fetch",

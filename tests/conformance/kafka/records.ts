@@ -1,4 +1,4 @@
-// Cases of the requests that move records and talk of their offsets.
+// Records and their offsets.
 import assert from "node:assert/strict";
 import { encodeBatch } from "../../../packages/log/src/batch/index.ts";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
@@ -92,7 +92,6 @@ async function cut({ client, version }: Scene, name: string, offset: number) {
   return topics[0]!.partitions[0]!;
 }
 
-/** The cases. */
 export const recordCases: readonly Case[] = [
   ...casesOf(
     "Produce",

@@ -1,4 +1,4 @@
-// Cases of what is not in the table of requests, and of what all requests have in common.
+// Unsupported requests, and properties common to all requests.
 import assert from "node:assert/strict";
 import { readResponse } from "../../../services/pulse/src/kafka/protocol/frame.ts";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
@@ -12,7 +12,7 @@ import {
 } from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
 import { casesOf, type Case, type Scene } from "./case.ts";
 
-/** A request of nothing but its header. */
+/** A request that consists only of its header. */
 function headerOf(key: number, version: number): Buffer {
   const bytes = Buffer.alloc(4 + 10);
   bytes.writeInt32BE(bytes.length - 4);
@@ -30,7 +30,6 @@ async function expectClosed({ client, stage }: Scene, bytes: Buffer): Promise<vo
   assert.equal((await other.ask(apiVersions, 0, {})).errorCode, 0, "others go on");
 }
 
-/** The cases. */
 export const versionCases: readonly Case[] = [
   ...casesOf(
     "ApiVersions",

@@ -1,4 +1,4 @@
-// Further cases of Produce and InitProducerId: formats, attributes, sequence numbers, acknowledgements.
+// More cases of Produce and InitProducerId: formats, attributes, sequence numbers, acknowledgements.
 import assert from "node:assert/strict";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import {
@@ -28,7 +28,7 @@ function batchOf(values: readonly string[], fields: BatchFields = {}): Buffer {
   return encodeBatch(records, fields);
 }
 
-/** A batch of which the section is replaced, with a right checksum. */
+/** A batch with a replaced section and a valid checksum. */
 function batchAround(section: Buffer, attributes: number): Buffer {
   const plain = batchOf(["v"]);
   const bytes = Buffer.concat([plain.subarray(0, batchHeaderBytes), section]);
@@ -63,7 +63,6 @@ async function createProducer({ client }: Scene): Promise<number> {
   return (await client.ask(initProducerId, 4, body)).producerId;
 }
 
-/** The cases. */
 export const writingCases: readonly Case[] = [
   ...casesOf(
     "Produce",

@@ -10,31 +10,31 @@ export interface Scene {
   client: Client;
   stage: VaultStage;
   bucket: string;
-  /** Sends a request about the bucket: `target` is what follows its name, such as `/key?acl` or `?versions`. */
+  /** Sends a request to the bucket; `target` is appended to its path, such as `/key?acl` or `?versions`. */
   ask: (method: string, target?: string, ask?: Ask) => Promise<Answer>;
-  /** As `ask`; throws where the answer is no success. */
+  /** Like `ask`, but throws unless the response is a success. */
   must: (method: string, target?: string, ask?: Ask) => Promise<Answer>;
-  /** Puts an object; throws where that fails. */
+  /** Puts an object; throws if it fails. */
   put: (key: string, body?: string | Buffer, headers?: Record<string, string>) => Promise<Answer>;
-  /** Puts objects, each with its key as body. */
+  /** Puts objects with their keys as bodies. */
   putAll: (...keys: string[]) => Promise<void>;
-  /** Makes another bucket. */
+  /** Creates another bucket. */
   createBucket: (headers?: Record<string, string>) => Promise<string>;
-  /** Switches versioning of the bucket. */
+  /** Sets the versioning of the bucket. */
   setVersioning: (status: "Enabled" | "Suspended") => Promise<void>;
-  /** Makes a user with these policies; gives its key. */
+  /** Creates a user with these policies; returns its key. */
   createUser: (...statements: object[]) => Promise<User>;
 }
 
 /** A user with a key. */
 export interface User extends Credentials {
-  /** The name, as policies have it. */
+  /** Name in policies. */
   user: string;
 }
 
-/** One case. It throws where the store does not do what the title says. */
+/** A case. It throws if the store does not behave as the title says. */
 export interface Case {
-  /** The operation, as the API reference names it, or what several share. */
+  /** Name of the operation in the API reference, or of a property of several operations. */
   operation: string;
   title: string;
   run(scene: Scene): Promise<void>;
@@ -43,17 +43,17 @@ export interface Case {
 /** A case of an operation. */
 export type CaseRow = [title: string, run: (scene: Scene) => Promise<void>];
 
-/** Writes the cases of one operation shortly. */
+/** Shorthand for the cases of an operation. */
 export function casesOf(operation: string, ...cases: readonly CaseRow[]): Case[] {
   return cases.map(([title, run]) => ({ operation, title, run }));
 }
 
-/** A bucket's name that nobody has. */
+/** Returns an unused bucket name. */
 export function createName(): string {
   return `b-${randomUUID()}`;
 }
 
-/** Sets the scene of one case. */
+/** Creates the scene of a case. */
 export async function setScene(stage: VaultStage): Promise<Scene> {
   const { client } = stage;
   const bucket = createName();
@@ -111,7 +111,9 @@ async function createUser(stage: VaultStage, statements: object[]): Promise<User
   return { accessKey, secretKey, user: name };
 }
 
-/** An error as the reference's "Error responses" has it: status, document, and the same request id in both places. */
+/**
+ * Expects an error as in the reference's "Error responses": status, document, and the same request id in both places.
+ */
 export function assertError(answer: Answer, status: number, code: string): void {
   assert.equal(`${answer.status} ${readCode(answer)}`, `${status} ${code}`);
   assert.equal(answer.headers["content-type"], "application/xml");
@@ -132,13 +134,13 @@ function readCode(answer: Answer): string {
   }
 }
 
-/** An answer without a body, such as 204 and errors of HEAD. */
+/** Expects a response without a body, such as 204 and errors of HEAD. */
 export function assertEmpty(answer: Answer, status: number): void {
   assert.equal(answer.status, status, answer.text);
   assert.equal(answer.body.length, 0);
 }
 
-/** Success; gives the answer's document, whose root it checks. */
+/** Expects success; checks the root element and returns the document. */
 export function readResult(answer: Answer, root: string) {
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers["content-type"], "application/xml");

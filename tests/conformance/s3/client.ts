@@ -1,4 +1,4 @@
-// Requests to the object API as bytes on the wire: every field, every signature and every answer is in the case's hands.
+// S3 requests as bytes on the wire: cases control all fields and signatures, and see the whole response.
 import { Agent, request as sendHttp, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { parseDocument, type Element } from "./document.ts";
@@ -17,13 +17,13 @@ import {
 
 const TIMEOUT_MS = 60_000;
 
-/** A body in the aws-chunked coding. */
+/** A body in aws-chunked encoding. */
 export interface ChunkedBody {
   pieces: readonly string[];
-  /** Whether each chunk is signed. */
+  /** True if each chunk is signed. */
   isSigned: boolean;
   trailers?: Readonly<Record<string, string>>;
-  /** Changes the coded text before it is sent. */
+  /** Modifies the encoded text before it is sent. */
   spoil?: (coded: string) => string;
 }
 
@@ -33,7 +33,7 @@ export interface Ask {
   body?: string | Buffer;
   /** The signing user; `nobody` sends the request without a signature. */
   as?: Credentials | "nobody";
-  /** Value of `x-amz-content-sha256`; the hash of the body by default. */
+  /** Value of `x-amz-content-sha256`; default: the hash of the body. */
   payload?: string;
   chunks?: ChunkedBody;
   time?: Date;
@@ -41,7 +41,7 @@ export interface Ask {
   host?: string;
   /** Sent instead of the signed content. */
   sendInstead?: { method: string; target: string };
-  /** Changes the fields after they were signed. */
+  /** Modifies the fields after signing. */
   spoil?: (headers: Record<string, string>) => void;
 }
 
@@ -50,11 +50,11 @@ export interface Answer {
   status: number;
   /** By lower-case name. */
   headers: Readonly<Record<string, string | undefined>>;
-  /** Names as they were sent. */
+  /** Names with their original case. */
   rawNames: readonly string[];
   body: Buffer;
   text: string;
-  /** The body as XML; throws where it is none. */
+  /** Parses the body as XML; throws if it is invalid. */
   readonly document: Element;
   /** Path of the request without its query. */
   path: string;
@@ -67,11 +67,11 @@ export interface Presigning {
   headers?: Readonly<Record<string, string>>;
   as?: Credentials;
   region?: string;
-  /** `X-Amz-` by default. */
+  /** Default: `X-Amz-`. */
   prefix?: string;
 }
 
-/** A client of one server. */
+/** A client of a server. */
 export class Client {
   readonly root: Credentials;
   readonly port: number;
@@ -82,7 +82,7 @@ export class Client {
     this.root = root;
   }
 
-  /** Host of requests that name none. */
+  /** Default host. */
   get host(): string {
     return `127.0.0.1:${this.port}`;
   }
@@ -91,14 +91,14 @@ export class Client {
     this.#agent.destroy();
   }
 
-  /** Sends a request; `target` is path and query exactly as they go out. */
+  /** Sends a request; `target` is sent unchanged as path and query. */
   async send(method: string, target: string, ask: Ask = {}): Promise<Answer> {
     const { headers, body } = this.#build(method, target, ask);
     const sent = ask.sendInstead ?? { method, target };
     return this.#exchange(sent.method, sent.target, headers, body);
   }
 
-  /** Target of a presigned URL. */
+  /** Returns the target of a presigned URL. */
   presign(method: string, target: string, presigning: Presigning = {}): string {
     const { as = this.root, region = "us-east-1", prefix = "X-Amz-" } = presigning;
     const time = presigning.time ?? new Date();
@@ -131,7 +131,7 @@ export class Client {
     return `${path}?${query}&${prefix}Signature=${signature}`;
   }
 
-  /** Writes text to a connection of its own and reads until the server ends it. */
+  /** Sends text on a new connection and reads until the server closes it. */
   async sendRaw(text: string): Promise<string> {
     const socket = connect(this.port, "127.0.0.1");
     socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no answer")));

@@ -1,4 +1,4 @@
-// Runs every case and compares the outcomes with the ledger, which may only get better. PLATFORM_LEDGER=write rewrites it;
+// Runs all cases and compares the outcomes with the ledger, which may only improve. PLATFORM_LEDGER=write rewrites it;
 // PLATFORM_CASES=text runs the cases whose names contain the text and compares those.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -9,7 +9,7 @@ import { stageVault, type VaultStage } from "./stage.ts";
 
 const PASSES = "passes";
 
-/** By operation and title: `passes`, or why it does not. */
+/** By operation and title: `passes`, or the reason of the failure. */
 type Ledger = Record<string, Record<string, string>>;
 
 const CONCURRENCY = 8;
@@ -51,7 +51,7 @@ function keepReason({ operation, title }: Case, reason: string): string {
   return before === undefined || before === PASSES ? reason : before;
 }
 
-/** Gives the reason if it fails. */
+/** Returns the reason of a failure. */
 async function runCase(one: Case): Promise<string | undefined> {
   try {
     await one.run(await setScene(stage));

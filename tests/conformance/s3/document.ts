@@ -1,12 +1,12 @@
-// XML of answers, read without the store's own reader. Answers hold elements, text and entities, nothing else.
+// A minimal XML parser, independent of the store's. Responses contain only elements, text and entities.
 
 const TOKEN = /<(\/?)([\w.:-]+)([^<>]*?)(\/?)>|([^<]+)/g;
 const ENTITIES: Record<string, string> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
 
-/** An element of an answer. */
+/** An element. */
 export class Element {
   readonly name: string;
-  /** As they stand in the tag. */
+  /** As written in the tag. */
   readonly attributes: string;
   readonly children: Element[] = [];
   text = "";
@@ -16,7 +16,7 @@ export class Element {
     this.attributes = attributes;
   }
 
-  /** All elements at a path such as `Contents/Key`. */
+  /** Returns all elements at a path such as `Contents/Key`. */
   all(path: string): Element[] {
     return path
       .split("/")
@@ -27,12 +27,12 @@ export class Element {
       );
   }
 
-  /** The texts of all elements at a path. */
+  /** Returns the texts of all elements at a path. */
   texts(path: string): string[] {
     return this.all(path).map((item) => item.text);
   }
 
-  /** The text of the only element at a path; undefined without one. */
+  /** Returns the text of the only element at a path; undefined if missing. */
   get(path: string): string | undefined {
     const found = this.texts(path);
     if (found.length > 1) throw new Error(`${path} came ${found.length} times`);
@@ -40,7 +40,7 @@ export class Element {
   }
 }
 
-/** Reads a document; throws where it is not well-formed. */
+/** Parses a document; throws if it is not well-formed. */
 export function parseDocument(text: string): Element {
   const body = text.replace(/^<\?xml version="1\.0" encoding="UTF-8"\?>\s*/, "");
   if (body === text) throw new Error(`there is no XML declaration: ${text.slice(0, 100)}`);

@@ -1,8 +1,8 @@
-// Signature Version 4 as published for clients, written for the suite alone: what the store checks is not what signs here.
+// Signature Version 4 by the published specification, independent of the store's implementation.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html
 import { createHash, createHmac } from "node:crypto";
 
-/** A key of a user. */
+/** An access key. */
 export interface Credentials {
   accessKey: string;
   secretKey: string;
@@ -11,11 +11,11 @@ export interface Credentials {
 /** Input of a signature. */
 export interface Signing {
   method: string;
-  /** As it is sent. */
+  /** As sent. */
   path: string;
-  /** As it is sent, without the question mark. */
+  /** As sent, without the question mark. */
   query: string;
-  /** The fields to sign, lower case; a character for each byte. */
+  /** Signed headers in lower case; one character per byte. */
   headers: Readonly<Record<string, string>>;
   payloadHash: string;
   credentials: Credentials;
@@ -23,7 +23,7 @@ export interface Signing {
   region: string;
 }
 
-/** A signature, and what signing the chunks of a body goes on from. */
+/** A signature, and the state for signing chunks of the body. */
 export interface Signature {
   signature: string;
   scope: string;
@@ -32,7 +32,7 @@ export interface Signature {
   key: Buffer;
 }
 
-/** SHA-256 of nothing, in hexadecimal. */
+/** SHA-256 of the empty string, in hexadecimal. */
 export const EMPTY_SHA256 = sha256("");
 
 /** SHA-256 in hexadecimal. */
@@ -45,7 +45,7 @@ export function toTimestamp(time: Date): string {
   return time.toISOString().replaceAll(/[-:]|\.\d+/g, "");
 }
 
-/** Percent-encoding of everything but unreserved characters. */
+/** Percent-encodes everything except unreserved characters. */
 export function encode(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
@@ -73,7 +73,7 @@ export function sign(signing: Signing): Signature {
   return { signature: hmac(key, text).toString("hex"), scope, timestamp, signedHeaders, key };
 }
 
-/** The Authorization field of a signature. */
+/** Formats the Authorization header of a signature. */
 export function formatAuthorization(credentials: Credentials, signature: Signature): string {
   return (
     `AWS4-HMAC-SHA256 Credential=${credentials.accessKey}/${signature.scope}, ` +
@@ -81,19 +81,22 @@ export function formatAuthorization(credentials: Credentials, signature: Signatu
   );
 }
 
-/** The signature of one chunk, which continues from the one before. */
+/** Signs a chunk, continuing from the previous signature. */
 export function signChunk(seed: Signature, before: string, data: Buffer): string {
   const text = `AWS4-HMAC-SHA256-PAYLOAD\n${seed.timestamp}\n${seed.scope}\n${before}\n${EMPTY_SHA256}\n${sha256(data)}`;
   return hmac(seed.key, text).toString("hex");
 }
 
-/** The signature of trailing fields, each `name:value\n`. */
+/**
+ * Signs trailing headers, each `name:value
+ * `.
+ */
 export function signTrailer(seed: Signature, before: string, trailer: string): string {
   const text = `AWS4-HMAC-SHA256-TRAILER\n${seed.timestamp}\n${seed.scope}\n${before}\n${sha256(trailer)}`;
   return hmac(seed.key, text).toString("hex");
 }
 
-/** The fields of a form that sign its policy. */
+/** Returns the form fields that sign its policy. */
 export function signPolicy(
   policy: object | string,
   credentials: Credentials,

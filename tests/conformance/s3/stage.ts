@@ -1,4 +1,4 @@
-// One vault in a process of its own, which all cases share; each has buckets of its own.
+// One store in a separate process, shared by all cases; each case has its own buckets.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,9 +6,9 @@ import { StagedVault } from "../../../services/vault/test/serving/staged-vault.t
 import { Client } from "./client.ts";
 import type { Credentials } from "./signature.ts";
 
-/** Buckets are names below it. */
+/** Virtual-hosted buckets are subdomains of it. */
 export const DOMAIN = "store.test";
-/** Sites are names below it. */
+/** Web sites are subdomains of it. */
 export const WEBSITE_DOMAIN = "site.test";
 
 const ROOT: Credentials = {
@@ -16,14 +16,14 @@ const ROOT: Credentials = {
   secretKey: "conformance/secret+with=signs",
 };
 
-/** A running vault. */
+/** A running store. */
 export interface VaultStage extends AsyncDisposable {
   client: Client;
-  /** A client of the admin API: the same signatures. */
+  /** A client of the admin API, which uses the same signatures. */
   admin: Client;
 }
 
-/** Starts the vault; resolves when it answers. */
+/** Starts the store; resolves when it responds. */
 export async function stageVault(): Promise<VaultStage> {
   const folder = mkdtempSync(join(tmpdir(), "platform-conformance-"));
   const vault = await StagedVault.start({

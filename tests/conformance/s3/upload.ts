@@ -1,16 +1,16 @@
-// Uploads in parts, as several operations' cases need them.
+// Multipart uploads, for several operations.
 import { readResult, type Scene } from "./case.ts";
 
-/** The smallest part that may stand before another. */
+/** Minimum size of all parts except the last. */
 export const PART = Buffer.alloc(5 * 1024 ** 2, "part;");
 
-/** A part as its answer names it. */
+/** A part as in its response. */
 export interface Part {
   number: number;
   etag: string;
 }
 
-/** Begins an upload; gives its id. */
+/** Creates an upload; returns its id. */
 export async function begin(
   { must }: Scene,
   key: string,
@@ -19,7 +19,7 @@ export async function begin(
   return (await must("POST", `/${key}?uploads`, { headers })).document.get("UploadId")!;
 }
 
-/** Puts a part. */
+/** Uploads a part. */
 export async function putPart(
   { must }: Scene,
   key: string,
@@ -33,7 +33,7 @@ export async function putPart(
   return { number, etag: answer.headers["etag"]! };
 }
 
-/** The document that completes an upload. */
+/** Formats the document that completes an upload. */
 export function toList(parts: readonly Part[], extra = ""): string {
   const items = parts.map(
     ({ number, etag }) =>
@@ -42,7 +42,7 @@ export function toList(parts: readonly Part[], extra = ""): string {
   return `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${items.join("")}</CompleteMultipartUpload>`;
 }
 
-/** Asks to complete an upload. */
+/** Requests the completion of an upload. */
 export function askToComplete(
   { ask }: Scene,
   key: string,
@@ -59,7 +59,7 @@ export async function complete(scene: Scene, key: string, id: string, parts: rea
   return { answer, result: readResult(answer, "CompleteMultipartUploadResult") };
 }
 
-/** Uploads an object in parts of these bodies. */
+/** Uploads an object in parts with these bodies. */
 export async function upload(
   scene: Scene,
   key: string,

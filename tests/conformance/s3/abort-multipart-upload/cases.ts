@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, md5 } from "../case.ts";
 import { askToComplete, begin, putPart, upload } from "../upload.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "AbortMultipartUpload",
   [

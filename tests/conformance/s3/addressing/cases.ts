@@ -4,12 +4,11 @@ import { assertEmpty, assertError, casesOf, type Scene } from "../case.ts";
 import type { Ask } from "../client.ts";
 import { DOMAIN } from "../stage.ts";
 
-/** Sends a request whose host names the bucket. */
+/** Sends a virtual-hosted-style request. */
 function askHost({ client, bucket }: Scene, method: string, target: string, ask: Ask = {}) {
   return client.send(method, target, { host: `${bucket}.${DOMAIN}:${client.port}`, ...ask });
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Buckets in the host",
   [

@@ -20,7 +20,6 @@ async function assertNothing({ ask }: Scene): Promise<void> {
   assertError(await ask("GET", "/key"), 404, "NoSuchKey");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Bodies in chunks",
   [

@@ -1,4 +1,4 @@
-// Requests that are wrong in ways that no operation has to itself: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+// Invalid requests, independent of the operation: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,6 @@ const MISPLACED = [
   ["DELETE", "/key?acl"],
 ] as const;
 
-/** The cases. */
 export const cases = casesOf(
   "Bad input",
   [

@@ -1,5 +1,5 @@
-// Checksums of objects: https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
-// The check values of the CRCs are those of the published catalogue for "123456789".
+// Checksums of objects: https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html The
+// check values of the CRCs are the published ones for "123456789".
 import assert from "node:assert/strict";
 import { assertError, casesOf, digest, type CaseRow } from "../case.ts";
 
@@ -57,7 +57,6 @@ const PER_ALGORITHM = Object.entries(VALUES).flatMap(([name, value]): CaseRow[] 
   ];
 });
 
-/** The cases. */
 export const cases = casesOf(
   "Checksums",
   ...PER_ALGORITHM,

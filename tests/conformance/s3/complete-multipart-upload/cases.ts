@@ -20,7 +20,6 @@ function toBase64(crc: number): string {
   return bytes.toString("base64");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "CompleteMultipartUpload",
   [

@@ -1,4 +1,4 @@
-// Requests at the same time: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
+// Concurrent requests: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
 import assert from "node:assert/strict";
 import { assertEmpty, casesOf, type Scene } from "../case.ts";
 import { askToComplete, begin, putPart } from "../upload.ts";
@@ -14,7 +14,6 @@ async function readLetter({ ask }: Scene, target: string): Promise<string> {
   return letter;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Requests at the same time",
   [
@@ -104,7 +103,7 @@ export const cases = casesOf(
   [
     "a bucket is made once, however many make it",
     async ({ client, bucket }) => {
-      // In us-east-1 making one's own bucket again is a success.
+      // In us-east-1, creating your own bucket again succeeds.
       const body = `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>eu-central-1</LocationConstraint></CreateBucketConfiguration>`;
       const answers = await Promise.all(
         Array.from({ length: 4 }, () => client.send("PUT", `/${bucket}-2`, { body })),

@@ -17,7 +17,7 @@ function copy(scene: Scene, source: string, target: string, headers: Record<stri
   return scene.ask("PUT", `/${target}`, { headers: { "x-amz-copy-source": from, ...headers } });
 }
 
-/** Conditions on the source: header, value by ETag, whether the copy is made. */
+/** Conditions on the source: header, value by ETag, true if the copy succeeds. */
 const CONDITIONS: readonly [name: string, toValue: (etag: string) => string, isMade: boolean][] = [
   ["if-match", (etag) => etag, true],
   ["if-match", () => '"other"', false],
@@ -29,7 +29,6 @@ const CONDITIONS: readonly [name: string, toValue: (etag: string) => string, isM
   ["if-unmodified-since", () => new Date(Date.now() - HOUR_MS).toUTCString(), false],
 ];
 
-/** The cases. */
 export const cases = casesOf(
   "CopyObject",
   [

@@ -26,7 +26,6 @@ const BAD_NAMES = {
   "with the prefix of documentation's examples": "amzn-s3-demo-bucket",
 };
 
-/** The cases. */
 export const cases = casesOf(
   "CreateBucket",
   [

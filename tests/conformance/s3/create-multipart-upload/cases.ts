@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { assertError, casesOf, readResult } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "CreateMultipartUpload",
   [

@@ -1,4 +1,4 @@
-// Requests of other origins: https://docs.aws.amazon.com/AmazonS3/latest/userguide/cors.html and the Fetch standard
+// Cross-origin requests: https://docs.aws.amazon.com/AmazonS3/latest/userguide/cors.html and the Fetch standard
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, type Scene } from "../case.ts";
 
@@ -22,7 +22,6 @@ function preflight({ ask }: Scene, origin: string, method: string, headers?: str
 
 const RULE = `<AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET</AllowedMethod><AllowedOrigin>${ORIGIN}</AllowedOrigin><AllowedHeader>Content-*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><ExposeHeader>x-amz-version-id</ExposeHeader><MaxAgeSeconds>90</MaxAgeSeconds>`;
 
-/** The cases. */
 export const cases = casesOf(
   "Requests of other origins",
   [

@@ -1,4 +1,5 @@
-// Encryption with keys of the customer: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html
+// Encryption with customer-provided keys:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html
 import assert from "node:assert/strict";
 import { assertError, casesOf, digest, md5 } from "../case.ts";
 import { PART, askToComplete, begin, putPart } from "../upload.ts";
@@ -17,7 +18,6 @@ function toHeaders(letter: string, name = NAME): Record<string, string> {
 const KEY = toHeaders("k");
 const OTHER = toHeaders("o");
 
-/** The cases. */
 export const cases = casesOf(
   "Encryption with keys of the customer",
   [

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, md5 } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "DeleteObject",
   [

@@ -12,7 +12,6 @@ async function remove({ ask }: Scene, body: string, headers: Record<string, stri
   return readResult(await ask("POST", "?delete", { body, headers: named }), "DeleteResult");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "DeleteObjects",
   [

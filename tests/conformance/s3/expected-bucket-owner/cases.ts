@@ -1,11 +1,10 @@
-// Whose bucket a request means: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
+// Bucket owner conditions: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf } from "../case.ts";
 
 const ACCOUNT = "000000000001";
 const OTHER = "123456789012";
 
-/** The cases. */
 export const cases = casesOf(
   "Expected bucket owner",
   [

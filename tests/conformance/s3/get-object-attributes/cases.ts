@@ -11,7 +11,6 @@ async function read({ ask }: Scene, names: string, more: Record<string, string> 
   );
 }
 
-/** The cases. */
 export const cases = casesOf(
   "GetObjectAttributes",
   [

@@ -9,7 +9,6 @@ function toDate(ms: number): string {
   return new Date(ms).toUTCString();
 }
 
-/** The cases. */
 export const cases = casesOf(
   "GetObject",
   [

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { assertEmpty, casesOf } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "HeadBucket",
   [

@@ -1,8 +1,7 @@
-// Fields of requests that change what is meant, and those that must not
+// Request headers that change the meaning of a request, and those that must not.
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "Header fields",
   [

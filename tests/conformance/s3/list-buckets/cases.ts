@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { assertError, casesOf, createName, readResult } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "ListBuckets",
   [

@@ -7,7 +7,6 @@ async function list({ ask }: Scene, query = "") {
   return readResult(await ask("GET", `?uploads${query}`), "ListMultipartUploadsResult");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "ListMultipartUploads",
   [

@@ -11,7 +11,6 @@ async function putVersion(scene: Scene, key: string, body: string): Promise<stri
   return (await scene.put(key, body)).headers["x-amz-version-id"]!;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "ListObjectVersions",
   [

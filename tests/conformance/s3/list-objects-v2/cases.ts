@@ -28,7 +28,6 @@ async function listPages(scene: Scene, query: string): Promise<string[][]> {
   return pages;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "ListObjectsV2",
   [

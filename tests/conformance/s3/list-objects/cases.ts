@@ -13,7 +13,6 @@ async function list({ ask }: Scene, query = "") {
   };
 }
 
-/** The cases. */
 export const cases = casesOf(
   "ListObjects",
   [

@@ -7,7 +7,6 @@ async function list({ ask }: Scene, id: string, query = "") {
   return readResult(await ask("GET", `/key?uploadId=${id}${query}`), "ListPartsResult");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "ListParts",
   [

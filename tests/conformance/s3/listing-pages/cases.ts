@@ -1,10 +1,11 @@
-// Pages of all listings, whatever keys, prefix, delimiter and size: https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-prefixes.html
+// Pages of all listings with various keys, prefixes, delimiters and sizes:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-prefixes.html
 import assert from "node:assert/strict";
 import { casesOf, type CaseRow, type Scene } from "../case.ts";
 import type { Element } from "../document.ts";
 import { encode } from "../signature.ts";
 
-/** Letters of one to four bytes, some of which are delimiters as well. */
+/** Letters of one to four bytes, some of which are also delimiters. */
 const LETTERS = ["a", "b", "-", "/", "é", "日", "\uffee", "😀"];
 const DELIMITERS = ["", "/", "/b", "é", "😀", "a-"];
 const PREFIXES = ["", "a", "/", "😀", "aa"];
@@ -22,9 +23,9 @@ interface Listing {
   rows: string;
   query: string;
   sizeName: string;
-  /** Makes what is listed under a key. */
+  /** Creates an item with a key. */
   make: (scene: Scene, key: string) => Promise<unknown>;
-  /** Parameters of the page behind one. */
+  /** Returns the parameters of the next page. */
   next: (page: Element, keys: readonly string[]) => string;
 }
 
@@ -99,7 +100,6 @@ async function readPages({ must }: Scene, listing: Listing, query: string, size:
   }
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Pages of listings",
   ...Object.entries(LISTINGS).map(([name, listing]): CaseRow => [

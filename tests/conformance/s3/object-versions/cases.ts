@@ -13,7 +13,6 @@ async function readVersions({ ask }: Scene): Promise<string[]> {
     .map((item) => `${item.name} ${item.get("VersionId")}`);
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Versions of objects",
   [

@@ -8,7 +8,7 @@ const BOUNDARY = "----boundary7MA4YWxk";
 const HOUR_MS = 3_600_000;
 
 interface Form {
-  /** Fields in order; the signed policy's are added where `conditions` are given. */
+  /** Fields in order; those of the signed policy are added if there are `conditions`. */
   fields?: Record<string, string>;
   conditions?: readonly unknown[];
   expiration?: string;
@@ -19,7 +19,7 @@ interface Form {
   file?: string | undefined;
   fileName?: string;
   fileType?: string;
-  /** Parts behind the file. */
+  /** Parts after the file. */
   after?: Record<string, string>;
 }
 
@@ -42,7 +42,7 @@ function toBody(
   return `${parts.join("")}--${BOUNDARY}--\r\n`;
 }
 
-/** Posts a form as a browser does: without any signature but the policy's. */
+/** Posts a form like a browser, with only the policy's signature. */
 function post(scene: Scene, given: Form) {
   const { client, bucket, ask } = scene;
   const form = { file: "hello", ...given };
@@ -73,7 +73,6 @@ function post(scene: Scene, given: Form) {
 
 const ANY_KEY = ["starts-with", "$key", ""];
 
-/** The cases. */
 export const cases = casesOf(
   "POST Object",
   [

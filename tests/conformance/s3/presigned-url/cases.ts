@@ -5,7 +5,7 @@ import type { Ask, Presigning } from "../client.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Uses a presigned URL as who has nothing but the URL. */
+/** Uses a presigned URL without credentials. */
 function use(
   { client, bucket }: Scene,
   method: string,
@@ -17,13 +17,12 @@ function use(
   return client.send(method, target, { as: "nobody", ...ask });
 }
 
-/** Uses one whose query was changed. */
+/** Uses a presigned URL with a modified query. */
 function useChanged({ client, bucket }: Scene, from: string | RegExp, to: string) {
   const target = client.presign("GET", `/${bucket}/key`).replace(from, to);
   return client.send("GET", target, { as: "nobody" });
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Presigned URLs",
   [
@@ -221,7 +220,7 @@ export const cases = casesOf(
   [
     "bring fields that describe the body in their query, and fields that are signed by name, but not sent",
     async (scene) => {
-      // As the SDK for JavaScript of version 2 has it.
+      // As in version 2 of the SDK for JavaScript.
       const body = "Content-Type=image%2Fpng&Cache-Control=no-store&Content-Disposition=inline";
       const presigning = { headers: { "x-amz-meta-a": "1" } };
       const put = await use(scene, "PUT", `/key?${body}&x-amz-meta-a=1`, presigning, { body: "x" });

@@ -7,7 +7,6 @@ const toGrant = (grantee: string) =>
 const toPolicy = (owner: string, grants: string) =>
   `<AccessControlPolicy>${owner}<AccessControlList>${grants}</AccessControlList></AccessControlPolicy>`;
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketAcl",
   [

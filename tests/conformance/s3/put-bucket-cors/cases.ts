@@ -7,7 +7,6 @@ const toBody = (...rules: string[]) =>
 
 const SIMPLE = "<AllowedMethod>GET</AllowedMethod><AllowedOrigin>*</AllowedOrigin>";
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketCors",
   [

@@ -7,7 +7,6 @@ const toBody = (inner: string) =>
 
 const AES = toBody("<SSEAlgorithm>AES256</SSEAlgorithm>");
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketEncryption",
   [

@@ -1,4 +1,5 @@
-// PutBucketLifecycleConfiguration and its like: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html
+// PutBucketLifecycleConfiguration and related operations:
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult, type Scene } from "../case.ts";
 
@@ -18,7 +19,6 @@ async function read({ ask }: Scene) {
   return readResult(await ask("GET", "?lifecycle"), "LifecycleConfiguration");
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketLifecycleConfiguration",
   [

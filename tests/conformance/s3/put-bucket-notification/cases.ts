@@ -8,7 +8,7 @@ import { assertEmpty, assertError, casesOf, md5, readResult, type Scene } from "
 import { upload } from "../upload.ts";
 
 const DELIVERY_MS = 30_000;
-/** Nobody listens there. */
+/** Without a listener. */
 const NOWHERE = "http://127.0.0.1:9/hook";
 
 interface EventRecord {
@@ -22,7 +22,7 @@ interface EventRecord {
   };
 }
 
-/** A server that keeps the events that it is sent. */
+/** A server that records the events it receives. */
 async function receive(run: (url: string, records: EventRecord[]) => Promise<void>): Promise<void> {
   const records: EventRecord[] = [];
   const server = createServer((request, response) => {
@@ -61,7 +61,6 @@ const toFilter = (name: string, value: string) =>
 
 const put = ({ ask }: Scene, body: string) => ask("PUT", "?notification", { body });
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketNotificationConfiguration",
   [

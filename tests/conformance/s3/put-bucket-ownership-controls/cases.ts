@@ -1,4 +1,5 @@
-// PutBucketOwnershipControls and its like: https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
+// PutBucketOwnershipControls and related operations:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult, type Scene } from "../case.ts";
 
@@ -7,7 +8,6 @@ function own({ ask }: Scene, value: string) {
   return ask("PUT", "?ownershipControls", { body });
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketOwnershipControls",
   [

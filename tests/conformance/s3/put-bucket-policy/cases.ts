@@ -31,7 +31,6 @@ function put(scene: Scene, ...statements: Statement[]) {
 
 const nobody = { as: "nobody" } as const;
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketPolicy",
   [

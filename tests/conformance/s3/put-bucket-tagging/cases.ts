@@ -7,7 +7,6 @@ function toBody(keys: readonly string[]): string {
   return `<Tagging><TagSet>${items.join("")}</TagSet></Tagging>`;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketTagging",
   [

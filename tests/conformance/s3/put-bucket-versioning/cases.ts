@@ -5,7 +5,6 @@ import { assertEmpty, assertError, casesOf, readResult } from "../case.ts";
 const toBody = (inner: string) =>
   `<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${inner}</VersioningConfiguration>`;
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketVersioning",
   [

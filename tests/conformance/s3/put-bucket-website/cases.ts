@@ -7,7 +7,6 @@ const toBody = (inner: string) =>
 
 const INDEX = "<IndexDocument><Suffix>index.html</Suffix></IndexDocument>";
 
-/** The cases. */
 export const cases = casesOf(
   "PutBucketWebsite",
   [

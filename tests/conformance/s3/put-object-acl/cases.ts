@@ -31,7 +31,6 @@ const CANNED = {
   "bucket-owner-full-control": ["owner FULL_CONTROL"],
 };
 
-/** The cases. */
 export const cases = casesOf(
   "PutObjectAcl",
   [

@@ -14,7 +14,6 @@ async function lock(scene: Scene, headers: Record<string, string> = {}) {
   return { ask, version: put.headers["x-amz-version-id"]! };
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutObjectLegalHold",
   [

@@ -11,7 +11,6 @@ async function createLocked(scene: Scene): Promise<string> {
   return `/${await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" })}`;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutObjectLockConfiguration",
   [

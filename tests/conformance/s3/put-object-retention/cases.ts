@@ -1,4 +1,5 @@
-// PutObjectRetention and GetObjectRetention, and what retention keeps: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-lock.html
+// PutObjectRetention, GetObjectRetention and the effects of retention:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-lock.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult, type Scene } from "../case.ts";
 import type { Ask } from "../client.ts";
@@ -13,7 +14,7 @@ const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS).toISOS
 const toBody = (mode: string, until: string) =>
   `<Retention xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Mode>${mode}</Mode><RetainUntilDate>${until}</RetainUntilDate></Retention>`;
 
-/** A locked bucket with one object, retained for two hours if a mode is given. */
+/** A bucket with object lock and one object, retained for two hours if there is a mode. */
 async function lock(scene: Scene, mode?: Mode) {
   const name = await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
   const ask = (method: string, target: string, options?: Ask) =>
@@ -27,7 +28,6 @@ async function lock(scene: Scene, mode?: Mode) {
   return { ask, name, version: put.headers["x-amz-version-id"]! };
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutObjectRetention",
   [

@@ -11,7 +11,6 @@ function toBody(tags: readonly Tag[]): string {
 
 const TEN: readonly Tag[] = Array.from({ length: 10 }, (_, index) => [`k${index}`, `v${index}`]);
 
-/** The cases. */
 export const cases = casesOf(
   "PutObjectTagging",
   [

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, digest, md5 } from "../case.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "PutObject",
   [
@@ -89,7 +88,7 @@ export const cases = casesOf(
   [
     "MetadataTooLarge above the size of metadata that the reference allows",
     async ({ ask, put }) => {
-      // One byte of the name, the rest of the value.
+      // One byte for the name, the rest for the value.
       await put("key", "", { "x-amz-meta-a": "v".repeat(2_047) });
       const headers = { "x-amz-meta-a": "v".repeat(2_048) };
       const answer = await ask("PUT", "/key", { headers });

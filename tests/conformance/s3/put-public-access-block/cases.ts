@@ -1,4 +1,5 @@
-// PutPublicAccessBlock and its like: https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
+// PutPublicAccessBlock and related operations:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult, type Scene } from "../case.ts";
 
@@ -28,7 +29,6 @@ function toPublicPolicy(bucket: string): string {
   });
 }
 
-/** The cases. */
 export const cases = casesOf(
   "PutPublicAccessBlock",
   [

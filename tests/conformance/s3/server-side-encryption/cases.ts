@@ -1,11 +1,11 @@
-// Encryption with keys of the store: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingServerSideEncryption.html
+// Encryption with the store's keys:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingServerSideEncryption.html
 import assert from "node:assert/strict";
 import { assertError, casesOf, md5 } from "../case.ts";
 import { PART, upload } from "../upload.ts";
 
 const SSE = { "x-amz-server-side-encryption": "AES256" };
 
-/** The cases. */
 export const cases = casesOf(
   "Encryption with keys of the store",
   [

@@ -8,9 +8,9 @@ import type { Credentials } from "../signature.ts";
 
 /** Signed parts besides method and path. */
 interface Parts {
-  /** Path and signed parameters; those of the target by default. */
+  /** Path and signed parameters; default: those of the target. */
   resource?: string;
-  /** Lines of `x-amz-` fields, sorted, without their ends. */
+  /** Sorted `x-amz-` header lines without line ends. */
   lines?: readonly string[];
   contentType?: string;
   as?: Credentials;
@@ -27,7 +27,7 @@ function signText(
   return createHmac("sha1", as.secretKey).update(text).digest("base64");
 }
 
-/** Sends a request that is signed in its header. */
+/** Sends a request with a signed Authorization header. */
 function sign(scene: Scene, method: string, target: string, ask: Ask = {}, parts: Parts = {}) {
   const date = ask.headers?.["date"] ?? new Date().toUTCString();
   const { accessKey } = parts.as ?? scene.client.root;
@@ -36,7 +36,7 @@ function sign(scene: Scene, method: string, target: string, ask: Ask = {}, parts
   return scene.ask(method, target, { ...ask, headers, as: "nobody" });
 }
 
-/** Sends a request to a presigned URL; `more` are parameters that are not signed. */
+/** Sends a request to a presigned URL; `more` are unsigned parameters. */
 function present(
   scene: Scene,
   method: string,
@@ -57,7 +57,6 @@ interface PresentOptions {
   seconds?: number;
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Signature Version 2",
   [

@@ -4,14 +4,13 @@ import { assertEmpty, assertError, casesOf } from "../case.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Changes a part of the Authorization field. */
+/** Replaces a part of the Authorization header. */
 function rewrite(from: string | RegExp, to: string) {
   return (headers: Record<string, string>): void => {
     headers["authorization"] = headers["authorization"]!.replace(from, to);
   };
 }
 
-/** The cases. */
 export const cases = casesOf(
   "Signature Version 4",
   [

@@ -1,9 +1,8 @@
-// x-store- names, which stand for the x-amz- names everywhere.
+// x-store- headers, which are aliases of the x-amz- headers.
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf } from "../case.ts";
 import { EMPTY_SHA256, toTimestamp } from "../signature.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "x-store- names",
   [

@@ -7,7 +7,6 @@ const toStatus = (status: string) =>
 const toPayer = (payer: string) =>
   `<RequestPaymentConfiguration><Payer>${payer}</Payer></RequestPaymentConfiguration>`;
 
-/** The cases. */
 export const cases = casesOf(
   "Unset configurations",
   [

@@ -15,7 +15,6 @@ function copyPart(
   });
 }
 
-/** The cases. */
 export const cases = casesOf(
   "UploadPartCopy",
   [

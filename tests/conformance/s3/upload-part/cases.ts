@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, digest, md5 } from "../case.ts";
 import { begin, complete, putPart, toList } from "../upload.ts";
 
-/** The cases. */
 export const cases = casesOf(
   "UploadPart",
   [

@@ -7,7 +7,7 @@ const INDEX = "<IndexDocument><Suffix>index.html</Suffix></IndexDocument>";
 const ERROR = "<ErrorDocument><Key>error.html</Key></ErrorDocument>";
 const HTML = { "content-type": "text/html" };
 
-/** Makes the bucket a site that everyone may read, and list unless told otherwise. */
+/** Makes the bucket a public web site, by default with public listing. */
 async function publish({ must, bucket }: Scene, inner: string, mayList = true): Promise<void> {
   const body = `<WebsiteConfiguration>${inner}</WebsiteConfiguration>`;
   await must("PUT", "?website", { body });
@@ -27,7 +27,6 @@ function visit({ client, bucket }: Scene, path: string, method = "GET") {
 const toRules = (condition: string, redirect: string) =>
   `${INDEX}<RoutingRules><RoutingRule><Condition>${condition}</Condition><Redirect>${redirect}</Redirect></RoutingRule></RoutingRules>`;
 
-/** The cases. */
 export const cases = casesOf(
   "Web sites",
   [
