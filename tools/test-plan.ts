@@ -60,7 +60,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/pulse/test/kafka/group-chaos/chaos.test.ts", {
     PLATFORM_KAFKA_CHAOS_SECONDS: "600",
   }),
-  longForm("services/pulse/test/group/chaos.test.ts", { PLATFORM_GROUP_RUNS: "2000" }),
+  longForm("services/pulse/test/consumer-group/chaos.test.ts", { PLATFORM_GROUP_RUNS: "2000" }),
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
   longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),

@@ -1,7 +1,7 @@
 // Key compaction of the topics that ask for it, by itself, up to what nobody waits for any more.
 import type { PartitionView } from "@platform/log";
 import type { Expiry } from "../dispatch/expiry.ts";
-import type { Groups } from "../dispatch/groups.ts";
+import type { Groups } from "../dispatch/shared-subscriptions.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 

@@ -2,7 +2,7 @@
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Draft, Store } from "../store/store.ts";
 import type { RecordHeader } from "@platform/log/batch";
-import { readText, toRecord } from "../publish/message.ts";
+import { readText, toRecord } from "../message.ts";
 import type { Tenant } from "../topic/name.ts";
 import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
 

@@ -3,7 +3,7 @@ import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Draft, Store } from "../store/store.ts";
-import { toMessage } from "../publish/message.ts";
+import { toMessage } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 /** What is looked through at the first publish after a start, at most: what was stored before that counts no more. */

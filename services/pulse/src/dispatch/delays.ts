@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
-import { ownHeaderPrefix, toMessage } from "../publish/message.ts";
+import { ownHeaderPrefix, toMessage } from "../message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Draft, Store } from "../store/store.ts";

@@ -2,7 +2,7 @@
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import { toMessage } from "../publish/message.ts";
+import { toMessage } from "../message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Draft, Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 // From durable records to those who want them: each new stretch is read and decoded once for everyone who is up to date.
 import { LogError, type PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
-import { toMessage, type Message } from "../publish/message.ts";
+import { toMessage, type Message } from "../message.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 

@@ -1,5 +1,5 @@
 // Messages that wait for one subscription or group: higher priority first, then in the order of the log.
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 
 type Level = { priority: number; messages: Message[]; head: number };
 

@@ -1,5 +1,5 @@
 // Deliveries of a group's messages that failed: how many, and when a message may be delivered again.
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 
 /** How a group treats messages that its members do not acknowledge. */
 export type RedeliverySettings = {

@@ -1,10 +1,10 @@
 // A plain subscription: every message of one topic, or of all that a pattern matches, from a place on.
 import type { PartitionView } from "@platform/log";
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import type { Feeds, Following, Stretch } from "./feed.ts";
-import { OffsetRanges } from "./offset-ranges.ts";
+import { OffsetRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 
 /** Messages that a subscription looks ahead for higher priorities, and their bytes. */

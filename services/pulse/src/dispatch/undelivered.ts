@@ -1,10 +1,10 @@
 // Messages that groups gave up after too many failed deliveries, on their way to the dead letters.
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 import { sizeOf, type Draft } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
-import type { Group } from "./group.ts";
+import type { Group } from "./shared-subscription.ts";
 
 /** Bytes of dead letters that one entry holds, unless a single one is larger. */
 const lettersBytesMax = 2 * 1024 * 1024;

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Group } from "../dispatch/group.ts";
-import type { Groups } from "../dispatch/groups.ts";
+import type { Group } from "../dispatch/shared-subscription.ts";
+import type { Groups } from "../dispatch/shared-subscriptions.ts";
 import { toPublishError } from "../publish/publish-error.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { alreadyAnswered, defineRoute, type ApiRoute, type Guard } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Tenant } from "../topic/name.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";

@@ -1,5 +1,5 @@
 // The bytes that messages are sent as, made once for all subscribers that are up to date.
-import { formatMessage, type Message } from "../publish/message.ts";
+import { formatMessage, type Message } from "../message.ts";
 
 /** Remembers the bytes of a message as long as somebody holds the message. */
 export class MessageFrames {

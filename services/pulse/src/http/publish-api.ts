@@ -9,7 +9,7 @@ import {
 } from "@platform/kernel/http";
 import type { RecordHeader } from "@platform/log/batch";
 import { delayMsMax } from "../dispatch/delays.ts";
-import { ownHeaderPrefix, readText } from "../publish/message.ts";
+import { ownHeaderPrefix, readText } from "../message.ts";
 import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
 import { tenantOf } from "./admission.ts";
 

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Groups } from "../dispatch/groups.ts";
-import { formatMessage, toMessage, type Message } from "../publish/message.ts";
+import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import { formatMessage, toMessage, type Message } from "../message.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";

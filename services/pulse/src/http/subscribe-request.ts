@@ -1,8 +1,8 @@
 // What a subscriber asks for, by SSE or WebSocket, and where it begins.
 import { PlatformError } from "@platform/kernel/errors";
 import type { PartitionView } from "@platform/log";
-import type { Member, Group } from "../dispatch/group.ts";
-import type { Groups } from "../dispatch/groups.ts";
+import type { Member, Group } from "../dispatch/shared-subscription.ts";
+import type { Groups } from "../dispatch/shared-subscriptions.ts";
 import {
   shortId,
   type Sink,

@@ -6,7 +6,7 @@ import { mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel
 import type { Logger } from "@platform/kernel/log";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { Sink } from "../dispatch/subscription.ts";
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import {

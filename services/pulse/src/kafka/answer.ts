@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { ErrorCode as PlatformCode } from "@platform/kernel/errors";
 import { LogError, type LogErrorCode } from "@platform/log";
-import type { GroupError } from "../group/index.ts";
+import type { GroupError } from "../consumer-group/index.ts";
 import { errorCodes, type ErrorCode } from "./protocol/error-codes.ts";
 
 const groupAnswers: Record<GroupError, ErrorCode> = {

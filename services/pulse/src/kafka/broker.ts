@@ -1,7 +1,7 @@
 // What the Kafka face asks of the rest of the broker.
 import type { PartitionView } from "@platform/log";
 import type { Backlog } from "../dispatch/backlog.ts";
-import type { GroupCoordinator } from "../group/index.ts";
+import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
 import type { TopicState } from "./config-entries.ts";

@@ -1,6 +1,6 @@
 // Groups that nobody uses any more are forgotten, with what they have committed: there is only so much room for them.
 import type { Clock } from "@platform/kernel/time";
-import type { GroupCoordinator } from "../group/index.ts";
+import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { groupKey } from "./api/groups.ts";
 

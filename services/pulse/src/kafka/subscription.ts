@@ -1,5 +1,5 @@
 // What the members of a consumer group have subscribed to, as they tell their leader.
-import type { GroupDescription } from "../group/index.ts";
+import type { GroupDescription } from "../consumer-group/index.ts";
 import { ProtocolError } from "./protocol/error.ts";
 import { Reader } from "./protocol/reader.ts";
 

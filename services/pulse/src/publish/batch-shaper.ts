@@ -21,7 +21,7 @@ import type { Schemas } from "../schema/schemas.ts";
 import type { Draft } from "../store/store.ts";
 import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
-import { toMessage } from "./message.ts";
+import { toMessage } from "../message.ts";
 
 /** Most bytes that a batch may take when decompressed, if its topic asks for a look inside. */
 const decompressedBytesMax = 32 * 1024 * 1024;

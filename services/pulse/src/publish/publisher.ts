@@ -14,7 +14,7 @@ import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
 import { toPublishError } from "./publish-error.ts";
-import { toRecord, type MessageFacts } from "./message.ts";
+import { toRecord, type MessageFacts } from "../message.ts";
 import type { FirstPlace, MessageIds } from "./message-ids.ts";
 import { Partitioner } from "./partitioner.ts";
 import type { RateLimit } from "./rate-limit.ts";

@@ -9,7 +9,7 @@ import { openLog, openNodeDisk, type Disk, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
-import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
+import { GroupCoordinator, type GroupLimits } from "../../src/consumer-group/index.ts";
 import type { KafkaBroker } from "../../src/kafka/broker.ts";
 import { ByteQuota } from "../../src/kafka/quota.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";

@@ -1,6 +1,6 @@
 // JoinGroup, SyncGroup, Heartbeat, LeaveGroup and those who look at groups.
 import { PlatformError } from "@platform/kernel/errors";
-import type { GroupDescription } from "../../group/index.ts";
+import type { GroupDescription } from "../../consumer-group/index.ts";
 import type { Tenant } from "../../topic/name.ts";
 import { toAnswer, toGroupAnswer } from "../answer.ts";
 import type { KafkaBroker } from "../broker.ts";

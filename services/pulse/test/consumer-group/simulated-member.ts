@@ -1,5 +1,5 @@
 // A consumer as a program: joins, syncs, sends heartbeats, starts over when it is told to.
-import type { GroupCoordinator } from "../../src/group/index.ts";
+import type { GroupCoordinator } from "../../src/consumer-group/index.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
 const heartbeatMs = 3_000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { GroupCoordinator } from "../../src/group/index.ts";
+import { GroupCoordinator } from "../../src/consumer-group/index.ts";
 import { SimulatedMember } from "./simulated-member.ts";
 import { SimulatedTime } from "./simulated-time.ts";
 

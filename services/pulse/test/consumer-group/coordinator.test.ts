@@ -6,7 +6,7 @@ import {
   type GroupLimits,
   type JoinRequest,
   type JoinResult,
-} from "../../src/group/index.ts";
+} from "../../src/consumer-group/index.ts";
 import { settle, SimulatedTime } from "./simulated-time.ts";
 
 const metadata = Buffer.from("topics");

@@ -1,10 +1,10 @@
 // A consumer group on one topic: each message goes to one member, in turns, and again if that does not acknowledge it.
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
-import type { Message } from "../publish/message.ts";
+import type { Message } from "../message.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { Feeds, Following, Stretch } from "./feed.ts";
-import { OffsetRanges, type StoredRanges } from "./offset-ranges.ts";
+import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 import {
   computeBackoffMs,

@@ -5,7 +5,7 @@ import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { isLoopback } from "@platform/kernel/network";
-import { GroupCoordinator } from "../group/index.ts";
+import { GroupCoordinator } from "../consumer-group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";

@@ -1,6 +1,6 @@
 // A message as the broker's own faces see it, and the record that it is stored as.
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
-import type { Topic } from "../topic/topics.ts";
+import type { Topic } from "./topic/topics.ts";
 
 /*
  * Record: key = the partition key, value = the payload, timestamp = when it was published, headers = the client's own

@@ -1,5 +1,5 @@
 // Time that moves only when a test says so, with timers.
-import type { GroupTime } from "../../src/group/index.ts";
+import type { GroupTime } from "../../src/consumer-group/index.ts";
 
 /** Timers run in order while time is moved; promises settle in between. */
 export class SimulatedTime implements GroupTime {

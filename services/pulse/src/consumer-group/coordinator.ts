@@ -1,6 +1,6 @@
 // All consumer groups of the classic protocol: found by name, made when the first member asks.
 import { randomUUID } from "node:crypto";
-import { Group } from "./group.ts";
+import { Group } from "./consumer-group.ts";
 import { refuseJoin, refuseSync } from "./member.ts";
 import {
   groupLimitsDefault,

@@ -1,8 +1,8 @@
 // What lies in a topic's dead letter topic and was not sent back: list, requeue, and what went wrong most.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Publisher } from "../publish/publisher.ts";
-import { toMessage, type Message } from "../publish/message.ts";
-import { OffsetRanges, type StoredRanges } from "../dispatch/offset-ranges.ts";
+import { toMessage, type Message } from "../message.ts";
+import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
