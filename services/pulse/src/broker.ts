@@ -4,7 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
 import { Compactor } from "./compact/compactor.ts";
-import { DeadLetterBox } from "./deadletter/dead-letter-queue.ts";
+import { DeadLetterQueue } from "./deadletter/dead-letter-queue.ts";
 import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
 import { Backlog } from "./dispatch/backlog.ts";
 import { Delays } from "./dispatch/delays.ts";
@@ -130,7 +130,17 @@ export async function openBroker(options: BrokerOptions) {
     tenantCounts,
     messageBytesMax: limits.message_bytes_max,
   });
-  const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
+  const deadLetterQueue = new DeadLetterQueue({
+    store,
+    state,
+    topics,
+    writer: deadLetters,
+    republish: async (tenant, message, mark) => {
+      const options = { isRated: false, isRequeue: true, also: [mark] };
+      const [outcome] = await publisher.publish(tenant, [message], options);
+      return outcome!;
+    },
+  });
   const compactor = new Compactor({ store, topics, groups, expiry, onError });
   expiry.start(groups);
   delays.start();
@@ -148,7 +158,7 @@ export async function openBroker(options: BrokerOptions) {
     subscriptions,
     groups,
     publisher,
-    box,
+    deadLetterQueue,
     counts,
     tenantCounts,
     /** Stops what runs by itself and writes down what is left; the log stays open. */

@@ -98,7 +98,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("broker", () => broker.close());
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
-  const { subscriptions, groups, publisher, box, tenantCounts } = broker;
+  const { subscriptions, groups, publisher, deadLetterQueue, tenantCounts } = broker;
 
   const kafka: KafkaFace = await KafkaFace.open({
     store,
@@ -188,7 +188,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         schemas,
         transforms,
         deadLetters,
-        box,
+        deadLetterQueue,
       }),
       ...createReadingRoutes({ store, topics, offsets, groups }),
       ...createAcknowledgementRoutes({ topics, groups }),

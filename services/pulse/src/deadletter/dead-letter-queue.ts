@@ -1,11 +1,12 @@
 // What lies in a topic's dead letter topic and was not sent back: list, requeue, and what went wrong most.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Publisher } from "../publish/publisher.ts";
 import { toMessage, type Message } from "../message.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
+import type { RecordHeader } from "@platform/log/batch";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Store } from "../store/store.ts";
+import type { Draft, Store } from "../store/store.ts";
+import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { DeadLetterWriter, Envelope } from "./dead-letter-writer.ts";
 
@@ -25,13 +26,31 @@ export type Cluster = {
 
 type Letter = { message: Message; envelope: Envelope };
 
+/** A dead letter on its way back to its topic. */
+export interface RequeuedMessage {
+  topic: string;
+  payload: Buffer;
+  key: Buffer | undefined;
+  headers: readonly RecordHeader[];
+  priority: number;
+  messageId: string;
+  retryCount: number;
+}
+
+/** Publishes a message and, in the same entry, the record that marks its dead letter as requeued. */
+export type Republish<Outcome> = (
+  tenant: Tenant,
+  message: RequeuedMessage,
+  mark: Draft,
+) => Promise<Outcome>;
+
 /** The dead letters of all topics. What was sent back is remembered durably with the message that it became. */
-export class DeadLetterBox {
+export class DeadLetterQueue<Outcome> {
   readonly #store: Store;
   readonly #state: StateTable;
   readonly #topics: Topics;
   readonly #writer: DeadLetterWriter;
-  readonly #publisher: Publisher;
+  readonly #republish: Republish<Outcome>;
   readonly #requeued = new Map<string, OffsetRanges>();
   readonly #busy = new Set<string>();
 
@@ -40,13 +59,13 @@ export class DeadLetterBox {
     state: StateTable;
     topics: Topics;
     writer: DeadLetterWriter;
-    publisher: Publisher;
+    republish: Republish<Outcome>;
   }) {
     this.#store = parts.store;
     this.#state = parts.state;
     this.#topics = parts.topics;
     this.#writer = parts.writer;
-    this.#publisher = parts.publisher;
+    this.#republish = parts.republish;
     for (const { key, value } of parts.state.take("requeued")) {
       if (parts.topics.findByHexId(String(key[1])) === undefined) continue;
       const stored = readJson(value) as StoredRanges;
@@ -58,24 +77,24 @@ export class DeadLetterBox {
   /** The oldest dead letters of a source topic, at most `limit`, and how many there are. */
   async list(topic: Topic, limit: number) {
     const name = this.#writer.nameFor(topic);
-    const box = this.#topics.find(topic.tenant, name);
+    const dlq = this.#topics.find(topic.tenant, name);
     const messages: Envelope[] = [];
-    if (box === undefined) return { messages, total: 0, dlq_topic: name };
-    for await (const { envelope } of this.#read(box, topic)) {
+    if (dlq === undefined) return { messages, total: 0, dlq_topic: name };
+    for await (const { envelope } of this.#read(dlq, topic)) {
       messages.push(envelope);
       if (messages.length >= limit) break;
     }
-    return { messages, total: this.#countLeft(box), dlq_topic: name };
+    return { messages, total: this.#countLeft(dlq), dlq_topic: name };
   }
 
   /** What went wrong, by reason, most frequent first. */
   async summarize(topic: Topic) {
     const name = this.#writer.nameFor(topic);
-    const box = this.#topics.find(topic.tenant, name);
+    const dlq = this.#topics.find(topic.tenant, name);
     const clusters = new Map<string, Cluster>();
-    if (box === undefined) return { dlq_topic: name, total: 0, clusters: [] };
-    const from = Math.max(0, box.stored.partitions[0]!.durableEnd - summaryMax);
-    for await (const { envelope } of this.#read(box, topic, from)) {
+    if (dlq === undefined) return { dlq_topic: name, total: 0, clusters: [] };
+    const from = Math.max(0, dlq.stored.partitions[0]!.durableEnd - summaryMax);
+    for await (const { envelope } of this.#read(dlq, topic, from)) {
       const { failure_reason, timestamp, message_id } = envelope;
       const reason = failure_reason.replace(/[0-9a-f]{8,}|\d+/gi, "…").slice(0, 200);
       const known = clusters.get(reason);
@@ -90,22 +109,22 @@ export class DeadLetterBox {
       if (known.sample_ids.length < sampleIdsMax) known.sample_ids.push(message_id);
     }
     const sorted = [...clusters.values()].sort((a, b) => b.count - a.count);
-    return { dlq_topic: name, total: this.#countLeft(box), clusters: sorted };
+    return { dlq_topic: name, total: this.#countLeft(dlq), clusters: sorted };
   }
 
   /**
    * Sends a dead letter back to its topic, with a patched payload if one is given: same id, one more retry, no TTL and no
-   * delay. The message and its leaving the box are one entry. Throws `not_found`, `conflict` while it is under way, and
+   * delay. The message and its leaving the dlq are one entry. Throws `not_found`, `conflict` while it is under way, and
    * what publishing throws.
    */
-  async requeue(topic: Topic, messageId: string, patch: Buffer | undefined) {
+  async requeue(topic: Topic, messageId: string, patch: Buffer | undefined): Promise<Outcome> {
     const name = this.#writer.nameFor(topic);
-    const box = this.#topics.find(topic.tenant, name);
-    const letter = box === undefined ? undefined : await this.#find(box, topic, messageId);
-    if (box === undefined || letter === undefined) {
+    const dlq = this.#topics.find(topic.tenant, name);
+    const letter = dlq === undefined ? undefined : await this.#find(dlq, topic, messageId);
+    if (dlq === undefined || letter === undefined) {
       throw new PlatformError("not_found", "There is no such dead letter.");
     }
-    const id = box.stored.id.toString("hex");
+    const id = dlq.stored.id.toString("hex");
     const place = `${id} ${letter.message.offset}`;
     if (this.#busy.has(place)) {
       throw new PlatformError("conflict", "The dead letter is being sent back already.");
@@ -114,30 +133,24 @@ export class DeadLetterBox {
     try {
       const { message, envelope } = letter;
       const encoding = envelope.encoding === "base64" ? "base64" : "utf8";
-      const done = this.#doneOf(box);
+      const done = this.#doneOf(dlq);
       const after = new OffsetRanges(done.toStored());
       after.add(message.offset);
-      const [outcome] = await this.#publisher.publish(
+      const outcome = await this.#republish(
         topic.tenant,
-        [
-          {
-            topic: envelope.source_topic,
-            payload: patch ?? Buffer.from(envelope.original_payload, encoding),
-            key: message.key ?? undefined,
-            headers: message.headers,
-            priority: message.priority,
-            messageId: envelope.message_id,
-            retryCount: envelope.retry_count + 1,
-          },
-        ],
         {
-          isRated: false,
-          isRequeue: true,
-          also: [this.#state.draftJson(["requeued", id], after.toStored())],
+          topic: envelope.source_topic,
+          payload: patch ?? Buffer.from(envelope.original_payload, encoding),
+          key: message.key ?? undefined,
+          headers: message.headers,
+          priority: message.priority,
+          messageId: envelope.message_id,
+          retryCount: envelope.retry_count + 1,
         },
+        this.#state.draftJson(["requeued", id], after.toStored()),
       );
       done.add(message.offset);
-      return outcome!;
+      return outcome;
     } finally {
       this.#busy.delete(place);
     }
@@ -145,46 +158,46 @@ export class DeadLetterBox {
 
   /** Dead letters of a topic that were not sent back. */
   countOf(topic: Topic): number {
-    const box = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
-    return box === undefined ? 0 : this.#countLeft(box);
+    const dlq = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
+    return dlq === undefined ? 0 : this.#countLeft(dlq);
   }
 
-  async #find(box: Topic, topic: Topic, messageId: string): Promise<Letter | undefined> {
-    for await (const letter of this.#read(box, topic)) {
+  async #find(dlq: Topic, topic: Topic, messageId: string): Promise<Letter | undefined> {
+    for await (const letter of this.#read(dlq, topic)) {
       if (letter.envelope.message_id === messageId) return letter;
     }
     return undefined;
   }
 
-  async *#read(box: Topic, source: Topic, from = 0): AsyncGenerator<Letter> {
-    const done = this.#doneOf(box);
-    const partition = box.stored.partitions[0]!;
+  async *#read(dlq: Topic, source: Topic, from = 0): AsyncGenerator<Letter> {
+    const done = this.#doneOf(dlq);
+    const partition = dlq.stored.partitions[0]!;
     const start = Math.max(from, done.low, partition.logStart);
     for await (const record of readRecords(this.#store, partition, start)) {
       if (done.has(record.offset)) continue;
-      const message = toMessage(box, 0, record);
+      const message = toMessage(dlq, 0, record);
       const envelope = readEnvelope(message);
       // Several topics may share one, and clients may publish there as well.
       if (envelope?.source_topic === source.name) yield { message, envelope };
     }
   }
 
-  #doneOf(box: Topic): OffsetRanges {
-    const id = box.stored.id.toString("hex");
+  #doneOf(dlq: Topic): OffsetRanges {
+    const id = dlq.stored.id.toString("hex");
     const known = this.#requeued.get(id) ?? new OffsetRanges();
     this.#requeued.set(id, known);
     return known;
   }
 
-  #countLeft(box: Topic): number {
-    const partition = box.stored.partitions[0]!;
-    const done = this.#doneOf(box);
+  #countLeft(dlq: Topic): number {
+    const partition = dlq.stored.partitions[0]!;
+    const done = this.#doneOf(dlq);
     done.raise(partition.logStart);
     return done.countLeft(partition.durableEnd);
   }
 
-  #forget(box: Topic): void {
-    const id = box.stored.id.toString("hex");
+  #forget(dlq: Topic): void {
+    const id = dlq.stored.id.toString("hex");
     if (!this.#requeued.delete(id)) return;
     // If it is lost, the next start leaves it out.
     this.#store.append([this.#state.draft(["requeued", id], null)]).catch(() => undefined);

@@ -3,11 +3,12 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { TopicConfig } from "@platform/log";
-import type { DeadLetterBox } from "../deadletter/dead-letter-queue.ts";
+import type { DeadLetterQueue } from "../deadletter/dead-letter-queue.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Groups } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
+import type { PublishOutcome } from "../publish/publisher.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { checkTopicName } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -28,7 +29,7 @@ export type TopicParts = {
   schemas: Schemas;
   transforms: Transforms;
   deadLetters: DeadLetterWriter;
-  box: DeadLetterBox;
+  deadLetterQueue: DeadLetterQueue<PublishOutcome>;
 };
 
 const configFields = {
@@ -49,7 +50,11 @@ const limitQuery = z.object({
 
 /** The operations. */
 export function createTopicRoutes(parts: TopicParts): ApiRoute[] {
-  return [...createCatalogueRoutes(parts), ...createRuleRoutes(parts), ...createBoxRoutes(parts)];
+  return [
+    ...createCatalogueRoutes(parts),
+    ...createRuleRoutes(parts),
+    ...createDeadLetterRoutes(parts),
+  ];
 }
 
 function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
@@ -180,7 +185,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute
   ];
 }
 
-function createBoxRoutes({ topics, deadLetters, box }: TopicParts): ApiRoute[] {
+function createDeadLetterRoutes({ topics, deadLetters, deadLetterQueue }: TopicParts): ApiRoute[] {
   const tag = "Dead letters";
   return [
     defineRoute({
@@ -206,14 +211,15 @@ function createBoxRoutes({ topics, deadLetters, box }: TopicParts): ApiRoute[] {
       tag,
       query: limitQuery,
       handle: ({ params, query, caller }) =>
-        box.list(topics.get(tenantOf(caller), params["topic"]!), query.limit),
+        deadLetterQueue.list(topics.get(tenantOf(caller), params["topic"]!), query.limit),
     }),
     defineRoute({
       method: "GET",
       path: "/api/v1/topics/{topic}/dlq/summary",
       summary: "What went wrong, by reason",
       tag,
-      handle: ({ params, caller }) => box.summarize(topics.get(tenantOf(caller), params["topic"]!)),
+      handle: ({ params, caller }) =>
+        deadLetterQueue.summarize(topics.get(tenantOf(caller), params["topic"]!)),
     }),
     defineRoute({
       method: "POST",
@@ -225,7 +231,7 @@ function createBoxRoutes({ topics, deadLetters, box }: TopicParts): ApiRoute[] {
       handle: async ({ params, body, caller }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
         const patch = body.payload === undefined ? undefined : Buffer.from(body.payload);
-        return formatOutcome(await box.requeue(topic, body.message_id, patch));
+        return formatOutcome(await deadLetterQueue.requeue(topic, body.message_id, patch));
       },
     }),
   ];

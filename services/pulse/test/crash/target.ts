@@ -37,7 +37,7 @@ export type Target = {
 
 /** A broker in this process. */
 export function targetBroker(broker: Broker): Target {
-  const { publisher, topics, offsets, store, box } = broker;
+  const { publisher, topics, offsets, store, deadLetterQueue } = broker;
   return {
     create: async (name) => void (await topics.create("", name, { partitions: 2 })),
     publish: async (messages) => {
@@ -85,7 +85,9 @@ export function targetBroker(broker: Broker): Target {
     readDeadLetters: async (name) => {
       const topic = topics.find("", name);
       if (topic === undefined) return [];
-      return (await box.list(topic, 1_000)).messages.map((letter) => letter.original_payload);
+      return (await deadLetterQueue.list(topic, 1_000)).messages.map(
+        (letter) => letter.original_payload,
+      );
     },
   };
 }

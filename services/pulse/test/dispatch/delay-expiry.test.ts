@@ -139,7 +139,7 @@ test("expiry survives kill -9: what was left expires, what has expired does not 
   assert.equal((await pulse.get("/api/v1/topics/a/dlq")).body.total, 2);
 });
 
-test("a dead letter is sent back with its id and one more retry, patched if asked, and leaves the box for good", async (t) => {
+test("a dead letter is sent back with its id and one more retry, patched if asked, and leaves the queue for good", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.post("/api/v1/topics/a/dlq", { dlq_topic: "graveyard" });
   for (const message_id of ["m1", "m2", "m3"]) {

@@ -10,7 +10,8 @@ import {
 import { beginPlain } from "../sasl/plain.ts";
 import { beginScram } from "../sasl/scram.ts";
 import { route, type Route } from "../server/route.ts";
-import type { Authentication, Principal } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
+import type { Authentication } from "../server/session.ts";
 
 const noBytes = Buffer.alloc(0);
 

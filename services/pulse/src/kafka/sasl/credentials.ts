@@ -1,6 +1,6 @@
 // Users with passwords, known when the broker starts.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Principal } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 import type { CredentialStore, ScramCredential } from "./mechanism.ts";
 import { deriveScramCredential, type ScramMechanism } from "./scram.ts";
 

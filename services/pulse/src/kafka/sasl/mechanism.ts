@@ -1,5 +1,5 @@
 // What the SASL mechanisms have in common.
-import type { Principal } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 
 /** The outcome of one message of a mechanism. */
 export type SaslStep =

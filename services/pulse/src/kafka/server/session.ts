@@ -1,14 +1,6 @@
 // What is known of the client at the other end of a connection.
+import type { Principal } from "../principal.ts";
 import type { SaslExchange } from "../sasl/mechanism.ts";
-
-/** Who a client is, and whose topics and groups it sees. */
-export interface Principal {
-  /** For logs and `DescribeGroups`; not a secret. */
-  name: string;
-  tenant: string;
-  /** When a token that the client showed ends, in epoch milliseconds; absent for what does not end. */
-  expiresAtMs?: number;
-}
 
 /** How far a client has come with showing who it is. */
 export type Authentication =
