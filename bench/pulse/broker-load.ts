@@ -19,17 +19,22 @@ const latenciesMax = 1_000_000;
 export type Protocol = "kafka" | "fetch" | "http" | "nats" | "stomp";
 
 /** What is printed. */
-export type LoadSummary = { records: number; bytes: number; seconds: number; p99Ms: number };
+export interface LoadSummary {
+  records: number;
+  bytes: number;
+  seconds: number;
+  p99Ms: number;
+}
 
 /** How a protocol asks and what counts as an answer. */
-type Dialect = {
+interface Dialect {
   greet: (socket: Socket) => Promise<void>;
   request: () => Buffer;
   /** Bytes of the answer that begins here, where its first ones say so. */
   measure?: (bytes: Buffer) => number;
   /** Takes one answer off the front; undefined if it is not whole yet. Throws if it is no good one. */
   take: (bytes: Buffer) => { used: number; bytes: number } | undefined;
-};
+}
 
 if (import.meta.main) {
   const [protocol, ...numbers] = process.argv.slice(2);

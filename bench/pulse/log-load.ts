@@ -7,7 +7,11 @@ import { encodeBatch } from "@platform/log/batch";
 const recordBytes = 1_024;
 
 /** What to append: `inFlight` appends under way at a time, `records` × 1 KB in each. */
-export type LogLoad = { records: number; inFlight: number; bytes: number };
+export interface LogLoad {
+  records: number;
+  inFlight: number;
+  bytes: number;
+}
 
 /** Appends about `bytes`; the log checks each batch's CRC. */
 export async function produce(

@@ -19,7 +19,10 @@ const SUBSCRIBERS = 10_000;
 /** Due within the next two minutes, when they are held in memory, but not before all are published. */
 const DELAY_MS = 90_000;
 
-type Fill = { name: string; fill: (url: string, workspace: Workspace) => Promise<void> };
+interface Fill {
+  name: string;
+  fill: (url: string, workspace: Workspace) => Promise<void>;
+}
 
 /** Memory beside what an empty broker takes. */
 export const memory: BenchCase = {

@@ -6,6 +6,6 @@ export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
 export type { DurableListener, Log } from "./engine/log.ts";
 export { openLog } from "./engine/open.ts";
-export { holdWholeLog, logDataFormats, type LogFile, type WholeLog } from "./repair/backup.ts";
+export { holdWholeLog, LOG_DATA_FORMATS, type LogFile, type WholeLog } from "./repair/backup.ts";
 export { checkLog, repairLog } from "./repair/repair.ts";
 export type { CompactionResult } from "./upkeep/compaction.ts";

@@ -91,7 +91,7 @@ export interface TopicConfig {
 }
 
 /** Default topic settings. */
-export const topicConfigDefault: TopicConfig = {
+export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
   cleanupPolicy: "delete",
   retentionMs: -1,
   retentionBytes: -1,

@@ -1,6 +1,6 @@
 // The broker without its faces: everything between the log and those who speak to clients.
 import type { IdSource } from "@platform/kernel/ids";
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
 import { Compactor } from "./compact/compactor.ts";
@@ -10,7 +10,7 @@ import { Backlog } from "./dispatch/backlog.ts";
 import { Delays } from "./dispatch/delays.ts";
 import { Expiry } from "./dispatch/expiry.ts";
 import { Feeds } from "./dispatch/feed.ts";
-import { Groups } from "./dispatch/shared-subscriptions.ts";
+import { SharedSubscriptions } from "./dispatch/shared-subscriptions.ts";
 import { Subscriptions } from "./dispatch/subscription.ts";
 import { MessageIds } from "./publish/message-ids.ts";
 import { Publisher } from "./publish/publisher.ts";
@@ -25,13 +25,13 @@ import { Topics } from "./topic/topics.ts";
 import { Transforms, type TransformObserver } from "./transform/transforms.ts";
 
 /** How often cursors of plain subscribers are written down, and state looked after. */
-const housekeepingMs = 1_000;
+const HOUSEKEEPING_MS = 1_000;
 /** How often retention drops old segments. */
-const retentionMs = 60_000;
-const offsetLimits = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
+const RETENTION_MS = 60_000;
+const OFFSET_LIMITS = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
 
 /** Bounds, named as the configuration names them. */
-export type BrokerLimits = {
+export interface BrokerLimits {
   topics_per_tenant_max: number;
   partitions_max: number;
   partitions_default: number;
@@ -44,10 +44,10 @@ export type BrokerLimits = {
   max_deliveries: number;
   nack_backoff_ms: number;
   nack_backoff_max_ms: number;
-};
+}
 
 /** What a broker is made of. The log and the pool stay the caller's to close. */
-export type BrokerOptions = {
+export interface BrokerOptions {
   journal: Log;
   guests: GuestPool;
   limits: BrokerLimits;
@@ -56,7 +56,7 @@ export type BrokerOptions = {
   onTransform: TransformObserver;
   /** Called with failures of what nobody awaits. */
   onError: (error: unknown) => void;
-};
+}
 
 /** A broker at work. */
 export type Broker = Awaited<ReturnType<typeof openBroker>>;
@@ -71,7 +71,7 @@ export async function openBroker(options: BrokerOptions) {
     partitionsMax: limits.partitions_max,
   };
   const topics = new Topics(journal, topicLimits, limits.partitions_default);
-  const offsets = Offsets.open(store, state, topics, offsetLimits);
+  const offsets = Offsets.open(store, state, topics, OFFSET_LIMITS);
   const deadLetters = new DeadLetterWriter(store, state, topics);
   const schemas = new Schemas(store, state, topics);
   const tenantCounts = new TenantCounts();
@@ -96,7 +96,7 @@ export async function openBroker(options: BrokerOptions) {
   const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
   const feeds = new Feeds(store, topics, onError);
   const subscriptions = new Subscriptions(feeds, topics, backlog);
-  const groups = new Groups({
+  const groups = new SharedSubscriptions({
     store,
     state,
     topics,
@@ -145,7 +145,21 @@ export async function openBroker(options: BrokerOptions) {
   expiry.start(groups);
   delays.start();
   compactor.start();
-  const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
+  const timers = [
+    every(
+      HOUSEKEEPING_MS,
+      async () => {
+        await Promise.all([
+          backlog.save(),
+          expiry.save(),
+          state.compactIfDue(),
+          store.log.reclaimSpace(),
+        ]);
+      },
+      onError,
+    ),
+    every(RETENTION_MS, () => void store.log.applyRetention(), onError),
+  ];
   return {
     store,
     state,
@@ -163,7 +177,7 @@ export async function openBroker(options: BrokerOptions) {
     tenantCounts,
     /** Stops what runs by itself and writes down what is left; the log stays open. */
     async close(): Promise<void> {
-      housekeeping.stop();
+      await Promise.all(timers.map((timer) => timer.stop()));
       await compactor.stop();
       await delays.stop();
       await expiry.stop();
@@ -171,33 +185,6 @@ export async function openBroker(options: BrokerOptions) {
       await groups.close();
       await Promise.all([backlog.save(), expiry.save()]);
       await store.finish();
-    },
-  };
-}
-
-function startHousekeeping(parts: {
-  store: Store;
-  state: StateTable;
-  backlog: Backlog;
-  expiry: Expiry;
-  onError: (error: unknown) => void;
-}): { stop: () => void } {
-  const { store, state, backlog, expiry, onError } = parts;
-  let isBusy = false;
-  const often = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    Promise.all([backlog.save(), expiry.save(), state.compactIfDue(), store.log.reclaimSpace()])
-      .catch(onError)
-      .finally(() => {
-        isBusy = false;
-      });
-  }, housekeepingMs);
-  const seldom = setInterval(() => store.log.applyRetention(), retentionMs);
-  return {
-    stop: () => {
-      clearInterval(often);
-      clearInterval(seldom);
     },
   };
 }

@@ -11,9 +11,9 @@ import {
 } from "@platform/kernel/config";
 
 /** The broker's version. */
-export const pulseVersion = "1.0.0";
+export const PULSE_VERSION = "1.0.0";
 
-const mebibyte = 1024 * 1024;
+const MEBIBYTE = 1024 * 1024;
 const count = (min: number, max: number, fallback: number) =>
   z.int().min(min).max(max).default(fallback);
 const file = () => z.string().min(1).optional();
@@ -31,7 +31,7 @@ const later = (what: string) =>
 export const pulseDefinition = defineConfig({
   service: "pulse",
   program: "platform-pulse",
-  version: pulseVersion,
+  version: PULSE_VERSION,
   summary: "The message broker of the platform: one durable log behind several protocols.",
   file: { flag: "config", env: ["PLATFORM_PULSE_CONFIG"] },
   keys: {
@@ -111,7 +111,7 @@ export const pulseDefinition = defineConfig({
     wal_path: key(z.string().min(1).default("queue.wal"), {
       description: "The log's folder, inside of data_dir unless it is absolute.",
     }),
-    quarantine_bytes_max: key(count(mebibyte, 1024 * 1024 * mebibyte, 16 * 1024 * mebibyte), {
+    quarantine_bytes_max: key(count(MEBIBYTE, 1024 * 1024 * MEBIBYTE, 16 * 1024 * MEBIBYTE), {
       description:
         "Bytes that the folder `quarantine` of the log may hold. Damaged parts and files that belong to nothing are moved there and never deleted by the broker; at the bound the start is refused until an operator has made room.",
       unit: "bytes",
@@ -158,7 +158,7 @@ export const pulseDefinition = defineConfig({
         "Messages that may wait in a topic before publishing to it is refused; 0 for no limit.",
       unit: "messages",
     }),
-    message_bytes_max: key(count(1_024, 4 * mebibyte, mebibyte), {
+    message_bytes_max: key(count(1_024, 4 * MEBIBYTE, MEBIBYTE), {
       description: "Largest message: payload, key and headers.",
       unit: "bytes",
     }),
@@ -229,7 +229,7 @@ export const pulseDefinition = defineConfig({
       description: "Time that a transform may take for one message.",
       unit: "ms",
     }),
-    transform_memory_bytes_max: key(count(mebibyte, 1024 * mebibyte, 64 * mebibyte), {
+    transform_memory_bytes_max: key(count(MEBIBYTE, 1024 * MEBIBYTE, 64 * MEBIBYTE), {
       description: "Memory that a transform may have.",
       unit: "bytes",
     }),

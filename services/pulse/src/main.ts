@@ -1,7 +1,7 @@
 // The broker's process: flags and environment, configuration, start, signals, drain, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
-import { pulseDefinition, pulseVersion } from "./config.ts";
+import { pulseDefinition, PULSE_VERSION } from "./config.ts";
 import { startPulse } from "./service.ts";
 import { backupFolder, restoreFolder } from "./store/backup.ts";
 import { checkFolder, repairFolder } from "./store/maintenance.ts";
@@ -17,7 +17,7 @@ export async function main(): Promise<void> {
       });
       const { drain_timeout_ms: drainTimeoutMs } = config;
       await runService(
-        { service: "pulse", version: pulseVersion, logger: log, drainTimeoutMs },
+        { service: "pulse", version: PULSE_VERSION, logger: log, drainTimeoutMs },
         (lifecycle) => startPulse({ config, log, lifecycle }),
       );
     },

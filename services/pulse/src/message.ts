@@ -11,23 +11,23 @@ import type { Topic } from "./topic/topics.ts";
  */
 
 /** Names of record headers that only the broker writes begin with this. */
-export const ownHeaderPrefix = "platform-";
-const idHeader = "platform-message-id";
-const priorityHeader = "platform-priority";
-const expiresHeader = "platform-expires-at";
-const retryHeader = "platform-retry-count";
+export const OWN_HEADER_PREFIX = "platform-";
+const ID_HEADER = "platform-message-id";
+const PRIORITY_HEADER = "platform-priority";
+const EXPIRES_HEADER = "platform-expires-at";
+const RETRY_HEADER = "platform-retry-count";
 
 /** What the broker says about a message beside its content. */
-export type MessageFacts = {
+export interface MessageFacts {
   id: string;
   priority: number;
   /** Epoch milliseconds; undefined: never. */
   expiresAt: number | undefined;
   retryCount: number;
-};
+}
 
 /** A message that can be delivered. */
-export type Message = MessageFacts & {
+export interface Message extends MessageFacts {
   topic: Topic;
   partition: number;
   offset: number;
@@ -38,7 +38,7 @@ export type Message = MessageFacts & {
   headers: readonly RecordHeader[];
   /** Whether one of the broker's own faces published it, and not a wire client. */
   isOwn: boolean;
-};
+}
 
 /** The record that a message is stored as. */
 export function toRecord(
@@ -46,10 +46,10 @@ export function toRecord(
   facts: MessageFacts,
   timestamp: number,
 ): NewRecord {
-  const headers = [...content.headers, { key: idHeader, value: Buffer.from(facts.id) }];
-  if (facts.priority !== 0) headers.push(numberHeader(priorityHeader, facts.priority));
-  if (facts.expiresAt !== undefined) headers.push(numberHeader(expiresHeader, facts.expiresAt));
-  if (facts.retryCount !== 0) headers.push(numberHeader(retryHeader, facts.retryCount));
+  const headers = [...content.headers, { key: ID_HEADER, value: Buffer.from(facts.id) }];
+  if (facts.priority !== 0) headers.push(numberHeader(PRIORITY_HEADER, facts.priority));
+  if (facts.expiresAt !== undefined) headers.push(numberHeader(EXPIRES_HEADER, facts.expiresAt));
+  if (facts.retryCount !== 0) headers.push(numberHeader(RETRY_HEADER, facts.retryCount));
   return { key: content.key, value: content.payload, headers, timestamp };
 }
 
@@ -70,7 +70,7 @@ export function toMessage(topic: Topic, partition: number, record: StoredRecord)
     retryCount: 0,
     isOwn: false,
   };
-  const own = record.headers.filter((header) => header.key.startsWith(ownHeaderPrefix));
+  const own = record.headers.filter((header) => header.key.startsWith(OWN_HEADER_PREFIX));
   if (own.length > 0) readFacts(message, own);
   if (message.id === "") message.id = `${partition}:${offset}`;
   return message;
@@ -106,12 +106,12 @@ function readFacts(message: Message, own: readonly RecordHeader[]): void {
   message.headers = message.headers.filter((header) => !own.includes(header));
   for (const { key, value } of own) {
     const text = value?.toString("utf8") ?? "";
-    if (key === idHeader) {
+    if (key === ID_HEADER) {
       message.id = text;
       message.isOwn = true;
-    } else if (key === priorityHeader) message.priority = readNumber(text) ?? 0;
-    else if (key === expiresHeader) message.expiresAt = readNumber(text);
-    else if (key === retryHeader) message.retryCount = readNumber(text) ?? 0;
+    } else if (key === PRIORITY_HEADER) message.priority = readNumber(text) ?? 0;
+    else if (key === EXPIRES_HEADER) message.expiresAt = readNumber(text);
+    else if (key === RETRY_HEADER) message.retryCount = readNumber(text) ?? 0;
   }
 }
 

@@ -2,23 +2,23 @@
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
 
-const runBoundsNs = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
+const RUN_BOUNDS_NS = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 
 /** Figures that are read when somebody asks. */
-export type MetricSources = {
+export interface MetricSources {
   published: () => number;
   topics: () => number;
   log: () => LogStats;
   subscribers: () => number;
   deadLetters: () => number;
-};
+}
 
 /** Counts of transforms; the other figures are asked for. */
 export class PulseMetrics {
   executions = 0;
   errors = 0;
   #totalNs = 0;
-  readonly #counts = new Float64Array(runBoundsNs.length + 1);
+  readonly #counts = new Float64Array(RUN_BOUNDS_NS.length + 1);
 
   constructor(registry: MetricRegistry, sources: MetricSources) {
     registry.collect({
@@ -44,7 +44,9 @@ export class PulseMetrics {
           type: "histogram",
           name: "platform_pulse_wasm_duration_ns",
           help: "Time of one run of a transform.",
-          samples: [{ labels: [], bounds: runBoundsNs, counts: this.#counts, sum: this.#totalNs }],
+          samples: [
+            { labels: [], bounds: RUN_BOUNDS_NS, counts: this.#counts, sum: this.#totalNs },
+          ],
         },
       ],
     });
@@ -60,8 +62,8 @@ export class PulseMetrics {
     this.executions++;
     if (failed) this.errors++;
     this.#totalNs += durationNs;
-    const at = runBoundsNs.findIndex((bound) => durationNs <= bound);
-    this.#counts[at < 0 ? runBoundsNs.length : at]! += 1;
+    const at = RUN_BOUNDS_NS.findIndex((bound) => durationNs <= bound);
+    this.#counts[at < 0 ? RUN_BOUNDS_NS.length : at]! += 1;
   }
 }
 

@@ -13,7 +13,7 @@ import { createServiceTracer } from "@platform/kernel/trace";
 import { openLog, openNodeDisk, type LogStats, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
-import { pulseVersion, type PulseConfig } from "./config.ts";
+import { PULSE_VERSION, type PulseConfig } from "./config.ts";
 import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
 import { requireOperator } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
@@ -26,20 +26,24 @@ import { Subscribers } from "./http/subscribers.ts";
 import { createTopicRoutes } from "./http/topics-api.ts";
 import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
-import { KafkaFace } from "./kafka/index.ts";
+import { KafkaServer } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
 import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
 import { readUsersFile } from "./user/users-file.ts";
 
-const bodyBytesMax = 1024 * 1024;
+const BODY_BYTES_MAX = 1024 * 1024;
 /** Largest record batch of a Kafka client: as much as a body of the HTTP API may have. */
-const kafkaBatchBytesMax = 10 * 1024 * 1024;
+const KAFKA_BATCH_BYTES_MAX = 10 * 1024 * 1024;
 /** Largest batch of the log: the messages of such a body, or a dead letter of such a batch, and what the broker adds. */
-const batchBytesMax = 16 * 1024 * 1024;
+const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What a broker is started with. */
-export type PulseOptions = { config: PulseConfig; log: Logger; lifecycle: Lifecycle };
+export interface PulseOptions {
+  config: PulseConfig;
+  log: Logger;
+  lifecycle: Lifecycle;
+}
 
 /** Starts the broker; when this resolves, it listens. */
 export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
@@ -59,7 +63,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     disk: openNodeDisk(findLogFolder(config)),
     sync: toSyncMode(config.fsync),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
-    batchBytesMax,
+    batchBytesMax: BATCH_BYTES_MAX,
     quarantineBytesMax: config.quarantine_bytes_max,
     onEvent: (event) => logEvent(log, event),
   }).catch((error: unknown) => {
@@ -69,7 +73,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   logRecovery(log, journal.recovery);
 
   const registry = new MetricRegistry();
-  registry.collect(createProcessCollector({ service: "pulse", version: pulseVersion }));
+  registry.collect(createProcessCollector({ service: "pulse", version: PULSE_VERSION }));
   const metrics: PulseMetrics = new PulseMetrics(registry, {
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
@@ -100,7 +104,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
   const { subscriptions, groups, publisher, deadLetterQueue, tenantCounts } = broker;
 
-  const kafka: KafkaFace = await KafkaFace.open({
+  const kafka: KafkaServer = await KafkaServer.open({
     store,
     state,
     topics,
@@ -119,7 +123,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     anonymous: config.anonymous,
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
-    batchBytesMax: kafkaBatchBytesMax,
+    batchBytesMax: KAFKA_BATCH_BYTES_MAX,
     limits: {
       connectionsMax: config.kafka_connections_max,
       connectionsPerAddressMax: config.kafka_connections_per_address_max,
@@ -134,12 +138,13 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));
 
   const outgoing = new OutgoingBudget(config.unsent_bytes_max);
-  const subscribers = new Subscribers(
-    config.subscribers_max,
-    config.stall_timeout_ms,
+  const subscribers = new Subscribers({
+    subscribersMax: config.subscribers_max,
+    stallTimeoutMs: config.stall_timeout_ms,
     outgoing,
-    (tenant) => tenantCounts.addDropped(tenant),
-  );
+    onDropped: (tenant) => tenantCounts.addDropped(tenant),
+    onError: (error) => log.error("closing slow subscribers failed", { error }),
+  });
   const readStats = createStatsReader({
     topics,
     backlog,
@@ -154,11 +159,11 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       dropped: subscribers.dropped,
     }),
   });
-  const health = new HealthRegistry({ service: "pulse", version: pulseVersion });
+  const health = new HealthRegistry({ service: "pulse", version: PULSE_VERSION });
   health.addCheck("log", () => describeLogState(journal.stats()));
   health.addWarning("log", () => describeDamage(journal.stats()));
   const tracer = createServiceTracer({
-    resource: { service: "pulse", version: pulseVersion },
+    resource: { service: "pulse", version: PULSE_VERSION },
     endpoint: config.otlp_endpoint,
     metrics: registry,
     ids: idSource,
@@ -174,7 +179,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const origins = config.cors_origins;
   const api = createApi({
     service: "pulse",
-    version: pulseVersion,
+    version: PULSE_VERSION,
     title: "Pulse",
     description: "Messages over one durable log.",
     routes: [
@@ -202,7 +207,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     logger: log,
     tracer,
     clock,
-    bodyBytesMax,
+    bodyBytesMax: BODY_BYTES_MAX,
   });
   const sockets = new WebSockets({ ...subscribe, origins, readStats, logger: log });
   const { host = "0.0.0.0", port } = config.http_addr;
@@ -232,7 +237,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
 }
 
 async function listenKafka(
-  kafka: KafkaFace,
+  kafka: KafkaServer,
   { kafka_addr, kafka_tls_addr }: PulseConfig,
   tls: Tls | undefined,
   lifecycle: Lifecycle,
@@ -269,7 +274,10 @@ function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undef
   return verifier;
 }
 
-type Tls = { cert: Buffer; key: Buffer };
+interface Tls {
+  cert: Buffer;
+  key: Buffer;
+}
 
 function readTls(config: PulseConfig): Tls | undefined {
   const { tls_cert_file, tls_key_file } = config;

@@ -2,18 +2,18 @@
 import type { Tenant } from "./topic/name.ts";
 
 /** Tenants that are counted; the one that came first goes when there are more, and begins at 0 when it comes back. */
-const tenantsMax = 10_000;
+const TENANTS_MAX = 10_000;
 
 /** What is counted of one tenant. */
-export type TenantFigures = {
+export interface TenantFigures {
   published: number;
   executions: number;
   executionErrors: number;
   executionNs: number;
   dropped: number;
-};
+}
 
-const nothing: Readonly<TenantFigures> = {
+const NOTHING: Readonly<TenantFigures> = {
   published: 0,
   executions: 0,
   executionErrors: 0,
@@ -27,7 +27,7 @@ export class TenantCounts {
 
   /** The figures so far; zeros for a tenant that did nothing. */
   read(tenant: Tenant): Readonly<TenantFigures> {
-    return this.#byTenant.get(tenant) ?? nothing;
+    return this.#byTenant.get(tenant) ?? NOTHING;
   }
 
   addPublished(tenant: Tenant, count: number): void {
@@ -48,11 +48,11 @@ export class TenantCounts {
   #of(tenant: Tenant): TenantFigures {
     const known = this.#byTenant.get(tenant);
     if (known !== undefined) return known;
-    if (this.#byTenant.size >= tenantsMax) {
+    if (this.#byTenant.size >= TENANTS_MAX) {
       const first = this.#byTenant.keys().next();
       if (first.done !== true) this.#byTenant.delete(first.value);
     }
-    const figures = { ...nothing };
+    const figures = { ...NOTHING };
     this.#byTenant.set(tenant, figures);
     return figures;
   }

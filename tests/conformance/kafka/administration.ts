@@ -1,6 +1,6 @@
 // Metadata and administration: brokers, topics and their settings.
 import assert from "node:assert/strict";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   alterConfigs,
   apiVersions,
@@ -136,7 +136,7 @@ export const administrationCases: readonly Case[] = [
         for (const clientSoftwareName of ["", "-a", "a b"]) {
           const body = { clientSoftwareName, clientSoftwareVersion: "1" };
           const { errorCode } = await client.ask(apiVersions, version, body);
-          assert.equal(errorCode, errorCodes.invalidRequest);
+          assert.equal(errorCode, ERROR_CODES.invalidRequest);
         }
       },
     ],
@@ -200,7 +200,7 @@ export const administrationCases: readonly Case[] = [
       async ({ client, version, createName }) => {
         const body = { topics: [{ name: createName("missing") }], allowAutoTopicCreation: false };
         const { topics } = await client.ask(metadata, version, body);
-        assert.equal(topics[0]!.errorCode, errorCodes.unknownTopicOrPartition);
+        assert.equal(topics[0]!.errorCode, ERROR_CODES.unknownTopicOrPartition);
       },
     ],
     [
@@ -209,7 +209,7 @@ export const administrationCases: readonly Case[] = [
       async ({ client, version }) => {
         for (const name of ["", ".", "a b", "a/b", "__state", "x".repeat(250)]) {
           const { topics } = await client.ask(metadata, version, { topics: [{ name }] });
-          assert.equal(topics[0]!.errorCode, errorCodes.invalidTopic, name);
+          assert.equal(topics[0]!.errorCode, ERROR_CODES.invalidTopic, name);
         }
       },
     ],
@@ -224,7 +224,7 @@ export const administrationCases: readonly Case[] = [
         ];
         const answer = await client.ask(metadata, version, { topics });
         assert.deepEqual([answer.topics[0]!.name, answer.topics[0]!.topicId], [name, topicId]);
-        assert.equal(answer.topics[1]!.errorCode, errorCodes.unknownTopicId);
+        assert.equal(answer.topics[1]!.errorCode, ERROR_CODES.unknownTopicId);
       },
     ],
   ),
@@ -248,8 +248,8 @@ export const administrationCases: readonly Case[] = [
       "MISMATCHED_ENDPOINT_TYPE for controllers, UNSUPPORTED_ENDPOINT_TYPE for what nobody knows",
       async ({ client, version }) => {
         for (const [endpointType, code] of [
-          [2, errorCodes.mismatchedEndpointType],
-          [7, errorCodes.unsupportedEndpointType],
+          [2, ERROR_CODES.mismatchedEndpointType],
+          [7, ERROR_CODES.unsupportedEndpointType],
         ] as const) {
           const body = { includeClusterAuthorizedOperations: false, endpointType };
           assert.equal((await client.ask(describeCluster, version, body)).errorCode, code);
@@ -293,7 +293,7 @@ export const administrationCases: readonly Case[] = [
         assert.equal(made.errorCode, 0);
         assert.equal(
           (await describe(scene, made.name)).errorCode,
-          errorCodes.unknownTopicOrPartition,
+          ERROR_CODES.unknownTopicOrPartition,
         );
       },
     ],
@@ -307,7 +307,7 @@ export const administrationCases: readonly Case[] = [
         assert.equal((await describe(scene, made.name)).partitions.length, 2);
         const there = [{ partitionIndex: 0, brokerIds: [2] }];
         const { errorCode } = await create(scene, { ...counts, assignments: there });
-        assert.equal(errorCode, errorCodes.invalidReplicaAssignment);
+        assert.equal(errorCode, ERROR_CODES.invalidReplicaAssignment);
       },
     ],
     [
@@ -325,13 +325,13 @@ export const administrationCases: readonly Case[] = [
           (await create(scene, { configs: [{ name: "retention.ms", value: "soon" }] })).errorCode,
         ];
         assert.deepEqual(codes, [
-          errorCodes.topicAlreadyExists,
-          errorCodes.invalidTopic,
-          errorCodes.invalidPartitions,
-          errorCodes.invalidPartitions,
-          errorCodes.invalidReplicationFactor,
-          errorCodes.invalidConfig,
-          errorCodes.invalidConfig,
+          ERROR_CODES.topicAlreadyExists,
+          ERROR_CODES.invalidTopic,
+          ERROR_CODES.invalidPartitions,
+          ERROR_CODES.invalidPartitions,
+          ERROR_CODES.invalidReplicationFactor,
+          ERROR_CODES.invalidConfig,
+          ERROR_CODES.invalidConfig,
         ]);
       },
     ],
@@ -348,7 +348,7 @@ export const administrationCases: readonly Case[] = [
         };
         const body = { topics: [topic, topic], timeoutMs: 1000, validateOnly: false };
         const { topics } = await client.ask(createTopics, version, body);
-        assert.ok(topics.every(({ errorCode }) => errorCode === errorCodes.invalidRequest));
+        assert.ok(topics.every(({ errorCode }) => errorCode === ERROR_CODES.invalidRequest));
       },
     ],
   ),
@@ -360,7 +360,7 @@ export const administrationCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         assert.equal(await remove(scene, name), 0);
-        assert.equal(await remove(scene, name), errorCodes.unknownTopicOrPartition);
+        assert.equal(await remove(scene, name), ERROR_CODES.unknownTopicOrPartition);
       },
     ],
     [
@@ -369,7 +369,7 @@ export const administrationCases: readonly Case[] = [
       async (scene) => {
         const { topicId } = await scene.createTopic();
         assert.equal(await remove(scene, null, topicId), 0);
-        assert.equal(await remove(scene, null, topicId), errorCodes.unknownTopicId);
+        assert.equal(await remove(scene, null, topicId), ERROR_CODES.unknownTopicId);
       },
     ],
   ),
@@ -396,10 +396,10 @@ export const administrationCases: readonly Case[] = [
           await grow(scene, "missing", 3),
         ];
         assert.deepEqual(codes, [
-          errorCodes.invalidPartitions,
-          errorCodes.invalidPartitions,
-          errorCodes.invalidReplicaAssignment,
-          errorCodes.unknownTopicOrPartition,
+          ERROR_CODES.invalidPartitions,
+          ERROR_CODES.invalidPartitions,
+          ERROR_CODES.invalidReplicaAssignment,
+          ERROR_CODES.unknownTopicOrPartition,
         ]);
       },
     ],
@@ -469,9 +469,9 @@ export const administrationCases: readonly Case[] = [
           results.map(({ errorCode }) => errorCode),
           [
             0,
-            errorCodes.invalidRequest,
-            errorCodes.invalidRequest,
-            errorCodes.unknownTopicOrPartition,
+            ERROR_CODES.invalidRequest,
+            ERROR_CODES.invalidRequest,
+            ERROR_CODES.unknownTopicOrPartition,
           ],
         );
       },
@@ -506,10 +506,10 @@ export const administrationCases: readonly Case[] = [
           await alter(scene, "1", {}, 4),
         ];
         assert.deepEqual(codes, [
-          errorCodes.invalidConfig,
-          errorCodes.invalidConfig,
-          errorCodes.unknownTopicOrPartition,
-          errorCodes.invalidRequest,
+          ERROR_CODES.invalidConfig,
+          ERROR_CODES.invalidConfig,
+          ERROR_CODES.unknownTopicOrPartition,
+          ERROR_CODES.invalidRequest,
         ]);
       },
     ],
@@ -545,7 +545,11 @@ export const administrationCases: readonly Case[] = [
           ["segment.ms", "1000", "1e3"],
         ] as const) {
           const before = await read(scene, name, setting);
-          assert.equal(await edit(scene, name, setting, 0, other), errorCodes.invalidConfig, other);
+          assert.equal(
+            await edit(scene, name, setting, 0, other),
+            ERROR_CODES.invalidConfig,
+            other,
+          );
           assert.equal(await edit(scene, name, setting, 0, value), 0, setting);
           assert.equal(await read(scene, name, setting), value);
           assert.equal(await edit(scene, name, setting, 1, null), 0);
@@ -553,7 +557,7 @@ export const administrationCases: readonly Case[] = [
         }
         assert.equal(
           await edit(scene, name, "message.timestamp.type", 0, "LogAppendTime"),
-          errorCodes.invalidConfig,
+          ERROR_CODES.invalidConfig,
         );
       },
     ],
@@ -568,7 +572,7 @@ export const administrationCases: readonly Case[] = [
           [9, "1"],
         ] as const) {
           const code = await edit(scene, name, "retention.ms", operation, value);
-          assert.equal(code, errorCodes.invalidConfig);
+          assert.equal(code, ERROR_CODES.invalidConfig);
         }
       },
     ],
@@ -579,7 +583,7 @@ export const administrationCases: readonly Case[] = [
     async ({ client, version }) => {
       await client.ask(saslHandshake, 1, { mechanism: "PLAIN" });
       const { errorCode } = await client.ask(saslHandshake, version, { mechanism: "PLAIN" });
-      assert.equal(errorCode, errorCodes.illegalSaslState);
+      assert.equal(errorCode, ERROR_CODES.illegalSaslState);
     },
   ]),
   ...casesOf("SaslAuthenticate", [
@@ -588,7 +592,7 @@ export const administrationCases: readonly Case[] = [
     async ({ client, version }) => {
       const body = { authBytes: Buffer.from("x") };
       const { errorCode } = await client.ask(saslAuthenticate, version, body);
-      assert.equal(errorCode, errorCodes.illegalSaslState);
+      assert.equal(errorCode, ERROR_CODES.illegalSaslState);
     },
   ]),
 ];

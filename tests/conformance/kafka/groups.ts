@@ -1,6 +1,6 @@
 // Consumer groups.
 import assert from "node:assert/strict";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteGroups,
   describeGroups,
@@ -44,7 +44,7 @@ async function join(
 /** Joins a group, with the assigned id if one is required. */
 async function enter(scene: Scene, groupId: string) {
   const first = await join(scene, groupId);
-  if (first.errorCode !== errorCodes.memberIdRequired) return first;
+  if (first.errorCode !== ERROR_CODES.memberIdRequired) return first;
   return join(scene, groupId, { memberId: first.memberId });
 }
 
@@ -110,8 +110,8 @@ export const groupCases: readonly Case[] = [
       "TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional id, INVALID_REQUEST for other types",
       async ({ client, version }) => {
         for (const [keyType, code] of [
-          [1, errorCodes.transactionalIdAuthorizationFailed],
-          [7, errorCodes.invalidRequest],
+          [1, ERROR_CODES.transactionalIdAuthorizationFailed],
+          [7, ERROR_CODES.invalidRequest],
         ] as const) {
           const body = version < 4 ? { key: "t", keyType } : { keyType, coordinatorKeys: ["t"] };
           const answer = await client.ask(findCoordinator, version, body);
@@ -139,7 +139,7 @@ export const groupCases: readonly Case[] = [
       "MEMBER_ID_REQUIRED with an id to come back with",
       async (scene) => {
         const answer = await join(scene, scene.createName("group"));
-        assert.equal(answer.errorCode, errorCodes.memberIdRequired);
+        assert.equal(answer.errorCode, ERROR_CODES.memberIdRequired);
         assert.match(answer.memberId, /^test-/);
       },
     ],
@@ -160,7 +160,7 @@ export const groupCases: readonly Case[] = [
         assert.equal(again.generationId, generationId);
         assert.notEqual(again.memberId, memberId);
         const { errorCode } = await scene.client.ask(heartbeat, 4, claim);
-        assert.equal(errorCode, errorCodes.fencedInstanceId);
+        assert.equal(errorCode, ERROR_CODES.fencedInstanceId);
       },
     ],
     [
@@ -177,12 +177,12 @@ export const groupCases: readonly Case[] = [
           (await join(scene, groupId, { protocols: [] })).errorCode,
         ];
         assert.deepEqual(codes, [
-          errorCodes.invalidGroupId,
-          errorCodes.invalidSessionTimeout,
-          errorCodes.unknownMemberId,
-          errorCodes.inconsistentGroupProtocol,
-          errorCodes.inconsistentGroupProtocol,
-          errorCodes.inconsistentGroupProtocol,
+          ERROR_CODES.invalidGroupId,
+          ERROR_CODES.invalidSessionTimeout,
+          ERROR_CODES.unknownMemberId,
+          ERROR_CODES.inconsistentGroupProtocol,
+          ERROR_CODES.inconsistentGroupProtocol,
+          ERROR_CODES.inconsistentGroupProtocol,
         ]);
       },
     ],
@@ -193,7 +193,7 @@ export const groupCases: readonly Case[] = [
         const groupId = scene.createName("group");
         await scene.stage.broker.offsets.claim("", groupId, "dispatch");
         const { errorCode } = await join(scene, groupId);
-        assert.equal(errorCode, errorCodes.inconsistentGroupProtocol);
+        assert.equal(errorCode, ERROR_CODES.inconsistentGroupProtocol);
       },
     ],
   ),
@@ -227,9 +227,9 @@ export const groupCases: readonly Case[] = [
               ...changes,
             })
           ).errorCode;
-        assert.equal(await ask({ memberId: "nobody" }), errorCodes.unknownMemberId);
-        assert.equal(await ask({ generationId: 9 }), errorCodes.illegalGeneration);
-        assert.equal(await ask({ groupId: "nothing" }), errorCodes.unknownMemberId);
+        assert.equal(await ask({ memberId: "nobody" }), ERROR_CODES.unknownMemberId);
+        assert.equal(await ask({ generationId: 9 }), ERROR_CODES.illegalGeneration);
+        assert.equal(await ask({ groupId: "nothing" }), ERROR_CODES.unknownMemberId);
       },
     ],
     [
@@ -242,7 +242,7 @@ export const groupCases: readonly Case[] = [
           protocolName: "other",
           assignments: [],
         });
-        assert.equal(errorCode, errorCodes.inconsistentGroupProtocol);
+        assert.equal(errorCode, ERROR_CODES.inconsistentGroupProtocol);
       },
     ],
   ),
@@ -263,8 +263,8 @@ export const groupCases: readonly Case[] = [
         const claim = await settle(scene);
         const ask = async (changes: object) =>
           (await scene.client.ask(heartbeat, scene.version, { ...claim, ...changes })).errorCode;
-        assert.equal(await ask({ memberId: "nobody" }), errorCodes.unknownMemberId);
-        assert.equal(await ask({ generationId: 0 }), errorCodes.illegalGeneration);
+        assert.equal(await ask({ memberId: "nobody" }), ERROR_CODES.unknownMemberId);
+        assert.equal(await ask({ generationId: 0 }), ERROR_CODES.illegalGeneration);
       },
     ],
     [
@@ -277,7 +277,7 @@ export const groupCases: readonly Case[] = [
         const endMs = performance.now() + 5_000;
         for (;;) {
           const { errorCode } = await scene.client.ask(heartbeat, scene.version, claim);
-          if (errorCode === errorCodes.rebalanceInProgress) break;
+          if (errorCode === ERROR_CODES.rebalanceInProgress) break;
           assert.ok(performance.now() < endMs);
         }
         other.socket.destroy();
@@ -298,7 +298,7 @@ export const groupCases: readonly Case[] = [
         return scene.version < 3 ? errorCode : members[0]!.errorCode;
       };
       assert.equal(await leave(), 0);
-      assert.equal(await leave(), errorCodes.unknownMemberId);
+      assert.equal(await leave(), ERROR_CODES.unknownMemberId);
     },
   ]),
   ...casesOf(
@@ -352,13 +352,13 @@ export const groupCases: readonly Case[] = [
           await commit(scene, { ...nobody(scene.createName("group")), generationId: 4 }, name, 1),
         ];
         assert.deepEqual(codes, [
-          errorCodes.illegalGeneration,
-          errorCodes.unknownMemberId,
-          errorCodes.unknownMemberId,
-          errorCodes.unknownTopicOrPartition,
-          errorCodes.unknownTopicOrPartition,
-          errorCodes.offsetMetadataTooLarge,
-          errorCodes.illegalGeneration,
+          ERROR_CODES.illegalGeneration,
+          ERROR_CODES.unknownMemberId,
+          ERROR_CODES.unknownMemberId,
+          ERROR_CODES.unknownTopicOrPartition,
+          ERROR_CODES.unknownTopicOrPartition,
+          ERROR_CODES.offsetMetadataTooLarge,
+          ERROR_CODES.illegalGeneration,
         ]);
       },
     ],
@@ -369,10 +369,10 @@ export const groupCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         const own = scene.createName("group");
         await scene.stage.broker.offsets.claim("", own, "dispatch");
-        assert.equal(await commit(scene, nobody(""), name, 1), errorCodes.invalidGroupId);
+        assert.equal(await commit(scene, nobody(""), name, 1), ERROR_CODES.invalidGroupId);
         assert.equal(
           await commit(scene, nobody(own), name, 1),
-          errorCodes.inconsistentGroupProtocol,
+          ERROR_CODES.inconsistentGroupProtocol,
         );
       },
     ],
@@ -427,9 +427,9 @@ export const groupCases: readonly Case[] = [
         const groupId = scene.createName("group");
         await join({ ...scene, version: 3 }, groupId, { protocolType: "connect" });
         const active = await scene.client.ask(offsetDelete, 0, { groupId, topics: [] });
-        assert.equal(active.errorCode, errorCodes.nonEmptyGroup);
+        assert.equal(active.errorCode, ERROR_CODES.nonEmptyGroup);
         const missing = await scene.client.ask(offsetDelete, 0, { groupId: "missing", topics: [] });
-        assert.equal(missing.errorCode, errorCodes.groupIdNotFound);
+        assert.equal(missing.errorCode, ERROR_CODES.groupIdNotFound);
       },
     ],
   ),
@@ -522,7 +522,7 @@ export const groupCases: readonly Case[] = [
       const { results } = await scene.client.ask(deleteGroups, scene.version, body);
       assert.deepEqual(
         results.map(({ errorCode }) => errorCode),
-        [errorCodes.nonEmptyGroup, errorCodes.groupIdNotFound, 0],
+        [ERROR_CODES.nonEmptyGroup, ERROR_CODES.groupIdNotFound, 0],
       );
       const found = await committed({ ...scene, version: 7 }, quiet, name);
       assert.equal(found[0]!.partitions[0]!.committedOffset, -1);

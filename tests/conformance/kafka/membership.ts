@@ -1,6 +1,6 @@
 // More cases of groups and administration: concurrent members, static members, validation without changes.
 import assert from "node:assert/strict";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   alterConfigs,
   createPartitions,
@@ -32,7 +32,7 @@ async function join(client: KafkaClient, groupId: string, instanceId: string | n
     protocols: [{ name: "range", metadata: Buffer.from("m") }],
   };
   const first = await client.ask(joinGroup, version, body);
-  if (first.errorCode !== errorCodes.memberIdRequired) return first;
+  if (first.errorCode !== ERROR_CODES.memberIdRequired) return first;
   return client.ask(joinGroup, version, { ...body, memberId: first.memberId });
 }
 
@@ -92,7 +92,7 @@ export const membershipCases: readonly Case[] = [
         assert.equal(answer.errorCode, 0);
         return answer.topics.map(({ partitions }) => partitions[0]!.errorCode);
       };
-      const { groupSubscribedToTopic } = errorCodes;
+      const { groupSubscribedToTopic } = ERROR_CODES;
       assert.deepEqual(await ask(), [groupSubscribedToTopic, groupSubscribedToTopic]);
       const assignments = [{ memberId, assignment: Buffer.from("a") }];
       await client.ask(syncGroup, 5, { ...claim, assignments });
@@ -117,13 +117,13 @@ export const membershipCases: readonly Case[] = [
         protocolType: "consumer",
         protocols: [{ name: "range", metadata: Buffer.from("m") }],
       });
-      assert.equal(errorCode, errorCodes.memberIdRequired);
+      assert.equal(errorCode, ERROR_CODES.memberIdRequired);
       const { groups } = await client.ask(describeGroups, 5, { groups: [groupId] });
       assert.equal(groups[0]!.groupState, "Empty");
       const { results } = await client.ask(deleteGroups, version, { groupsNames: [groupId, ""] });
       assert.deepEqual(
         results.map((result) => result.errorCode),
-        [0, errorCodes.invalidGroupId],
+        [0, ERROR_CODES.invalidGroupId],
       );
     },
   ]),
@@ -134,7 +134,7 @@ export const membershipCases: readonly Case[] = [
       const body = { groupId: "", generationId: 1, memberId: "m" };
       assert.equal(
         (await client.ask(heartbeat, version, body)).errorCode,
-        errorCodes.invalidGroupId,
+        ERROR_CODES.invalidGroupId,
       );
     },
   ]),
@@ -145,7 +145,7 @@ export const membershipCases: readonly Case[] = [
       const body = { groupId: "", generationId: 1, memberId: "m", assignments: [] };
       assert.equal(
         (await client.ask(syncGroup, version, body)).errorCode,
-        errorCodes.invalidGroupId,
+        ERROR_CODES.invalidGroupId,
       );
     },
   ]),
@@ -154,7 +154,7 @@ export const membershipCases: readonly Case[] = [
     "INVALID_GROUP_ID for no name",
     async ({ client, version }) => {
       const { errorCode } = await client.ask(leaveGroup, version, { groupId: "" });
-      assert.equal(errorCode, errorCodes.invalidGroupId);
+      assert.equal(errorCode, ERROR_CODES.invalidGroupId);
     },
   ]),
   ...casesOf("JoinGroup", [
@@ -166,8 +166,8 @@ export const membershipCases: readonly Case[] = [
       const other = await stage.connect();
       const entering = join(other, groupId, null, version);
       const claim = { groupId, generationId: leader.generationId, memberId: leader.memberId };
-      let errorCode: number = errorCodes.none;
-      while (errorCode !== errorCodes.rebalanceInProgress) {
+      let errorCode: number = ERROR_CODES.none;
+      while (errorCode !== ERROR_CODES.rebalanceInProgress) {
         ({ errorCode } = await client.ask(heartbeat, 4, claim));
       }
       const again = await client.ask(joinGroup, version, {
@@ -192,7 +192,7 @@ export const membershipCases: readonly Case[] = [
       const other = await scene.stage.connect();
       await join(other, claim.groupId, "one");
       const { errorCode } = await scene.client.ask(heartbeat, scene.version, claim);
-      assert.equal(errorCode, errorCodes.fencedInstanceId);
+      assert.equal(errorCode, ERROR_CODES.fencedInstanceId);
     },
   ]),
   ...casesOf("SyncGroup", [
@@ -203,7 +203,7 @@ export const membershipCases: readonly Case[] = [
       await join(await scene.stage.connect(), claim.groupId, "one");
       const body = { ...claim, assignments: [] };
       const { errorCode } = await scene.client.ask(syncGroup, scene.version, body);
-      assert.equal(errorCode, errorCodes.fencedInstanceId);
+      assert.equal(errorCode, ERROR_CODES.fencedInstanceId);
     },
   ]),
   ...casesOf("LeaveGroup", [
@@ -222,7 +222,7 @@ export const membershipCases: readonly Case[] = [
       assert.equal(errorCode, 0);
       assert.deepEqual(
         members.map((member) => member.errorCode),
-        [errorCodes.unknownMemberId, 0, errorCodes.unknownMemberId],
+        [ERROR_CODES.unknownMemberId, 0, ERROR_CODES.unknownMemberId],
       );
     },
   ]),
@@ -238,7 +238,7 @@ export const membershipCases: readonly Case[] = [
         ...claim,
         topics: [{ name, partitions }],
       });
-      assert.equal(topics[0]!.partitions[0]!.errorCode, errorCodes.fencedInstanceId);
+      assert.equal(topics[0]!.partitions[0]!.errorCode, ERROR_CODES.fencedInstanceId);
     },
   ]),
   ...casesOf(
@@ -298,8 +298,8 @@ export const membershipCases: readonly Case[] = [
     async (scene) => {
       const { name } = await scene.createTopic();
       for (const [value, expected] of [
-        ["1000", errorCodes.none],
-        ["soon", errorCodes.invalidConfig],
+        ["1000", ERROR_CODES.none],
+        ["soon", ERROR_CODES.invalidConfig],
       ] as const) {
         const configs = [{ name: "retention.ms", value }];
         const resources = [{ resourceType: topicResource, resourceName: name, configs }];
@@ -316,8 +316,8 @@ export const membershipCases: readonly Case[] = [
     async (scene) => {
       const { name } = await scene.createTopic();
       for (const [value, expected] of [
-        ["1000", errorCodes.none],
-        ["soon", errorCodes.invalidConfig],
+        ["1000", ERROR_CODES.none],
+        ["soon", ERROR_CODES.invalidConfig],
       ] as const) {
         const configs = [{ name: "retention.ms", configOperation: 0, value }];
         const resources = [{ resourceType: topicResource, resourceName: name, configs }];

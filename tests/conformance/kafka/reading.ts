@@ -1,7 +1,7 @@
 // More cases of Fetch and ListOffsets: limits, waiting, sessions, isolation.
 import assert from "node:assert/strict";
 import { readBatchHeader } from "../../../packages/log/src/batch/index.ts";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteRecords,
   fetch,
@@ -116,7 +116,7 @@ export const readingCases: readonly Case[] = [
         const { found } = await read(scene, wished, { maxWaitMs: 60_000, minBytes: 1_000 });
         assert.deepEqual(
           found.map(({ errorCode }) => errorCode),
-          [0, errorCodes.offsetOutOfRange],
+          [0, ERROR_CODES.offsetOutOfRange],
         );
       },
     ],
@@ -146,7 +146,7 @@ export const readingCases: readonly Case[] = [
         const { found } = await read(scene, [{ ...topic, offset: 2 }]);
         assert.equal(found[0]!.logStartOffset, 2);
         const before = await read(scene, [{ ...topic, offset: 1 }]);
-        assert.equal(before.found[0]!.errorCode, errorCodes.offsetOutOfRange);
+        assert.equal(before.found[0]!.errorCode, ERROR_CODES.offsetOutOfRange);
         assert.equal(before.found[0]!.logStartOffset, 2);
       },
     ],
@@ -179,7 +179,7 @@ export const readingCases: readonly Case[] = [
           [-5, 99],
           [-99, 99],
         ] as const) {
-          const expected = version >= from ? errorCodes.none : errorCodes.unsupportedVersion;
+          const expected = version >= from ? ERROR_CODES.none : ERROR_CODES.unsupportedVersion;
           assert.equal((await list(scene, name, timestamp)).errorCode, expected, `${timestamp}`);
         }
       },

@@ -1,7 +1,7 @@
 // Records and their offsets.
 import assert from "node:assert/strict";
 import { encodeBatch } from "../../../packages/log/src/batch/index.ts";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteRecords,
   fetch,
@@ -101,7 +101,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         const { errorCode } = await send(scene, name, [encodeBatch([record])]);
-        assert.equal(errorCode, errorCodes.unsupportedVersion);
+        assert.equal(errorCode, ERROR_CODES.unsupportedVersion);
       },
     ],
     [
@@ -134,7 +134,7 @@ export const recordCases: readonly Case[] = [
           [name, -1],
         ] as const) {
           const { errorCode } = await send(scene, topic, [batch], { index });
-          assert.equal(errorCode, errorCodes.unknownTopicOrPartition);
+          assert.equal(errorCode, ERROR_CODES.unknownTopicOrPartition);
         }
       },
     ],
@@ -145,7 +145,7 @@ export const recordCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         const batch = encodeBatch([record]);
         batch[20]! ^= 1;
-        assert.equal((await send(scene, name, [batch])).errorCode, errorCodes.corruptMessage);
+        assert.equal((await send(scene, name, [batch])).errorCode, ERROR_CODES.corruptMessage);
       },
     ],
     [
@@ -155,7 +155,7 @@ export const recordCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         const batch = encodeBatch([record]);
         for (const records of [null, [], [batch, batch]]) {
-          assert.equal((await send(scene, name, records)).errorCode, errorCodes.invalidRecord);
+          assert.equal((await send(scene, name, records)).errorCode, ERROR_CODES.invalidRecord);
         }
       },
     ],
@@ -166,7 +166,7 @@ export const recordCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         const value = Buffer.alloc(8 * 1024 * 1024);
         const { errorCode } = await send(scene, name, [encodeBatch([{ ...record, value }])]);
-        assert.equal(errorCode, errorCodes.messageTooLarge);
+        assert.equal(errorCode, ERROR_CODES.messageTooLarge);
       },
     ],
     [
@@ -176,7 +176,7 @@ export const recordCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         for (const acks of [2, -2]) {
           const { errorCode } = await send(scene, name, [encodeBatch([record])], { acks });
-          assert.equal(errorCode, errorCodes.invalidRequiredAcks);
+          assert.equal(errorCode, ERROR_CODES.invalidRequiredAcks);
         }
       },
     ],
@@ -186,7 +186,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         const { errorCode } = await send(scene, name, [encodeBatch([record], { attributes: 4 })]);
-        assert.equal(errorCode, errorCodes.unsupportedCompressionType);
+        assert.equal(errorCode, ERROR_CODES.unsupportedCompressionType);
       },
     ],
     [
@@ -202,9 +202,9 @@ export const recordCases: readonly Case[] = [
           send(scene, name, [encodeBatch([record], { producerId, producerEpoch, baseSequence })]);
         assert.equal((await of(0)).baseOffset, 0);
         assert.deepEqual([(await of(0)).baseOffset, (await of(1)).baseOffset], [0, 1]);
-        assert.equal((await of(3)).errorCode, errorCodes.outOfOrderSequenceNumber);
+        assert.equal((await of(3)).errorCode, ERROR_CODES.outOfOrderSequenceNumber);
         assert.equal((await of(0, 1)).errorCode, 0);
-        assert.equal((await of(2)).errorCode, errorCodes.invalidProducerEpoch);
+        assert.equal((await of(2)).errorCode, ERROR_CODES.invalidProducerEpoch);
       },
     ],
     [
@@ -215,7 +215,7 @@ export const recordCases: readonly Case[] = [
         const { errorCode } = await send(scene, name, [encodeBatch([record])], {
           transactionalId: "t",
         });
-        assert.equal(errorCode, errorCodes.transactionalIdAuthorizationFailed);
+        assert.equal(errorCode, ERROR_CODES.transactionalIdAuthorizationFailed);
       },
     ],
   ),
@@ -238,7 +238,7 @@ export const recordCases: readonly Case[] = [
       async ({ client, version }) => {
         const body = { transactionalId: "t", transactionTimeoutMs: 1000 };
         const { errorCode } = await client.ask(initProducerId, version, body);
-        assert.equal(errorCode, errorCodes.transactionalIdAuthorizationFailed);
+        assert.equal(errorCode, ERROR_CODES.transactionalIdAuthorizationFailed);
       },
     ],
   ),
@@ -265,7 +265,7 @@ export const recordCases: readonly Case[] = [
         assert.equal((await read(scene, topic, { offset: 1 })).records?.length, 0);
         for (const offset of [2, -1]) {
           const { errorCode } = await read(scene, topic, { offset });
-          assert.equal(errorCode, errorCodes.offsetOutOfRange);
+          assert.equal(errorCode, ERROR_CODES.offsetOutOfRange);
         }
       },
     ],
@@ -275,9 +275,9 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const topic = await scene.createTopic();
         const missing = await read(scene, { name: "missing", topicId: "" });
-        assert.equal(missing.errorCode, errorCodes.unknownTopicOrPartition);
+        assert.equal(missing.errorCode, ERROR_CODES.unknownTopicOrPartition);
         const { errorCode } = await read(scene, topic, { partition: 7 });
-        assert.equal(errorCode, errorCodes.unknownTopicOrPartition);
+        assert.equal(errorCode, ERROR_CODES.unknownTopicOrPartition);
       },
     ],
     [
@@ -285,7 +285,7 @@ export const recordCases: readonly Case[] = [
       "UNKNOWN_TOPIC_ID for an id that is not there",
       async (scene) => {
         const { errorCode } = await read(scene, { name: "", topicId: "ab".repeat(16) });
-        assert.equal(errorCode, errorCodes.unknownTopicId);
+        assert.equal(errorCode, ERROR_CODES.unknownTopicId);
       },
     ],
     [
@@ -294,7 +294,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const topic = await scene.createTopic();
         const { general } = await read(scene, topic, { sessionId: 17 });
-        assert.equal(general, errorCodes.fetchSessionIdNotFound);
+        assert.equal(general, ERROR_CODES.fetchSessionIdNotFound);
       },
     ],
     [
@@ -303,7 +303,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const topic = await scene.createTopic();
         const { errorCode } = await read(scene, topic, { epoch: 99 });
-        assert.equal(errorCode, errorCodes.unknownLeaderEpoch);
+        assert.equal(errorCode, ERROR_CODES.unknownLeaderEpoch);
       },
     ],
     [
@@ -314,7 +314,7 @@ export const recordCases: readonly Case[] = [
         const batch = encodeBatch([record], { attributes: 4 });
         const sent = await send({ ...scene, version: 9 }, topic.name, [batch]);
         assert.equal(sent.errorCode, 0);
-        assert.equal((await read(scene, topic)).errorCode, errorCodes.unsupportedCompressionType);
+        assert.equal((await read(scene, topic)).errorCode, ERROR_CODES.unsupportedCompressionType);
       },
     ],
   ),
@@ -362,7 +362,7 @@ export const recordCases: readonly Case[] = [
           await list(scene, name, -1, { partition: 3 }),
         ];
         for (const { errorCode, offset } of missing) {
-          assert.deepEqual([errorCode, offset], [errorCodes.unknownTopicOrPartition, -1]);
+          assert.deepEqual([errorCode, offset], [ERROR_CODES.unknownTopicOrPartition, -1]);
         }
       },
     ],
@@ -372,7 +372,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         const { errorCode } = await list(scene, name, -1, { epoch: 99 });
-        assert.equal(errorCode, errorCodes.unknownLeaderEpoch);
+        assert.equal(errorCode, ERROR_CODES.unknownLeaderEpoch);
       },
     ],
   ),
@@ -394,7 +394,7 @@ export const recordCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         assert.equal((await endOf(scene, name, 99)).endOffset, -1);
-        assert.equal((await endOf(scene, name, 0, 99)).errorCode, errorCodes.unknownLeaderEpoch);
+        assert.equal((await endOf(scene, name, 0, 99)).errorCode, ERROR_CODES.unknownLeaderEpoch);
       },
     ],
     [
@@ -402,7 +402,7 @@ export const recordCases: readonly Case[] = [
       "UNKNOWN_TOPIC_OR_PARTITION for a topic that is not there",
       async (scene) => {
         const { errorCode } = await endOf(scene, "missing", 0);
-        assert.equal(errorCode, errorCodes.unknownTopicOrPartition);
+        assert.equal(errorCode, ERROR_CODES.unknownTopicOrPartition);
       },
     ],
   ),
@@ -417,7 +417,7 @@ export const recordCases: readonly Case[] = [
         const { errorCode, lowWatermark } = await cut(scene, topic.name, 2);
         assert.deepEqual([errorCode, lowWatermark], [0, 2]);
         const before = await read({ ...scene, version: 12 }, topic, { offset: 1 });
-        assert.equal(before.errorCode, errorCodes.offsetOutOfRange);
+        assert.equal(before.errorCode, ERROR_CODES.offsetOutOfRange);
         assert.equal((await cut(scene, topic.name, -1)).lowWatermark, 3);
       },
     ],
@@ -426,7 +426,7 @@ export const recordCases: readonly Case[] = [
       "OFFSET_OUT_OF_RANGE past the end",
       async (scene) => {
         const { name } = await scene.createTopic();
-        assert.equal((await cut(scene, name, 1)).errorCode, errorCodes.offsetOutOfRange);
+        assert.equal((await cut(scene, name, 1)).errorCode, ERROR_CODES.offsetOutOfRange);
       },
     ],
     [
@@ -434,7 +434,7 @@ export const recordCases: readonly Case[] = [
       "UNKNOWN_TOPIC_OR_PARTITION for a topic that is not there",
       async (scene) => {
         const { errorCode } = await cut(scene, "missing", 0);
-        assert.equal(errorCode, errorCodes.unknownTopicOrPartition);
+        assert.equal(errorCode, ERROR_CODES.unknownTopicOrPartition);
       },
     ],
   ),

@@ -1,7 +1,7 @@
 // Unsupported requests, and properties common to all requests.
 import assert from "node:assert/strict";
 import { readResponse } from "../../../services/pulse/src/kafka/protocol/frame.ts";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   apiVersions,
   describeCluster,
@@ -40,7 +40,7 @@ export const versionCases: readonly Case[] = [
         client.send(apiVersions, version, {});
         const frame = await client.readFrame();
         const { errorCode, apiKeys } = readResponse(frame!, apiVersions, 0).body;
-        assert.equal(errorCode, errorCodes.unsupportedVersion);
+        assert.equal(errorCode, ERROR_CODES.unsupportedVersion);
         assert.deepEqual(apiKeys, [{ apiKey: 18, minVersion: 0, maxVersion: 4 }]);
         const again = await client.ask(apiVersions, 4, {
           clientSoftwareName: "test",

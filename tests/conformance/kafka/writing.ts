@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   encodeBatch,
   readBatchHeader,
   sealBatch,
   type BatchFields,
 } from "../../../packages/log/src/batch/index.ts";
-import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   alterConfigs,
   apiVersions,
@@ -31,7 +31,7 @@ function batchOf(values: readonly string[], fields: BatchFields = {}): Buffer {
 /** A batch with a replaced section and a valid checksum. */
 function batchAround(section: Buffer, attributes: number): Buffer {
   const plain = batchOf(["v"]);
-  const bytes = Buffer.concat([plain.subarray(0, batchHeaderBytes), section]);
+  const bytes = Buffer.concat([plain.subarray(0, BATCH_HEADER_BYTES), section]);
   sealBatch(bytes, { ...readBatchHeader(plain)!, attributes });
   return bytes;
 }
@@ -76,7 +76,7 @@ export const writingCases: readonly Case[] = [
           messageSet.writeInt32BE(messageSet.length - 12, 8);
           messageSet[16] = magic;
           const { errorCode } = await send(scene, name, messageSet);
-          assert.equal(errorCode, errorCodes.invalidRecord);
+          assert.equal(errorCode, ERROR_CODES.invalidRecord);
         }
       },
     ],
@@ -88,7 +88,7 @@ export const writingCases: readonly Case[] = [
         for (const change of [{ recordCount: 3 }, { recordCount: 0 }, { lastOffsetDelta: 5 }]) {
           const batch = batchOf(["a", "b"]);
           sealBatch(batch, { ...readBatchHeader(batch)!, ...change });
-          assert.equal((await send(scene, name, batch)).errorCode, errorCodes.invalidRecord);
+          assert.equal((await send(scene, name, batch)).errorCode, ERROR_CODES.invalidRecord);
         }
       },
     ],
@@ -99,9 +99,9 @@ export const writingCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         const batch = batchOf(["a"]);
         batch.writeInt32BE(batch.length, 8);
-        assert.equal((await send(scene, name, batch)).errorCode, errorCodes.corruptMessage);
+        assert.equal((await send(scene, name, batch)).errorCode, ERROR_CODES.corruptMessage);
         const short = batchOf(["a"]).subarray(0, 30);
-        assert.equal((await send(scene, name, short)).errorCode, errorCodes.corruptMessage);
+        assert.equal((await send(scene, name, short)).errorCode, ERROR_CODES.corruptMessage);
       },
     ],
     [
@@ -110,7 +110,7 @@ export const writingCases: readonly Case[] = [
       async (scene) => {
         const { name } = await scene.createTopic();
         const { errorCode } = await send(scene, name, batchOf(["a"], { attributes: 8 }));
-        assert.equal(errorCode, errorCodes.invalidTimestamp);
+        assert.equal(errorCode, ERROR_CODES.invalidTimestamp);
       },
     ],
     [
@@ -120,7 +120,7 @@ export const writingCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         for (const attributes of [0x10, 0x20, 0x30]) {
           const { errorCode } = await send(scene, name, batchOf(["a"], { attributes }));
-          assert.equal(errorCode, errorCodes.transactionalIdAuthorizationFailed);
+          assert.equal(errorCode, ERROR_CODES.transactionalIdAuthorizationFailed);
         }
       },
     ],
@@ -131,7 +131,7 @@ export const writingCases: readonly Case[] = [
         const { name } = await scene.createTopic();
         for (const attributes of [5, 6, 7]) {
           const { errorCode } = await send(scene, name, batchOf(["a"], { attributes }));
-          assert.equal(errorCode, errorCodes.unsupportedCompressionType);
+          assert.equal(errorCode, ERROR_CODES.unsupportedCompressionType);
         }
       },
     ],
@@ -140,7 +140,7 @@ export const writingCases: readonly Case[] = [
       "keeps batches of gzip, snappy, lz4 and zstd byte for byte, only base offset and epoch are the broker's",
       async (scene) => {
         const { name } = await scene.createTopic();
-        const section = batchOf(["v"]).subarray(batchHeaderBytes);
+        const section = batchOf(["v"]).subarray(BATCH_HEADER_BYTES);
         const batches = [
           batchAround(gzipSync(section), 1),
           // The content belongs to clients and is not decompressed.
@@ -194,7 +194,7 @@ export const writingCases: readonly Case[] = [
         });
         assert.deepEqual(
           topics[0]!.partitions.map(({ errorCode }) => errorCode),
-          [0, errorCodes.corruptMessage, errorCodes.unknownTopicOrPartition],
+          [0, ERROR_CODES.corruptMessage, ERROR_CODES.unknownTopicOrPartition],
         );
       },
     ],
@@ -224,7 +224,7 @@ export const writingCases: readonly Case[] = [
         const topic = scene.stage.broker.topics.get("", name);
         await scene.stage.shaping.schemas.register(topic, { amount: "number" }, "none");
         const answer = await send(scene, name, batchOf(['{"amount":1}', "x"]));
-        assert.equal(answer.errorCode, errorCodes.invalidRecord);
+        assert.equal(answer.errorCode, ERROR_CODES.invalidRecord);
         assert.deepEqual(
           answer.recordErrors.map(({ batchIndex }) => batchIndex),
           [1],
@@ -243,7 +243,7 @@ export const writingCases: readonly Case[] = [
         const keyed = { ...record, key: Buffer.from("k") };
         const batch = encodeBatch([keyed, { ...record, key: null }]);
         const answer = await send(scene, name, batch);
-        assert.equal(answer.errorCode, errorCodes.invalidRecord);
+        assert.equal(answer.errorCode, ERROR_CODES.invalidRecord);
         assert.deepEqual(
           answer.recordErrors.map(({ batchIndex }) => batchIndex),
           scene.version >= 8 ? [1] : [],
@@ -263,10 +263,10 @@ export const writingCases: readonly Case[] = [
           const { responses } = await scene.client.ask(alterConfigs, 2, body);
           return responses[0]!.errorCode;
         };
-        assert.equal(await change("100000000"), errorCodes.invalidConfig, "over the broker's");
+        assert.equal(await change("100000000"), ERROR_CODES.invalidConfig, "over the broker's");
         const large = batchOf(["x".repeat(2_000)]);
         assert.equal(await change("1000"), 0);
-        assert.equal((await send(scene, name, large)).errorCode, errorCodes.messageTooLarge);
+        assert.equal((await send(scene, name, large)).errorCode, ERROR_CODES.messageTooLarge);
         assert.equal((await send(scene, name, batchOf(["x"]))).errorCode, 0);
         assert.equal(await change(null), 0);
         assert.equal((await send(scene, name, large)).errorCode, 0);
@@ -283,9 +283,9 @@ export const writingCases: readonly Case[] = [
           return (await send(scene, name, batch)).errorCode;
         };
         assert.equal(await write(0, 0), 0);
-        assert.equal(await write(1, 1), errorCodes.outOfOrderSequenceNumber);
+        assert.equal(await write(1, 1), ERROR_CODES.outOfOrderSequenceNumber);
         assert.equal(await write(1, 0), 0);
-        assert.equal(await write(0, 1), errorCodes.invalidProducerEpoch);
+        assert.equal(await write(0, 1), ERROR_CODES.invalidProducerEpoch);
       },
     ],
     [
@@ -301,7 +301,7 @@ export const writingCases: readonly Case[] = [
           const { errorCode, baseOffset } = await write(sequence);
           assert.deepEqual([errorCode, baseOffset], [0, sequence]);
         }
-        assert.equal((await write(1)).errorCode, errorCodes.outOfOrderSequenceNumber);
+        assert.equal((await write(1)).errorCode, ERROR_CODES.outOfOrderSequenceNumber);
         assert.equal((await write(7)).baseOffset, 7);
       },
     ],

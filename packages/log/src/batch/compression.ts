@@ -2,7 +2,7 @@
 import { gunzip, zstdDecompress } from "node:zlib";
 import { LogError } from "../errors.ts";
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   compressionOf,
   isBatchIntact,
   readBatchHeader,
@@ -13,7 +13,7 @@ import { decodeRecordSection, type StoredRecord } from "./records.ts";
 import { decodeSnappy } from "./snappy.ts";
 
 /** Default bound of the decompressed size of a batch. */
-export const decompressedBytesMaxDefault = 64 * 1024 * 1024;
+export const DECOMPRESSED_BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
 
 /** A batch and its records. */
 export interface DecodedBatch {
@@ -27,7 +27,7 @@ export interface DecodedBatch {
  */
 export async function decodeBatch(
   bytes: Buffer,
-  bytesMax = decompressedBytesMaxDefault,
+  bytesMax = DECOMPRESSED_BYTES_MAX_DEFAULT,
 ): Promise<DecodedBatch> {
   const { header, section } = splitBatch(bytes);
   if (!isBatchIntact(bytes)) {
@@ -62,7 +62,7 @@ function splitBatch(bytes: Buffer): { header: BatchHeader; section: Buffer } {
   if (header === undefined || header.bytes > bytes.length) {
     throw new LogError("invalid-batch", "not a record batch: truncated");
   }
-  return { header, section: bytes.subarray(batchHeaderBytes, header.bytes) };
+  return { header, section: bytes.subarray(BATCH_HEADER_BYTES, header.bytes) };
 }
 
 async function decompress(header: BatchHeader, section: Buffer, bytesMax: number): Promise<Buffer> {

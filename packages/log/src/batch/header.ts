@@ -17,9 +17,9 @@ import { crc32c } from "./crc32c.ts";
  */
 
 /** Bytes before the first record. */
-export const batchHeaderBytes = 61;
+export const BATCH_HEADER_BYTES = 61;
 /** Bytes that the length field does not count: the base offset and the length itself. */
-export const batchPrefixBytes = 12;
+export const BATCH_PREFIX_BYTES = 12;
 
 /** A decoded batch header. Times in epoch milliseconds; `bytes` is the size of the whole batch with its header. */
 export interface BatchHeader {
@@ -37,12 +37,12 @@ export interface BatchHeader {
 }
 
 /** Compressions by the value of the lowest three attribute bits. */
-export const compressions = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
-export type Compression = (typeof compressions)[number];
+export const COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
+export type Compression = (typeof COMPRESSIONS)[number];
 
 /** The compression in `attributes`; `undefined` for unassigned values. */
 export function compressionOf(attributes: number): Compression | undefined {
-  return compressions[attributes & 7];
+  return COMPRESSIONS[attributes & 7];
 }
 
 /** True if the batch belongs to a transaction (attribute bit 4). */
@@ -68,12 +68,12 @@ export function writeInt64(bytes: Buffer, value: number, at: number): void {
 
 /** Reads the header at `at`; `undefined` if fewer than 61 bytes are left or the length is impossible. */
 export function readBatchHeader(bytes: Buffer, at = 0): BatchHeader | undefined {
-  if (bytes.length - at < batchHeaderBytes) return undefined;
+  if (bytes.length - at < BATCH_HEADER_BYTES) return undefined;
   const length = bytes.readInt32BE(at + 8);
-  if (length < batchHeaderBytes - batchPrefixBytes || bytes[at + 16] !== 2) return undefined;
+  if (length < BATCH_HEADER_BYTES - BATCH_PREFIX_BYTES || bytes[at + 16] !== 2) return undefined;
   return {
     baseOffset: readInt64(bytes, at),
-    bytes: length + batchPrefixBytes,
+    bytes: length + BATCH_PREFIX_BYTES,
     leaderEpoch: bytes.readInt32BE(at + 12),
     attributes: bytes.readInt16BE(at + 21),
     lastOffsetDelta: bytes.readInt32BE(at + 23),
@@ -114,7 +114,7 @@ export function validateBatch(bytes: Buffer, bytesMax: number): BatchHeader {
   if (bytes.length > bytesMax) {
     throw new LogError("too-large", `a batch of ${bytes.length} bytes is over ${bytesMax}`);
   }
-  if (bytes.length < batchHeaderBytes) throw invalid("shorter than its header");
+  if (bytes.length < BATCH_HEADER_BYTES) throw invalid("shorter than its header");
   if (bytes[16] !== 2) throw invalid(`magic ${bytes[16]} instead of 2`);
   const header = readBatchHeader(bytes);
   if (header === undefined || header.bytes !== bytes.length) throw invalid("length field is wrong");

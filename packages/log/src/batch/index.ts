@@ -1,10 +1,10 @@
 // Kafka record batches v2: codec, checks and compression.
 export { crc32c, crc32cTable } from "./crc32c.ts";
 export {
-  batchHeaderBytes,
-  batchPrefixBytes,
+  BATCH_HEADER_BYTES,
+  BATCH_PREFIX_BYTES,
   compressionOf,
-  compressions,
+  COMPRESSIONS,
   isBatchIntact,
   isControl,
   isTransactional,
@@ -29,7 +29,7 @@ export {
 export {
   decodeBatch,
   decodePlainBatch,
-  decompressedBytesMaxDefault,
+  DECOMPRESSED_BYTES_MAX_DEFAULT,
   splitBatches,
   type DecodedBatch,
 } from "./compression.ts";

@@ -2,8 +2,8 @@
 import { LogError } from "../errors.ts";
 import { crc32c } from "./crc32c.ts";
 import {
-  batchHeaderBytes,
-  batchPrefixBytes,
+  BATCH_HEADER_BYTES,
+  BATCH_PREFIX_BYTES,
   compressionOf,
   readBatchHeader,
   writeInt64,
@@ -44,7 +44,7 @@ export function encodeBatch(records: readonly NewRecord[], fields: BatchFields =
   if (first === undefined) throw new LogError("invalid-argument", "a batch needs a record");
   let maxTimestamp = first.timestamp;
   const sizes: number[] = [];
-  let bytesTotal = batchHeaderBytes;
+  let bytesTotal = BATCH_HEADER_BYTES;
   for (const [index, record] of records.entries()) {
     if (record.timestamp > maxTimestamp) maxTimestamp = record.timestamp;
     const size = recordBodyBytes(record, index, record.timestamp - first.timestamp);
@@ -52,7 +52,7 @@ export function encodeBatch(records: readonly NewRecord[], fields: BatchFields =
     bytesTotal += varintBytes(size) + size;
   }
   const bytes = Buffer.allocUnsafe(bytesTotal);
-  let at = batchHeaderBytes;
+  let at = BATCH_HEADER_BYTES;
   for (const [index, record] of records.entries()) {
     at = writeVarint(bytes, sizes[index]!, at);
     at = writeRecordBody(bytes, record, index, record.timestamp - first.timestamp, at);
@@ -78,7 +78,7 @@ export function encodeBatch(records: readonly NewRecord[], fields: BatchFields =
  */
 export function encodeKept(original: BatchHeader, kept: readonly StoredRecord[]): Buffer {
   const sizes: number[] = [];
-  let bytesTotal = batchHeaderBytes;
+  let bytesTotal = BATCH_HEADER_BYTES;
   for (const record of kept) {
     const size = recordBodyBytes(
       record,
@@ -89,7 +89,7 @@ export function encodeKept(original: BatchHeader, kept: readonly StoredRecord[])
     bytesTotal += varintBytes(size) + size;
   }
   const bytes = Buffer.allocUnsafe(bytesTotal);
-  let at = batchHeaderBytes;
+  let at = BATCH_HEADER_BYTES;
   for (const [index, record] of kept.entries()) {
     at = writeVarint(bytes, sizes[index]!, at);
     at = writeRecordBody(
@@ -145,7 +145,7 @@ export function pickRecords(batch: Buffer, offsets: Float64Array): StoredRecord[
     throw invalid("its records cannot be picked");
   }
   const picked: StoredRecord[] = [];
-  const cursor: Cursor = { bytes: batch, at: batchHeaderBytes };
+  const cursor: Cursor = { bytes: batch, at: BATCH_HEADER_BYTES };
   for (let index = 0, wanted = 0; index < header.recordCount && wanted < offsets.length; index++) {
     const length = readVarint(cursor);
     if (length === undefined || length < 6 || cursor.at + length > header.bytes) {
@@ -169,7 +169,7 @@ export function pickRecords(batch: Buffer, offsets: Float64Array): StoredRecord[
 /** Writes header and checksum of a batch whose record section is already in `bytes`. */
 export function sealBatch(bytes: Buffer, fields: Omit<BatchHeader, "bytes">): void {
   writeInt64(bytes, fields.baseOffset, 0);
-  bytes.writeInt32BE(bytes.length - batchPrefixBytes, 8);
+  bytes.writeInt32BE(bytes.length - BATCH_PREFIX_BYTES, 8);
   bytes.writeInt32BE(fields.leaderEpoch, 12);
   bytes[16] = 2;
   bytes.writeInt16BE(fields.attributes, 21);

@@ -1,5 +1,5 @@
 // A group of entries that are committed together, and its form in the journal.
-import { batchHeaderBytes, type BatchHeader } from "../batch/header.ts";
+import { BATCH_HEADER_BYTES, type BatchHeader } from "../batch/header.ts";
 import { describePartition } from "../partition/description.ts";
 import type { Partition, TailBatch } from "../partition/partition.ts";
 import {
@@ -118,7 +118,7 @@ function reference(
   leaderEpoch: number,
 ): InPlaceOperation {
   const producerHeaders = batches.flatMap((batch, index) =>
-    headers[index]!.producerId < 0 ? [] : [batch.bytes.subarray(0, batchHeaderBytes)],
+    headers[index]!.producerId < 0 ? [] : [batch.bytes.subarray(0, BATCH_HEADER_BYTES)],
   );
   return {
     kind: "in-place",

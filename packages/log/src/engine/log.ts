@@ -9,7 +9,7 @@ import { DamageRegistry } from "../damage/damage-registry.ts";
 import { Reader } from "../segment/read.ts";
 import type { Segments } from "../segment/segments.ts";
 import {
-  topicConfigDefault,
+  TOPIC_CONFIG_DEFAULT,
   type AppendBatch,
   type AppendResult,
   type Damage,
@@ -309,7 +309,7 @@ export class Log {
     if (!Number.isSafeInteger(partitions) || partitions < 1 || partitions > TOPIC_PARTITIONS_MAX) {
       throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
     }
-    const config = { ...topicConfigDefault, ...changes };
+    const config = { ...TOPIC_CONFIG_DEFAULT, ...changes };
     checkConfig(config);
     if (catalogue.topicCount + this.#creating.size >= limits.topicsMax) {
       throw new LogError("overloaded", `more than ${limits.topicsMax} topics`);

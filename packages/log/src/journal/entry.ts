@@ -1,5 +1,5 @@
 // Encodes and decodes journal entries, which are sequences of operations.
-import { batchHeaderBytes, readInt64, writeInt64 } from "../batch/header.ts";
+import { BATCH_HEADER_BYTES, readInt64, writeInt64 } from "../batch/header.ts";
 import type { PartitionDescription } from "../partition/description.ts";
 import { LogError } from "../errors.ts";
 import type { TopicConfig } from "../types.ts";
@@ -181,11 +181,11 @@ function decodeOperation(bytes: Buffer): [Operation, number] {
 
 function decodeInPlace(bytes: Buffer): [InPlaceOperation, number] {
   const headerCount = bytes.readUInt32BE(61);
-  const end = IN_PLACE_FIXED_BYTES + headerCount * batchHeaderBytes;
+  const end = IN_PLACE_FIXED_BYTES + headerCount * BATCH_HEADER_BYTES;
   if (end > bytes.length) throw new RangeError("producer headers run past the entry");
   const producerHeaders: Buffer[] = [];
-  for (let at = IN_PLACE_FIXED_BYTES; at < end; at += batchHeaderBytes) {
-    producerHeaders.push(bytes.subarray(at, at + batchHeaderBytes));
+  for (let at = IN_PLACE_FIXED_BYTES; at < end; at += BATCH_HEADER_BYTES) {
+    producerHeaders.push(bytes.subarray(at, at + BATCH_HEADER_BYTES));
   }
   const operation: InPlaceOperation = {
     kind: "in-place",

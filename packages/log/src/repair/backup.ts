@@ -7,7 +7,7 @@ import type { CheckReport } from "../types.ts";
 import { checkLocked } from "./repair.ts";
 
 /** Readable versions of the log's files; the newest is written (see `frame/frame.ts`). */
-export const logDataFormats = { oldest: 1, newest: 2 } as const;
+export const LOG_DATA_FORMATS = { oldest: 1, newest: 2 } as const;
 
 /** Files that were being written during a crash; no recovery reads them. */
 const UNFINISHED_ENDINGS = [".new", ".cleaned"];

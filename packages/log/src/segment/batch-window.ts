@@ -1,7 +1,7 @@
 // A window over a segment file that moves forward batch by batch.
 import {
-  batchHeaderBytes,
-  batchPrefixBytes,
+  BATCH_HEADER_BYTES,
+  BATCH_PREFIX_BYTES,
   readBatchHeader,
   readInt64,
   type BatchHeader,
@@ -33,7 +33,7 @@ export class BatchWindow {
   /** Header of the next batch; `undefined` at the end. */
   async header(): Promise<BatchHeader | undefined> {
     if (this.position >= this.#end) return undefined;
-    await this.need(batchHeaderBytes);
+    await this.need(BATCH_HEADER_BYTES);
     const header = readBatchHeader(this.#chunk, this.#at);
     if (header !== undefined && this.position + header.bytes <= this.#end) return header;
     throw new LogError("corrupt", `no batch at ${this.position} of a segment`);
@@ -62,10 +62,10 @@ export class BatchWindow {
   take(bytesMax: number): { bytes: Buffer; nextOffset: number } {
     const start = this.#at;
     let nextOffset = -1;
-    while (this.#at + batchHeaderBytes <= this.#chunk.length) {
-      const bytes = this.#chunk.readInt32BE(this.#at + 8) + batchPrefixBytes;
+    while (this.#at + BATCH_HEADER_BYTES <= this.#chunk.length) {
+      const bytes = this.#chunk.readInt32BE(this.#at + 8) + BATCH_PREFIX_BYTES;
       const end = this.#at + bytes;
-      if (bytes < batchHeaderBytes || end > this.#chunk.length || end - start > bytesMax) break;
+      if (bytes < BATCH_HEADER_BYTES || end > this.#chunk.length || end - start > bytesMax) break;
       nextOffset = readInt64(this.#chunk, this.#at) + this.#chunk.readInt32BE(this.#at + 23) + 1;
       this.#at = end;
     }

@@ -1,5 +1,10 @@
 // Finds where damage in a segment file begins and ends.
-import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
+import {
+  BATCH_HEADER_BYTES,
+  isBatchIntact,
+  nextOffsetOf,
+  readBatchHeader,
+} from "../batch/header.ts";
 import type { DiskFile } from "../disk/port.ts";
 import type { Damage } from "../types.ts";
 import { walkBatches, type ReadAt } from "./walk-batches.ts";
@@ -53,8 +58,8 @@ async function findIntactBatch(
   for (let start = position; start < end;) {
     const chunk = Buffer.allocUnsafe(Math.min(SCAN_BYTES, end - start));
     const count = await file.read(chunk, 0, chunk.length, start);
-    if (count < batchHeaderBytes) return undefined;
-    for (let at = 0; at + batchHeaderBytes <= count; at++) {
+    if (count < BATCH_HEADER_BYTES) return undefined;
+    for (let at = 0; at + BATCH_HEADER_BYTES <= count; at++) {
       const header = chunk[at + 16] === 2 ? readBatchHeader(chunk, at) : undefined;
       if (header === undefined || start + at + header.bytes > end) continue;
       const { baseOffset } = header;
@@ -63,7 +68,7 @@ async function findIntactBatch(
       if ((await file.read(batch, 0, batch.length, start + at)) < batch.length) continue;
       if (isBatchIntact(batch)) return { position: start + at, offset: baseOffset };
     }
-    start += count - batchHeaderBytes + 1;
+    start += count - BATCH_HEADER_BYTES + 1;
   }
   return undefined;
 }

@@ -1,5 +1,10 @@
 // Reads whole batches of a partition, by offset and by time, from files and from memory.
-import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
+import {
+  BATCH_HEADER_BYTES,
+  isBatchIntact,
+  nextOffsetOf,
+  readBatchHeader,
+} from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
 import { LogError } from "../errors.ts";
@@ -55,7 +60,7 @@ export class Reader {
     for (;;) {
       checkRange(partition, next);
       const room = bytesMax - bytes;
-      if (bytes > 0 && room < batchHeaderBytes) break;
+      if (bytes > 0 && room < BATCH_HEADER_BYTES) break;
       const extent = partition.extents[findRange(partition.extents, next)];
       if (extent === undefined) {
         const fromMemory = readTail(partition, next, room, bytes === 0);
@@ -332,7 +337,7 @@ function isMissing(error: Error): boolean {
 /** The offset after the last batch. */
 function endOffset(batches: Buffer): number {
   let end = -1;
-  for (let at = 0; at + batchHeaderBytes <= batches.length;) {
+  for (let at = 0; at + BATCH_HEADER_BYTES <= batches.length;) {
     const header = readBatchHeader(batches, at)!;
     end = nextOffsetOf(header);
     at += header.bytes;

@@ -1,6 +1,6 @@
 // Walks the batches of a segment and checks their checksums and the order of their offsets.
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   isBatchIntact,
   readBatchHeader,
   type BatchHeader,
@@ -40,7 +40,7 @@ export async function* walkBatches(
 ): AsyncGenerator<FoundBatch, number> {
   const order = new OffsetOrder(offsets.first, offsets.end);
   let position = start;
-  let needed = batchHeaderBytes;
+  let needed = BATCH_HEADER_BYTES;
   while (position < end) {
     const chunk = Buffer.allocUnsafe(Math.min(Math.max(chunkBytes, needed), end - position));
     const count = await read(chunk, position);
@@ -49,7 +49,7 @@ export async function* walkBatches(
     let at = 0;
     for (;;) {
       const header = readBatchHeader(bytes, at);
-      needed = header === undefined ? batchHeaderBytes : header.bytes + batchHeaderBytes;
+      needed = header === undefined ? BATCH_HEADER_BYTES : header.bytes + BATCH_HEADER_BYTES;
       if (header !== undefined && position + at + header.bytes > end) return position + at;
       // The header of the following batch is needed to check the order of offsets.
       if (!isLast && at + needed > count) break;

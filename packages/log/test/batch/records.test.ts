@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   crc32c,
   crc32cTable,
   decodeBatch,
@@ -47,7 +47,7 @@ function isLogError(code: string) {
 /** Replaces the record section of a plain batch with `section` and sets another compression. */
 function recompress(batch: Buffer, compression: number, section: Buffer): Buffer {
   const { bytes: _bytes, ...header } = readBatchHeader(batch)!;
-  const out = Buffer.concat([batch.subarray(0, batchHeaderBytes), section]);
+  const out = Buffer.concat([batch.subarray(0, BATCH_HEADER_BYTES), section]);
   sealBatch(out, { ...header, attributes: compression });
   return out;
 }
@@ -118,7 +118,7 @@ test("arbitrary bytes with a valid checksum decode to records or fail as invalid
       fc.integer({ min: -2, max: 2 ** 31 - 1 }),
       async (section, compression, recordCount) => {
         const { bytes: _bytes, ...header } = readBatchHeader(batch)!;
-        const forged = Buffer.concat([batch.subarray(0, batchHeaderBytes), section]);
+        const forged = Buffer.concat([batch.subarray(0, BATCH_HEADER_BYTES), section]);
         sealBatch(forged, { ...header, attributes: compression, recordCount });
         try {
           await decodeBatch(forged, 10_000);
@@ -135,7 +135,7 @@ test("arbitrary bytes with a valid checksum decode to records or fail as invalid
 test("gzip and zstd batches decode up to the size bound", async () => {
   const records = [{ key: null, value: Buffer.alloc(5_000, 1), headers: [], timestamp: 1 }];
   const plain = encodeBatch(records);
-  const section = plain.subarray(batchHeaderBytes);
+  const section = plain.subarray(BATCH_HEADER_BYTES);
   const packed = { 1: gzipSync(section), 4: zstdCompressSync(section) };
   for (const [compression, bytes] of Object.entries(packed)) {
     const batch = recompress(plain, Number(compression), bytes);
@@ -151,7 +151,7 @@ test("snappy batches decode, raw and in the framing of snappy-java", async () =>
     { key: null, value: Buffer.from("snappysnappysnappy"), headers: [], timestamp: 1 },
   ];
   const plain = encodeBatch(records);
-  const section = plain.subarray(batchHeaderBytes);
+  const section = plain.subarray(BATCH_HEADER_BYTES);
   // One literal of the first 13 bytes up to the end of the first "snappy", a copy of the rest.
   const start = section.indexOf("snappy");
   const literal = section.subarray(0, start + 6);
@@ -179,7 +179,7 @@ test("snappy batches decode, raw and in the framing of snappy-java", async () =>
 test("lz4 frames decode, with stored and with compressed blocks", async () => {
   const records = [{ key: null, value: Buffer.from("lz4lz4lz4lz4lz4"), headers: [], timestamp: 1 }];
   const plain = encodeBatch(records);
-  const section = plain.subarray(batchHeaderBytes);
+  const section = plain.subarray(BATCH_HEADER_BYTES);
   const head = Buffer.from([0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82]);
   const end = Buffer.alloc(4);
   const stored = Buffer.alloc(4);
@@ -273,7 +273,7 @@ test("picked records equal decoded ones and share no memory with the batch", () 
     ),
   );
   const plain = encodeBatch([{ key: null, value: null, headers: [], timestamp: 1 }]);
-  const packed = recompress(plain, 1, gzipSync(plain.subarray(batchHeaderBytes)));
+  const packed = recompress(plain, 1, gzipSync(plain.subarray(BATCH_HEADER_BYTES)));
   for (const batch of [packed, plain.subarray(0, 30)]) {
     assert.throws(() => pickRecords(batch, Float64Array.of(0)), isLogError("invalid-batch"));
   }

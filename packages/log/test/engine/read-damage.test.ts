@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { batchHeaderBytes, isBatchIntact, readBatchHeader } from "../../src/batch/header.ts";
+import { BATCH_HEADER_BYTES, isBatchIntact, readBatchHeader } from "../../src/batch/header.ts";
 import {
   DamagedError,
   LogError,
@@ -67,7 +67,7 @@ async function stage(
 function positionsOf(path: string): number[] {
   const bytes = readFileSync(path);
   const positions: number[] = [];
-  for (let at = 0; at + batchHeaderBytes <= bytes.length; at++) {
+  for (let at = 0; at + BATCH_HEADER_BYTES <= bytes.length; at++) {
     if (bytes[at + 16] === 2 && isBatchIntact(bytes, at)) positions.push(at);
   }
   return positions;

@@ -1,56 +1,49 @@
 // Key compaction of the topics that ask for it, by itself, up to what nobody waits for any more.
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { Expiry } from "../dispatch/expiry.ts";
-import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-const sweepMs = 5_000;
+const SWEEP_MS = 5_000;
 /** Bytes that came since the last time before a partition is compacted, at least; never less than what it keeps. */
-const uncleanBytesMin = 1024 * 1024;
+const UNCLEAN_BYTES_MIN = 1024 * 1024;
 /** A pass that could not do anything is tried again when so much more has come. */
-const growthMin = 1.25;
+const GROWTH_MIN = 1.25;
 
-type Parts = {
+interface CompactorOptions {
   store: Store;
   topics: Topics;
-  groups: Groups;
+  groups: SharedSubscriptions;
   expiry: Expiry;
   onError: (error: unknown) => void;
-};
+}
 
 /** Compacts in the background, one partition at a time. */
 export class Compactor {
-  readonly #parts: Parts;
+  readonly #options: CompactorOptions;
   /** Partitions in which the last pass found nothing to do, with their unclean bytes then. */
   readonly #fruitless = new WeakMap<PartitionView, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #working: Promise<void> | undefined;
+  #timer: RepeatingTimer | undefined;
   #isStopped = false;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(options: CompactorOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.#working ??= this.#sweep()
-        .catch(this.#parts.onError)
-        .finally(() => {
-          this.#working = undefined;
-        });
-    }, sweepMs);
+    this.#timer = every(SWEEP_MS, () => this.#sweep(), this.#options.onError);
   }
 
   /** Begins nothing more; resolves when what is under way is done. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearInterval(this.#timer);
-    await this.#working;
+    await this.#timer?.stop();
   }
 
   async #sweep(): Promise<void> {
-    for (const topic of this.#parts.topics.all()) {
+    for (const topic of this.#options.topics.all()) {
       if (topic.stored.config.cleanupPolicy === "delete") continue;
       for (const partition of topic.stored.partitions) {
         if (this.#isStopped) return;
@@ -60,14 +53,14 @@ export class Compactor {
   }
 
   #isDue(partition: PartitionView): boolean {
-    const unclean = this.#parts.store.log.uncleanBytes(partition);
+    const unclean = this.#options.store.log.uncleanBytes(partition);
     const clean = partition.bytes - unclean;
     const before = this.#fruitless.get(partition) ?? 0;
-    return unclean >= Math.max(uncleanBytesMin, clean, before * growthMin);
+    return unclean >= Math.max(UNCLEAN_BYTES_MIN, clean, before * GROWTH_MIN);
   }
 
   async #compact(topic: Topic, partition: PartitionView): Promise<void> {
-    const { groups, expiry, store } = this.#parts;
+    const { groups, expiry, store } = this.#options;
     const before = Math.min(
       groups.lowestOf(topic, partition.index) ?? partition.durableEnd,
       expiry.lowestOf(partition) ?? partition.durableEnd,
@@ -81,7 +74,7 @@ export class Compactor {
       }
     } catch (error) {
       // One that was deleted meanwhile needs nothing; a damaged one must not keep the others waiting.
-      if (partition.live) this.#parts.onError(error);
+      if (partition.live) this.#options.onError(error);
       this.#fruitless.set(partition, partition.live ? store.log.uncleanBytes(partition) : 0);
     }
   }

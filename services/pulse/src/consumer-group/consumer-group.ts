@@ -48,10 +48,10 @@ type Phase =
   | { state: "Stable"; endMs: number; awaited: Set<string> }
   | { state: "Dead" };
 
-const noBytes = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** One group. It calls `onEmpty` when its last member has gone; it is not used after that. */
-export class Group {
+export class ConsumerGroup {
   readonly id: string;
   readonly #limits: GroupLimits;
   readonly #time: GroupTime;
@@ -308,7 +308,7 @@ export class Group {
     const given = new Map(assignments.map(({ memberId, assignment }) => [memberId, assignment]));
     this.#phase = { state: "Stable", endMs, awaited };
     for (const member of this.#members.list()) {
-      member.assignment = given.get(member.id) ?? noBytes;
+      member.assignment = given.get(member.id) ?? NO_BYTES;
       const { sync } = member;
       if (sync === undefined) continue;
       member.sync = undefined;

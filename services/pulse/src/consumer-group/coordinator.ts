@@ -1,9 +1,9 @@
 // All consumer groups of the classic protocol: found by name, made when the first member asks.
 import { randomUUID } from "node:crypto";
-import { Group } from "./consumer-group.ts";
+import { ConsumerGroup } from "./consumer-group.ts";
 import { refuseJoin, refuseSync } from "./member.ts";
 import {
-  groupLimitsDefault,
+  GROUP_LIMITS_DEFAULT,
   systemGroupTime,
   type GroupDescription,
   type GroupError,
@@ -16,7 +16,7 @@ import {
   type SyncResult,
 } from "./types.ts";
 
-const memberIdPrefixCharsMax = 64;
+const MEMBER_ID_PREFIX_CHARS_MAX = 64;
 
 /** What a coordinator is made of. */
 export interface CoordinatorOptions {
@@ -37,10 +37,10 @@ export class GroupCoordinator {
   readonly #time: GroupTime;
   readonly #createId: () => string;
   readonly #onEmpty: (groupId: string) => void;
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, ConsumerGroup>();
 
   constructor(options: CoordinatorOptions = {}) {
-    this.limits = { ...groupLimitsDefault, ...options.limits };
+    this.limits = { ...GROUP_LIMITS_DEFAULT, ...options.limits };
     this.#time = options.time ?? systemGroupTime;
     this.#createId = options.createId ?? randomUUID;
     this.#onEmpty = options.onEmpty ?? (() => undefined);
@@ -127,10 +127,10 @@ export class GroupCoordinator {
     for (const group of Array.from(this.#groups.values())) group.close();
   }
 
-  #create(groupId: string): Group {
+  #create(groupId: string): ConsumerGroup {
     const createMemberId = (prefix: string): string =>
-      `${prefix.slice(0, memberIdPrefixCharsMax)}-${this.#createId()}`;
-    const group = new Group(groupId, this.limits, this.#time, createMemberId, () => {
+      `${prefix.slice(0, MEMBER_ID_PREFIX_CHARS_MAX)}-${this.#createId()}`;
+    const group = new ConsumerGroup(groupId, this.limits, this.#time, createMemberId, () => {
       this.#groups.delete(groupId);
       this.#onEmpty(groupId);
     });

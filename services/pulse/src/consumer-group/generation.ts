@@ -10,7 +10,7 @@ export interface Generation {
   protocol: string | null;
 }
 
-const noBytes = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** The answer to a member's join: the leader is told of everyone. */
 export function describeGeneration(
@@ -63,8 +63,8 @@ export function describeGroup(
       instanceId: member.instanceId,
       clientId: member.clientId,
       clientHost: member.clientHost,
-      metadata: isStable ? toJoinedMember(member, protocol).metadata : noBytes,
-      assignment: isStable ? member.assignment : noBytes,
+      metadata: isStable ? toJoinedMember(member, protocol).metadata : NO_BYTES,
+      assignment: isStable ? member.assignment : NO_BYTES,
     })),
   };
 }

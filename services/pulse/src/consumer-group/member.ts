@@ -24,7 +24,7 @@ export interface Member {
   sync: ((result: SyncResult) => void) | undefined;
 }
 
-const noBytes = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** A member that has just come. */
 export function createMember(id: string, request: JoinRequest): Member {
@@ -36,7 +36,7 @@ export function createMember(id: string, request: JoinRequest): Member {
     sessionTimeoutMs: 0,
     rebalanceTimeoutMs: 0,
     protocols: [],
-    assignment: noBytes,
+    assignment: NO_BYTES,
     sessionEndMs: Infinity,
     join: undefined,
     sync: undefined,
@@ -68,7 +68,7 @@ export function hasSameProtocols(member: Member, protocols: readonly MemberProto
 
 /** What the leader is told of a member under the chosen protocol. */
 export function toJoinedMember(member: Member, protocol: string): JoinedMember {
-  const metadata = member.protocols.find(({ name }) => name === protocol)?.metadata ?? noBytes;
+  const metadata = member.protocols.find(({ name }) => name === protocol)?.metadata ?? NO_BYTES;
   return { memberId: member.id, instanceId: member.instanceId, metadata };
 }
 
@@ -109,5 +109,5 @@ export function refuseJoin(error: GroupError, memberId: string): JoinResult {
 
 /** A sync that is refused. */
 export function refuseSync(error: GroupError): SyncResult {
-  return { error, protocolType: null, protocol: null, assignment: noBytes };
+  return { error, protocolType: null, protocol: null, assignment: NO_BYTES };
 }

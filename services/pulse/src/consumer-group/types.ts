@@ -129,7 +129,7 @@ export interface GroupLimits {
 }
 
 /** The limits where nothing else is configured. */
-export const groupLimitsDefault: GroupLimits = {
+export const GROUP_LIMITS_DEFAULT: GroupLimits = {
   groupsMax: 10_000,
   membersMax: 1_000,
   metadataBytesMax: 256 * 1024,

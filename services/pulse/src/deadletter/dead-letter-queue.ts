@@ -5,26 +5,29 @@ import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
 import type { RecordHeader } from "@platform/log/batch";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { DeadLetterWriter, Envelope } from "./dead-letter-writer.ts";
 
 /** Dead letters that a summary looks at, the newest ones. */
-const summaryMax = 10_000;
-const sampleIdsMax = 5;
-const clustersMax = 100;
+const SUMMARY_MAX = 10_000;
+const SAMPLE_IDS_MAX = 5;
+const CLUSTERS_MAX = 100;
 
 /** Dead letters with the same reason, numbers and ids in it aside. Times in epoch seconds. */
-export type Cluster = {
+export interface Cluster {
   reason: string;
   count: number;
   first_seen: number;
   last_seen: number;
   sample_ids: string[];
-};
+}
 
-type Letter = { message: Message; envelope: Envelope };
+interface Letter {
+  message: Message;
+  envelope: Envelope;
+}
 
 /** A dead letter on its way back to its topic. */
 export interface RequeuedMessage {
@@ -41,7 +44,7 @@ export interface RequeuedMessage {
 export type Republish<Outcome> = (
   tenant: Tenant,
   message: RequeuedMessage,
-  mark: Draft,
+  mark: PendingRecord,
 ) => Promise<Outcome>;
 
 /** The dead letters of all topics. What was sent back is remembered durably with the message that it became. */
@@ -54,24 +57,24 @@ export class DeadLetterQueue<Outcome> {
   readonly #requeued = new Map<string, OffsetRanges>();
   readonly #busy = new Set<string>();
 
-  constructor(parts: {
+  constructor(options: {
     store: Store;
     state: StateTable;
     topics: Topics;
     writer: DeadLetterWriter;
     republish: Republish<Outcome>;
   }) {
-    this.#store = parts.store;
-    this.#state = parts.state;
-    this.#topics = parts.topics;
-    this.#writer = parts.writer;
-    this.#republish = parts.republish;
-    for (const { key, value } of parts.state.take("requeued")) {
-      if (parts.topics.findByHexId(String(key[1])) === undefined) continue;
+    this.#store = options.store;
+    this.#state = options.state;
+    this.#topics = options.topics;
+    this.#writer = options.writer;
+    this.#republish = options.republish;
+    for (const { key, value } of options.state.take("requeued")) {
+      if (options.topics.findByHexId(String(key[1])) === undefined) continue;
       const stored = readJson(value) as StoredRanges;
       this.#requeued.set(String(key[1]), new OffsetRanges(stored));
     }
-    parts.topics.watch({ deleted: (topic) => this.#forget(topic) });
+    options.topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
   /** The oldest dead letters of a source topic, at most `limit`, and how many there are. */
@@ -93,20 +96,20 @@ export class DeadLetterQueue<Outcome> {
     const dlq = this.#topics.find(topic.tenant, name);
     const clusters = new Map<string, Cluster>();
     if (dlq === undefined) return { dlq_topic: name, total: 0, clusters: [] };
-    const from = Math.max(0, dlq.stored.partitions[0]!.durableEnd - summaryMax);
+    const from = Math.max(0, dlq.stored.partitions[0]!.durableEnd - SUMMARY_MAX);
     for await (const { envelope } of this.#read(dlq, topic, from)) {
       const { failure_reason, timestamp, message_id } = envelope;
       const reason = failure_reason.replace(/[0-9a-f]{8,}|\d+/gi, "…").slice(0, 200);
       const known = clusters.get(reason);
       if (known === undefined) {
-        if (clusters.size >= clustersMax) continue;
+        if (clusters.size >= CLUSTERS_MAX) continue;
         const first = { reason, count: 1, first_seen: timestamp, last_seen: timestamp };
         clusters.set(reason, { ...first, sample_ids: [message_id] });
         continue;
       }
       known.count++;
       known.last_seen = timestamp;
-      if (known.sample_ids.length < sampleIdsMax) known.sample_ids.push(message_id);
+      if (known.sample_ids.length < SAMPLE_IDS_MAX) known.sample_ids.push(message_id);
     }
     const sorted = [...clusters.values()].sort((a, b) => b.count - a.count);
     return { dlq_topic: name, total: this.#countLeft(dlq), clusters: sorted };
@@ -147,7 +150,7 @@ export class DeadLetterQueue<Outcome> {
           messageId: envelope.message_id,
           retryCount: envelope.retry_count + 1,
         },
-        this.#state.draftJson(["requeued", id], after.toStored()),
+        this.#state.toPendingJson(["requeued", id], after.toStored()),
       );
       done.add(message.offset);
       return outcome;
@@ -200,7 +203,7 @@ export class DeadLetterQueue<Outcome> {
     const id = dlq.stored.id.toString("hex");
     if (!this.#requeued.delete(id)) return;
     // If it is lost, the next start leaves it out.
-    this.#store.append([this.#state.draft(["requeued", id], null)]).catch(() => undefined);
+    this.#store.append([this.#state.toPending(["requeued", id], null)]).catch(() => undefined);
   }
 }
 

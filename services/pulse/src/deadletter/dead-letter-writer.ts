@@ -1,16 +1,16 @@
 // Where a topic's dead letters go, and what one looks like.
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { RecordHeader } from "@platform/log/batch";
 import { readText, toRecord } from "../message.ts";
 import type { Tenant } from "../topic/name.ts";
 import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
 
 /** Longest payload that is shown as text, in bytes of JSON. */
-const textBytesMax = 12 * 1024 * 1024;
+const TEXT_BYTES_MAX = 12 * 1024 * 1024;
 
 /** A message that could not be delivered or taken in. */
-export type DeadLetter = {
+export interface DeadLetter {
   sourceTopic: string;
   id: string;
   key: Buffer | null;
@@ -22,10 +22,10 @@ export type DeadLetter = {
   reason: string;
   /** Epoch milliseconds. */
   at: number;
-};
+}
 
 /** What the payload of a dead letter says; binary payloads as base64. */
-export type Envelope = {
+export interface Envelope {
   message_id: string;
   source_topic: string;
   original_payload: string;
@@ -34,7 +34,7 @@ export type Envelope = {
   /** Epoch seconds. */
   timestamp: number;
   retry_count: number;
-};
+}
 
 /** Registered names of dead letter topics, durably; `<topic>.dlq` for the others. */
 export class DeadLetterWriter {
@@ -72,7 +72,7 @@ export class DeadLetterWriter {
   async register(topic: Topic, name: string): Promise<Topic> {
     const deadLetterTopic = await this.#topics.ensure(topic.tenant, name);
     const id = topic.stored.id.toString("hex");
-    await this.#store.append([this.#state.draftJson(["dlq", id], name)]);
+    await this.#store.append([this.#state.toPendingJson(["dlq", id], name)]);
     this.#names.set(id, name);
     return deadLetterTopic;
   }
@@ -83,7 +83,7 @@ export class DeadLetterWriter {
   }
 
   /** The draft of a dead letter; it belongs into one entry with the source's acknowledgement. */
-  draft(deadLetterTopic: Topic, letter: DeadLetter): Draft {
+  toPending(deadLetterTopic: Topic, letter: DeadLetter): PendingRecord {
     const envelope: Envelope = {
       message_id: letter.id,
       source_topic: letter.sourceTopic,
@@ -104,7 +104,7 @@ export class DeadLetterWriter {
   async #forget(topic: Topic): Promise<void> {
     const id = topic.stored.id.toString("hex");
     if (!this.#names.delete(id)) return;
-    await this.#store.append([this.#state.draft(["dlq", id], null)]);
+    await this.#store.append([this.#state.toPending(["dlq", id], null)]);
   }
 }
 
@@ -113,7 +113,8 @@ function encodePayload(payload: Buffer): Pick<Envelope, "original_payload" | "en
   const text = readText(payload);
   const isText =
     text !== undefined &&
-    (text.length * 6 <= textBytesMax || Buffer.byteLength(JSON.stringify(text)) <= textBytesMax);
+    (text.length * 6 <= TEXT_BYTES_MAX ||
+      Buffer.byteLength(JSON.stringify(text)) <= TEXT_BYTES_MAX);
   if (isText) return { original_payload: text };
   return { original_payload: payload.toString("base64"), encoding: "base64" };
 }

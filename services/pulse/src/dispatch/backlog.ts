@@ -2,23 +2,23 @@
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import { toMessage } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 /** What is looked through at the first publish after a start, at most: what was stored before that counts no more. */
-const lookBackBytes = 32 * 1024 * 1024;
+const LOOK_BACK_BYTES = 32 * 1024 * 1024;
 
-type Waiting = {
+interface Waiting {
   /** Offsets that the broker's own faces published and nobody has taken, ascending, by partition. */
-  untaken: number[][];
+  unconsumed: number[][];
   /** The next offset that nobody has taken yet, by partition. */
-  taken: number[];
+  consumed: number[];
   delayed: number;
   /** Admitted and not stored yet. */
   inFlight: number;
   ready: Promise<void>;
-};
+}
 
 /**
  * Depths by topic. With dispatch groups the depth is the largest of their backlogs; without any it is what was published
@@ -69,8 +69,8 @@ export class Backlog {
   noteStored(topic: Topic, partition: number, offset: number): void {
     if (this.#depthMax === 0) return;
     const waiting = this.#byTopic.get(topic);
-    if (waiting === undefined || offset < (waiting.taken[partition] ?? 0)) return;
-    const offsets = (waiting.untaken[partition] ??= []);
+    if (waiting === undefined || offset < (waiting.consumed[partition] ?? 0)) return;
+    const offsets = (waiting.unconsumed[partition] ??= []);
     // Beyond the limit nothing depends on the exact number; requeues are not refused.
     if (offsets.length <= this.#depthMax) offsets.push(offset);
   }
@@ -82,7 +82,7 @@ export class Backlog {
   }
 
   /** Notes that somebody has taken everything of a partition below `nextOffset`. */
-  noteTaken(topic: Topic, partition: number, nextOffset: number): void {
+  noteConsumed(topic: Topic, partition: number, nextOffset: number): void {
     const waiting = this.#byTopic.get(topic);
     if (waiting === undefined) {
       // Nothing was published since the start: remembered for when something is, and nothing is looked through for it.
@@ -92,9 +92,9 @@ export class Backlog {
       this.#markUnsaved(topic, partition);
       return;
     }
-    if (nextOffset <= (waiting.taken[partition] ?? 0)) return;
-    waiting.taken[partition] = nextOffset;
-    const offsets = waiting.untaken[partition];
+    if (nextOffset <= (waiting.consumed[partition] ?? 0)) return;
+    waiting.consumed[partition] = nextOffset;
+    const offsets = waiting.unconsumed[partition];
     if (offsets !== undefined && offsets.length > 0) {
       let count = 0;
       while (count < offsets.length && offsets[count]! < nextOffset) count++;
@@ -111,14 +111,14 @@ export class Backlog {
 
   /** Notes that a message expired: nobody can take it any more. */
   noteExpired(topic: Topic, partition: number, offset: number): void {
-    const offsets = this.#byTopic.get(topic)?.untaken[partition];
+    const offsets = this.#byTopic.get(topic)?.unconsumed[partition];
     const at = offsets?.indexOf(offset) ?? -1;
     if (at >= 0) offsets!.splice(at, 1);
   }
 
   /** Whether somebody has taken an offset. */
-  isTaken(topic: Topic, partition: number, offset: number): boolean {
-    return offset < (this.#of(topic).taken[partition] ?? 0);
+  isConsumed(topic: Topic, partition: number, offset: number): boolean {
+    return offset < (this.#of(topic).consumed[partition] ?? 0);
   }
 
   /** Has a group's backlog counted; the returned function ends that. */
@@ -143,7 +143,7 @@ export class Backlog {
       return depth + delayed;
     }
     let depth = delayed;
-    for (const offsets of waiting?.untaken ?? []) depth += offsets?.length ?? 0;
+    for (const offsets of waiting?.unconsumed ?? []) depth += offsets?.length ?? 0;
     return depth;
   }
 
@@ -158,17 +158,18 @@ export class Backlog {
 
   /** Writes down how far topics were taken; now and then, and at the end. What a crash forgets counts as waiting again. */
   async save(): Promise<void> {
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     for (const [topic, partitions] of this.#unsaved) {
       const id = topic.stored.id.toString("hex");
       for (const partition of partitions) {
         const waiting = this.#byTopic.get(topic);
-        const taken = waiting?.taken[partition] ?? this.#stored.get(`${id} ${partition}`) ?? 0;
-        drafts.push(this.#state.draftJson(["taken", id, partition], taken));
+        const consumed =
+          waiting?.consumed[partition] ?? this.#stored.get(`${id} ${partition}`) ?? 0;
+        pendingRecords.push(this.#state.toPendingJson(["taken", id, partition], consumed));
       }
     }
     this.#unsaved.clear();
-    await this.#store.append(drafts);
+    await this.#store.append(pendingRecords);
   }
 
   #of(topic: Topic): Waiting {
@@ -176,8 +177,8 @@ export class Backlog {
     if (known !== undefined) return known;
     const id = topic.stored.id.toString("hex");
     const waiting: Waiting = {
-      untaken: [],
-      taken: topic.stored.partitions.map(({ index }) => this.#stored.get(`${id} ${index}`) ?? 0),
+      unconsumed: [],
+      consumed: topic.stored.partitions.map(({ index }) => this.#stored.get(`${id} ${index}`) ?? 0),
       delayed: 0,
       inFlight: 0,
       ready: Promise.resolve(),
@@ -190,18 +191,18 @@ export class Backlog {
   async #lookBack(topic: Topic, waiting: Waiting): Promise<void> {
     for (const partition of topic.stored.partitions) {
       const { index, durableEnd } = partition;
-      const from = Math.max(partition.logStart, waiting.taken[index] ?? 0);
+      const from = Math.max(partition.logStart, waiting.consumed[index] ?? 0);
       if (from >= durableEnd) continue;
       const found: number[] = [];
-      const records = readRecords(this.#store, partition, from, durableEnd, lookBackBytes);
+      const records = readRecords(this.#store, partition, from, durableEnd, LOOK_BACK_BYTES);
       for await (const record of records) {
         if (toMessage(topic, index, record).isOwn) found.push(record.offset);
         if (found.length > this.#depthMax) break;
       }
-      const taken = waiting.taken[index] ?? 0;
-      const later = waiting.untaken[index] ?? [];
-      const earlier = found.filter((offset) => offset >= taken && !later.includes(offset));
-      waiting.untaken[index] = [...earlier, ...later];
+      const consumed = waiting.consumed[index] ?? 0;
+      const later = waiting.unconsumed[index] ?? [];
+      const earlier = found.filter((offset) => offset >= consumed && !later.includes(offset));
+      waiting.unconsumed[index] = [...earlier, ...later];
     }
   }
 
@@ -210,11 +211,11 @@ export class Backlog {
     this.#byTopic.delete(topic);
     this.#groups.delete(topic);
     this.#unsaved.delete(topic);
-    const drafts = topic.stored.partitions.map(({ index }) => {
+    const pendingRecords = topic.stored.partitions.map(({ index }) => {
       this.#stored.delete(`${id} ${index}`);
-      return this.#state.draft(["taken", id, index], null);
+      return this.#state.toPending(["taken", id, index], null);
     });
     // If it is lost, the next start leaves it out.
-    this.#store.append(drafts).catch(() => undefined);
+    this.#store.append(pendingRecords).catch(() => undefined);
   }
 }

@@ -1,16 +1,19 @@
 // One minute of delayed messages in slots of ten milliseconds; fourteen bytes or so each.
 
 /** Resolution of delays. */
-export const slotMs = 10;
+export const SLOT_MS = 10;
 /** Slots of a minute. */
-const slotCount = 60_000 / slotMs;
+const SLOT_COUNT = 60_000 / SLOT_MS;
 
 /** Offsets with their slots, ascending by slot, then by offset. */
-export type DueOffsets = { slots: number[]; offsets: number[] };
+export interface DueOffsets {
+  slots: number[];
+  offsets: number[];
+}
 
 /** Offsets by the slot in which they are due. `slot` counts from the minute's start. */
 export class DelayWheel {
-  readonly #heads = new Int32Array(slotCount).fill(-1);
+  readonly #heads = new Int32Array(SLOT_COUNT).fill(-1);
   #next = new Int32Array(64);
   #offsets = new Float64Array(64);
   #used = 0;
@@ -50,7 +53,7 @@ export class DelayWheel {
   /** The first offsets, at most about `max`, in the order of slots; they stay. */
   peek(max: number): number[] {
     const offsets: number[] = [];
-    for (let slot = 0; slot < slotCount && offsets.length < max; slot++) {
+    for (let slot = 0; slot < SLOT_COUNT && offsets.length < max; slot++) {
       if (this.#heads[slot]! < 0) continue;
       for (const offset of this.#read(slot)) {
         if (offsets.push(offset) >= max) break;

@@ -1,16 +1,17 @@
 // Delayed messages: kept durably by the minute in which they are due, on a wheel when that is near, delivered once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
-import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
-import { ownHeaderPrefix, toMessage } from "../message.ts";
+import type { NewRecord, StoredRecord } from "@platform/log/batch";
+import { toMessage } from "../message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
-import { DelayWheel, slotMs, type DueOffsets } from "./delay-wheel.ts";
+import { addTarget, readTarget, removeTarget } from "./delayed-record.ts";
+import { DelayWheel, SLOT_MS, type DueOffsets } from "./delay-wheel.ts";
 import type { Expiry } from "./expiry.ts";
 import { NearRecords } from "./near-records.ts";
 import { Pace } from "./pace.ts";
@@ -22,39 +23,43 @@ import { Pace } from "./pace.ts";
  * something is still being written into is not drained before that is durable.
  */
 
-const topicPrefix = "__delay.";
-const targetHeader = `${ownHeaderPrefix}delay-topic`;
-const partitionHeader = `${ownHeaderPrefix}delay-partition`;
-const dueHeader = `${ownHeaderPrefix}delay-due`;
-const minuteMs = 60_000;
-const minuteSlots = minuteMs / slotMs;
+const TOPIC_PREFIX = "__delay.";
+const MINUTE_MS = 60_000;
+const MINUTE_SLOTS = MINUTE_MS / SLOT_MS;
 /** Minutes that are kept on wheels ahead of now. */
-const minutesAhead = 1;
+const MINUTES_AHEAD = 1;
 /** Messages that one entry delivers at most. */
-const drainMax = 1_000;
-const drainBytesMax = 2 * 1024 * 1024;
-const retryMs = 1_000;
+const DRAIN_MAX = 1_000;
+const DRAIN_BYTES_MAX = 2 * 1024 * 1024;
+const RETRY_MS = 1_000;
 /** Messages that are read ahead of their time at once, their bytes, how often, and how long before their minute begins. */
-const aheadMax = 80_000;
-const aheadBytesMax = 64 * 1024 * 1024;
-const aheadEveryMs = 500;
-const aheadFromMs = 5_000;
+const AHEAD_MAX = 80_000;
+const AHEAD_BYTES_MAX = 64 * 1024 * 1024;
+const AHEAD_EVERY_MS = 500;
+const AHEAD_FROM_MS = 5_000;
 /** Messages of one entry that are read one by one; more of them are reason to read ahead at once. */
-const scatteredMin = 50;
+const SCATTERED_MIN = 50;
 /** A minute that begins later than this is read at leisure. */
-const hurryMs = 10_000;
+const HURRY_MS = 10_000;
 /** What is stored so short before it is due stays in memory until then. */
-const keptSlots = 2_000 / slotMs;
+const KEPT_SLOTS = 2_000 / SLOT_MS;
 
 /** The longest delay that is taken: thirty days. */
-export const delayMsMax = 30 * 24 * 60 * minuteMs;
+export const DELAY_MS_MAX = 30 * 24 * 60 * MINUTE_MS;
 
 /** A delayed message on its way into the log; to be ended by `note` or `release`. */
-export type DelayDraft = { draft: Draft; dueMs: number; slot: number };
+export interface PendingDelay {
+  pending: PendingRecord;
+  dueMs: number;
+  slot: number;
+}
 
-type Drained = { slot: number; offset: number };
+interface Drained {
+  slot: number;
+  offset: number;
+}
 
-type Minute = {
+interface Minute {
   number: number;
   partition: PartitionView;
   drained: Drained;
@@ -62,9 +67,9 @@ type Minute = {
   uncountedEnd: number;
   /** Set while the minute is near. What lies below `readEnd` was or is being read from the log. */
   wheel: { slots: DelayWheel; readEnd: number; isRead: boolean } | undefined;
-};
+}
 
-type Parts = {
+interface DelaysOptions {
   store: Store;
   state: StateTable;
   topics: Topics;
@@ -72,11 +77,11 @@ type Parts = {
   expiry: Expiry;
   clock: Clock;
   onError: (error: unknown) => void;
-};
+}
 
 /** The delayed messages of all topics. */
 export class Delays {
-  readonly #parts: Parts;
+  readonly #options: DelaysOptions;
   readonly #minutes = new Map<number, Minute>();
   readonly #writing = new Map<number, number>();
   readonly #near: NearRecords;
@@ -87,33 +92,33 @@ export class Delays {
   #readAheadAtMs = 0;
   readonly #reading = new Set<Promise<void>>();
   #isStopped = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.#near = new NearRecords(parts.store, aheadBytesMax);
+  constructor(options: DelaysOptions) {
+    this.#options = options;
+    this.#near = new NearRecords(options.store, AHEAD_BYTES_MAX);
     const drained = new Map(
-      parts.state
+      options.state
         .take("delay")
         .map(({ key, value }) => [Number(key[1]), readJson(value) as Drained]),
     );
-    for (const topic of parts.store.log.topics()) {
-      if (!topic.name.startsWith(topicPrefix)) continue;
-      const number = Number(topic.name.slice(topicPrefix.length));
+    for (const topic of options.store.log.topics()) {
+      if (!topic.name.startsWith(TOPIC_PREFIX)) continue;
+      const number = Number(topic.name.slice(TOPIC_PREFIX.length));
       this.#addMinute(number, topic.partitions[0]!, drained.get(number));
     }
-    this.#begunSlot = Math.floor(parts.clock.now() / slotMs);
+    this.#begunSlot = Math.floor(options.clock.now() / SLOT_MS);
   }
 
   /** Begins to deliver; what became due meanwhile comes first. */
   start(): void {
-    this.#timer = setInterval(() => this.#tick(), slotMs);
+    this.#timer = every(SLOT_MS, () => this.#tick(), this.#options.onError);
   }
 
   /** Stops delivering; resolves when nothing is under way. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
     this.#isStopped = true;
+    await this.#timer?.stop();
     await Promise.all([this.#draining, this.#readingAhead, ...this.#reading]);
   }
 
@@ -125,50 +130,41 @@ export class Delays {
   }
 
   /** The draft that keeps a record until `dueMs`, for a partition of a topic. */
-  async draft(
+  async toPending(
     topic: Topic,
     partition: number,
     record: NewRecord,
     dueMs: number,
-  ): Promise<DelayDraft> {
+  ): Promise<PendingDelay> {
     for (;;) {
       // Never early, and never into a slot that has begun: the clock may have been set back.
-      const slot = Math.max(Math.ceil(dueMs / slotMs), this.#begunSlot + 2);
-      const number = Math.floor(slot / minuteSlots);
+      const slot = Math.max(Math.ceil(dueMs / SLOT_MS), this.#begunSlot + 2);
+      const number = Math.floor(slot / MINUTE_SLOTS);
       const minute = this.#minutes.get(number);
       if (minute === undefined) {
         await this.#makeMinute(number);
         continue;
       }
       this.#writing.set(slot, (this.#writing.get(slot) ?? 0) + 1);
-      const headers: RecordHeader[] = [
-        ...record.headers,
-        { key: targetHeader, value: topic.stored.id },
-        { key: partitionHeader, value: Buffer.from(String(partition)) },
-        { key: dueHeader, value: Buffer.from(String(slot)) },
-      ];
-      return {
-        draft: { partition: minute.partition, record: { ...record, headers } },
-        dueMs,
-        slot,
-      };
+      const delayed = addTarget(record, topic, partition, slot);
+      return { pending: { partition: minute.partition, record: delayed }, dueMs, slot };
     }
   }
 
   /** The draft is durable at `offset`. */
-  note({ slot, draft }: DelayDraft, offset: number): void {
+  note({ slot, pending }: PendingDelay, offset: number): void {
     this.#endWriting(slot);
-    const minute = this.#minutes.get(Math.floor(slot / minuteSlots));
-    if (minute?.partition !== draft.partition || minute.wheel === undefined) return;
+    const minute = this.#minutes.get(Math.floor(slot / MINUTE_SLOTS));
+    if (minute?.partition !== pending.partition || minute.wheel === undefined) return;
     if (offset < minute.wheel.readEnd) return;
-    minute.wheel.slots.add(slot % minuteSlots, offset);
-    const isNear = slot - this.#parts.clock.now() / slotMs <= keptSlots;
+    minute.wheel.slots.add(slot % MINUTE_SLOTS, offset);
+    const isNear = slot - this.#options.clock.now() / SLOT_MS <= KEPT_SLOTS;
     if (!isNear || this.#near.roomBytes === 0) return;
-    this.#near.keep(minute.partition, { ...draft.record, offset });
+    this.#near.keep(minute.partition, { ...pending.record, offset });
   }
 
   /** The draft was not stored. */
-  release({ slot }: DelayDraft): void {
+  release({ slot }: PendingDelay): void {
     this.#endWriting(slot);
   }
 
@@ -179,8 +175,8 @@ export class Delays {
   }
 
   async #makeMinute(number: number): Promise<void> {
-    const { store } = this.#parts;
-    const topic = await store.log.createTopic(`${topicPrefix}${number}`, { orGet: true });
+    const { store } = this.#options;
+    const topic = await store.log.createTopic(`${TOPIC_PREFIX}${number}`, { orGet: true });
     this.#addMinute(number, topic.partitions[0]!, undefined);
   }
 
@@ -197,13 +193,13 @@ export class Delays {
   }
 
   #tick(): void {
-    const now = this.#parts.clock.now();
-    const near = Math.floor(now / minuteMs) + minutesAhead;
+    const now = this.#options.clock.now();
+    const near = Math.floor(now / MINUTE_MS) + MINUTES_AHEAD;
     let isDue = false;
     for (const minute of this.#minutes.values()) {
       if (minute.number > near) continue;
       if (minute.wheel === undefined) this.#beginReading(minute);
-      else if (minute.wheel.slots.count > 0 || minute.number < near - minutesAhead) isDue = true;
+      else if (minute.wheel.slots.count > 0 || minute.number < near - MINUTES_AHEAD) isDue = true;
     }
     this.#readAhead();
     if (!isDue || this.#draining !== undefined) return;
@@ -222,16 +218,16 @@ export class Delays {
     const wheel = { slots: new DelayWheel(), readEnd: partition.durableEnd, isRead: false };
     minute.wheel = wheel;
     try {
-      const { store, topics, backlog } = this.#parts;
+      const { store, topics, backlog } = this.#options;
       const pace = new Pace();
       for await (const record of readRecords(store, partition, partition.logStart, wheel.readEnd)) {
         if (this.#isStopped) return;
-        if (minute.number * minuteMs - this.#parts.clock.now() > hurryMs) {
+        if (minute.number * MINUTE_MS - this.#options.clock.now() > HURRY_MS) {
           const resting = pace.rest();
           if (resting !== undefined) await resting;
         }
         const { slot, topicId } = readTarget(record);
-        const place = slot % minuteSlots;
+        const place = slot % MINUTE_SLOTS;
         if (place < drained.slot || (place === drained.slot && record.offset <= drained.offset)) {
           continue;
         }
@@ -241,37 +237,37 @@ export class Delays {
       }
       wheel.isRead = true;
     } catch (error) {
-      this.#parts.onError(error);
+      this.#options.onError(error);
       setTimeout(() => {
         if (minute.wheel === wheel) minute.wheel = undefined;
-      }, retryMs).unref();
+      }, RETRY_MS).unref();
     }
   }
 
   async #drain(): Promise<void> {
     // An earlier minute that is not read yet holds nothing back but itself.
-    let limit = Math.floor(this.#parts.clock.now() / slotMs);
+    let limit = Math.floor(this.#options.clock.now() / SLOT_MS);
     for (const slot of this.#writing.keys()) limit = Math.min(limit, slot - 1);
     this.#begunSlot = Math.max(this.#begunSlot, limit);
     for (const minute of [...this.#minutes.values()].sort((a, b) => a.number - b.number)) {
-      if (minute.wheel?.isRead !== true || minute.number * minuteSlots > limit) continue;
-      const to = Math.min(minuteSlots - 1, limit - minute.number * minuteSlots);
+      if (minute.wheel?.isRead !== true || minute.number * MINUTE_SLOTS > limit) continue;
+      const to = Math.min(MINUTE_SLOTS - 1, limit - minute.number * MINUTE_SLOTS);
       if (!(await this.#drainMinute(minute, minute.wheel.slots, to))) return;
-      if (to === minuteSlots - 1 && minute.wheel.slots.count === 0) await this.#endMinute(minute);
+      if (to === MINUTE_SLOTS - 1 && minute.wheel.slots.count === 0) await this.#endMinute(minute);
     }
   }
 
   async #drainMinute(minute: Minute, slots: DelayWheel, to: number): Promise<boolean> {
     for (;;) {
-      const due = slots.take(to, drainMax);
+      const due = slots.take(to, DRAIN_MAX);
       if (due.offsets.length === 0) return true;
       for (let at = 0; at < due.offsets.length;) {
         try {
           at += await this.#deliver(minute, due, at);
         } catch (error) {
           for (; at < due.offsets.length; at++) slots.add(due.slots[at]!, due.offsets[at]!);
-          this.#parts.onError(error);
-          await sleep(retryMs, undefined, { ref: false });
+          this.#options.onError(error);
+          await sleep(RETRY_MS, undefined, { ref: false });
           return false;
         }
       }
@@ -280,9 +276,9 @@ export class Delays {
 
   /** Delivers some of what is due, from the place `at` on, as one entry; gives how many. */
   async #deliver(minute: Minute, due: DueOffsets, at: number): Promise<number> {
-    const { store, state, topics, backlog, expiry, clock } = this.#parts;
+    const { store, state, topics, backlog, expiry, clock } = this.#options;
     const records = await this.#readDue(minute, due, at);
-    const delivered: { topic: Topic; draft: Draft; expiresAt: number | undefined }[] = [];
+    const delivered: { topic: Topic; pending: PendingRecord; expiresAt: number | undefined }[] = [];
     const timestamp = clock.now();
     for (const record of records) {
       const { topicId, partition } = readTarget(record);
@@ -290,31 +286,29 @@ export class Delays {
       const view = topic?.stored.partitions[partition];
       // Its topic was deleted meanwhile, and with it what was on its way there.
       if (topic === undefined || view === undefined) continue;
-      const headers = record.headers.filter(
-        ({ key }) => key !== targetHeader && key !== partitionHeader && key !== dueHeader,
-      );
+      const headers = removeTarget(record);
       const { key, value } = record;
       const { expiresAt } = toMessage(topic, partition, record);
-      const draft = { partition: view, record: { key, value, headers, timestamp } };
-      delivered.push({ topic, draft, expiresAt });
+      const pending = { partition: view, record: { key, value, headers, timestamp } };
+      delivered.push({ topic, pending, expiresAt });
     }
     const last = at + records.length - 1;
     const drained: Drained = { slot: due.slots[last]!, offset: due.offsets[last]! };
-    const drafts = delivered.map(({ draft }) => draft);
-    const expiring = delivered.map(({ draft, expiresAt }) =>
-      expiresAt === undefined ? undefined : expiry.begin(draft.partition),
+    const pendingRecords = delivered.map(({ pending }) => pending);
+    const expiring = delivered.map(({ pending, expiresAt }) =>
+      expiresAt === undefined ? undefined : expiry.begin(pending.partition),
     );
-    for (const entry of expiring) drafts.push(...(entry?.drafts ?? []));
-    drafts.push(state.draftJson(["delay", minute.number], drained));
-    const places = await store.append(drafts).catch((error: unknown) => {
+    for (const entry of expiring) pendingRecords.push(...(entry?.pendingRecords ?? []));
+    pendingRecords.push(state.toPendingJson(["delay", minute.number], drained));
+    const places = await store.append(pendingRecords).catch((error: unknown) => {
       for (const entry of expiring) entry?.release();
       throw error;
     });
     minute.drained = drained;
-    for (const [index, { topic, draft, expiresAt }] of delivered.entries()) {
+    for (const [index, { topic, pending, expiresAt }] of delivered.entries()) {
       const place = places[index]!;
       backlog.noteDelayed(topic, -1);
-      backlog.noteStored(topic, draft.partition.index, place);
+      backlog.noteStored(topic, pending.partition.index, place);
       if (expiresAt !== undefined) expiring[index]!.settle(place, expiresAt);
     }
     for (const { offset } of records) this.#near.drop(minute.partition, offset);
@@ -324,12 +318,12 @@ export class Delays {
   /** The records that are due from the place `at` on: as many as one entry may deliver, one at least. */
   async #readDue(minute: Minute, due: DueOffsets, at: number): Promise<StoredRecord[]> {
     const { partition } = minute;
-    const offsets = due.offsets.slice(at, at + drainMax);
+    const offsets = due.offsets.slice(at, at + DRAIN_MAX);
     if (this.#near.countMissing(partition, offsets) > 0) await this.#readingAhead;
     const missing = this.#near.countMissing(partition, offsets);
     // What is scattered over the log costs a pass over it: then what is due next comes along.
-    const wanted = missing > scatteredMin ? [...offsets, ...this.#peek(minute)] : offsets;
-    if (missing > 0) await this.#load(partition, wanted, drainBytesMax);
+    const wanted = missing > SCATTERED_MIN ? [...offsets, ...this.#peek(minute)] : offsets;
+    if (missing > 0) await this.#load(partition, wanted, DRAIN_BYTES_MAX);
     if (this.#near.get(partition, offsets[0]!) === undefined) {
       await this.#near.load(partition, Float64Array.of(offsets[0]!), 1);
     }
@@ -337,7 +331,7 @@ export class Delays {
     let bytes = 0;
     for (const offset of offsets) {
       const record = this.#near.get(partition, offset);
-      if (record === undefined || bytes > drainBytesMax) break;
+      if (record === undefined || bytes > DRAIN_BYTES_MAX) break;
       records.push(record);
       bytes += record.value?.length ?? 0;
     }
@@ -348,10 +342,10 @@ export class Delays {
   /** Reads ahead what is due next, before what was read ahead is used up. */
   #readAhead(): void {
     if (this.#readingAhead !== undefined || performance.now() < this.#readAheadAtMs) return;
-    this.#readAheadAtMs = performance.now() + aheadEveryMs;
-    const soonMs = this.#parts.clock.now() + aheadFromMs;
+    this.#readAheadAtMs = performance.now() + AHEAD_EVERY_MS;
+    const soonMs = this.#options.clock.now() + AHEAD_FROM_MS;
     const minutes = [...this.#minutes.values()].filter(
-      ({ number, wheel }) => wheel?.isRead === true && number * minuteMs <= soonMs,
+      ({ number, wheel }) => wheel?.isRead === true && number * MINUTE_MS <= soonMs,
     );
     for (const minute of minutes.sort((a, b) => a.number - b.number)) {
       const next = this.#peek(minute);
@@ -359,7 +353,7 @@ export class Delays {
       const soonest = next.slice(0, Math.ceil(next.length / 2));
       if (this.#near.countMissing(partition, soonest) === 0) continue;
       this.#readingAhead = this.#load(partition, next, 0)
-        .catch((error: unknown) => this.#parts.onError(error))
+        .catch((error: unknown) => this.#options.onError(error))
         .finally(() => {
           if (this.#minutes.get(minute.number) !== minute) this.#near.forget(partition);
           this.#readingAhead = undefined;
@@ -369,7 +363,7 @@ export class Delays {
   }
 
   #peek({ wheel }: Minute): number[] {
-    return wheel?.slots.peek(aheadMax) ?? [];
+    return wheel?.slots.peek(AHEAD_MAX) ?? [];
   }
 
   /** Reads records as far as there is room, or `bytesMin` of them. */
@@ -381,19 +375,10 @@ export class Delays {
   }
 
   async #endMinute(minute: Minute): Promise<void> {
-    const { store, state } = this.#parts;
+    const { store, state } = this.#options;
     this.#minutes.delete(minute.number);
     this.#near.forget(minute.partition);
     await store.log.deleteTopic(minute.partition.topic);
-    await store.append([state.draft(["delay", minute.number], null)]);
+    await store.append([state.toPending(["delay", minute.number], null)]);
   }
-}
-
-function readTarget(record: StoredRecord): { topicId: string; partition: number; slot: number } {
-  const find = (name: string) => record.headers.find(({ key }) => key === name)?.value;
-  return {
-    topicId: find(targetHeader)?.toString("hex") ?? "",
-    partition: Number(find(partitionHeader)?.toString()),
-    slot: Number(find(dueHeader)?.toString()),
-  };
 }

@@ -1,11 +1,11 @@
 // Messages with a time to live: whoever is not consumed by then becomes a dead letter, durably and once.
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { toMessage } from "../message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 
@@ -16,28 +16,34 @@ import type { Backlog } from "./backlog.ts";
  */
 
 /** The reason that expired messages carry. */
-export const expiredReason = "message TTL expired";
+export const EXPIRED_REASON = "message TTL expired";
 /** Dead letters that one entry holds at most. */
-const expireMax = 500;
-const retryMs = 1_000;
-const tickMs = 20;
+const EXPIRE_MAX = 500;
+const RETRY_MS = 1_000;
+const TICK_MS = 20;
 /** A partition without anything left to expire is forgotten after this. */
-const quietMs = 60_000;
+const QUIET_MS = 60_000;
 
 /** What the groups of a topic have to say when a message expires. */
-export type ExpiryGroups = {
+export interface ExpiryGroups {
   /** Whether every group has acknowledged the message; undefined where the topic has no groups. */
   isAcknowledged: (topic: Topic, partition: number, offset: number) => boolean | undefined;
   /** Acknowledges the message for every group. */
   expire: (topic: Topic, partition: number, offset: number) => ExpiredForGroups;
-};
+}
 
 /** The drafts that belong into the entry of the dead letter, and what to call when that is durable. */
-export type ExpiredForGroups = { drafts: Draft[]; apply: () => void };
+export interface ExpiredForGroups {
+  pendingRecords: PendingRecord[];
+  apply: () => void;
+}
 
-type StoredPlace = { low: number; expired: number[] };
+interface StoredPlace {
+  low: number;
+  expired: number[];
+}
 
-type Place = {
+interface Place {
   partition: PartitionView;
   waiting: Set<number>;
   /** Offsets at or below what is being stored or expired right now: the stored place may not pass them. */
@@ -47,19 +53,23 @@ type Place = {
   isMarked: boolean;
   markedAt: number;
   isUnsaved: boolean;
-};
+}
 
 /** A message with a TTL on its way into the log; ended by `settle` when it is durable, or by `release`. */
-export type ExpiringEntry = {
+export interface ExpiringEntry {
   /** What its entry has to hold as well. */
-  drafts: Draft[];
+  pendingRecords: PendingRecord[];
   settle: (offset: number, expiresAt: number) => void;
   release: () => void;
-};
+}
 
-type Item = { at: number; offset: number; place: Place };
+interface Item {
+  at: number;
+  offset: number;
+  place: Place;
+}
 
-type Parts = {
+interface ExpiryOptions {
   store: Store;
   state: StateTable;
   topics: Topics;
@@ -68,26 +78,25 @@ type Parts = {
   clock: Clock;
   onExpired: () => void;
   onError: (error: unknown) => void;
-};
+}
 
 /** The messages of all topics that can expire. */
 export class Expiry {
-  readonly #parts: Parts;
+  readonly #options: ExpiryOptions;
   readonly #places = new Map<PartitionView, Place>();
   /** A binary heap, the next one to expire first. */
   readonly #heap: Item[] = [];
   #groups: ExpiryGroups | undefined;
-  #working: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    parts.topics.watch({ deleted: (topic) => this.#forget(topic) });
+  constructor(options: ExpiryOptions) {
+    this.#options = options;
+    options.topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
   /** Reads back what was left to expire. */
   async open(): Promise<void> {
-    const { state, topics, store } = this.#parts;
+    const { state, topics, store } = this.#options;
     for (const { key, value } of state.take("ttl")) {
       const topic = topics.findByHexId(String(key[1]));
       const partition = topic?.stored.partitions[Number(key[2])];
@@ -108,12 +117,11 @@ export class Expiry {
   /** Begins to look; `groups` says what the topics' groups have acknowledged. */
   start(groups: ExpiryGroups): void {
     this.#groups = groups;
-    this.#timer = setInterval(() => this.#tick(), tickMs);
+    this.#timer = every(TICK_MS, () => this.#tick(), this.#options.onError);
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#working;
+    await this.#timer?.stop();
   }
 
   get count(): number {
@@ -132,11 +140,11 @@ export class Expiry {
   /** Begins to store a message with a TTL; its entry has to be handed to the log in the same turn. */
   begin(partition: PartitionView): ExpiringEntry {
     const place = this.#places.get(partition) ?? this.#makePlace(partition);
-    place.markedAt = this.#parts.clock.monotonicMs();
+    place.markedAt = this.#options.clock.monotonicMs();
     const bound = { low: partition.durableEnd };
     place.underWay.add(bound);
     return {
-      drafts: place.isMarked ? [] : [this.#draftPlace(place)],
+      pendingRecords: place.isMarked ? [] : [this.#toPendingPlace(place)],
       settle: (offset, expiresAt) => {
         place.underWay.delete(bound);
         place.isMarked = true;
@@ -148,16 +156,16 @@ export class Expiry {
 
   /** Writes down where nothing is left; now and then. */
   async save(): Promise<void> {
-    const drafts: Draft[] = [];
-    const now = this.#parts.clock.monotonicMs();
+    const pendingRecords: PendingRecord[] = [];
+    const now = this.#options.clock.monotonicMs();
     for (const [partition, place] of this.#places) {
       const isEmpty = place.waiting.size === 0 && place.underWay.size === 0;
-      if (isEmpty && now - place.markedAt > quietMs) {
+      if (isEmpty && now - place.markedAt > QUIET_MS) {
         this.#places.delete(partition);
-        drafts.push(this.#parts.state.draft(keyOf(partition), null));
-      } else if (place.isUnsaved) drafts.push(this.#draftPlace(place));
+        pendingRecords.push(this.#options.state.toPending(keyOf(partition), null));
+      } else if (place.isUnsaved) pendingRecords.push(this.#toPendingPlace(place));
     }
-    await this.#parts.store.append(drafts);
+    await this.#options.store.append(pendingRecords);
   }
 
   #note(place: Place, offset: number, expiresAt: number): void {
@@ -172,41 +180,37 @@ export class Expiry {
       underWay: new Set(),
       expired: new Set(),
       isMarked: false,
-      markedAt: this.#parts.clock.monotonicMs(),
+      markedAt: this.#options.clock.monotonicMs(),
       isUnsaved: false,
     };
     this.#places.set(partition, place);
     return place;
   }
 
-  #draftPlace(place: Place): Draft {
+  #toPendingPlace(place: Place): PendingRecord {
     let low = place.partition.durableEnd;
     for (const offset of place.waiting) if (offset < low) low = offset;
     for (const bound of place.underWay) if (bound.low < low) low = bound.low;
     for (const offset of place.expired) if (offset < low) place.expired.delete(offset);
     place.isUnsaved = false;
     const stored: StoredPlace = { low, expired: [...place.expired] };
-    return this.#parts.state.draftJson(keyOf(place.partition), stored);
+    return this.#options.state.toPendingJson(keyOf(place.partition), stored);
   }
 
-  #tick(): void {
+  #tick(): Promise<void> | void {
     const due = this.#heap[0];
-    if (due === undefined || due.at > this.#parts.clock.now() || this.#working !== undefined)
-      return;
-    this.#working = this.#expireDue().finally(() => {
-      this.#working = undefined;
-    });
+    if (due !== undefined && due.at <= this.#options.clock.now()) return this.#expireDue();
   }
 
   async #expireDue(): Promise<void> {
-    const now = this.#parts.clock.now();
+    const now = this.#options.clock.now();
     const items: Item[] = [];
     const bounds: { place: Place; low: number }[] = [];
-    while (items.length < expireMax && this.#heap.length > 0 && this.#heap[0]!.at <= now) {
+    while (items.length < EXPIRE_MAX && this.#heap.length > 0 && this.#heap[0]!.at <= now) {
       items.push(pop(this.#heap));
     }
     try {
-      const drafts: Draft[] = [];
+      const pendingRecords: PendingRecord[] = [];
       const places = new Set<Place>();
       const expired: { topic: Topic; item: Item; apply: () => void }[] = [];
       for (const item of items) {
@@ -217,34 +221,34 @@ export class Expiry {
         place.underWay.add(bound);
         place.waiting.delete(offset);
         place.isUnsaved = true;
-        const topic = this.#parts.topics.ofPartition(place.partition);
+        const topic = this.#options.topics.ofPartition(place.partition);
         if (topic === undefined || this.#isConsumed(topic, item)) continue;
-        const letter = await this.#draftLetter(topic, item);
+        const letter = await this.#toPendingLetter(topic, item);
         if (letter === undefined) continue;
         // It may have been acknowledged while it was read.
         if (this.#isConsumed(topic, item)) continue;
         place.expired.add(offset);
         const groups = this.#groups!.expire(topic, place.partition.index, offset);
-        drafts.push(letter, ...groups.drafts);
+        pendingRecords.push(letter, ...groups.pendingRecords);
         places.add(place);
         expired.push({ topic, item, apply: groups.apply });
       }
-      for (const place of places) drafts.push(this.#draftPlace(place));
-      await this.#parts.store.append(drafts);
+      for (const place of places) pendingRecords.push(this.#toPendingPlace(place));
+      await this.#options.store.append(pendingRecords);
       for (const { topic, item, apply } of expired) {
         apply();
-        this.#parts.backlog.noteExpired(topic, item.place.partition.index, item.offset);
-        this.#parts.onExpired();
+        this.#options.backlog.noteExpired(topic, item.place.partition.index, item.offset);
+        this.#options.onExpired();
       }
     } catch (error) {
-      this.#parts.onError(error);
+      this.#options.onError(error);
       for (const item of items) {
         if (!item.place.partition.live) continue;
         item.place.expired.delete(item.offset);
         item.place.waiting.add(item.offset);
         push(this.#heap, item);
       }
-      await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     } finally {
       for (const bound of bounds) bound.place.underWay.delete(bound);
     }
@@ -254,18 +258,21 @@ export class Expiry {
     const { index, logStart } = place.partition;
     if (offset < logStart) return true;
     const acknowledged = this.#groups!.isAcknowledged(topic, index, offset);
-    return acknowledged ?? this.#parts.backlog.isTaken(topic, index, offset);
+    return acknowledged ?? this.#options.backlog.isConsumed(topic, index, offset);
   }
 
-  async #draftLetter(topic: Topic, { place, offset }: Item): Promise<Draft | undefined> {
-    const { store, deadLetters, clock } = this.#parts;
+  async #toPendingLetter(
+    topic: Topic,
+    { place, offset }: Item,
+  ): Promise<PendingRecord | undefined> {
+    const { store, deadLetters, clock } = this.#options;
     const deadLetterTopic = await deadLetters.ensure(topic);
     for await (const record of readRecords(store, place.partition, offset, offset + 1)) {
       const message = toMessage(topic, place.partition.index, record);
-      return deadLetters.draft(deadLetterTopic, {
+      return deadLetters.toPending(deadLetterTopic, {
         ...message,
         sourceTopic: topic.name,
-        reason: expiredReason,
+        reason: EXPIRED_REASON,
         at: clock.now(),
       });
     }
@@ -273,14 +280,14 @@ export class Expiry {
   }
 
   #forget(topic: Topic): void {
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     for (const partition of topic.stored.partitions) {
       if (this.#places.delete(partition)) {
-        drafts.push(this.#parts.state.draft(keyOf(partition), null));
+        pendingRecords.push(this.#options.state.toPending(keyOf(partition), null));
       }
     }
     // If it is lost, the next start leaves it out.
-    this.#parts.store.append(drafts).catch(() => undefined);
+    this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 }
 

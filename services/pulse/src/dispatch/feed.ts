@@ -6,32 +6,40 @@ import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 /** Bytes read at once. */
-const readBytes = 256 * 1024;
-const retryMs = 1_000;
+const READ_BYTES = 256 * 1024;
+const RETRY_MS = 1_000;
 
 /** Messages of a stretch of a partition; offsets in between that hold nothing were compacted away. */
-export type Stretch = { from: number; to: number; messages: Message[] };
+export interface FeedBatch {
+  from: number;
+  to: number;
+  messages: Message[];
+}
 
 /** Someone who follows partitions. */
-export type Follower = {
+export interface Follower {
   /** Whether more may be offered. When that becomes true again, it calls `Feeds.resume`. */
   hasRoom: () => boolean;
-  offer: (topic: Topic, partition: number, stretch: Stretch) => void;
+  offer: (topic: Topic, partition: number, batch: FeedBatch) => void;
   /** The partition cannot be read on: it was deleted, or a batch is damaged (`at` is behind it). */
   lose: (topic: Topic, partition: number) => void;
-};
+}
 
 /** A follower's place in one partition. */
-export type Following = { next: number; isReading: boolean; readonly follower: Follower };
+export interface Following {
+  next: number;
+  isReading: boolean;
+  readonly follower: Follower;
+}
 
-type Feed = {
+interface Feed {
   topic: Topic;
   partition: PartitionView;
   /** What was handed out to those who are up to date. */
   position: number;
   followings: Set<Following>;
   isPumping: boolean;
-};
+}
 
 /** The feeds of all partitions that anybody follows. */
 export class Feeds {
@@ -90,13 +98,13 @@ export class Feeds {
     feed.isPumping = true;
     try {
       while (feed.position < feed.partition.durableEnd && this.#isFed(feed)) {
-        const stretch = await this.#read(feed, feed.position);
-        feed.position = stretch.to;
+        const batch = await this.#read(feed, feed.position);
+        feed.position = batch.to;
         for (const following of feed.followings) {
-          if (following.next !== stretch.from || following.isReading) continue;
+          if (following.next !== batch.from || following.isReading) continue;
           if (!following.follower.hasRoom()) continue;
-          following.next = stretch.to;
-          following.follower.offer(feed.topic, feed.partition.index, stretch);
+          following.next = batch.to;
+          following.follower.offer(feed.topic, feed.partition.index, batch);
         }
       }
     } catch (error) {
@@ -121,10 +129,10 @@ export class Feeds {
     try {
       while (follower.hasRoom() && feed.followings.has(following)) {
         if (following.next === feed.position || following.next >= feed.partition.durableEnd) break;
-        const stretch = await this.#read(feed, following.next);
+        const batch = await this.#read(feed, following.next);
         if (!feed.followings.has(following)) return;
-        following.next = stretch.to;
-        follower.offer(feed.topic, feed.partition.index, stretch);
+        following.next = batch.to;
+        follower.offer(feed.topic, feed.partition.index, batch);
       }
     } catch (error) {
       this.#fail(feed, error);
@@ -138,9 +146,9 @@ export class Feeds {
     }
   }
 
-  async #read({ topic, partition }: Feed, offset: number): Promise<Stretch> {
+  async #read({ topic, partition }: Feed, offset: number): Promise<FeedBatch> {
     const from = Math.max(offset, partition.logStart);
-    const { buffers, nextOffset } = await this.#store.readIntact(partition, from, readBytes);
+    const { buffers, nextOffset } = await this.#store.readIntact(partition, from, READ_BYTES);
     const messages: Message[] = [];
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       try {
@@ -161,7 +169,7 @@ export class Feeds {
     setTimeout(() => {
       void this.#pump(feed);
       for (const following of feed.followings) this.resume(feed.partition, following);
-    }, retryMs).unref();
+    }, RETRY_MS).unref();
   }
 
   #lose(topic: Topic): void {

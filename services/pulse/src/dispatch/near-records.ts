@@ -3,9 +3,9 @@ import type { PartitionView } from "@platform/log";
 import { pickRecords, readBatchHeader, splitBatches, type StoredRecord } from "@platform/log/batch";
 import { sizeOf, type Store } from "../store/store.ts";
 
-const readBytes = 256 * 1024;
+const READ_BYTES = 256 * 1024;
 /** What a kept record takes beside its bytes, roughly. */
-const overheadBytes = 400;
+const OVERHEAD_BYTES = 400;
 
 /** A bounded store of records, by partition and offset. What does not fit is read when it is needed. */
 export class NearRecords {
@@ -46,7 +46,7 @@ export class NearRecords {
     this.#kept.set(partition, kept);
     if (kept.has(record.offset)) return;
     kept.set(record.offset, record);
-    this.#bytes += sizeOf(record) + overheadBytes;
+    this.#bytes += sizeOf(record) + OVERHEAD_BYTES;
   }
 
   drop(partition: PartitionView, offset: number): void {
@@ -54,7 +54,7 @@ export class NearRecords {
     const record = kept?.get(offset);
     if (record === undefined) return;
     kept!.delete(offset);
-    this.#bytes -= sizeOf(record) + overheadBytes;
+    this.#bytes -= sizeOf(record) + OVERHEAD_BYTES;
   }
 
   /** Drops everything but these records of a partition. */
@@ -81,7 +81,7 @@ export class NearRecords {
     const missing = kept === undefined ? offsets : offsets.filter((offset) => !kept.has(offset));
     const untilBytes = this.#bytes + bytesMax;
     for (let at = 0; at < missing.length && this.#bytes < untilBytes;) {
-      const { buffers, nextOffset } = await this.#store.read(partition, missing[at]!, readBytes);
+      const { buffers, nextOffset } = await this.#store.read(partition, missing[at]!, READ_BYTES);
       if (nextOffset <= missing[at]!) return;
       for (const buffer of buffers) {
         for (const batch of splitBatches(buffer)) {

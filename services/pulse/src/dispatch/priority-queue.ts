@@ -1,7 +1,11 @@
 // Messages that wait for one subscription or group: higher priority first, then in the order of the log.
 import type { Message } from "../message.ts";
 
-type Level = { priority: number; messages: Message[]; head: number };
+interface Level {
+  priority: number;
+  messages: Message[];
+  head: number;
+}
 
 /** A queue by priority. Bounded by whoever fills it. */
 export class PriorityQueue {

@@ -2,14 +2,14 @@
 import type { Message } from "../message.ts";
 
 /** How a group treats messages that its members do not acknowledge. */
-export type RedeliverySettings = {
+export interface RedeliverySettings {
   /** Failed deliveries after which a message becomes a dead letter; 0 for no limit. */
   maxDeliveries: number;
   /** Wait after the first negative acknowledgement of a message, in ms; it doubles with each further one. */
   backoffMs: number;
   /** Longest such wait, in ms. */
   backoffMsMax: number;
-};
+}
 
 /** The wait before a message is delivered again that has failed `failures` times, in ms. */
 export function computeBackoffMs(settings: RedeliverySettings, failures: number): number {
@@ -21,7 +21,11 @@ export function computeBackoffMs(settings: RedeliverySettings, failures: number)
 /** Failed deliveries by offset, as they are stored. */
 export type StoredFailures = readonly (readonly [offset: number, count: number])[];
 
-type Failure = { count: number; dueMs: number; isExhausted: boolean };
+interface Failure {
+  count: number;
+  dueMs: number;
+  isExhausted: boolean;
+}
 
 /** The failed deliveries of one partition, for messages that are not acknowledged. */
 export class FailedDeliveries {

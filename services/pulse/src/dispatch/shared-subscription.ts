@@ -3,8 +3,9 @@ import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { Message } from "../message.ts";
 import type { Topic } from "../topic/topics.ts";
-import type { Feeds, Following, Stretch } from "./feed.ts";
+import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
+import type { GroupMember, MemberHandle, MemberOptions } from "./group-member.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 import {
   computeBackoffMs,
@@ -13,83 +14,68 @@ import {
   type RedeliverySettings,
   type StoredFailures,
 } from "./redelivery.ts";
-import { lookaheadMax, markGaps, type Sink } from "./subscription.ts";
+import { LOOKAHEAD_MAX, markGaps, type Sink } from "./subscription.ts";
 
-const lookaheadBytesMax = 4 * 1024 * 1024;
+const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Ranges of acknowledged messages above an unacknowledged one, at which no further messages are handed out. */
-const rangesMax = 1_000;
+const RANGES_MAX = 1_000;
 
-/** One member. */
-export type Member = { leave: () => void };
-
-/** How a member takes messages. */
-export type MemberOptions = {
-  /** A message counts as acknowledged when `acknowledge` is called, else when it has been sent. */
-  isManual: boolean;
-  /** Messages that it may hold unacknowledged. */
-  prefetch: number;
-  /** With `isManual`: a message that is not acknowledged for this time is taken back, in ms. */
-  ackWaitMs: number;
-};
-
-type Held = { message: Message; deadlineMs: number };
-
-/** `held` is in the order of deliveries, and so of deadlines. */
-type Seat = Member & MemberOptions & { sink: Sink; held: Map<string, Held> };
-
-type Place = {
+interface Place {
   partition: PartitionView;
   done: OffsetRanges;
   failures: FailedDeliveries;
   following: Following | undefined;
-};
+}
 
 /** What a group tells its book. */
-export type GroupListener = {
+export interface SharedSubscriptionListener {
   /** Something was acknowledged, or a delivery failed: to be written down soon. */
-  changed: (group: Group, partition: number) => void;
+  changed: (group: SharedSubscription, partition: number) => void;
   /** A message went out. */
-  taken: (message: Message) => void;
+  consumed: (message: Message) => void;
   /** A message has failed as often as it may: `bury` when it has become a dead letter, or `retryLater`. */
-  exhausted: (group: Group, message: Message, failures: number) => void;
+  exhausted: (group: SharedSubscription, message: Message, failures: number) => void;
   /** `tick` has to be called until it returns false. */
-  pending: (group: Group) => void;
-};
+  pending: (group: SharedSubscription) => void;
+}
 
 /** The parts that all groups share. */
-export type GroupParts = {
+export interface SharedSubscriptionOptions {
   feeds: Feeds;
   clock: Clock;
   redelivery: RedeliverySettings;
-  listener: GroupListener;
-};
+  listener: SharedSubscriptionListener;
+}
 
 /** The group. Its cursors live as long as the broker knows the group, with members or without. */
-export class Group {
+export class SharedSubscription {
   readonly tenant: string;
   readonly name: string;
   readonly topic: Topic;
-  readonly #parts: GroupParts;
+  readonly #options: SharedSubscriptionOptions;
   readonly #places: Place[] = [];
   readonly #queue = new PriorityQueue();
   readonly #postponed = new PostponedMessages();
-  readonly #seats: Seat[] = [];
+  readonly #members: GroupMember[] = [];
   #turn = 0;
   #hadRoom = true;
   #isPending = false;
   /** Monotonic ms at which the last member left; undefined while there are members. */
   emptySinceMs: number | undefined;
 
-  constructor(identity: { tenant: string; name: string; topic: Topic }, parts: GroupParts) {
+  constructor(
+    identity: { tenant: string; name: string; topic: Topic },
+    options: SharedSubscriptionOptions,
+  ) {
     this.tenant = identity.tenant;
     this.name = identity.name;
     this.topic = identity.topic;
-    this.#parts = parts;
-    this.emptySinceMs = parts.clock.monotonicMs();
+    this.#options = options;
+    this.emptySinceMs = options.clock.monotonicMs();
   }
 
   get memberCount(): number {
-    return this.#seats.length;
+    return this.#members.length;
   }
 
   /** Messages that are not acknowledged, delivered or not. */
@@ -106,7 +92,7 @@ export class Group {
   seek(partition: number, stored: StoredRanges, failures: StoredFailures = []): void {
     const view = this.topic.stored.partitions[partition]!;
     const before = this.#places[partition];
-    if (before?.following !== undefined) this.#parts.feeds.unfollow(view, before.following);
+    if (before?.following !== undefined) this.#options.feeds.unfollow(view, before.following);
     this.#dropWaiting(partition);
     this.#places[partition] = {
       partition: view,
@@ -114,7 +100,7 @@ export class Group {
       failures: new FailedDeliveries(failures),
       following: undefined,
     };
-    if (this.#seats.length > 0) this.#follow(this.#places[partition]);
+    if (this.#members.length > 0) this.#follow(this.#places[partition]);
     this.pump();
   }
 
@@ -136,18 +122,23 @@ export class Group {
   }
 
   /** Takes a member in. */
-  join(sink: Sink, options: MemberOptions): Member {
-    const seat: Seat = { held: new Map(), sink, ...options, leave: () => this.#leave(seat) };
-    this.#seats.push(seat);
+  join(sink: Sink, options: MemberOptions): MemberHandle {
+    const member: GroupMember = {
+      held: new Map(),
+      sink,
+      ...options,
+      leave: () => this.#leave(member),
+    };
+    this.#members.push(member);
     this.emptySinceMs = undefined;
-    if (this.#seats.length === 1) for (const place of this.#places) this.#follow(place);
+    if (this.#members.length === 1) for (const place of this.#places) this.#follow(place);
     this.pump();
-    return seat;
+    return member;
   }
 
   /** Acknowledges by message id or `partition:offset`; false if no member (or not this one) holds such a message. */
-  acknowledge(id: string, member?: Member): boolean {
-    const message = this.#takeFrom(member, id);
+  acknowledge(id: string, membership?: MemberHandle): boolean {
+    const message = this.#takeFrom(membership, id);
     if (message === undefined) return false;
     this.#finish(message.partition, message.offset);
     this.pump();
@@ -158,8 +149,8 @@ export class Group {
    * Takes a message back that a member could not handle: the next one in turn gets it after a back-off, until it has
    * failed too often. False if no member (or not this one) holds such a message.
    */
-  giveBack(id: string, member?: Member): boolean {
-    const message = this.#takeFrom(member, id);
+  giveBack(id: string, membership?: MemberHandle): boolean {
+    const message = this.#takeFrom(membership, id);
     if (message === undefined) return false;
     this.#fail(message, true);
     this.pump();
@@ -170,7 +161,7 @@ export class Group {
   expire(partition: number, offset: number): void {
     this.#queue.remove(partition, offset);
     this.#postponed.remove((message) => isAt(message, partition, offset));
-    for (const { held } of this.#seats) held.delete(`${partition}:${offset}`);
+    for (const { held } of this.#members) held.delete(`${partition}:${offset}`);
     this.#places[partition]?.done.add(offset);
     this.#places[partition]?.failures.forget(offset);
   }
@@ -187,7 +178,7 @@ export class Group {
     const place = this.#places[message.partition];
     if (place === undefined || place.done.has(message.offset)) return;
     this.#postponed.remove((other) => isAt(other, message.partition, message.offset));
-    this.#postpone(place, message, this.#parts.redelivery.backoffMsMax);
+    this.#postpone(place, message, this.#options.redelivery.backoffMsMax);
   }
 
   /** Delivers what is due again, and takes back what was not acknowledged in time; false when nothing is left to do. */
@@ -195,7 +186,7 @@ export class Group {
     const due = this.#postponed.takeDue(nowMs);
     for (const message of due) this.#queue.putBack(message);
     let isHeld = false;
-    for (const { held, isManual } of this.#seats) {
+    for (const { held, isManual } of this.#members) {
       if (!isManual) continue;
       for (const [key, { message, deadlineMs }] of held) {
         if (deadlineMs > nowMs) break;
@@ -211,57 +202,58 @@ export class Group {
 
   /** Hands out what waits as long as members take it, in turns. */
   pump(): void {
-    const { listener } = this.#parts;
+    const { listener } = this.#options;
     while (this.#queue.count > 0) {
-      const seat = this.#nextSeat();
-      if (seat === undefined) break;
+      const member = this.#nextMember();
+      if (member === undefined) break;
       const message = this.#queue.shift()!;
       const { partition, offset } = message;
       const place = this.#places[partition];
       // A replay may have put the cursor past it.
       if (place === undefined || place.done.has(offset)) continue;
-      this.#hold(seat, message);
-      listener.taken(message);
+      this.#hold(member, message);
+      listener.consumed(message);
       const failures = place.failures.countOf(offset);
       const delivered =
         failures === 0 ? message : { ...message, retryCount: message.retryCount + failures };
-      seat.sink.send(delivered, () => {
-        if (!seat.isManual && seat.held.delete(placeOf(message))) this.#finish(partition, offset);
+      member.sink.send(delivered, () => {
+        if (!member.isManual && member.held.delete(placeOf(message)))
+          this.#finish(partition, offset);
       });
     }
     if (this.#hadRoom || !this.#hasRoom()) return;
     this.#hadRoom = true;
     for (const { partition, following } of this.#places) {
-      if (following !== undefined) this.#parts.feeds.resume(partition, following);
+      if (following !== undefined) this.#options.feeds.resume(partition, following);
     }
   }
 
   /** The topic is gone. */
   end(): void {
-    for (const { sink } of Array.from(this.#seats)) sink.end("the topic was deleted");
+    for (const { sink } of Array.from(this.#members)) sink.end("the topic was deleted");
   }
 
-  #leave(seat: Seat): void {
-    const at = this.#seats.indexOf(seat);
+  #leave(member: GroupMember): void {
+    const at = this.#members.indexOf(member);
     if (at < 0) return;
-    this.#seats.splice(at, 1);
-    const left = Array.from(seat.held.values(), ({ message }) => message);
-    seat.held.clear();
+    this.#members.splice(at, 1);
+    const left = Array.from(member.held.values(), ({ message }) => message);
+    member.held.clear();
     for (const message of left) {
-      if (seat.isManual) this.#fail(message, false);
+      if (member.isManual) this.#fail(message, false);
       else this.#queue.putBack(message);
     }
-    if (this.#seats.length > 0) {
+    if (this.#members.length > 0) {
       this.pump();
       return;
     }
-    this.emptySinceMs = this.#parts.clock.monotonicMs();
+    this.emptySinceMs = this.#options.clock.monotonicMs();
     this.#queue.clear();
     this.#postponed.clear();
     // Nobody is there to read for; the next member begins at the cursor again.
     for (const place of this.#places) {
       if (place.following !== undefined) {
-        this.#parts.feeds.unfollow(place.partition, place.following);
+        this.#options.feeds.unfollow(place.partition, place.following);
       }
       place.following = undefined;
     }
@@ -271,18 +263,18 @@ export class Group {
     const { partition, done, failures } = place;
     done.raise(partition.logStart);
     failures.forgetBelow(done.low);
-    place.following = this.#parts.feeds.follow(this.topic, partition, done.low, {
+    place.following = this.#options.feeds.follow(this.topic, partition, done.low, {
       hasRoom: () => this.#hasRoom(),
-      offer: (_topic, _partition, stretch) => {
-        if (this.#places[partition.index] === place) this.#offer(place, stretch);
+      offer: (_topic, _partition, batch) => {
+        if (this.#places[partition.index] === place) this.#offer(place, batch);
       },
       lose: () => this.end(),
     });
   }
 
-  #offer({ done, failures }: Place, { from, to, messages }: Stretch): void {
+  #offer({ done, failures }: Place, { from, to, messages }: FeedBatch): void {
     markGaps(done, from, to, messages);
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     for (const message of messages) {
       const { offset } = message;
       if (done.has(offset) || failures.isExhausted(offset)) continue;
@@ -295,9 +287,9 @@ export class Group {
 
   #hasRoom(): boolean {
     const hasRoom =
-      this.#queue.count + this.#postponed.count < lookaheadMax &&
-      this.#queue.bytes + this.#postponed.bytes < lookaheadBytesMax &&
-      this.#places.every(({ done }) => done.rangeCount < rangesMax);
+      this.#queue.count + this.#postponed.count < LOOKAHEAD_MAX &&
+      this.#queue.bytes + this.#postponed.bytes < LOOKAHEAD_BYTES_MAX &&
+      this.#places.every(({ done }) => done.rangeCount < RANGES_MAX);
     if (!hasRoom) this.#hadRoom = false;
     return hasRoom;
   }
@@ -307,13 +299,13 @@ export class Group {
     if (place === undefined) return;
     place.done.add(offset);
     place.failures.forget(offset);
-    this.#parts.listener.changed(this, partition);
+    this.#options.listener.changed(this, partition);
   }
 
-  #hold(seat: Seat, message: Message): void {
-    const deadlineMs = seat.isManual ? this.#parts.clock.monotonicMs() + seat.ackWaitMs : 0;
-    seat.held.set(placeOf(message), { message, deadlineMs });
-    if (seat.isManual) this.#markPending();
+  #hold(member: GroupMember, message: Message): void {
+    const deadlineMs = member.isManual ? this.#options.clock.monotonicMs() + member.ackWaitMs : 0;
+    member.held.set(placeOf(message), { message, deadlineMs });
+    if (member.isManual) this.#markPending();
   }
 
   /** Counts a failed delivery: the message waits for its next one, or has had its last. */
@@ -321,7 +313,7 @@ export class Group {
     const { offset, partition } = message;
     const place = this.#places[partition];
     if (place === undefined || place.done.has(offset)) return;
-    const { redelivery, listener } = this.#parts;
+    const { redelivery, listener } = this.#options;
     const failures = place.failures.add(offset);
     listener.changed(this, partition);
     if (redelivery.maxDeliveries > 0 && failures >= redelivery.maxDeliveries) {
@@ -334,10 +326,10 @@ export class Group {
   }
 
   #postpone({ failures }: Place, message: Message, waitMs: number): void {
-    const dueMs = this.#parts.clock.monotonicMs() + waitMs;
+    const dueMs = this.#options.clock.monotonicMs() + waitMs;
     failures.postpone(message.offset, dueMs);
     // Without members the next one reads it again.
-    if (this.#seats.length > 0) this.#wait(message, dueMs);
+    if (this.#members.length > 0) this.#wait(message, dueMs);
   }
 
   #wait(message: Message, dueMs: number): void {
@@ -348,29 +340,29 @@ export class Group {
   #markPending(): void {
     if (this.#isPending) return;
     this.#isPending = true;
-    this.#parts.listener.pending(this);
+    this.#options.listener.pending(this);
   }
 
   /** Takes a message out of the hands of a member, or of whichever holds it, by its place or its id. */
-  #takeFrom(member: Member | undefined, id: string): Message | undefined {
-    for (const seat of this.#seats) {
-      if (member !== undefined && seat !== member) continue;
+  #takeFrom(membership: MemberHandle | undefined, id: string): Message | undefined {
+    for (const member of this.#members) {
+      if (membership !== undefined && member !== membership) continue;
       const found =
-        seat.held.get(id) ?? seat.held.values().find(({ message }) => message.id === id);
+        member.held.get(id) ?? member.held.values().find(({ message }) => message.id === id);
       if (found === undefined) continue;
-      seat.held.delete(placeOf(found.message));
+      member.held.delete(placeOf(found.message));
       return found.message;
     }
     return undefined;
   }
 
-  #nextSeat(): Seat | undefined {
-    for (let step = 0; step < this.#seats.length; step++) {
-      const at = (this.#turn + step) % this.#seats.length;
-      const seat = this.#seats[at]!;
-      if (seat.held.size >= seat.prefetch || !seat.sink.canSend()) continue;
+  #nextMember(): GroupMember | undefined {
+    for (let step = 0; step < this.#members.length; step++) {
+      const at = (this.#turn + step) % this.#members.length;
+      const member = this.#members[at]!;
+      if (member.held.size >= member.prefetch || !member.sink.canSend()) continue;
       this.#turn = at + 1;
-      return seat;
+      return member;
     }
     return undefined;
   }
@@ -382,7 +374,7 @@ export class Group {
     }
     for (const message of kept) this.#queue.push(message);
     this.#postponed.remove((message) => message.partition === partition);
-    for (const { held } of this.#seats) {
+    for (const { held } of this.#members) {
       for (const [key, { message }] of held) if (message.partition === partition) held.delete(key);
     }
   }

@@ -1,33 +1,39 @@
 // The dispatch groups of all topics: found or made, their cursors durable, their backlogs counted.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Offsets } from "../store/offsets.ts";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
+import {
+  cursorKey,
+  toPendingCursor,
+  toPendingFailures,
+  type FailureKey,
+} from "./cursor-records.ts";
 import type { ExpiredForGroups } from "./expiry.ts";
 import type { Feeds } from "./feed.ts";
-import { Group, type GroupListener } from "./shared-subscription.ts";
+import { SharedSubscription, type SharedSubscriptionListener } from "./shared-subscription.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
 import type { RedeliverySettings, StoredFailures } from "./redelivery.ts";
 import type { StartAt } from "./subscription.ts";
 import { UndeliveredMessages, type UndeliveredLetter } from "./undelivered.ts";
 
 /** How long acknowledgements gather before they are written down. A crash delivers those once more. */
-const saveMs = 20;
+const SAVE_MS = 20;
 /** A group without members stops counting as backlog after this. */
-const quietMs = 60 * 60 * 1000;
+const QUIET_MS = 60 * 60 * 1000;
 /** Groups that one topic may have. */
-const groupsPerTopicMax = 1_000;
+const GROUPS_PER_TOPIC_MAX = 1_000;
 /** How often groups look for messages that are due again or were not acknowledged in time. */
-const tickMs = 50;
+const TICK_MS = 50;
 /** Wait after a write that failed. */
-const retryMs = 1_000;
+const RETRY_MS = 1_000;
 
-type Parts = {
+interface SharedSubscriptionsOptions {
   store: Store;
   state: StateTable;
   topics: Topics;
@@ -40,36 +46,39 @@ type Parts = {
   /** Called when a message became a dead letter because its group did not acknowledge it. */
   onUndelivered: () => void;
   onError: (error: unknown) => void;
-};
+}
 
 /** The groups. A committed offset is the low watermark of the group's cursor; what lies above it is a fact beside it. */
-export class Groups {
-  readonly #parts: Parts;
-  readonly #byTopic = new Map<Topic, Map<string, { group: Group; unwatch: () => void }>>();
+export class SharedSubscriptions {
+  readonly #options: SharedSubscriptionsOptions;
+  readonly #byTopic = new Map<
+    Topic,
+    Map<string, { group: SharedSubscription; unwatch: () => void }>
+  >();
   readonly #cursors = new Map<string, StoredRanges>();
   readonly #failures = new Map<string, [offset: number, count: number][]>();
-  readonly #unsaved = new Map<Group, Set<number>>();
+  readonly #unsaved = new Map<SharedSubscription, Set<number>>();
   readonly #undelivered: UndeliveredMessages;
-  readonly #pending = new Set<Group>();
+  readonly #pending = new Set<SharedSubscription>();
   #saving: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #ticker: NodeJS.Timeout | undefined;
+  #ticker: RepeatingTimer | undefined;
 
   /** Takes over the groups that were there before. */
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.#undelivered = new UndeliveredMessages(parts);
-    for (const { key, value } of parts.state.take("cursor")) {
+  constructor(options: SharedSubscriptionsOptions) {
+    this.#options = options;
+    this.#undelivered = new UndeliveredMessages(options);
+    for (const { key, value } of options.state.take("cursor")) {
       this.#cursors.set(JSON.stringify(key), readJson(value) as StoredRanges);
     }
-    for (const { key, value } of parts.state.take("failures")) {
+    for (const { key, value } of options.state.take("failures")) {
       const [, tenant, name, id, partition, offset] = key as FailureKey;
       const place = JSON.stringify(["cursor", tenant, name, id, partition]);
       const stored = this.#failures.get(place) ?? [];
       stored.push([offset, Number(readJson(value))]);
       this.#failures.set(place, stored);
     }
-    const { offsets, topics } = parts;
+    const { offsets, topics } = options;
     const tenants = new Set([...topics.all()].map(({ tenant }) => tenant));
     for (const tenant of tenants) {
       for (const { name, kind } of offsets.groups(tenant)) {
@@ -84,12 +93,12 @@ export class Groups {
     topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
-  find(tenant: Tenant, name: string, topic: Topic): Group | undefined {
+  find(tenant: Tenant, name: string, topic: Topic): SharedSubscription | undefined {
     const group = this.#byTopic.get(topic)?.get(name)?.group;
     return group?.tenant === tenant ? group : undefined;
   }
 
-  *list(topic: Topic): Generator<Group> {
+  *list(topic: Topic): Generator<SharedSubscription> {
     for (const { group } of this.#byTopic.get(topic)?.values() ?? []) yield group;
   }
 
@@ -104,10 +113,15 @@ export class Groups {
    * The group, made durably if it is not there; a new one begins at its committed offset, else where `startAt` says.
    * Throws `conflict` for a group of Kafka's, `overloaded` at a bound.
    */
-  async ensure(tenant: Tenant, name: string, topic: Topic, startAt: StartAt): Promise<Group> {
-    const { offsets, store } = this.#parts;
-    const claim = offsets.draftClaim(tenant, name, "dispatch");
-    const drafts = claim === undefined ? [] : [claim];
+  async ensure(
+    tenant: Tenant,
+    name: string,
+    topic: Topic,
+    startAt: StartAt,
+  ): Promise<SharedSubscription> {
+    const { offsets, store } = this.#options;
+    const claim = offsets.toPendingClaim(tenant, name, "dispatch");
+    const pendingRecords = claim === undefined ? [] : [claim];
     const group = this.find(tenant, name, topic) ?? this.#make(tenant, name, topic);
     const commits = [];
     for (const partition of topic.stored.partitions) {
@@ -118,24 +132,26 @@ export class Groups {
       group.seek(index, { low: offset, ranges: [] });
       commits.push({ topic, partition: index, offset });
     }
-    if (commits.length > 0) drafts.push(...offsets.draftCommit(tenant, name, commits));
-    await store.append(drafts);
+    if (commits.length > 0) pendingRecords.push(...offsets.toPendingCommits(tenant, name, commits));
+    await store.append(pendingRecords);
     offsets.apply(tenant, name, commits);
     return group;
   }
 
   /** Moves a group durably: what it holds unacknowledged there is forgotten, and read again from `offset` on. */
-  async seek(group: Group, partition: number, offset: number): Promise<void> {
+  async seek(group: SharedSubscription, partition: number, offset: number): Promise<void> {
     const { tenant, name, topic } = group;
     const commits = [{ topic, partition, offset }];
-    const drafts = this.#parts.offsets.draftCommit(tenant, name, commits);
-    drafts.push(this.#draftCursor(group, partition, { low: offset, ranges: [] }));
+    const pendingRecords = this.#options.offsets.toPendingCommits(tenant, name, commits);
+    pendingRecords.push(
+      toPendingCursor(this.#options.state, group, partition, { low: offset, ranges: [] }),
+    );
     // What is read again may fail as often as what is new.
     for (const failed of group.failuresOf(partition)?.offsets() ?? []) {
-      drafts.push(this.#draftFailures(group, partition, failed, 0));
+      pendingRecords.push(toPendingFailures(this.#options.state, group, partition, failed, 0));
     }
-    await this.#parts.store.append(drafts);
-    this.#parts.offsets.apply(tenant, name, commits);
+    await this.#options.store.append(pendingRecords);
+    this.#options.offsets.apply(tenant, name, commits);
     group.seek(partition, { low: offset, ranges: [] });
   }
 
@@ -161,17 +177,17 @@ export class Groups {
 
   /** Acknowledges an expired message for all groups: the drafts of that, and what to do when they are durable. */
   expire(topic: Topic, partition: number, offset: number): ExpiredForGroups {
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     const commits: (() => void)[] = [];
     for (const group of this.list(topic)) {
       group.expire(partition, offset);
       if (!group.has(partition)) continue;
       const change = this.#takeChange(group, partition, []);
       const { low } = change.cursor;
-      drafts.push(...this.#draftChange(change));
+      pendingRecords.push(...this.#toPendingChange(change));
       commits.push(() => this.#apply(group, partition, low));
     }
-    return { drafts, apply: () => commits.forEach((commit) => commit()) };
+    return { pendingRecords, apply: () => commits.forEach((commit) => commit()) };
   }
 
   /**
@@ -192,7 +208,7 @@ export class Groups {
   /** Ends what runs by itself, saving what is left. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    clearInterval(this.#ticker);
+    await this.#ticker?.stop();
     await this.save().catch(() => undefined);
   }
 
@@ -203,34 +219,38 @@ export class Groups {
     for (const { group, message } of letters) this.#mark(group, message.partition);
     const changes: Change[] = [];
     try {
-      const drafts = letters.map(({ draft }) => draft);
+      const pendingRecords = letters.map(({ pending }) => pending);
       for (const [group, partitions] of this.#unsaved) {
         if (!group.topic.stored.live) continue;
         for (const partition of partitions) {
           const change = this.#takeChange(group, partition, letters);
           changes.push(change);
-          drafts.push(...this.#draftChange(change));
+          pendingRecords.push(...this.#toPendingChange(change));
         }
       }
       this.#unsaved.clear();
-      await this.#parts.store.append(drafts);
+      await this.#options.store.append(pendingRecords);
       for (const { group, partition, cursor } of changes) this.#apply(group, partition, cursor.low);
       for (const { group, message } of letters) group.bury(message);
-      for (const _ of letters) this.#parts.onUndelivered();
+      for (const _ of letters) this.#options.onUndelivered();
     } catch (error) {
       for (const { group, message } of letters) group.retryLater(message);
       for (const { group, partition, failures } of changes) {
         group.failuresOf(partition)?.putBack(failures);
         this.#mark(group, partition);
       }
-      this.#saveSoon(retryMs);
-      this.#parts.onError(error);
+      this.#saveSoon(RETRY_MS);
+      this.#options.onError(error);
       throw error;
     }
   }
 
   /** What is to be written of a partition when `letters` are written with it. */
-  #takeChange(group: Group, partition: number, letters: readonly UndeliveredLetter[]): Change {
+  #takeChange(
+    group: SharedSubscription,
+    partition: number,
+    letters: readonly UndeliveredLetter[],
+  ): Change {
     const own = letters.filter((one) => one.group === group && one.message.partition === partition);
     const failures = group.failuresOf(partition)?.takeChanges() ?? [];
     const stored = group.cursorOf(partition)!;
@@ -245,20 +265,23 @@ export class Groups {
     };
   }
 
-  #make(tenant: Tenant, name: string, topic: Topic): Group {
+  #make(tenant: Tenant, name: string, topic: Topic): SharedSubscription {
     const groups = this.#byTopic.get(topic) ?? new Map();
-    if (groups.size >= groupsPerTopicMax) {
-      throw new PlatformError("overloaded", `A topic has ${groupsPerTopicMax} groups at most.`);
+    if (groups.size >= GROUPS_PER_TOPIC_MAX) {
+      throw new PlatformError("overloaded", `A topic has ${GROUPS_PER_TOPIC_MAX} groups at most.`);
     }
-    const { feeds, backlog, offsets, clock, redelivery } = this.#parts;
-    const listener: GroupListener = {
+    const { feeds, backlog, offsets, clock, redelivery } = this.#options;
+    const listener: SharedSubscriptionListener = {
       changed: (changed, partition) => this.#note(changed, partition),
-      taken: ({ partition, offset }) => backlog.noteTaken(topic, partition, offset + 1),
+      consumed: ({ partition, offset }) => backlog.noteConsumed(topic, partition, offset + 1),
       exhausted: (giving, message, failures) =>
         this.#undelivered.add({ group: giving, message, failures }),
       pending: (waiting) => this.#watch(waiting),
     };
-    const group = new Group({ tenant, name, topic }, { feeds, clock, redelivery, listener });
+    const group = new SharedSubscription(
+      { tenant, name, topic },
+      { feeds, clock, redelivery, listener },
+    );
     for (const { index } of topic.stored.partitions) {
       const committed = offsets.find(tenant, name, topic, index);
       if (committed === undefined) continue;
@@ -278,122 +301,99 @@ export class Groups {
     }
     const unwatch = backlog.watchGroup(topic, () => {
       const quiet = group.emptySinceMs !== undefined && clock.monotonicMs() - group.emptySinceMs;
-      return quiet !== false && quiet > quietMs ? 0 : group.countBacklog();
+      return quiet !== false && quiet > QUIET_MS ? 0 : group.countBacklog();
     });
     groups.set(name, { group, unwatch });
     this.#byTopic.set(topic, groups);
     return group;
   }
 
-  #note(group: Group, partition: number): void {
+  #note(group: SharedSubscription, partition: number): void {
     this.#mark(group, partition);
     this.#saveSoon();
   }
 
-  #mark(group: Group, partition: number): void {
+  #mark(group: SharedSubscription, partition: number): void {
     const partitions = this.#unsaved.get(group) ?? new Set<number>();
     partitions.add(partition);
     this.#unsaved.set(group, partitions);
   }
 
-  #saveSoon(afterMs = saveMs): void {
+  #saveSoon(afterMs = SAVE_MS): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       void this.save().catch(() => undefined);
     }, afterMs);
   }
 
-  #watch(group: Group): void {
+  #watch(group: SharedSubscription): void {
     this.#pending.add(group);
-    this.#ticker ??= setInterval(() => {
-      const nowMs = this.#parts.clock.monotonicMs();
-      for (const one of this.#pending) if (!one.tick(nowMs)) this.#pending.delete(one);
-      if (this.#pending.size > 0) return;
-      clearInterval(this.#ticker);
-      this.#ticker = undefined;
-    }, tickMs);
+    this.#ticker ??= every(TICK_MS, () => this.#tick(), this.#options.onError);
   }
 
-  #apply({ tenant, name, topic }: Group, partition: number, offset: number): void {
-    this.#parts.offsets.apply(tenant, name, [{ topic, partition, offset }]);
+  #tick(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const one of this.#pending) if (!one.tick(nowMs)) this.#pending.delete(one);
+    if (this.#pending.size > 0) return;
+    void this.#ticker?.stop();
+    this.#ticker = undefined;
   }
 
-  #draftChange({ group, partition, cursor, failures }: Change): Draft[] {
+  #apply({ tenant, name, topic }: SharedSubscription, partition: number, offset: number): void {
+    this.#options.offsets.apply(tenant, name, [{ topic, partition, offset }]);
+  }
+
+  #toPendingChange({ group, partition, cursor, failures }: Change): PendingRecord[] {
     const { tenant, name, topic } = group;
     const commits = [{ topic, partition, offset: cursor.low }];
     return [
-      ...this.#parts.offsets.draftCommit(tenant, name, commits),
-      this.#draftCursor(group, partition, cursor),
-      ...failures.map(([offset, count]) => this.#draftFailures(group, partition, offset, count)),
+      ...this.#options.offsets.toPendingCommits(tenant, name, commits),
+      toPendingCursor(this.#options.state, group, partition, cursor),
+      ...failures.map(([offset, count]) =>
+        toPendingFailures(this.#options.state, group, partition, offset, count),
+      ),
     ];
-  }
-
-  #draftCursor(group: Group, partition: number, cursor: StoredRanges): Draft {
-    const key = cursorKey(group, partition);
-    if (cursor.ranges.length === 0) return this.#parts.state.draft(key, null);
-    return this.#parts.state.draftJson(key, cursor);
-  }
-
-  #draftFailures(group: Group, partition: number, offset: number, count: number): Draft {
-    const key = [...cursorKey(group, partition), offset] as const;
-    const [, ...place] = key;
-    if (count === 0) return this.#parts.state.draft(["failures", ...place], null);
-    return this.#parts.state.draftJson(["failures", ...place], count);
   }
 
   /** Failures of messages that are done, or whose topic or group is gone. */
   #forgetOrphans(): void {
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     for (const [text, failures] of this.#failures) {
       const [, ...place] = JSON.parse(text) as [string, string, string, string, number];
       for (const [offset] of failures) {
-        drafts.push(this.#parts.state.draft(["failures", ...place, offset], null));
+        pendingRecords.push(this.#options.state.toPending(["failures", ...place, offset], null));
       }
     }
     this.#failures.clear();
     // If it is lost, the next start does it.
-    this.#parts.store.append(drafts).catch(() => undefined);
+    this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 
   #forget(topic: Topic): void {
     const groups = this.#byTopic.get(topic);
     this.#byTopic.delete(topic);
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     for (const { group, unwatch } of groups?.values() ?? []) {
       unwatch();
       this.#unsaved.delete(group);
       this.#pending.delete(group);
       group.end();
       for (const { index } of topic.stored.partitions) {
-        drafts.push(this.#parts.state.draft(cursorKey(group, index), null));
+        pendingRecords.push(this.#options.state.toPending(cursorKey(group, index), null));
         for (const offset of group.failuresOf(index)?.offsets() ?? []) {
-          drafts.push(this.#draftFailures(group, index, offset, 0));
+          pendingRecords.push(toPendingFailures(this.#options.state, group, index, offset, 0));
         }
       }
     }
     // If it is lost, the next start leaves them out.
-    this.#parts.store.append(drafts).catch(() => undefined);
+    this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 }
 
 /** What is to be written of a group in one partition. */
-type Change = {
-  group: Group;
+interface Change {
+  group: SharedSubscription;
   partition: number;
   cursor: StoredRanges;
   failures: StoredFailures;
-};
-
-type FailureKey = [
-  kind: string,
-  tenant: string,
-  group: string,
-  topicId: string,
-  partition: number,
-  offset: number,
-];
-
-function cursorKey(group: Group, partition: number) {
-  const id = group.topic.stored.id.toString("hex");
-  return ["cursor", group.tenant, group.name, id, partition] as const;
 }

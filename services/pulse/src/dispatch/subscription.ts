@@ -3,32 +3,37 @@ import type { PartitionView } from "@platform/log";
 import type { Message } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
-import type { Feeds, Following, Stretch } from "./feed.ts";
+import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 
 /** Messages that a subscription looks ahead for higher priorities, and their bytes. */
-export const lookaheadMax = 10_000;
-const lookaheadBytesMax = 4 * 1024 * 1024;
+export const LOOKAHEAD_MAX = 10_000;
+const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Longest position of a pattern's subscription; it comes back as a header of a request. */
-const positionTextMax = 10_000;
+const POSITION_TEXT_MAX = 10_000;
 /** Topics of which a pattern's subscription tells the position with each message, on average. */
-const topicsPerEvent = 8;
+const TOPICS_PER_EVENT = 8;
 
 /** Where to begin: offsets by partition, -1 for the log's start, undefined for what comes from now on. */
 export type StartAt = (topic: Topic, partition: PartitionView) => number | undefined;
 
 /** Where messages go. */
-export type Sink = {
+export interface Sink {
   /** Whether the connection takes more at the moment; when it does again, it calls `pump`. */
   canSend: () => boolean;
   /** `done` is called when the message has left for the network. */
   send: (message: Message, done: () => void) => void;
   /** The topic is gone; nothing more will come. */
   end: (reason: string) => void;
-};
+}
 
-type Place = { topic: Topic; partition: PartitionView; following: Following; done: OffsetRanges };
+interface Place {
+  topic: Topic;
+  partition: PartitionView;
+  following: Following;
+  done: OffsetRanges;
+}
 
 /** One subscriber's queue and places. */
 export class Subscription {
@@ -93,7 +98,7 @@ export class Subscription {
       // It waited here for too long; its dead letter is the expiry's business.
       if (message.expiresAt !== undefined && message.expiresAt <= Date.now()) continue;
       this.#sink.send(message, () => {
-        this.#backlog.noteTaken(message.topic, message.partition, place.done.low);
+        this.#backlog.noteConsumed(message.topic, message.partition, place.done.low);
       });
     }
     if (this.#hadRoom || !this.#hasRoom()) return;
@@ -114,14 +119,14 @@ export class Subscription {
 
   #positionOfAll(): string | undefined {
     this.#sentSincePosition++;
-    if (this.#sentSincePosition < this.#places.size / topicsPerEvent) return undefined;
+    if (this.#sentSincePosition < this.#places.size / TOPICS_PER_EVENT) return undefined;
     this.#sentSincePosition = 0;
     let text = "";
     for (const [topic, places] of this.#places) {
       for (const { partition, done } of places) {
         text += `${text === "" ? "*" : ","}${shortId(topic)}:${partition.index}:${done.low - 1}`;
       }
-      if (text.length > positionTextMax) return undefined;
+      if (text.length > POSITION_TEXT_MAX) return undefined;
     }
     return text;
   }
@@ -133,7 +138,7 @@ export class Subscription {
     const done = new OffsetRanges({ low: from, ranges: [] });
     const follower = {
       hasRoom: () => this.#hasRoom(),
-      offer: (_topic: Topic, _partition: number, stretch: Stretch) => this.#offer(done, stretch),
+      offer: (_topic: Topic, _partition: number, batch: FeedBatch) => this.#offer(done, batch),
       lose: () => this.#lose(topic),
     };
     const following = this.#feeds.follow(topic, partition, from, follower);
@@ -141,12 +146,12 @@ export class Subscription {
   }
 
   #hasRoom(): boolean {
-    const hasRoom = this.#queue.count < lookaheadMax && this.#queue.bytes < lookaheadBytesMax;
+    const hasRoom = this.#queue.count < LOOKAHEAD_MAX && this.#queue.bytes < LOOKAHEAD_BYTES_MAX;
     if (!hasRoom) this.#hadRoom = false;
     return hasRoom;
   }
 
-  #offer(done: OffsetRanges, { from, to, messages }: Stretch): void {
+  #offer(done: OffsetRanges, { from, to, messages }: FeedBatch): void {
     markGaps(done, from, to, messages);
     const now = Date.now();
     for (const message of messages) {

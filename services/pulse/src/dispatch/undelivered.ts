@@ -2,32 +2,36 @@
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Message } from "../message.ts";
-import { sizeOf, type Draft } from "../store/store.ts";
+import { sizeOf, type PendingRecord } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
-import type { Group } from "./shared-subscription.ts";
+import type { SharedSubscription } from "./shared-subscription.ts";
 
 /** Bytes of dead letters that one entry holds, unless a single one is larger. */
-const lettersBytesMax = 2 * 1024 * 1024;
+const LETTERS_BYTES_MAX = 2 * 1024 * 1024;
 
 /** A message that a group gave up. */
-export type Undelivered = { group: Group; message: Message; failures: number };
+export interface Undelivered {
+  group: SharedSubscription;
+  message: Message;
+  failures: number;
+}
 
 /** Such a message with the draft of its dead letter. */
-export type UndeliveredLetter = Undelivered & { draft: Draft };
+export type UndeliveredLetter = Undelivered & { pending: PendingRecord };
 
-type Parts = {
+interface UndeliveredMessagesOptions {
   deadLetters: DeadLetterWriter;
   clock: Clock;
   onError: (error: unknown) => void;
-};
+}
 
 /** The messages that wait to become dead letters. Groups count them as looked ahead, which bounds them. */
 export class UndeliveredMessages {
-  readonly #parts: Parts;
+  readonly #options: UndeliveredMessagesOptions;
   #waiting: Undelivered[] = [];
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(options: UndeliveredMessagesOptions) {
+    this.#options = options;
   }
 
   get count(): number {
@@ -37,7 +41,7 @@ export class UndeliveredMessages {
   add(undelivered: Undelivered): void {
     const { group, message } = undelivered;
     // A dead letter has no further place to go: its readers get it again.
-    const isDeadLetter = this.#parts.deadLetters.isDeadLetterName(group.tenant, group.topic.name);
+    const isDeadLetter = this.#options.deadLetters.isDeadLetterName(group.tenant, group.topic.name);
     if (isDeadLetter) group.retryLater(message);
     else this.#waiting.push(undelivered);
   }
@@ -53,10 +57,10 @@ export class UndeliveredMessages {
     let bytes = 0;
     let taken = 0;
     for (const undelivered of waiting) {
-      const letter = this.#draft(undelivered, targets);
+      const letter = this.#preparePending(undelivered, targets);
       if (letter !== undefined) {
-        bytes += sizeOf(letter.draft.record);
-        if (letters.length > 0 && bytes > lettersBytesMax) break;
+        bytes += sizeOf(letter.pending.record);
+        if (letters.length > 0 && bytes > LETTERS_BYTES_MAX) break;
         letters.push(letter);
       }
       taken++;
@@ -66,7 +70,7 @@ export class UndeliveredMessages {
   }
 
   async #ensureTopics(): Promise<Map<Topic, Topic>> {
-    const { deadLetters, onError } = this.#parts;
+    const { deadLetters, onError } = this.#options;
     const targets = new Map<Topic, Topic>();
     for (const topic of new Set(this.#waiting.map(({ group }) => group.topic))) {
       try {
@@ -78,11 +82,11 @@ export class UndeliveredMessages {
     return targets;
   }
 
-  #draft(
+  #preparePending(
     undelivered: Undelivered,
     targets: ReadonlyMap<Topic, Topic>,
   ): UndeliveredLetter | undefined {
-    const { deadLetters, clock } = this.#parts;
+    const { deadLetters, clock } = this.#options;
     const { group, message, failures } = undelivered;
     const { topic, partition, offset } = message;
     // A replay or its expiry may have come first.
@@ -92,13 +96,13 @@ export class UndeliveredMessages {
       group.retryLater(message);
       return undefined;
     }
-    const draft = deadLetters.draft(target, {
+    const pending = deadLetters.toPending(target, {
       ...message,
       sourceTopic: topic.name,
       retryCount: message.retryCount + failures - 1,
       reason: `not acknowledged by the group ${JSON.stringify(group.name)} in ${failures} deliveries`,
       at: clock.now(),
     });
-    return { ...undelivered, draft };
+    return { ...undelivered, pending };
   }
 }

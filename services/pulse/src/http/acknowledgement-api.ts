@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Group } from "../dispatch/shared-subscription.ts";
-import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
+import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { toPublishError } from "../publish/publish-error.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
@@ -23,10 +23,16 @@ const bodySchema = z.strictObject({
 type Body = z.output<typeof bodySchema>;
 
 /** The parts that acknowledgements go through. */
-export type AcknowledgementParts = { topics: Topics; groups: Groups };
+export interface AcknowledgementRoutesOptions {
+  topics: Topics;
+  groups: SharedSubscriptions;
+}
 
 /** The operations. */
-export function createAcknowledgementRoutes({ topics, groups }: AcknowledgementParts): ApiRoute[] {
+export function createAcknowledgementRoutes({
+  topics,
+  groups,
+}: AcknowledgementRoutesOptions): ApiRoute[] {
   const problems = {
     400: "Neither `message_id` nor `id`, or both",
     404: "No member of the group holds such a message: it was acknowledged, or its time was up",
@@ -35,7 +41,7 @@ export function createAcknowledgementRoutes({ topics, groups }: AcknowledgementP
   const answer = async (
     tenant: Tenant,
     body: Body,
-    settle: (group: Group, id: string) => boolean,
+    settle: (group: SharedSubscription, id: string) => boolean,
   ) => {
     const id = readId(body);
     const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));

@@ -2,10 +2,10 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { isTenant, tenantForm, type Tenant } from "../topic/name.ts";
+import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
 
 /** Cookie in which a browser may carry its token. */
-const tokenCookie = "platform_token";
+const TOKEN_COOKIE = "platform_token";
 
 /**
  * The tenant of a caller: the operator's is "", a user's is the claim `tenant`. A user without one is nobody's: 403.
@@ -18,7 +18,7 @@ export function tenantOf(caller: Caller): Tenant {
       const { tenant } = caller.claims;
       if (tenant === undefined) throw new PlatformError("forbidden", "The token names no tenant.");
       if (isTenant(tenant)) return tenant;
-      throw new PlatformError("forbidden", `The token's tenant is not valid: ${tenantForm}.`);
+      throw new PlatformError("forbidden", `The token's tenant is not valid: ${TENANT_FORM}.`);
     }
     case "anonymous":
       throw new PlatformError("unauthorized", "Credentials are required.");
@@ -62,7 +62,7 @@ function readCookie(headers: HeaderReader, origins: readonly string[]): string |
   if (!isOwn) return undefined;
   for (const part of (headers.get("cookie") ?? "").split(";")) {
     const [name, value] = part.trim().split("=", 2);
-    if (name === tokenCookie) return value;
+    if (name === TOKEN_COOKIE) return value;
   }
   return undefined;
 }

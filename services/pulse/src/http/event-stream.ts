@@ -12,19 +12,19 @@ import {
   openSubscription,
   readSubscribeRequest,
   type OpenSubscription,
-  type SubscribeParts,
+  type SubscribeOptions,
 } from "./subscribe-request.ts";
 
 /** What the face works with. */
-export type EventStreamParts = SubscribeParts & {
+export interface EventStreamOptions extends SubscribeOptions {
   subscribers: Subscribers;
   frames: MessageFrames;
   guard: Guard;
   origins: readonly string[];
-};
+}
 
 /** The operation. */
-export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
+export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/subscribe/{topic}",
@@ -39,7 +39,7 @@ export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
     access: "public",
     handle: async (exchange) => {
       const { searchParams } = new URL(exchange.request.url);
-      const { guard, origins, subscribers } = parts;
+      const { guard, origins, subscribers } = options;
       const caller = await admitSubscriber(guard, exchange, searchParams, origins);
       const topic = exchange.params["topic"]!;
       const lastEventId = exchange.headers.get("last-event-id");
@@ -47,9 +47,9 @@ export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
       subscribers.checkRoom();
       const response = exchange.rawResponse;
       if (response === undefined) throw new PlatformError("internal", "There is no connection.");
-      const stream = new EventStream(response, subscribers, parts.frames);
+      const stream = new EventStream(response, subscribers, options.frames);
       const tenant = tenantOf(caller);
-      const opened = await openSubscription(parts, tenant, request, stream);
+      const opened = await openSubscription(options, tenant, request, stream);
       stream.begin(opened, tenant);
       return alreadyAnswered();
     },

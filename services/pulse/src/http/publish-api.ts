@@ -8,15 +8,15 @@ import {
   type HeaderReader,
 } from "@platform/kernel/http";
 import type { RecordHeader } from "@platform/log/batch";
-import { delayMsMax } from "../dispatch/delays.ts";
-import { ownHeaderPrefix, readText } from "../message.ts";
+import { DELAY_MS_MAX } from "../dispatch/delays.ts";
+import { OWN_HEADER_PREFIX, readText } from "../message.ts";
 import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
 import { tenantOf } from "./admission.ts";
 
-const messagesMax = 10_000;
-const batchBodyBytesMax = 10 * 1024 * 1024;
-const headersMax = 100;
-const ttlMsMax = 365 * 24 * 60 * 60 * 1000;
+const MESSAGES_MAX = 10_000;
+const BATCH_BODY_BYTES_MAX = 10 * 1024 * 1024;
+const HEADERS_MAX = 100;
+const TTL_MS_MAX = 365 * 24 * 60 * 60 * 1000;
 
 const idText = z.string().min(1).max(255);
 const messageSchema = z.strictObject({
@@ -25,12 +25,12 @@ const messageSchema = z.strictObject({
   encoding: z.literal("base64").optional().describe("The payload is base64 of bytes."),
   key: z.string().max(10_000).optional().describe("Messages of one key go to one partition."),
   priority: z.int().min(-1_000_000).max(1_000_000).optional().describe("Higher first; 0 is usual."),
-  delay_ms: z.int().min(0).max(delayMsMax).optional().describe("Delivered so much later."),
+  delay_ms: z.int().min(0).max(DELAY_MS_MAX).optional().describe("Delivered so much later."),
   message_id: idText.optional().describe("A second one within five minutes is dropped."),
   ttl_ms: z
     .int()
     .min(1)
-    .max(ttlMsMax)
+    .max(TTL_MS_MAX)
     .optional()
     .describe("A dead letter if not consumed by then."),
   producer_id: idText.optional().describe("With `sequence_number`: drops what was sent before."),
@@ -49,7 +49,7 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
       summary: "Publish a message; the answer comes when it is stored",
       tag: "Publish",
       body: messageSchema,
-      bodyBytesMax: batchBodyBytesMax,
+      bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: {
         413: "The message is too large",
         422: "The payload does not fit the schema of the topic; `fields` says where",
@@ -70,8 +70,8 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
       path: "/api/v1/publish/batch",
       summary: "Publish messages all or nothing, also to several topics",
       tag: "Publish",
-      body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(messagesMax) }),
-      bodyBytesMax: batchBodyBytesMax,
+      body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(MESSAGES_MAX) }),
+      bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: { 400: "`index` names the message that is wrong", 503: "As for one message" },
       handle: async ({ body, caller, span, headers }) => {
         const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
@@ -133,16 +133,16 @@ function readPayload({ payload, encoding }: MessageBody): Buffer {
 function toHeaders(given: Record<string, string>, traceparent: string | null): RecordHeader[] {
   const headers: RecordHeader[] = [];
   for (const [key, value] of Object.entries(given)) {
-    if (key.toLowerCase().startsWith(ownHeaderPrefix)) {
+    if (key.toLowerCase().startsWith(OWN_HEADER_PREFIX)) {
       throw new PlatformError(
         "validation_failed",
-        `Headers may not begin with ${ownHeaderPrefix}.`,
+        `Headers may not begin with ${OWN_HEADER_PREFIX}.`,
       );
     }
     headers.push({ key, value: Buffer.from(value) });
   }
-  if (headers.length > headersMax) {
-    throw new PlatformError("validation_failed", `A message has ${headersMax} headers at most.`);
+  if (headers.length > HEADERS_MAX) {
+    throw new PlatformError("validation_failed", `A message has ${HEADERS_MAX} headers at most.`);
   }
   if (traceparent !== null && given["traceparent"] === undefined) {
     headers.push({ key: "traceparent", value: Buffer.from(traceparent) });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { formatMessage, toMessage, type Message } from "../message.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
@@ -11,15 +11,20 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { tenantOf } from "./admission.ts";
 
-const tailMax = 1_000;
-const tailBytesMax = 16 * 1024 * 1024;
+const TAIL_MAX = 1_000;
+const TAIL_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What the operations work with. */
-export type ReadingParts = { store: Store; topics: Topics; offsets: Offsets; groups: Groups };
+export interface ReadingRoutesOptions {
+  store: Store;
+  topics: Topics;
+  offsets: Offsets;
+  groups: SharedSubscriptions;
+}
 
 /** The operations. */
-export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
-  const { topics, offsets, store } = parts;
+export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
+  const { topics, offsets, store } = options;
   const offset = z.int().min(0);
   const partition = z.int().min(0).optional();
   return [
@@ -34,7 +39,7 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
           .string()
           .regex(/^\d{1,4}$/, "a whole number from 1 to 1000")
           .transform(Number)
-          .refine((n) => n >= 1 && n <= tailMax, "a whole number from 1 to 1000")
+          .refine((n) => n >= 1 && n <= TAIL_MAX, "a whole number from 1 to 1000")
           .default(10),
       }),
       handle: async ({ query, caller }) => {
@@ -72,7 +77,7 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
         const tenant = tenantOf(caller);
         const topic = topics.get(tenant, body.topic);
         const at = body.partition ?? 0;
-        await moveGroup(parts, tenant, body.group, topic, at, body.offset);
+        await moveGroup(options, tenant, body.group, topic, at, body.offset);
         return { status: "success", ...body, partition: at };
       },
     }),
@@ -105,7 +110,7 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
         let replayed = 0;
         for (const { index, logStart, durableEnd } of chosen) {
           const to = Math.min(Math.max(body.start_offset, logStart), durableEnd);
-          await moveGroup(parts, tenant, body.group_name, topic, index, to);
+          await moveGroup(options, tenant, body.group_name, topic, index, to);
           replayed += durableEnd - to;
         }
         return { replayed };
@@ -130,7 +135,7 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
         const found = await store.log.findTimestamp(view, body.timestamp);
         const to = found?.offset ?? view.durableEnd;
         if (body.group_name !== undefined) {
-          await moveGroup(parts, tenant, body.group_name, topic, view.index, to);
+          await moveGroup(options, tenant, body.group_name, topic, view.index, to);
         }
         return { offset: to };
       },
@@ -140,7 +145,7 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
 
 // A group that dispatch knows is moved there as well; a Kafka group's members read its offset when they join.
 async function moveGroup(
-  { offsets, groups }: ReadingParts,
+  { offsets, groups }: ReadingRoutesOptions,
   tenant: Tenant,
   name: string,
   topic: Topic,
@@ -188,7 +193,7 @@ async function readTail(store: Store, topic: Topic, count: number): Promise<Mess
       bytes += record.value?.length ?? 0;
       found.push(toMessage(topic, partition.index, record));
     }
-    if (bytes > tailBytesMax) {
+    if (bytes > TAIL_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",
         "The latest messages are too large; ask for fewer.",

@@ -8,7 +8,7 @@ import type { Topics } from "../topic/topics.ts";
 import { tenantOf } from "./admission.ts";
 
 /** The figures, as `/api/v1/stats` shows them. */
-export type Stats = {
+export interface Stats {
   messages_published: number;
   wasm_executions: number;
   wasm_execution_errors: number;
@@ -18,24 +18,24 @@ export type Stats = {
   queue_depth: number;
   dropped: number;
   uptime_sec: number;
-};
+}
 
 /** Reads the figures of a tenant; "" is the operator, who sees those of all tenants together. */
 export type StatsReader = (tenant: Tenant) => Stats;
 
 /** The parts that figures come from. */
-export type StatsParts = {
+export interface StatsOptions {
   topics: Topics;
   backlog: Backlog;
   tenantCounts: TenantCounts;
   clock: Clock;
   /** The figures of all tenants. */
   readTotals: () => Omit<Stats, "queue_depth" | "topics_count" | "uptime_sec">;
-};
+}
 
 /** Makes the reader; `uptime_sec` counts from here. */
-export function createStatsReader(parts: StatsParts): StatsReader {
-  const { topics, backlog, tenantCounts, clock, readTotals } = parts;
+export function createStatsReader(options: StatsOptions): StatsReader {
+  const { topics, backlog, tenantCounts, clock, readTotals } = options;
   const startedMs = clock.monotonicMs();
   const readUptime = () => Math.floor((clock.monotonicMs() - startedMs) / 1000);
   return (tenant) => {

@@ -1,8 +1,9 @@
 // What a subscriber asks for, by SSE or WebSocket, and where it begins.
 import { PlatformError } from "@platform/kernel/errors";
 import type { PartitionView } from "@platform/log";
-import type { Member, Group } from "../dispatch/shared-subscription.ts";
-import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import type { MemberHandle } from "../dispatch/group-member.ts";
+import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
+import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import {
   shortId,
   type Sink,
@@ -16,13 +17,13 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 /** Messages that a member with manual acknowledgement may hold unless it says otherwise. */
-const prefetchDefault = 100;
-const prefetchMax = 10_000;
-const ackWaitMsMin = 100;
-const ackWaitMsMax = 43_200_000;
+const PREFETCH_DEFAULT = 100;
+const PREFETCH_MAX = 10_000;
+const ACK_WAIT_MS_MIN = 100;
+const ACK_WAIT_MS_MAX = 43_200_000;
 
 /** A subscription that was asked for. */
-export type SubscribeRequest = {
+export interface SubscribeRequest {
   topic: string;
   group: string | undefined;
   isManual: boolean;
@@ -30,26 +31,26 @@ export type SubscribeRequest = {
   /** How long a message may stay unacknowledged, in ms; undefined for the broker's default. */
   ackWaitMs: number | undefined;
   startAt: StartAt;
-};
+}
 
 /** A subscription that runs. */
-export type OpenSubscription = {
+export interface OpenSubscription {
   kind: "plain" | "group";
   subscription: Subscription | undefined;
-  group: { group: Group; member: Member } | undefined;
+  group: { group: SharedSubscription; member: MemberHandle } | undefined;
   pump: () => void;
   close: () => void;
-};
+}
 
 /** What subscribing works with. */
-export type SubscribeParts = {
+export interface SubscribeOptions {
   topics: Topics;
   subscriptions: Subscriptions;
-  groups: Groups;
+  groups: SharedSubscriptions;
   deadLetters: DeadLetterWriter;
   /** How long a message may stay unacknowledged unless the subscriber says otherwise, in ms. */
   ackWaitMs: number;
-};
+}
 
 /** Reads path and query. `lastEventId` comes from the header, or from the query for those who cannot set headers. */
 export function readSubscribeRequest(
@@ -68,8 +69,8 @@ export function readSubscribeRequest(
   if (ack === "manual" && group === undefined) {
     throw new PlatformError("validation_failed", "ack=manual needs a group.");
   }
-  const prefetch = readNumber(search, "prefetch", 1, prefetchMax) ?? prefetchDefault;
-  const ackWaitMs = readNumber(search, "ack_wait_ms", ackWaitMsMin, ackWaitMsMax);
+  const prefetch = readNumber(search, "prefetch", 1, PREFETCH_MAX) ?? PREFETCH_DEFAULT;
+  const ackWaitMs = readNumber(search, "ack_wait_ms", ACK_WAIT_MS_MIN, ACK_WAIT_MS_MAX);
   if (ackWaitMs !== undefined && ack !== "manual") {
     throw new PlatformError("validation_failed", "ack_wait_ms needs ack=manual.");
   }
@@ -80,12 +81,12 @@ export function readSubscribeRequest(
 
 /** Opens it; the topic is made if it is not there. */
 export async function openSubscription(
-  parts: SubscribeParts,
+  options: SubscribeOptions,
   tenant: Tenant,
   request: SubscribeRequest,
   sink: Sink,
 ): Promise<OpenSubscription> {
-  const { topics, subscriptions, groups, deadLetters } = parts;
+  const { topics, subscriptions, groups, deadLetters } = options;
   if (isPattern(request.topic)) {
     const matches = compilePattern(request.topic);
     const opened = subscriptions.openPattern(
@@ -99,7 +100,7 @@ export async function openSubscription(
   const topic = await topics.ensure(tenant, request.topic);
   if (request.group === undefined) return plain(subscriptions.open(topic, request.startAt, sink));
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
-  const { isManual, prefetch, ackWaitMs = parts.ackWaitMs } = request;
+  const { isManual, prefetch, ackWaitMs = options.ackWaitMs } = request;
   const member = group.join(sink, { isManual, prefetch, ackWaitMs });
   return {
     kind: "group",

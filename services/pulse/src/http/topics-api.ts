@@ -6,7 +6,7 @@ import type { TopicConfig } from "@platform/log";
 import type { DeadLetterQueue } from "../deadletter/dead-letter-queue.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
-import type { Groups } from "../dispatch/shared-subscriptions.ts";
+import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
 import type { PublishOutcome } from "../publish/publisher.ts";
 import type { Schemas } from "../schema/schemas.ts";
@@ -16,26 +16,26 @@ import type { Transforms } from "../transform/transforms.ts";
 import { tenantOf } from "./admission.ts";
 import { formatOutcome } from "./publish-api.ts";
 
-const transformBytesMax = 6 * 1024 * 1024;
-const schemaBytesMax = 64 * 1024;
-const policies = ["delete", "compact", "compact,delete"] as const;
+const TRANSFORM_BYTES_MAX = 6 * 1024 * 1024;
+const SCHEMA_BYTES_MAX = 64 * 1024;
+const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
 /** What the operations work with. */
-export type TopicParts = {
+export interface TopicRoutesOptions {
   topics: Topics;
   subscriptions: Subscriptions;
-  groups: Groups;
+  groups: SharedSubscriptions;
   backlog: Backlog;
   schemas: Schemas;
   transforms: Transforms;
   deadLetters: DeadLetterWriter;
   deadLetterQueue: DeadLetterQueue<PublishOutcome>;
-};
+}
 
 const configFields = {
   retention_ms: z.int().min(-1).optional(),
   retention_bytes: z.int().min(-1).optional(),
-  cleanup_policy: z.enum(policies).optional(),
+  cleanup_policy: z.enum(POLICIES).optional(),
   segment_bytes: z.int().min(1_024).optional(),
   delete_retention_ms: z.int().min(0).optional(),
 };
@@ -49,16 +49,16 @@ const limitQuery = z.object({
 });
 
 /** The operations. */
-export function createTopicRoutes(parts: TopicParts): ApiRoute[] {
+export function createTopicRoutes(options: TopicRoutesOptions): ApiRoute[] {
   return [
-    ...createCatalogueRoutes(parts),
-    ...createRuleRoutes(parts),
-    ...createDeadLetterRoutes(parts),
+    ...createCatalogueRoutes(options),
+    ...createRuleRoutes(options),
+    ...createDeadLetterRoutes(options),
   ];
 }
 
-function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
-  const { topics } = parts;
+function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
+  const { topics } = options;
   const tag = "Topics";
   return [
     defineRoute({
@@ -67,7 +67,9 @@ function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
       summary: "All topics",
       tag,
       handle: ({ caller }) => {
-        const list = [...topics.list(tenantOf(caller))].map((topic) => describeTopic(parts, topic));
+        const list = [...topics.list(tenantOf(caller))].map((topic) =>
+          describeTopic(options, topic),
+        );
         return { topics: list, count: list.length };
       },
     }),
@@ -88,7 +90,7 @@ function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
           ...(partitions === undefined ? {} : { partitions }),
           config: toConfig(config),
         });
-        return describeTopic(parts, topic);
+        return describeTopic(options, topic);
       },
     }),
     defineRoute({
@@ -98,7 +100,7 @@ function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
       tag,
       handle: ({ params, caller }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
-        return { ...describeTopic(parts, topic), config: describeConfig(topic) };
+        return { ...describeTopic(options, topic), config: describeConfig(topic) };
       },
     }),
     defineRoute({
@@ -126,7 +128,7 @@ function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
   ];
 }
 
-function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute[] {
+function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): ApiRoute[] {
   const tag = "Rules of a topic";
   return [
     defineRoute({
@@ -134,7 +136,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute
       path: "/api/v1/topics/{topic}/schema",
       summary: "Set the schema that payloads have to fit: a map of fields to types, or JSON Schema",
       tag,
-      bodyBytesMax: schemaBytesMax,
+      bodyBytesMax: SCHEMA_BYTES_MAX,
       query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
       body: z.record(z.string(), z.unknown()),
       problems: { 409: "It would refuse what the schema before let pass" },
@@ -170,7 +172,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute
       summary: "Set the WebAssembly module that payloads pass through; an empty body takes it away",
       tag,
       bodyKind: "bytes",
-      bodyBytesMax: transformBytesMax,
+      bodyBytesMax: TRANSFORM_BYTES_MAX,
       answerType: "text/plain",
       handle: async ({ params, body, caller }) => {
         const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
@@ -185,7 +187,11 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute
   ];
 }
 
-function createDeadLetterRoutes({ topics, deadLetters, deadLetterQueue }: TopicParts): ApiRoute[] {
+function createDeadLetterRoutes({
+  topics,
+  deadLetters,
+  deadLetterQueue,
+}: TopicRoutesOptions): ApiRoute[] {
   const tag = "Dead letters";
   return [
     defineRoute({
@@ -237,8 +243,8 @@ function createDeadLetterRoutes({ topics, deadLetters, deadLetterQueue }: TopicP
   ];
 }
 
-function describeTopic(parts: TopicParts, topic: Topic) {
-  const { subscriptions, groups, transforms, deadLetters, backlog } = parts;
+function describeTopic(options: TopicRoutesOptions, topic: Topic) {
+  const { subscriptions, groups, transforms, deadLetters, backlog } = options;
   return {
     name: topic.name,
     subscribers: subscriptions.countOf(topic) + groups.memberCountOf(topic),

@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiMethod, type ApiRoute } from "@platform/kernel/http";
 
-const unbuilt: readonly (readonly [ApiMethod, string, string])[] = [
+const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
   ["POST", "/api/v1/admin/offloader", "Offloading closed segments to an object store"],
   ["GET", "/api/v1/events/", "Listing events across topics"],
   ["GET", "/api/v1/topics/{topic}/anomalies", "Spike and drift detection"],
@@ -14,7 +14,7 @@ const unbuilt: readonly (readonly [ApiMethod, string, string])[] = [
 
 /** The operations, each 501. */
 export function createUnbuiltRoutes(): ApiRoute[] {
-  return unbuilt.map(([method, path, what]) =>
+  return UNBUILT.map(([method, path, what]) =>
     defineRoute({
       method,
       path,

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
 import { mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
+import { every } from "@platform/kernel/time";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
@@ -13,41 +14,41 @@ import {
   openSubscription,
   readSubscribeRequest,
   type OpenSubscription,
-  type SubscribeParts,
+  type SubscribeOptions,
 } from "./subscribe-request.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { StatsReader } from "./stats-api.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 
 /** What a client may send in one frame: acknowledgements are short. */
-const frameBytesMax = 64 * 1024;
+const FRAME_BYTES_MAX = 64 * 1024;
 /** Bytes that may wait in a socket before nothing more is given to it. */
-const waitingBytesMax = 256 * 1024;
-const statsMs = 1_000;
+const WAITING_BYTES_MAX = 256 * 1024;
+const STATS_MS = 1_000;
 
 /** What the face works with. */
-export type WebSocketParts = SubscribeParts & {
+export interface WebSocketsOptions extends SubscribeOptions {
   subscribers: Subscribers;
   frames: MessageFrames;
   guard: Guard;
   origins: readonly string[];
   readStats: StatsReader;
   logger: Logger;
-};
+}
 
 /** Takes over upgrades to `/ws/subscribe/{topic}` and `/api/v1/stats/ws`. */
 export class WebSockets {
-  readonly #parts: WebSocketParts;
+  readonly #options: WebSocketsOptions;
   readonly #server = new WebSocketServer({
     noServer: true,
-    maxPayload: frameBytesMax,
+    maxPayload: FRAME_BYTES_MAX,
     perMessageDeflate: false,
     // None is spoken here. Who names one (MQTT and STOMP clients do) finds none agreed on, and closes.
     handleProtocols: () => false,
   });
 
-  constructor(parts: WebSocketParts) {
-    this.#parts = parts;
+  constructor(options: WebSocketsOptions) {
+    this.#options = options;
   }
 
   /** For the listener. */
@@ -55,7 +56,7 @@ export class WebSockets {
     socket.on("error", () => socket.destroy());
     this.#admit(request, socket, head).catch((error: unknown) => {
       if (!(error instanceof PlatformError)) {
-        this.#parts.logger.error("upgrade failed", { error });
+        this.#options.logger.error("upgrade failed", { error });
       }
       refuse(socket, request, error);
     });
@@ -69,7 +70,7 @@ export class WebSockets {
   async #admit(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const url = new URL(request.url ?? "/", "http://localhost");
     const path = mapLegacyPath(url.pathname);
-    const { guard, origins, subscribers } = this.#parts;
+    const { guard, origins, subscribers } = this.#options;
     const guarded = toGuarded(request, path);
     const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
     subscribers.checkRoom();
@@ -94,9 +95,9 @@ export class WebSockets {
     tenant: Tenant,
   ): Promise<void> {
     const asked = readSubscribeRequest(topic, search, null);
-    const { subscribers, frames } = this.#parts;
+    const { subscribers, frames } = this.#options;
     const stream = new MessageSocket(subscribers, frames);
-    const opened = await openSubscription(this.#parts, tenant, asked, stream);
+    const opened = await openSubscription(this.#options, tenant, asked, stream);
     if (socket.destroyed) {
       opened.close();
       return;
@@ -112,20 +113,22 @@ export class WebSockets {
   }
 
   #sendStats(client: WebSocket, tenant: Tenant): void {
-    const { subscribers, readStats } = this.#parts;
+    const { subscribers, readStats } = this.#options;
     const send = () => {
-      if (client.bufferedAmount < waitingBytesMax) client.send(JSON.stringify(readStats(tenant)));
+      if (client.bufferedAmount < WAITING_BYTES_MAX) client.send(JSON.stringify(readStats(tenant)));
     };
-    const timer = setInterval(send, statsMs);
+    const timer = every(STATS_MS, send, (error) =>
+      this.#options.logger.error("sending statistics failed", { error }),
+    );
     const stream: SubscriberStream = {
-      isStalled: () => client.bufferedAmount >= waitingBytesMax,
+      isStalled: () => client.bufferedAmount >= WAITING_BYTES_MAX,
       ping: () => client.ping(),
       drop: (reason) => client.close(1001, reason),
     };
     subscribers.add(stream, tenant);
     client.on("error", () => client.terminate());
     client.on("close", () => {
-      clearInterval(timer);
+      void timer.stop();
       subscribers.remove(stream);
     });
     send();
@@ -161,7 +164,8 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 
   canSend(): boolean {
-    if (this.#client === undefined || this.#client.bufferedAmount >= waitingBytesMax) return false;
+    if (this.#client === undefined || this.#client.bufferedAmount >= WAITING_BYTES_MAX)
+      return false;
     return this.#opened === undefined || this.#subscribers.hasRoom(this.#opened.pump);
   }
 
@@ -178,7 +182,7 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 
   isStalled(): boolean {
-    return (this.#client?.bufferedAmount ?? 0) >= waitingBytesMax;
+    return (this.#client?.bufferedAmount ?? 0) >= WAITING_BYTES_MAX;
   }
 
   ping(): void {

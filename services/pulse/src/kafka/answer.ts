@@ -1,48 +1,47 @@
 // From the broker's own errors to the protocol's: one exhaustive table for each kind.
-import { PlatformError } from "@platform/kernel/errors";
-import type { ErrorCode as PlatformCode } from "@platform/kernel/errors";
+import { PlatformError, type ErrorCode as PlatformCode } from "@platform/kernel/errors";
 import { LogError, type LogErrorCode } from "@platform/log";
 import type { GroupError } from "../consumer-group/index.ts";
-import { errorCodes, type ErrorCode } from "./protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "./protocol/error-codes.ts";
 
-const groupAnswers: Record<GroupError, ErrorCode> = {
-  "coordinator-overloaded": errorCodes.coordinatorNotAvailable,
-  "fenced-instance-id": errorCodes.fencedInstanceId,
-  "group-max-size-reached": errorCodes.groupMaxSizeReached,
-  "illegal-generation": errorCodes.illegalGeneration,
-  "inconsistent-group-protocol": errorCodes.inconsistentGroupProtocol,
-  "invalid-session-timeout": errorCodes.invalidSessionTimeout,
-  "member-id-required": errorCodes.memberIdRequired,
-  "metadata-too-large": errorCodes.invalidRequest,
-  "rebalance-in-progress": errorCodes.rebalanceInProgress,
-  "unknown-member-id": errorCodes.unknownMemberId,
+const GROUP_ANSWERS: Record<GroupError, ErrorCode> = {
+  "coordinator-overloaded": ERROR_CODES.coordinatorNotAvailable,
+  "fenced-instance-id": ERROR_CODES.fencedInstanceId,
+  "group-max-size-reached": ERROR_CODES.groupMaxSizeReached,
+  "illegal-generation": ERROR_CODES.illegalGeneration,
+  "inconsistent-group-protocol": ERROR_CODES.inconsistentGroupProtocol,
+  "invalid-session-timeout": ERROR_CODES.invalidSessionTimeout,
+  "member-id-required": ERROR_CODES.memberIdRequired,
+  "metadata-too-large": ERROR_CODES.invalidRequest,
+  "rebalance-in-progress": ERROR_CODES.rebalanceInProgress,
+  "unknown-member-id": ERROR_CODES.unknownMemberId,
 };
 
-const logAnswers: Record<LogErrorCode, ErrorCode> = {
-  "invalid-batch": errorCodes.corruptMessage,
-  "invalid-argument": errorCodes.invalidRequest,
-  "unknown-topic": errorCodes.unknownTopicOrPartition,
-  "topic-exists": errorCodes.topicAlreadyExists,
-  "offset-out-of-range": errorCodes.offsetOutOfRange,
-  "out-of-order-sequence": errorCodes.outOfOrderSequenceNumber,
-  "producer-fenced": errorCodes.invalidProducerEpoch,
+const LOG_ANSWERS: Record<LogErrorCode, ErrorCode> = {
+  "invalid-batch": ERROR_CODES.corruptMessage,
+  "invalid-argument": ERROR_CODES.invalidRequest,
+  "unknown-topic": ERROR_CODES.unknownTopicOrPartition,
+  "topic-exists": ERROR_CODES.topicAlreadyExists,
+  "offset-out-of-range": ERROR_CODES.offsetOutOfRange,
+  "out-of-order-sequence": ERROR_CODES.outOfOrderSequenceNumber,
+  "producer-fenced": ERROR_CODES.invalidProducerEpoch,
   // As Kafka answers a batch that is older than the five it remembers: DUPLICATE_SEQUENCE_NUMBER would be a success.
-  "duplicate-sequence": errorCodes.outOfOrderSequenceNumber,
+  "duplicate-sequence": ERROR_CODES.outOfOrderSequenceNumber,
   // Clients try these again, which is what they are to do.
-  overloaded: errorCodes.requestTimedOut,
-  "disk-full": errorCodes.kafkaStorageError,
-  "disk-failed": errorCodes.kafkaStorageError,
-  corrupt: errorCodes.kafkaStorageError,
-  "needs-repair": errorCodes.kafkaStorageError,
-  "quarantine-full": errorCodes.kafkaStorageError,
-  "too-large": errorCodes.messageTooLarge,
-  locked: errorCodes.kafkaStorageError,
-  closed: errorCodes.kafkaStorageError,
+  overloaded: ERROR_CODES.requestTimedOut,
+  "disk-full": ERROR_CODES.kafkaStorageError,
+  "disk-failed": ERROR_CODES.kafkaStorageError,
+  corrupt: ERROR_CODES.kafkaStorageError,
+  "needs-repair": ERROR_CODES.kafkaStorageError,
+  "quarantine-full": ERROR_CODES.kafkaStorageError,
+  "too-large": ERROR_CODES.messageTooLarge,
+  locked: ERROR_CODES.kafkaStorageError,
+  closed: ERROR_CODES.kafkaStorageError,
 };
 
 /** The code of a group's refusal; 0 for none. */
 export function toGroupAnswer(error: GroupError | undefined): ErrorCode {
-  return error === undefined ? errorCodes.none : groupAnswers[error];
+  return error === undefined ? ERROR_CODES.none : GROUP_ANSWERS[error];
 }
 
 /** What is told of a failure: the code, and words where the protocol has room for them. */
@@ -52,12 +51,12 @@ export interface Answer {
 }
 
 /** No error. */
-export const fine: Answer = { errorCode: errorCodes.none, errorMessage: null };
+export const FINE: Answer = { errorCode: ERROR_CODES.none, errorMessage: null };
 
 /** The answer to a failure of the log or of the catalogue. Anything else is thrown again. */
 export function toAnswer(error: unknown): Answer {
   if (error instanceof LogError) {
-    return { errorCode: logAnswers[error.code], errorMessage: error.message };
+    return { errorCode: LOG_ANSWERS[error.code], errorMessage: error.message };
   }
   if (error instanceof PlatformError) {
     return { errorCode: toPlatformAnswer(error.code), errorMessage: error.message };
@@ -68,7 +67,7 @@ export function toAnswer(error: unknown): Answer {
 /** As `toAnswer` for what was to be stored: where the broker does not keep up, clients are to send it again. */
 export function toProduceAnswer(error: LogError | PlatformError): Answer {
   if (error.code === "overloaded" || error.code === "ERR_BACKPRESSURE") {
-    return { errorCode: errorCodes.requestTimedOut, errorMessage: error.message };
+    return { errorCode: ERROR_CODES.requestTimedOut, errorMessage: error.message };
   }
   return toAnswer(error);
 }
@@ -77,16 +76,16 @@ export function toProduceAnswer(error: LogError | PlatformError): Answer {
 function toPlatformAnswer(code: PlatformCode): ErrorCode {
   switch (code) {
     case "not_found":
-      return errorCodes.unknownTopicOrPartition;
+      return ERROR_CODES.unknownTopicOrPartition;
     case "conflict":
-      return errorCodes.topicAlreadyExists;
+      return ERROR_CODES.topicAlreadyExists;
     case "validation_failed":
-      return errorCodes.invalidRequest;
+      return ERROR_CODES.invalidRequest;
     case "payload_too_large":
-      return errorCodes.messageTooLarge;
+      return ERROR_CODES.messageTooLarge;
     case "overloaded":
-      return errorCodes.policyViolation;
+      return ERROR_CODES.policyViolation;
     default:
-      return errorCodes.unknownServerError;
+      return ERROR_CODES.unknownServerError;
   }
 }

@@ -35,17 +35,17 @@ export interface KafkaBroker {
 }
 
 /** The only broker's id. */
-export const nodeId = 1;
-const kafkaName = /^[a-zA-Z0-9._-]{1,249}$/;
+export const NODE_ID = 1;
+const KAFKA_NAME = /^[a-zA-Z0-9._-]{1,249}$/;
 
 /** A tenant's topic by the name that Kafka clients use. */
 export function findTopic(topics: Topics, tenant: Tenant, name: string): Topic | undefined {
-  return kafkaName.test(name) ? topics.find(tenant, fromKafkaName(name)) : undefined;
+  return KAFKA_NAME.test(name) ? topics.find(tenant, fromKafkaName(name)) : undefined;
 }
 
 /** The broker's name of a topic that a Kafka client names; undefined with a reason if it cannot be one. */
 export function readTopicName(name: string): { name: string } | { reason: string } {
-  if (!kafkaName.test(name)) return { reason: "A topic's name has 1 to 249 of a-z A-Z 0-9 . _ -" };
+  if (!KAFKA_NAME.test(name)) return { reason: "A topic's name has 1 to 249 of a-z A-Z 0-9 . _ -" };
   const own = fromKafkaName(name);
   const reason = explainTopicName(own);
   return reason === undefined ? { name: own } : { reason };

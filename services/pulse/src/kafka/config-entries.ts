@@ -1,11 +1,11 @@
 // Topic settings under the names that Kafka's tools use.
-import { topicConfigDefault, type TopicConfig } from "@platform/log";
+import { TOPIC_CONFIG_DEFAULT, type TopicConfig } from "@platform/log";
 import type { ExtraChanges } from "./topic-settings.ts";
 
 /** DescribeConfigs: the type of a value. */
-const configTypes = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const;
+const CONFIG_TYPES = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const;
 /** DescribeConfigs: where a value comes from. */
-export const configSources = { topic: 1, staticBroker: 4, default: 5 } as const;
+export const CONFIG_SOURCES = { topic: 1, staticBroker: 4, default: 5 } as const;
 
 /** A setting that can be changed. `key`: the log keeps it; otherwise it is kept for Kafka's tools. */
 interface Setting {
@@ -18,73 +18,73 @@ interface Setting {
   read: (value: string) => string | undefined;
 }
 
-const intMax = 2 ** 31 - 1;
+const INT_MAX = 2 ** 31 - 1;
 /** What tools write for what has no bound. */
-const longMax = "9223372036854775807";
-const noEffect = "Kept for tools, without effect here";
+const LONG_MAX = "9223372036854775807";
+const NO_EFFECT = "Kept for tools, without effect here";
 
-const ownSettings: readonly Setting[] = [
+const OWN_SETTINGS: readonly Setting[] = [
   {
     name: "cleanup.policy",
     key: "cleanupPolicy",
-    type: configTypes.list,
-    fallback: topicConfigDefault.cleanupPolicy,
+    type: CONFIG_TYPES.list,
+    fallback: TOPIC_CONFIG_DEFAULT.cleanupPolicy,
     documentation: "delete drops old segments, compact keeps the last record of each key",
     read: readPolicy,
   },
   {
     name: "retention.ms",
     key: "retentionMs",
-    type: configTypes.long,
-    fallback: String(topicConfigDefault.retentionMs),
+    type: CONFIG_TYPES.long,
+    fallback: String(TOPIC_CONFIG_DEFAULT.retentionMs),
     documentation: "Age after which a segment is dropped; -1 for never",
     read: wholeFrom(-1),
   },
   {
     name: "retention.bytes",
     key: "retentionBytes",
-    type: configTypes.long,
-    fallback: String(topicConfigDefault.retentionBytes),
+    type: CONFIG_TYPES.long,
+    fallback: String(TOPIC_CONFIG_DEFAULT.retentionBytes),
     documentation: "Bytes that a partition keeps before it drops its oldest segment; -1 for all",
     read: wholeFrom(-1),
   },
   {
     name: "segment.bytes",
     key: "segmentBytes",
-    type: configTypes.int,
-    fallback: String(topicConfigDefault.segmentBytes),
+    type: CONFIG_TYPES.int,
+    fallback: String(TOPIC_CONFIG_DEFAULT.segmentBytes),
     documentation: "Size from which on a segment is followed by a new one",
     read: wholeFrom(1024),
   },
   {
     name: "delete.retention.ms",
     key: "deleteRetentionMs",
-    type: configTypes.long,
-    fallback: String(topicConfigDefault.deleteRetentionMs),
+    type: CONFIG_TYPES.long,
+    fallback: String(TOPIC_CONFIG_DEFAULT.deleteRetentionMs),
     documentation: "How long compaction keeps tombstones",
     read: wholeFrom(0),
   },
 ];
 
 /** What a broker of one replica, which syncs before it acknowledges, does anyway, or decides for itself. */
-const idleSettings: readonly Setting[] = [
-  idle("compression.type", configTypes.string, "producer", (value) =>
+const IDLE_SETTINGS: readonly Setting[] = [
+  idle("compression.type", CONFIG_TYPES.string, "producer", (value) =>
     ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"].find((one) => one === value),
   ),
-  idle("file.delete.delay.ms", configTypes.long, "60000", wholeFrom(0)),
-  idle("flush.messages", configTypes.long, "1", wholeFrom(1)),
-  idle("flush.ms", configTypes.long, "0", wholeFrom(0)),
-  idle("index.interval.bytes", configTypes.int, "4096", wholeFrom(0, intMax)),
-  idle("min.cleanable.dirty.ratio", configTypes.double, "0.5", readRatio),
-  idle("preallocate", configTypes.boolean, "false", readBoolean),
-  idle("segment.index.bytes", configTypes.int, "10485760", wholeFrom(4, intMax)),
-  idle("segment.jitter.ms", configTypes.long, "0", wholeFrom(0)),
-  idle("segment.ms", configTypes.long, "604800000", wholeFrom(1)),
-  idle("unclean.leader.election.enable", configTypes.boolean, "false", readBoolean),
+  idle("file.delete.delay.ms", CONFIG_TYPES.long, "60000", wholeFrom(0)),
+  idle("flush.messages", CONFIG_TYPES.long, "1", wholeFrom(1)),
+  idle("flush.ms", CONFIG_TYPES.long, "0", wholeFrom(0)),
+  idle("index.interval.bytes", CONFIG_TYPES.int, "4096", wholeFrom(0, INT_MAX)),
+  idle("min.cleanable.dirty.ratio", CONFIG_TYPES.double, "0.5", readRatio),
+  idle("preallocate", CONFIG_TYPES.boolean, "false", readBoolean),
+  idle("segment.index.bytes", CONFIG_TYPES.int, "10485760", wholeFrom(4, INT_MAX)),
+  idle("segment.jitter.ms", CONFIG_TYPES.long, "0", wholeFrom(0)),
+  idle("segment.ms", CONFIG_TYPES.long, "604800000", wholeFrom(1)),
+  idle("unclean.leader.election.enable", CONFIG_TYPES.boolean, "false", readBoolean),
 ];
 
 /** Settings that tools send and that have one value here. */
-const fixedSettings: Readonly<Record<string, string>> = {
+const FIXED_SETTINGS: Readonly<Record<string, string>> = {
   "message.timestamp.type": "CreateTime",
   "min.insync.replicas": "1",
 };
@@ -114,27 +114,29 @@ export function listTopicConfig({ config, extras, batchBytesMax }: TopicState): 
   const own = listSettings(batchBytesMax).map((setting) => {
     const { name, key, type, documentation, fallback } = setting;
     const value = key === undefined ? extras.get(name) : String(config[key]);
-    const byDefault = { name, value: fallback, source: configSources.default };
+    const byDefault = { name, value: fallback, source: CONFIG_SOURCES.default };
     // What the log keeps is set or not; of the others it is known whether somebody has set them.
     const isDefault = value === undefined || (key !== undefined && value === fallback);
     return {
       name,
       value: value ?? fallback,
       readOnly: false,
-      configSource: isDefault ? configSources.default : configSources.topic,
+      configSource: isDefault ? CONFIG_SOURCES.default : CONFIG_SOURCES.topic,
       configType: type,
       documentation,
-      synonyms: isDefault ? [byDefault] : [{ name, value, source: configSources.topic }, byDefault],
+      synonyms: isDefault
+        ? [byDefault]
+        : [{ name, value, source: CONFIG_SOURCES.topic }, byDefault],
     };
   });
-  const fixed = Object.entries(fixedSettings).map(([name, value]) => ({
+  const fixed = Object.entries(FIXED_SETTINGS).map(([name, value]) => ({
     name,
     value,
     readOnly: true,
-    configSource: configSources.default,
-    configType: configTypes.string,
+    configSource: CONFIG_SOURCES.default,
+    configType: CONFIG_TYPES.string,
     documentation: "Has one value here",
-    synonyms: [{ name, value, source: configSources.default }],
+    synonyms: [{ name, value, source: CONFIG_SOURCES.default }],
   }));
   return [...own, ...fixed];
 }
@@ -156,8 +158,8 @@ export function readTopicConfig(
   for (const { name, value } of entries) {
     if (named.has(name)) return { reason: `${name} is there twice` };
     named.add(name);
-    const fixed = fixedSettings[name];
-    if (Object.hasOwn(fixedSettings, name)) {
+    const fixed = FIXED_SETTINGS[name];
+    if (Object.hasOwn(FIXED_SETTINGS, name)) {
       if (value === null || value === fixed) continue;
       return { reason: `${name} can only be ${fixed}` };
     }
@@ -183,21 +185,21 @@ export function listChangeable(): string[] {
 function listSettings(batchBytesMax: number): Setting[] {
   const batchSize: Setting = {
     name: "max.message.bytes",
-    type: configTypes.int,
+    type: CONFIG_TYPES.int,
     fallback: String(batchBytesMax),
     documentation: "Largest record batch that is taken, as it comes",
     read: wholeFrom(0, batchBytesMax),
   };
-  return [...ownSettings, batchSize, ...idleSettings];
+  return [...OWN_SETTINGS, batchSize, ...IDLE_SETTINGS];
 }
 
 function idle(name: string, type: number, fallback: string, read: Setting["read"]): Setting {
-  return { name, type, fallback, documentation: noEffect, read };
+  return { name, type, fallback, documentation: NO_EFFECT, read };
 }
 
 function wholeFrom(min: number, max = Number.MAX_SAFE_INTEGER): Setting["read"] {
   return (value) => {
-    if (value === longMax) return max === Number.MAX_SAFE_INTEGER ? value : undefined;
+    if (value === LONG_MAX) return max === Number.MAX_SAFE_INTEGER ? value : undefined;
     const number = Number(value);
     const isWhole = /^-?\d{1,16}$/.test(value) && Number.isSafeInteger(number);
     return isWhole && number >= min && number <= max ? String(number) : undefined;

@@ -1,15 +1,15 @@
 // Groups that nobody uses any more are forgotten, with what they have committed: there is only so much room for them.
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { groupKey } from "./api/groups.ts";
 
-const sweepMs = 60_000;
+const SWEEP_MS = 60_000;
 /** How long a group is kept that has neither members nor offsets: long enough to look at it, or to delete it. */
-const unusedMs = 10 * 60_000;
+const UNUSED_MS = 10 * 60_000;
 
 /** What the sweeper works with. */
-export interface GroupRetentionParts {
+export interface GroupRetentionOptions {
   offsets: Offsets;
   groups: GroupCoordinator;
   clock: Clock;
@@ -23,35 +23,33 @@ export interface GroupRetentionParts {
  * has gone, or from the last commit where nobody ever joined. A restart of the broker lets it begin again.
  */
 export class GroupRetention {
-  readonly #parts: GroupRetentionParts;
+  readonly #options: GroupRetentionOptions;
   readonly #startedMs: number;
   /** When groups lost their last member; monotonic. */
   readonly #emptySinceMs = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
 
-  constructor(parts: GroupRetentionParts) {
-    this.#parts = parts;
-    this.#startedMs = parts.clock.monotonicMs();
+  constructor(options: GroupRetentionOptions) {
+    this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.sweep().catch(this.#parts.onError);
-    }, sweepMs).unref();
+    this.#timer = every(SWEEP_MS, () => this.sweep(), this.#options.onError);
   }
 
-  stop(): void {
-    clearInterval(this.#timer);
+  async stop(): Promise<void> {
+    await this.#timer?.stop();
   }
 
   /** The last member of a group (as the coordinator names it) has gone. */
   noteEmpty(key: string): void {
-    this.#emptySinceMs.set(key, this.#parts.clock.monotonicMs());
+    this.#emptySinceMs.set(key, this.#options.clock.monotonicMs());
   }
 
   /** Forgets what is due. */
   async sweep(): Promise<void> {
-    const { offsets, groups, clock, retentionMs } = this.#parts;
+    const { offsets, groups, clock, retentionMs } = this.#options;
     const nowMs = clock.monotonicMs();
     const due: { tenant: string; name: string }[] = [];
     for (const { tenant, name, lastCommitAt } of offsets.kafkaGroups()) {
@@ -59,7 +57,7 @@ export class GroupRetention {
       if (groups.describe(key) !== undefined) continue;
       const emptyMs = nowMs - (this.#emptySinceMs.get(key) ?? this.#startedMs);
       const sinceCommitMs = lastCommitAt === undefined ? Infinity : clock.now() - lastCommitAt;
-      const keptMs = lastCommitAt === undefined ? unusedMs : retentionMs || Infinity;
+      const keptMs = lastCommitAt === undefined ? UNUSED_MS : retentionMs || Infinity;
       if (Math.min(emptyMs, sinceCommitMs) >= keptMs) due.push({ tenant, name });
     }
     for (const { tenant, name } of due) {
@@ -68,7 +66,7 @@ export class GroupRetention {
     }
     // Groups that were deleted otherwise, or never were any: somebody asked and was refused.
     for (const key of this.#emptySinceMs.keys()) {
-      if (nowMs - this.#emptySinceMs.get(key)! >= Math.max(unusedMs, retentionMs)) {
+      if (nowMs - this.#emptySinceMs.get(key)! >= Math.max(UNUSED_MS, retentionMs)) {
         this.#emptySinceMs.delete(key);
       }
     }

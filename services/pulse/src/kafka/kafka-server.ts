@@ -28,12 +28,12 @@ import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
 import { createTokenCredentials } from "./sasl/token-credentials.ts";
 import type { ConnectionFault } from "./server/connection-context.ts";
-import { KafkaServer, type KafkaLimits } from "./server/listener.ts";
+import { KafkaListeners, type KafkaLimits } from "./server/listener.ts";
 import { TopicSettings } from "./topic-settings.ts";
 import type { Authentication } from "./server/session.ts";
 
 /** What the face is made of. */
-export interface KafkaFaceParts {
+export interface KafkaServerOptions {
   store: Store;
   state: StateTable;
   topics: Topics;
@@ -69,10 +69,13 @@ export interface KafkaFaceParts {
   groupRetentionMs?: number;
 }
 
-const fetchBytesMaxDefault = 8 * 1024 * 1024;
+const FETCH_BYTES_MAX_DEFAULT = 8 * 1024 * 1024;
 
 /** Facts that clients see again after a restart. */
-type Identity = { clusterId: string; saltKey: string };
+interface Identity {
+  clusterId: string;
+  saltKey: string;
+}
 
 /**
  * Clients of the Kafka protocol, on any number of listeners:
@@ -82,15 +85,15 @@ type Identity = { clusterId: string; saltKey: string };
  *     …
  *     await kafka.close(2_000); // before the store
  */
-export class KafkaFace {
-  readonly #server: KafkaServer;
+export class KafkaServer {
+  readonly #server: KafkaListeners;
   readonly #groups: GroupCoordinator;
   readonly #retention: GroupRetention;
   /** What was written by Kafka clients since the start. */
   readonly counts: ProduceCounts;
 
   private constructor(
-    server: KafkaServer,
+    server: KafkaListeners,
     groups: GroupCoordinator,
     retention: GroupRetention,
     counts: ProduceCounts,
@@ -102,8 +105,8 @@ export class KafkaFace {
   }
 
   /** Makes the face; nothing listens yet. Rejects with the log's errors. */
-  static async open(parts: KafkaFaceParts): Promise<KafkaFace> {
-    const { store, state, topics, offsets, clock, log } = parts;
+  static async open(options: KafkaServerOptions): Promise<KafkaServer> {
+    const { store, state, topics, offsets, clock, log } = options;
     const { clusterId, saltKey } = await readIdentity(store, state);
     const groups: GroupCoordinator = new GroupCoordinator({
       onEmpty: (key) => retention.noteEmpty(key),
@@ -112,12 +115,12 @@ export class KafkaFace {
       offsets,
       groups,
       clock,
-      retentionMs: parts.groupRetentionMs ?? 0,
+      retentionMs: options.groupRetentionMs ?? 0,
       onError: (error) => log.error("forgetting unused groups failed", { error }),
     });
-    const { produceBytesPerSecond = 0, fetchBytesPerSecond = 0 } = parts.quotas ?? {};
-    const shaper = new BatchShaper(parts);
-    const { batchBytesMax, tenantCounts } = parts;
+    const { produceBytesPerSecond = 0, fetchBytesPerSecond = 0 } = options.quotas ?? {};
+    const shaper = new BatchShaper(options);
+    const { batchBytesMax, tenantCounts } = options;
     const producer = new BatchProducer(store, shaper, batchBytesMax, tenantCounts);
     const routes = createKafkaRoutes(
       {
@@ -125,38 +128,38 @@ export class KafkaFace {
         store,
         producer,
         producerIds: ProducerIds.open(store, state),
-        settings: new TopicSettings(store, state, topics, parts.batchBytesMax),
+        settings: new TopicSettings(store, state, topics, options.batchBytesMax),
         offsets,
-        backlog: parts.backlog,
+        backlog: options.backlog,
         groups,
         clusterId,
-        isAutoCreating: parts.isAutoCreating,
-        fetchBytesMax: parts.fetchBytesMax ?? fetchBytesMaxDefault,
+        isAutoCreating: options.isAutoCreating,
+        fetchBytesMax: options.fetchBytesMax ?? FETCH_BYTES_MAX_DEFAULT,
         quotas: {
           produce: new ByteQuota(clock, produceBytesPerSecond),
           fetch: new ByteQuota(clock, fetchBytesPerSecond),
         },
       },
-      createCredentials(parts),
+      createCredentials(options),
       Buffer.from(saltKey, "hex"),
     );
-    const metrics = new KafkaMetrics(parts.metrics, {
+    const metrics = new KafkaMetrics(options.metrics, {
       connections: () => server.connectionCount,
       refusedConnections: () => server.refusedCount,
       responseBytes: () => server.responseBytes,
       records: () => producer.counts.published,
     });
-    const server: KafkaServer = new KafkaServer({
+    const server: KafkaListeners = new KafkaListeners({
       routes,
-      limits: parts.limits ?? {},
-      ...(parts.advertised === undefined ? {} : { advertised: parts.advertised }),
-      admit: (remoteAddress) => admit(remoteAddress, parts.anonymous),
+      limits: options.limits ?? {},
+      ...(options.advertised === undefined ? {} : { advertised: options.advertised }),
+      admit: (remoteAddress) => admit(remoteAddress, options.anonymous),
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
       onSurplus: (name) => metrics.countSurplus(name),
       onFault: (fault) => logFault(log, metrics, fault),
     });
     retention.start();
-    return new KafkaFace(server, groups, retention, producer.counts);
+    return new KafkaServer(server, groups, retention, producer.counts);
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is taken. */
@@ -169,13 +172,13 @@ export class KafkaFace {
 
   /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
   async close(graceMs: number): Promise<void> {
-    this.#retention.stop();
+    await this.#retention.stop();
     this.#groups.close();
     await this.#server.close(graceMs);
   }
 }
 
-function createCredentials({ users, verifier }: KafkaFaceParts): CredentialStore {
+function createCredentials({ users, verifier }: KafkaServerOptions): CredentialStore {
   const passwords = createPasswordStore(users);
   return verifier === undefined ? passwords : createTokenCredentials(passwords, verifier);
 }
@@ -199,6 +202,6 @@ async function readIdentity(store: Store, state: StateTable): Promise<Identity> 
     clusterId: randomBytes(16).toString("base64url"),
     saltKey: randomBytes(32).toString("hex"),
   };
-  await store.append([state.draftJson(["kafka-identity"], identity)]);
+  await store.append([state.toPendingJson(["kafka-identity"], identity)]);
   return identity;
 }

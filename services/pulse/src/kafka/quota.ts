@@ -3,9 +3,9 @@ import type { Clock } from "@platform/kernel/time";
 import type { Tenant } from "../topic/name.ts";
 
 /** Tenants remembered; the one that was quiet longest goes first, with a full bucket when it comes back. */
-const tenantsMax = 10_000;
+const TENANTS_MAX = 10_000;
 /** Longest pause, as long as the windows over which Kafka measures: clients give up on silence that lasts longer. */
-const throttleMsMax = 10_000;
+const THROTTLE_MS_MAX = 10_000;
 
 /**
  * A rate of bytes for each tenant. Nothing is refused: what was let through too early is paid for by a pause, as Kafka's
@@ -30,11 +30,11 @@ export class ByteQuota {
     const bucket = this.#buckets.get(tenant) ?? { tokens: rate, atMs: nowMs };
     const earned = ((nowMs - bucket.atMs) / 1_000) * rate;
     const left = Math.min(rate, bucket.tokens + earned) - bytes;
-    bucket.tokens = Math.max(left, (-rate * throttleMsMax) / 1_000);
+    bucket.tokens = Math.max(left, (-rate * THROTTLE_MS_MAX) / 1_000);
     bucket.atMs = nowMs;
     this.#buckets.delete(tenant);
     this.#buckets.set(tenant, bucket);
-    if (this.#buckets.size > tenantsMax) {
+    if (this.#buckets.size > TENANTS_MAX) {
       const quietest = this.#buckets.keys().next();
       if (quietest.done !== true) this.#buckets.delete(quietest.value);
     }

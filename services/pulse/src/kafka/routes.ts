@@ -1,14 +1,14 @@
 // Every request that the Kafka face answers.
-import { authenticationRoutes } from "./api/authentication.ts";
-import { committedOffsetRoutes } from "./api/committed-offsets.ts";
-import { configRoutes } from "./api/configs.ts";
-import { fetchRoutes } from "./api/fetch.ts";
-import { groupRoutes } from "./api/groups.ts";
-import { metadataRoutes } from "./api/metadata.ts";
-import { offsetRoutes } from "./api/offsets.ts";
-import { produceRoutes } from "./api/produce.ts";
-import { topicRoutes } from "./api/topics.ts";
-import { versionsRoute } from "./api/versions.ts";
+import { createAuthenticationRoutes } from "./api/authentication.ts";
+import { createCommittedOffsetRoutes } from "./api/committed-offsets.ts";
+import { createConfigRoutes } from "./api/configs.ts";
+import { createFetchRoutes } from "./api/fetch.ts";
+import { createGroupRoutes } from "./api/groups.ts";
+import { createMetadataRoutes } from "./api/metadata.ts";
+import { createOffsetRoutes } from "./api/offsets.ts";
+import { createProduceRoutes } from "./api/produce.ts";
+import { createTopicRoutes } from "./api/topics.ts";
+import { createVersionsRoute } from "./api/versions.ts";
 import type { KafkaBroker } from "./broker.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
 import { buildRouteTable, type RouteTable } from "./server/route.ts";
@@ -20,15 +20,15 @@ export function createKafkaRoutes(
   fakeSaltKey: Buffer,
 ): RouteTable {
   const routes = [
-    ...authenticationRoutes(credentials, fakeSaltKey),
-    ...metadataRoutes(broker),
-    ...produceRoutes(broker),
-    ...fetchRoutes(broker),
-    ...offsetRoutes(broker),
-    ...groupRoutes(broker),
-    ...committedOffsetRoutes(broker),
-    ...topicRoutes(broker),
-    ...configRoutes(broker),
+    ...createAuthenticationRoutes(credentials, fakeSaltKey),
+    ...createMetadataRoutes(broker),
+    ...createProduceRoutes(broker),
+    ...createFetchRoutes(broker),
+    ...createOffsetRoutes(broker),
+    ...createGroupRoutes(broker),
+    ...createCommittedOffsetRoutes(broker),
+    ...createTopicRoutes(broker),
+    ...createConfigRoutes(broker),
   ];
-  return buildRouteTable([...routes, versionsRoute(routes)]);
+  return buildRouteTable([...routes, createVersionsRoute(routes)]);
 }

@@ -4,7 +4,7 @@ import { ProtocolError } from "./protocol/error.ts";
 import { Reader } from "./protocol/reader.ts";
 
 /** The protocol type of groups whose members tell their subscriptions (Kafka's ConsumerProtocol). */
-const consumerProtocolType = "consumer";
+const CONSUMER_PROTOCOL_TYPE = "consumer";
 
 /**
  * Whether any member of a group wants a topic; undefined for a group whose members do not tell. While a group
@@ -13,7 +13,7 @@ const consumerProtocolType = "consumer";
 export function readSubscriptions(
   group: GroupDescription,
 ): ((topic: string) => boolean) | undefined {
-  if (group.protocolType !== consumerProtocolType) return undefined;
+  if (group.protocolType !== CONSUMER_PROTOCOL_TYPE) return undefined;
   if (group.state !== "Stable") return () => true;
   const topics = new Set<string>();
   for (const { metadata } of group.members) {

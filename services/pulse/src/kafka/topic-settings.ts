@@ -53,11 +53,11 @@ export class TopicSettings {
     const id = idOf(topic);
     if (after.size === 0 && !this.#byTopic.has(id)) return;
     const key = ["kafka-config", id] as const;
-    const draft =
+    const pending =
       after.size === 0
-        ? this.#state.draft(key, null)
-        : this.#state.draftJson(key, Object.fromEntries(after));
-    await this.#store.append([draft]);
+        ? this.#state.toPending(key, null)
+        : this.#state.toPendingJson(key, Object.fromEntries(after));
+    await this.#store.append([pending]);
     if (after.size === 0) this.#byTopic.delete(id);
     else if (topic.stored.live) this.#byTopic.set(id, after);
   }

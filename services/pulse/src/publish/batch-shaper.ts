@@ -6,9 +6,9 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { LogError } from "@platform/log";
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   compressionOf,
-  compressions,
+  COMPRESSIONS,
   decodeBatch,
   encodeKept,
   readBatchHeader,
@@ -18,22 +18,25 @@ import {
 } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Schemas } from "../schema/schemas.ts";
-import type { Draft } from "../store/store.ts";
+import type { PendingRecord } from "../store/store.ts";
 import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
 import { toMessage } from "../message.ts";
 
 /** Most bytes that a batch may take when decompressed, if its topic asks for a look inside. */
-const decompressedBytesMax = 32 * 1024 * 1024;
+const DECOMPRESSED_BYTES_MAX = 32 * 1024 * 1024;
 /** Batches that are looked into at once, over all topics; the others wait compressed. */
-const shapingMax = 4;
+const SHAPING_MAX = 4;
 /** Records of a batch whose transforms are under way at once. */
-const transformsAtOnce = 16;
+const TRANSFORMS_AT_ONCE = 16;
 /** Violations that a refusal names. */
-const violationsMax = 100;
+const VIOLATIONS_MAX = 100;
 
 /** A record that does not fit: its place in the batch, and why. */
-export type RecordFault = { index: number; message: string };
+export interface RecordFault {
+  index: number;
+  message: string;
+}
 
 /** Thrown where records are not what the topic takes: then nothing of the batch is stored. */
 export class UnfitBatch extends Error {
@@ -46,19 +49,19 @@ export class UnfitBatch extends Error {
 }
 
 /** A batch as it is to be stored. */
-export type ShapedBatch = {
+export interface ShapedBatch {
   batch: Buffer;
   /** Dead letters of records whose transform failed; they belong into the batch's entry. */
-  deadLetters: Draft[];
-};
+  deadLetters: PendingRecord[];
+}
 
-type Parts = {
+interface BatchShaperOptions {
   schemas: Schemas;
   transforms: Transforms;
   deadLetters: DeadLetterWriter;
   idSource: IdSource;
   clock: Clock;
-};
+}
 
 /**
  * Looks into batches of topics that have a schema or a transform, or are compacted. Tombstones of compacted topics pass:
@@ -67,17 +70,17 @@ type Parts = {
  * and the sequence numbers of idempotent producers stay what the producer takes them for.
  */
 export class BatchShaper {
-  readonly #parts: Parts;
+  readonly #options: BatchShaperOptions;
   readonly #waiting: (() => void)[] = [];
   #underWay = 0;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(options: BatchShaperOptions) {
+    this.#options = options;
   }
 
   /** Whether batches of a topic need a look inside. */
   isNeeded(topic: Topic): boolean {
-    const { schemas, transforms } = this.#parts;
+    const { schemas, transforms } = this.#options;
     return schemas.find(topic) !== undefined || transforms.has(topic) || isCompacted(topic);
   }
 
@@ -87,16 +90,16 @@ export class BatchShaper {
    * do not keep up or it is not done within `timeoutMs`.
    */
   async shape(topic: Topic, batch: Buffer, timeoutMs: number): Promise<ShapedBatch> {
-    const untilMs = this.#parts.clock.monotonicMs() + timeoutMs;
-    if (this.#underWay >= shapingMax) {
+    const untilMs = this.#options.clock.monotonicMs() + timeoutMs;
+    if (this.#underWay >= SHAPING_MAX) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else this.#underWay++;
     try {
       this.#checkTime(untilMs);
-      const { header, records } = await decodeBatch(batch, decompressedBytesMax);
+      const { header, records } = await decodeBatch(batch, DECOMPRESSED_BYTES_MAX);
       checkKeys(topic, records);
       this.#checkSchema(topic, records);
-      if (!this.#parts.transforms.has(topic)) return { batch, deadLetters: [] };
+      if (!this.#options.transforms.has(topic)) return { batch, deadLetters: [] };
       const { kept, deadLetters, isChanged } = await this.#transform(topic, records, untilMs);
       if (!isChanged) return { batch, deadLetters };
       const plain = encodeKept(header, kept);
@@ -109,7 +112,7 @@ export class BatchShaper {
   }
 
   #checkSchema(topic: Topic, records: readonly StoredRecord[]): void {
-    const { schemas } = this.#parts;
+    const { schemas } = this.#options;
     if (schemas.find(topic) === undefined) return;
     const faults: RecordFault[] = [];
     for (const [index, { value }] of records.entries()) {
@@ -119,7 +122,7 @@ export class BatchShaper {
       } catch (error) {
         if (!(error instanceof PlatformError)) throw error;
         faults.push({ index, message: error.detail });
-        if (faults.length === violationsMax) break;
+        if (faults.length === VIOLATIONS_MAX) break;
       }
     }
     if (faults.length > 0) {
@@ -129,11 +132,11 @@ export class BatchShaper {
 
   async #transform(topic: Topic, records: readonly StoredRecord[], untilMs: number) {
     const kept: StoredRecord[] = [];
-    const deadLetters: Draft[] = [];
+    const deadLetters: PendingRecord[] = [];
     let isChanged = false;
-    for (let start = 0; start < records.length; start += transformsAtOnce) {
+    for (let start = 0; start < records.length; start += TRANSFORMS_AT_ONCE) {
       this.#checkTime(untilMs);
-      const slice = records.slice(start, start + transformsAtOnce);
+      const slice = records.slice(start, start + TRANSFORMS_AT_ONCE);
       const results = await Promise.all(slice.map((record) => this.#run(topic, record)));
       for (const [index, result] of results.entries()) {
         const record = slice[index]!;
@@ -152,15 +155,15 @@ export class BatchShaper {
 
   async #run(topic: Topic, { value }: StoredRecord): Promise<TransformResult | undefined> {
     if (value === null && isCompacted(topic)) return undefined;
-    return this.#parts.transforms.run(topic, value ?? Buffer.alloc(0));
+    return this.#options.transforms.run(topic, value ?? Buffer.alloc(0));
   }
 
-  async #bury(topic: Topic, record: StoredRecord, reason: string): Promise<Draft> {
-    const { deadLetters, idSource, clock } = this.#parts;
+  async #bury(topic: Topic, record: StoredRecord, reason: string): Promise<PendingRecord> {
+    const { deadLetters, idSource, clock } = this.#options;
     const deadLetterTopic = await deadLetters.ensure(topic);
     // Its offset is not known yet, so it has no name of its own unless the client gave it one.
     const { isOwn, id, key, payload, headers, priority, retryCount } = toMessage(topic, 0, record);
-    return deadLetters.draft(deadLetterTopic, {
+    return deadLetters.toPending(deadLetterTopic, {
       sourceTopic: topic.name,
       id: isOwn ? id : idSource.uuid(),
       key,
@@ -174,7 +177,7 @@ export class BatchShaper {
   }
 
   #checkTime(untilMs: number): void {
-    if (this.#parts.clock.monotonicMs() <= untilMs) return;
+    if (this.#options.clock.monotonicMs() <= untilMs) return;
     throw new LogError("overloaded", "the records were not transformed in time");
   }
 }
@@ -184,7 +187,7 @@ function checkKeys(topic: Topic, records: readonly StoredRecord[]): void {
   const faults: RecordFault[] = [];
   for (const [index, { key }] of records.entries()) {
     if (key === null) faults.push({ index, message: "The record has no key." });
-    if (faults.length === violationsMax) break;
+    if (faults.length === VIOLATIONS_MAX) break;
   }
   if (faults.length > 0)
     throw new UnfitBatch("A compacted topic takes keyed records only.", faults);
@@ -204,10 +207,10 @@ async function compressAs(plain: Buffer, compression: Compression): Promise<Buff
   const compress = compressors[compression];
   const header = readBatchHeader(plain)!;
   if (compress === undefined || header.recordCount === 0) return plain;
-  const section = await compress(plain.subarray(batchHeaderBytes));
-  const batch = Buffer.allocUnsafe(batchHeaderBytes + section.length);
-  section.copy(batch, batchHeaderBytes);
-  const code = compressions.indexOf(compression === "zstd" ? "zstd" : "gzip");
+  const section = await compress(plain.subarray(BATCH_HEADER_BYTES));
+  const batch = Buffer.allocUnsafe(BATCH_HEADER_BYTES + section.length);
+  section.copy(batch, BATCH_HEADER_BYTES);
+  const code = COMPRESSIONS.indexOf(compression === "zstd" ? "zstd" : "gzip");
   sealBatch(batch, { ...header, attributes: header.attributes | code });
   return batch;
 }

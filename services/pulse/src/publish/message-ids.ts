@@ -3,14 +3,14 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
-import type { Draft, Store } from "../store/store.ts";
+import type { PendingRecord, Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 
 /** How long an id is remembered. */
-export const messageIdWindowMs = 5 * 60 * 1000;
-const bucketMs = 30_000;
-const idTopicName = "__message-ids";
-const readBytes = 1024 * 1024;
+export const MESSAGE_ID_WINDOW_MS = 5 * 60 * 1000;
+const BUCKET_MS = 30_000;
+const ID_TOPIC_NAME = "__message-ids";
+const READ_BYTES = 1024 * 1024;
 
 /** Where the first message with an id went; undefined if that is not known any more (after a restart, or delayed). */
 export type FirstPlace = { partition: number; offset: number } | undefined;
@@ -19,7 +19,7 @@ export type FirstPlace = { partition: number; offset: number } | undefined;
 export type IdClaim =
   | {
       kind: "new";
-      draft: Draft;
+      pending: PendingRecord;
       settle: (place: FirstPlace) => void;
       release: (why: Error) => void;
     }
@@ -41,8 +41,8 @@ export class MessageIds {
 
   /** Reads the ids of the last five minutes. `idsMax` bounds how many are remembered; past it publishing is refused. */
   static async open(store: Store, clock: Clock, idsMax: number): Promise<MessageIds> {
-    const topic = await store.log.createTopic(idTopicName, {
-      config: { retentionMs: 2 * messageIdWindowMs, segmentBytes: 8 * 1024 * 1024 },
+    const topic = await store.log.createTopic(ID_TOPIC_NAME, {
+      config: { retentionMs: 2 * MESSAGE_ID_WINDOW_MS, segmentBytes: 8 * 1024 * 1024 },
       orGet: true,
     });
     const partition = topic.partitions[0]!;
@@ -71,7 +71,7 @@ export class MessageIds {
     const record = { key: Buffer.from(key), value: null, headers: [], timestamp: now };
     return {
       kind: "new",
-      draft: { partition: this.#partition, record },
+      pending: { partition: this.#partition, record },
       settle: place.resolve,
       release: (why) => {
         if (bucket.delete(key)) this.#count--;
@@ -82,7 +82,7 @@ export class MessageIds {
 
   #find(key: string): Promise<FirstPlace> | undefined {
     const now = this.#clock.now();
-    while (this.#buckets.length > 0 && this.#buckets[0]!.untilMs + messageIdWindowMs <= now) {
+    while (this.#buckets.length > 0 && this.#buckets[0]!.untilMs + MESSAGE_ID_WINDOW_MS <= now) {
       this.#count -= this.#buckets.shift()!.ids.size;
     }
     for (const { ids } of this.#buckets) {
@@ -95,7 +95,7 @@ export class MessageIds {
   #remember(key: string, first: Promise<FirstPlace>, at: number): Map<string, Promise<FirstPlace>> {
     let bucket = this.#buckets.at(-1);
     if (bucket === undefined || at >= bucket.untilMs) {
-      bucket = { untilMs: at + bucketMs, ids: new Map() };
+      bucket = { untilMs: at + BUCKET_MS, ids: new Map() };
       this.#buckets.push(bucket);
     }
     if (!bucket.ids.has(key)) this.#count++;
@@ -104,12 +104,12 @@ export class MessageIds {
   }
 
   async #readBack(store: Store): Promise<void> {
-    const since = this.#clock.now() - messageIdWindowMs;
+    const since = this.#clock.now() - MESSAGE_ID_WINDOW_MS;
     const start = await store.log.findTimestamp(this.#partition, since);
     const unknown = Promise.resolve(undefined);
     let offset = start?.offset ?? this.#partition.durableEnd;
     while (offset < this.#partition.durableEnd && this.#count < this.#idsMax) {
-      const { buffers, nextOffset } = await store.readIntact(this.#partition, offset, readBytes);
+      const { buffers, nextOffset } = await store.readIntact(this.#partition, offset, READ_BYTES);
       for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
         for (const record of (await decodeBatch(batch)).records) {
           if (record.offset < offset) continue;

@@ -8,7 +8,11 @@ import { UnfitBatch, type BatchShaper, type RecordFault } from "./batch-shaper.t
 import type { TenantCounts } from "../tenant-counts.ts";
 
 /** One batch v2 for one partition. The buffer is taken over: nobody may write to it afterwards. */
-export type ProduceBatch = { topic: Topic; partition: number; batch: Buffer };
+export interface ProduceBatch {
+  topic: Topic;
+  partition: number;
+  batch: Buffer;
+}
 
 /** What became of a batch. `transactional` is refused as such, `unfit` by the topic's schema. */
 export type ProduceOutcome =
@@ -18,11 +22,14 @@ export type ProduceOutcome =
   | { kind: "transactional" };
 
 /** What was taken in, in records. */
-export type ProduceCounts = { published: number; deadLettered: number };
+export interface ProduceCounts {
+  published: number;
+  deadLettered: number;
+}
 
 /** Longest time for the schema and the transform of one batch, whatever the client grants. */
-const shapeMsMax = 30_000;
-const shapeMsMin = 1_000;
+const SHAPE_MS_MAX = 30_000;
+const SHAPE_MS_MIN = 1_000;
 
 /** Takes batches in. */
 export class BatchProducer {
@@ -53,7 +60,7 @@ export class BatchProducer {
    * durable, with one outcome per batch. `timeoutMs`: what schema and transform of a batch may take.
    */
   produce(batches: readonly ProduceBatch[], timeoutMs: number): Promise<ProduceOutcome[]> {
-    const granted = Math.min(Math.max(timeoutMs, shapeMsMin), shapeMsMax);
+    const granted = Math.min(Math.max(timeoutMs, SHAPE_MS_MIN), SHAPE_MS_MAX);
     return Promise.all(batches.map((batch) => this.#produceOne(batch, granted)));
   }
 

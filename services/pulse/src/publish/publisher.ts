@@ -4,11 +4,11 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { RecordHeader } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { DelayDraft, Delays } from "../dispatch/delays.ts";
+import type { PendingDelay, Delays } from "../dispatch/delays.ts";
 import type { ExpiringEntry, Expiry } from "../dispatch/expiry.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
-import { sizeOf, type Draft, type Store } from "../store/store.ts";
+import { sizeOf, type PendingRecord, type Store } from "../store/store.ts";
 import { checkTopicName, type Tenant } from "../topic/name.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
@@ -21,7 +21,7 @@ import type { RateLimit } from "./rate-limit.ts";
 import type { Sequences } from "./sequences.ts";
 
 /** A message to publish. */
-export type PublishInput = {
+export interface PublishInput {
   topic: string;
   payload: Buffer;
   key?: Buffer | undefined;
@@ -32,7 +32,7 @@ export type PublishInput = {
   messageId?: string | undefined;
   producer?: { id: string; sequence: number } | undefined;
   retryCount?: number;
-};
+}
 
 /** What became of a message. */
 export type PublishOutcome = { topic: string; messageId: string; payload: Buffer } & (
@@ -43,19 +43,23 @@ export type PublishOutcome = { topic: string; messageId: string; payload: Buffer
 );
 
 /** How a call is treated. */
-export type PublishOptions = {
+export interface PublishOptions {
   /** Counts against the tenant's rate. */
   isRated: boolean;
   /** A requeue of a dead letter: no rate, no backpressure, no de-duplication. */
   isRequeue?: boolean;
   /** Further drafts of the same atomic entry. */
-  also?: readonly Draft[];
-};
+  also?: readonly PendingRecord[];
+}
 
 /** What happens to publishing, for metrics. */
-export type PublishCounts = { published: number; deadLettered: number; duplicates: number };
+export interface PublishCounts {
+  published: number;
+  deadLettered: number;
+  duplicates: number;
+}
 
-type Parts = {
+interface PublisherOptions {
   store: Store;
   topics: Topics;
   rate: RateLimit;
@@ -72,16 +76,16 @@ type Parts = {
   tenantCounts: TenantCounts;
   /** Bytes that a message may take: payload, key and headers. */
   messageBytesMax: number;
-};
+}
 
-type Claim = {
-  drafts: readonly Draft[];
+interface Claim {
+  pendingRecords: readonly PendingRecord[];
   settle: (place: FirstPlace) => void;
   release: (why: Error) => void;
-};
+}
 
 /** A message on its way, with what is known so far. */
-type Prepared = {
+interface Prepared {
   input: PublishInput;
   topic: Topic;
   messageId: string;
@@ -89,20 +93,20 @@ type Prepared = {
   claims: Claim[];
   outcome: PublishOutcome | undefined;
   duplicate: (() => Promise<FirstPlace>) | undefined;
-  drafts: Draft[];
-  place: { draft: Draft; partition: number; expiresAt: number | undefined } | undefined;
-  due: DelayDraft | undefined;
+  pendingRecords: PendingRecord[];
+  place: { pending: PendingRecord; partition: number; expiresAt: number | undefined } | undefined;
+  due: PendingDelay | undefined;
   expiring: ExpiringEntry | undefined;
-};
+}
 
 /** Publishes. Errors are PlatformErrors; in a call of several messages they carry the `index` of the culprit. */
 export class Publisher {
-  readonly #parts: Parts;
+  readonly #options: PublisherOptions;
   readonly #partitioner = new Partitioner();
   readonly counts: PublishCounts = { published: 0, deadLettered: 0, duplicates: 0 };
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(options: PublisherOptions) {
+    this.#options = options;
   }
 
   /**
@@ -118,7 +122,7 @@ export class Publisher {
     for (const [index, input] of inputs.entries()) {
       within(inputs, index, () => this.#checkInput(input));
     }
-    if (options.isRated) this.#parts.rate.take(tenant, inputs.length);
+    if (options.isRated) this.#options.rate.take(tenant, inputs.length);
     const all: Prepared[] = [];
     let admitted: Topic[] = [];
     try {
@@ -134,7 +138,7 @@ export class Publisher {
       }
       const fresh = all.filter(({ duplicate }) => duplicate === undefined);
       if (options.isRequeue !== true) admitted = await this.#admit(fresh);
-      for (const prepared of fresh) await this.#draft(prepared);
+      for (const prepared of fresh) await this.#preparePending(prepared);
       await this.#append(fresh, options.also ?? []);
       for (const prepared of all) {
         if (prepared.duplicate === undefined) continue;
@@ -148,11 +152,11 @@ export class Publisher {
       const why = toPublishError(error);
       for (const { claims, due, outcome } of all) {
         for (const claim of claims) claim.release(why);
-        if (due !== undefined && outcome === undefined) this.#parts.delays.release(due);
+        if (due !== undefined && outcome === undefined) this.#options.delays.release(due);
       }
       throw why;
     } finally {
-      for (const topic of admitted) this.#parts.backlog.settle(topic);
+      for (const topic of admitted) this.#options.backlog.settle(topic);
     }
   }
 
@@ -160,7 +164,7 @@ export class Publisher {
     checkTopicName(input.topic);
     let bytes = input.payload.length + (input.key?.length ?? 0);
     for (const { key, value } of input.headers ?? []) bytes += key.length + (value?.length ?? 0);
-    const { messageBytesMax } = this.#parts;
+    const { messageBytesMax } = this.#options;
     if (bytes > messageBytesMax) {
       throw new PlatformError(
         "payload_too_large",
@@ -170,7 +174,7 @@ export class Publisher {
   }
 
   async #begin(tenant: Tenant, input: PublishInput): Promise<Prepared> {
-    const { topics, schemas, idSource } = this.#parts;
+    const { topics, schemas, idSource } = this.#options;
     const topic = await topics.ensure(tenant, input.topic);
     if (input.key === undefined && isCompacted(topic)) {
       throw new PlatformError("validation_failed", "A compacted topic takes keyed messages only.");
@@ -184,7 +188,7 @@ export class Publisher {
       claims: [],
       outcome: undefined,
       duplicate: undefined,
-      drafts: [],
+      pendingRecords: [],
       place: undefined,
       due: undefined,
       expiring: undefined,
@@ -193,7 +197,7 @@ export class Publisher {
 
   // Runs the topic's transform; what fails goes to the dead letters with its original payload.
   async #shape(prepared: Prepared): Promise<void> {
-    const { transforms, deadLetters, clock } = this.#parts;
+    const { transforms, deadLetters, clock } = this.#options;
     const { topic, input, messageId } = prepared;
     if (!transforms.has(topic)) return;
     const result = await transforms.run(topic, input.payload);
@@ -202,7 +206,7 @@ export class Publisher {
       return;
     }
     const deadLetterTopic = await deadLetters.ensure(topic);
-    const draft = deadLetters.draft(deadLetterTopic, {
+    const pending = deadLetters.toPending(deadLetterTopic, {
       sourceTopic: topic.name,
       id: messageId,
       key: input.key ?? null,
@@ -213,7 +217,7 @@ export class Publisher {
       reason: result.reason,
       at: clock.now(),
     });
-    prepared.drafts.push(draft);
+    prepared.pendingRecords.push(pending);
     prepared.outcome = {
       kind: "dead-lettered",
       topic: topic.name,
@@ -226,7 +230,7 @@ export class Publisher {
 
   #claim(tenant: Tenant, prepared: Prepared, options: PublishOptions): void {
     if (options.isRequeue === true) return;
-    const { ids, sequences } = this.#parts;
+    const { ids, sequences } = this.#options;
     const { messageId, producer } = prepared.input;
     if (messageId !== undefined) {
       const claim = ids.claim(prepared.topic, messageId);
@@ -234,7 +238,7 @@ export class Publisher {
         prepared.duplicate = () => claim.first;
         return;
       }
-      prepared.claims.push({ ...claim, drafts: [claim.draft] });
+      prepared.claims.push({ ...claim, pendingRecords: [claim.pending] });
     }
     if (producer === undefined) return;
     const claim = sequences.claim(tenant, producer.id, producer.sequence);
@@ -256,20 +260,21 @@ export class Publisher {
     try {
       for (const [index, { topic, outcome }] of fresh.entries()) {
         if (outcome !== undefined) continue;
-        await withinAsync(fresh, index, () => this.#parts.backlog.admit(topic));
+        await withinAsync(fresh, index, () => this.#options.backlog.admit(topic));
         admitted.push(topic);
       }
       return admitted;
     } catch (error) {
-      for (const topic of admitted) this.#parts.backlog.settle(topic);
+      for (const topic of admitted) this.#options.backlog.settle(topic);
       throw error;
     }
   }
 
-  async #draft(prepared: Prepared): Promise<void> {
-    for (const { drafts } of prepared.claims) prepared.drafts.push(...drafts);
+  async #preparePending(prepared: Prepared): Promise<void> {
+    for (const { pendingRecords } of prepared.claims)
+      prepared.pendingRecords.push(...pendingRecords);
     if (prepared.outcome !== undefined) return;
-    const { clock, delays } = this.#parts;
+    const { clock, delays } = this.#options;
     const { input, topic, messageId, payload } = prepared;
     const now = clock.now();
     const { delayMs = 0, ttlMs } = input;
@@ -285,44 +290,44 @@ export class Publisher {
     const content = { key, payload, headers: input.headers ?? [] };
     if (delayMs > 0) {
       const record = toRecord(content, facts, now);
-      const due = await delays.draft(topic, partition, record, now + delayMs);
+      const due = await delays.toPending(topic, partition, record, now + delayMs);
       prepared.due = due;
-      prepared.drafts.unshift(due.draft);
+      prepared.pendingRecords.unshift(due.pending);
       return;
     }
-    const draft = {
+    const pending = {
       partition: topic.stored.partitions[partition]!,
       record: toRecord(content, facts, now),
     };
-    prepared.place = { draft, partition, expiresAt: facts.expiresAt };
-    prepared.drafts.unshift(draft);
+    prepared.place = { pending, partition, expiresAt: facts.expiresAt };
+    prepared.pendingRecords.unshift(pending);
   }
 
-  async #append(fresh: readonly Prepared[], also: readonly Draft[]): Promise<void> {
-    const drafts = [...fresh.flatMap((prepared) => prepared.drafts), ...also];
-    if (drafts.reduce((sum, { record }) => sum + sizeOf(record), 0) > entryBytesMax) {
+  async #append(fresh: readonly Prepared[], also: readonly PendingRecord[]): Promise<void> {
+    const pendingRecords = [...fresh.flatMap((prepared) => prepared.pendingRecords), ...also];
+    if (pendingRecords.reduce((sum, { record }) => sum + sizeOf(record), 0) > ENTRY_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",
-        `Messages of one call may have ${entryBytesMax} bytes together.`,
+        `Messages of one call may have ${ENTRY_BYTES_MAX} bytes together.`,
       );
     }
     const expiring = fresh.filter(({ place }) => place?.expiresAt !== undefined);
     for (const prepared of expiring) {
-      prepared.expiring = this.#parts.expiry.begin(prepared.place!.draft.partition);
-      drafts.push(...prepared.expiring.drafts);
+      prepared.expiring = this.#options.expiry.begin(prepared.place!.pending.partition);
+      pendingRecords.push(...prepared.expiring.pendingRecords);
     }
-    const offsets = await this.#parts.store.append(drafts).catch((error: unknown) => {
+    const offsets = await this.#options.store.append(pendingRecords).catch((error: unknown) => {
       for (const prepared of expiring) prepared.expiring?.release();
       throw error;
     });
-    const offsetOf = new Map(drafts.map((draft, index) => [draft, offsets[index]!]));
+    const offsetOf = new Map(pendingRecords.map((pending, index) => [pending, offsets[index]!]));
     for (const prepared of fresh) {
       prepared.outcome ??= this.#conclude(prepared, offsetOf);
       const { outcome } = prepared;
       if (outcome.kind === "dead-lettered") this.counts.deadLettered++;
       else {
         this.counts.published++;
-        this.#parts.tenantCounts.addPublished(prepared.topic.tenant, 1);
+        this.#options.tenantCounts.addPublished(prepared.topic.tenant, 1);
       }
       const place =
         outcome.kind === "stored"
@@ -332,17 +337,17 @@ export class Publisher {
     }
   }
 
-  #conclude(prepared: Prepared, offsetOf: ReadonlyMap<Draft, number>): PublishOutcome {
+  #conclude(prepared: Prepared, offsetOf: ReadonlyMap<PendingRecord, number>): PublishOutcome {
     const { topic, messageId, payload, place, due, expiring } = prepared;
-    const { backlog, delays } = this.#parts;
+    const { backlog, delays } = this.#options;
     const common = { topic: topic.name, messageId, payload };
     if (due !== undefined) {
-      delays.note(due, offsetOf.get(due.draft)!);
+      delays.note(due, offsetOf.get(due.pending)!);
       backlog.noteDelayed(topic, 1);
       return { kind: "scheduled", ...common, dueMs: due.dueMs };
     }
-    const { draft, partition, expiresAt } = place!;
-    const offset = offsetOf.get(draft)!;
+    const { pending, partition, expiresAt } = place!;
+    const offset = offsetOf.get(pending)!;
     backlog.noteStored(topic, partition, offset);
     if (expiresAt !== undefined) expiring?.settle(offset, expiresAt);
     return { kind: "stored", ...common, partition, offset };
@@ -350,7 +355,7 @@ export class Publisher {
 }
 
 /** Bytes of all messages of one call together: more than a body of 10 MiB holds, below what the log takes as one batch. */
-export const entryBytesMax = 14 * 1024 * 1024;
+export const ENTRY_BYTES_MAX = 14 * 1024 * 1024;
 
 // Names the culprit where there are several.
 function within<T>(all: readonly unknown[], index: number, work: () => T): T {

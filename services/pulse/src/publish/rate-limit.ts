@@ -4,7 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Tenant } from "../topic/name.ts";
 
 /** Tenants remembered; the one that was quiet longest goes first, with a full bucket when it comes back. */
-const tenantsMax = 10_000;
+const TENANTS_MAX = 10_000;
 
 /** Token buckets by tenant. `rate` in messages a second, 0 for no limit; `capacity` is the burst. */
 export class RateLimit {
@@ -32,7 +32,7 @@ export class RateLimit {
     bucket.at = now;
     this.#buckets.delete(tenant);
     this.#buckets.set(tenant, bucket);
-    if (this.#buckets.size > tenantsMax) {
+    if (this.#buckets.size > TENANTS_MAX) {
       const oldest = this.#buckets.keys().next();
       if (oldest.done !== true) this.#buckets.delete(oldest.value);
     }

@@ -1,13 +1,21 @@
 // The last sequence number of each producer, durably: what is not above it is dropped.
 import { readJson, type StateTable } from "../store/state.ts";
-import type { Draft } from "../store/store.ts";
+import type { PendingRecord } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 
-type Known = { last: number; pending: Promise<void> | undefined };
+interface Known {
+  last: number;
+  pending: Promise<void> | undefined;
+}
 
 /** The outcome of a claim. `pending` settles when the message that set the last number is stored, or is not. */
 export type SequenceClaim =
-  | { kind: "new"; drafts: Draft[]; settle: () => void; release: (why: Error) => void }
+  | {
+      kind: "new";
+      pendingRecords: PendingRecord[];
+      settle: () => void;
+      release: (why: Error) => void;
+    }
   | { kind: "duplicate"; pending: Promise<void> | undefined };
 
 /** Producers by tenant and id; the one that was quiet longest is forgotten at the bound. */
@@ -40,8 +48,8 @@ export class Sequences {
     this.#producers.set(key, claimed);
     return {
       kind: "new",
-      drafts: [
-        this.#state.draftJson(["sequence", tenant, producer], sequence),
+      pendingRecords: [
+        this.#state.toPendingJson(["sequence", tenant, producer], sequence),
         ...this.#forgetQuiet(),
       ],
       settle: () => {
@@ -59,13 +67,13 @@ export class Sequences {
     };
   }
 
-  #forgetQuiet(): Draft[] {
+  #forgetQuiet(): PendingRecord[] {
     if (this.#producers.size <= this.#producersMax) return [];
     const oldest = this.#producers.keys().next();
     if (oldest.done === true) return [];
     this.#producers.delete(oldest.value);
     const [tenant, producer] = JSON.parse(oldest.value) as [string, string];
-    return [this.#state.draft(["sequence", tenant, producer], null)];
+    return [this.#state.toPending(["sequence", tenant, producer], null)];
   }
 }
 

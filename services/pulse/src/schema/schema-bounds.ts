@@ -2,11 +2,11 @@
 import { PlatformError } from "@platform/kernel/errors";
 
 /** Subschemas that a schema may come to when its references are followed. */
-const nodesMax = 5_000;
-const depthMax = 64;
+const NODES_MAX = 5_000;
+const DEPTH_MAX = 64;
 /** `uniqueItems` compares every item with every other one. */
-const uniqueItemsMax = 1_000;
-const refused = ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$async"];
+const UNIQUE_ITEMS_MAX = 1_000;
+const REFUSED = ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$async"];
 
 type Node = Readonly<Record<string, unknown>>;
 
@@ -19,17 +19,17 @@ export function checkSchemaBounds(schema: Node): void {
   const visit = (value: unknown, depth: number, following: readonly string[]): void => {
     if (typeof value !== "object" || value === null) return;
     nodes++;
-    if (nodes > nodesMax || depth > depthMax) throw refuse("it is too large when followed");
+    if (nodes > NODES_MAX || depth > DEPTH_MAX) throw refuse("it is too large when followed");
     if (Array.isArray(value)) {
       for (const item of value) visit(item, depth + 1, following);
       return;
     }
     const node = value as Node;
-    for (const name of refused) {
+    for (const name of REFUSED) {
       if (Object.hasOwn(node, name)) throw refuse(`${name} is not supported`);
     }
-    if (node["uniqueItems"] === true && !(Number(node["maxItems"]) <= uniqueItemsMax)) {
-      throw refuse(`uniqueItems needs a maxItems of ${uniqueItemsMax} at most`);
+    if (node["uniqueItems"] === true && !(Number(node["maxItems"]) <= UNIQUE_ITEMS_MAX)) {
+      throw refuse(`uniqueItems needs a maxItems of ${UNIQUE_ITEMS_MAX} at most`);
     }
     if (typeof node["$ref"] === "string") {
       const name = node["$ref"];

@@ -5,15 +5,18 @@ import { RE2JS } from "re2js";
 import { checkSchemaBounds } from "./schema-bounds.ts";
 
 /** What is wrong with a payload: `field` is a dotted path, "" the payload itself. */
-export type Violation = { field: string; message: string };
+export interface Violation {
+  field: string;
+  message: string;
+}
 
 /** A schema that is ready to check with. */
-export type CompiledSchema = {
+export interface CompiledSchema {
   kind: "map" | "json-schema";
   document: Readonly<Record<string, unknown>>;
   /** Violations of a payload that parsed as JSON; none means that it conforms. */
   check: (payload: unknown) => Violation[];
-};
+}
 
 const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === "string",
@@ -24,9 +27,9 @@ const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
   array: (value) => Array.isArray(value),
   null: (value) => value === null,
 };
-const violationsMax = 50;
+const VIOLATIONS_MAX = 50;
 /** Keywords of JSON Schema 2020-12 whose values are texts. */
-const textKeywords: ReadonlySet<string> = new Set([
+const TEXT_KEYWORDS: ReadonlySet<string> = new Set([
   "type",
   "title",
   "description",
@@ -79,7 +82,7 @@ function findMisspelt(document: Readonly<Record<string, unknown>>): string | und
   const entries = Object.entries(document);
   if (!entries.every(([, value]) => typeof value === "string")) return undefined;
   const isField = ([name]: [string, unknown]) =>
-    !textKeywords.has(name) && !name.startsWith("$") && !name.startsWith("x-");
+    !TEXT_KEYWORDS.has(name) && !name.startsWith("$") && !name.startsWith("x-");
   if (!entries.some(isField)) return undefined;
   return entries.find(([, type]) => !Object.hasOwn(fieldTypes, String(type)))?.[0];
 }
@@ -98,7 +101,7 @@ function compileMap(document: Readonly<Record<string, unknown>>): CompiledSchema
           violations.push({ field, message: `must be of type ${type}` });
         }
       }
-      return violations.slice(0, violationsMax);
+      return violations.slice(0, VIOLATIONS_MAX);
     },
   };
 }

@@ -41,7 +41,7 @@ export class Schemas {
       }
     }
     const id = topic.stored.id.toString("hex");
-    await this.#store.append([this.#state.draftJson(["schema", id], schema.document)]);
+    await this.#store.append([this.#state.toPendingJson(["schema", id], schema.document)]);
     if (topic.stored.live) this.#byTopic.set(id, schema);
     return schema;
   }
@@ -50,7 +50,7 @@ export class Schemas {
   async clear(topic: Topic): Promise<void> {
     const id = topic.stored.id.toString("hex");
     if (!this.#byTopic.delete(id)) return;
-    await this.#store.append([this.#state.draft(["schema", id], null)]);
+    await this.#store.append([this.#state.toPending(["schema", id], null)]);
   }
 
   /** Throws `unprocessable` with the list of fields if the payload does not fit the topic's schema. */

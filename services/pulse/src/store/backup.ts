@@ -3,15 +3,15 @@ import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { restoreBackup, writeBackup, type BackupProgress } from "@platform/kernel/backup";
-import { checkLog, holdWholeLog, logDataFormats, openNodeDisk } from "@platform/log";
-import { pulseVersion } from "../config.ts";
+import { checkLog, holdWholeLog, LOG_DATA_FORMATS, openNodeDisk } from "@platform/log";
+import { PULSE_VERSION } from "../config.ts";
 import { explainOpenError } from "./events.ts";
 import { findLogFolder, type LogPlace } from "./folder.ts";
 import { explainLocked, requireFolder } from "./maintenance.ts";
 
-const service = "pulse";
+const SERVICE = "pulse";
 /** Time between two lines of progress. */
-const progressMs = 2_000;
+const PROGRESS_MS = 2_000;
 
 /** Copies the log of a stopped broker into a new folder. Rejects if the log is open, damaged or absent. */
 export async function backupFolder(
@@ -26,9 +26,9 @@ export async function backupFolder(
     writeBackup(
       {
         folder,
-        service,
-        version: pulseVersion,
-        dataFormat: logDataFormats.newest,
+        service: SERVICE,
+        version: PULSE_VERSION,
+        dataFormat: LOG_DATA_FORMATS.newest,
         nowMs: Date.now(),
         onProgress: createProgress(print, "copied"),
       },
@@ -61,8 +61,8 @@ export async function restoreFolder(
   const manifest = await restoreBackup({
     folder,
     target,
-    service,
-    dataFormats: logDataFormats,
+    service: SERVICE,
+    dataFormats: LOG_DATA_FORMATS,
     onProgress: createProgress(print, "restored"),
     check: async (restored) => {
       print("checking");
@@ -86,7 +86,7 @@ function createProgress(print: (line: string) => void, verb: string) {
   let printedMs = performance.now();
   return ({ bytes, bytesTotal }: BackupProgress) => {
     const nowMs = performance.now();
-    if (nowMs - printedMs < progressMs) return;
+    if (nowMs - printedMs < PROGRESS_MS) return;
     printedMs = nowMs;
     print(`${verb} ${toMebibytes(bytes)} of ${toMebibytes(bytesTotal ?? bytes)} MiB`);
   };

@@ -7,7 +7,7 @@ import type { PulseConfig } from "../config.ts";
 import { findLogFolder, type LogPlace } from "./folder.ts";
 
 /** Exit code for a log that is damaged. */
-const exitDamaged = 1;
+const EXIT_DAMAGED = 1;
 
 /** Prints what is whole and what is damaged; returns the exit code. */
 export async function checkFolder(
@@ -25,7 +25,7 @@ export async function checkFolder(
       ? "The broker starts with this log. `platform-pulse repair` quarantines the damaged parts."
       : "The broker refuses to start with this log. Restore the files named above, or run `platform-pulse repair`.",
   );
-  return exitDamaged;
+  return EXIT_DAMAGED;
 }
 
 /** Repairs the folder, or with `isDryRun` prints what a repair would quarantine; returns the exit code. */

@@ -1,7 +1,10 @@
 // A set of offsets that fills up from below: everything under a low watermark, and ranges above it.
 
 /** As it is stored: `low`, then `[from, to)` pairs above it in ascending order. */
-export type StoredRanges = { low: number; ranges: [from: number, to: number][] };
+export interface StoredRanges {
+  low: number;
+  ranges: [from: number, to: number][];
+}
 
 /** Offsets that are done. Ranges are few as long as what is done comes roughly in order. */
 export class OffsetRanges {

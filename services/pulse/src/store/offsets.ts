@@ -3,12 +3,12 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { readJson, type StateTable } from "./state.ts";
-import type { Draft, Store } from "./store.ts";
+import type { PendingRecord, Store } from "./store.ts";
 
 /** Longest group name in bytes of UTF-8. */
-const groupNameBytesMax = 255;
+const GROUP_NAME_BYTES_MAX = 255;
 /** Longest metadata of a commit in bytes of UTF-8, as in Kafka. */
-const metadataBytesMax = 4096;
+const METADATA_BYTES_MAX = 4096;
 
 /** Who runs a group: Kafka's protocol among its members, or the broker's dispatch. Never both. */
 export type GroupKind = "kafka" | "dispatch";
@@ -17,34 +17,37 @@ export type GroupKind = "kafka" | "dispatch";
  * A committed offset: the next one to read; negative where a Kafka client keeps metadata without an offset, as Kafka
  * allows. `leaderEpoch` is -1 where the client gave none.
  */
-export type CommittedOffset = {
+export interface CommittedOffset {
   offset: number;
   leaderEpoch: number;
   metadata: string;
   /** Epoch milliseconds. */
   committedAt: number;
-};
+}
 
 /** One offset to commit. */
-export type OffsetCommit = {
+export interface OffsetCommit {
   topic: Topic;
   partition: number;
   offset: number;
   leaderEpoch?: number;
   metadata?: string;
-};
+}
 
 /** A committed offset with the place it is for. */
 export type StoredOffset = CommittedOffset & { topic: Topic; partition: number };
 
 /** Bounds of the book. */
-export type OffsetLimits = { groupsPerTenantMax: number; offsetsMax: number };
+export interface OffsetLimits {
+  groupsPerTenantMax: number;
+  offsetsMax: number;
+}
 
-type Group = {
+interface Group {
   kind: GroupKind | undefined;
   /** By topic id in hex, then by partition. */
   topics: Map<string, Map<number, CommittedOffset>>;
-};
+}
 
 /**
  * The book of committed offsets. What `commit` has resolved for survives a crash. Offsets of a deleted topic go with it.
@@ -74,10 +77,10 @@ export class Offsets {
       const { kind } = readJson(value) as { kind: GroupKind };
       book.#group(tenant, name).kind = kind;
     }
-    const orphans: Draft[] = [];
+    const orphans: PendingRecord[] = [];
     for (const { key, value } of state.take("offset")) {
       const [, tenant, name, id, partition] = key as [string, string, string, string, number];
-      if (topics.findByHexId(id) === undefined) orphans.push(state.draft(key, null));
+      if (topics.findByHexId(id) === undefined) orphans.push(state.toPending(key, null));
       else book.#keep(tenant, name, id, partition, readJson(value) as CommittedOffset);
     }
     // A deletion whose forgetting a crash cut off; if this is lost, the next start does it.
@@ -87,13 +90,13 @@ export class Offsets {
 
   /** Claims a group for one kind, durably; `conflict` if it is of the other one. At once if it is claimed already. */
   async claim(tenant: Tenant, group: string, kind: GroupKind): Promise<void> {
-    const draft = this.draftClaim(tenant, group, kind);
-    if (draft === undefined) return;
-    await this.#store.append([draft]);
+    const pending = this.toPendingClaim(tenant, group, kind);
+    if (pending === undefined) return;
+    await this.#store.append([pending]);
   }
 
   /** As `claim`, leaving the append to the caller; undefined if nothing needs to be written. */
-  draftClaim(tenant: Tenant, group: string, kind: GroupKind): Draft | undefined {
+  toPendingClaim(tenant: Tenant, group: string, kind: GroupKind): PendingRecord | undefined {
     checkGroupName(group);
     const known = this.#tenants.get(tenant)?.get(group);
     if (known?.kind === kind) return undefined;
@@ -103,7 +106,7 @@ export class Offsets {
     }
     this.#checkRoom(tenant, group);
     this.#group(tenant, group).kind = kind;
-    return this.#state.draftJson(["group", tenant, group], { kind });
+    return this.#state.toPendingJson(["group", tenant, group], { kind });
   }
 
   kindOf(tenant: Tenant, group: string): GroupKind | undefined {
@@ -112,13 +115,17 @@ export class Offsets {
 
   /** Commits durably, all or nothing. The offsets can be read back when it has resolved. */
   async commit(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): Promise<void> {
-    const drafts = this.draftCommit(tenant, group, commits);
-    await this.#store.append(drafts);
+    const pendingRecords = this.toPendingCommits(tenant, group, commits);
+    await this.#store.append(pendingRecords);
     this.apply(tenant, group, commits);
   }
 
   /** The drafts of a commit, for those who make it one entry with something else; `apply` when that is durable. */
-  draftCommit(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): Draft[] {
+  toPendingCommits(
+    tenant: Tenant,
+    group: string,
+    commits: readonly OffsetCommit[],
+  ): PendingRecord[] {
     checkGroupName(group);
     this.#checkRoom(tenant, group);
     if (this.#count + commits.length > this.#limits.offsetsMax) {
@@ -129,7 +136,7 @@ export class Offsets {
       checkCommit(commit);
       const { topic, partition } = commit;
       const id = topic.stored.id.toString("hex");
-      return this.#state.draftJson(
+      return this.#state.toPendingJson(
         ["offset", tenant, group, id, partition],
         committedOf(commit, committedAt),
       );
@@ -187,13 +194,13 @@ export class Offsets {
     group: string,
     places: readonly { topic: Topic; partition: number }[],
   ): Promise<void> {
-    const drafts = places.map(({ topic, partition }) =>
-      this.#state.draft(
+    const pendingRecords = places.map(({ topic, partition }) =>
+      this.#state.toPending(
         ["offset", tenant, group, topic.stored.id.toString("hex"), partition],
         null,
       ),
     );
-    await this.#store.append(drafts);
+    await this.#store.append(pendingRecords);
     for (const { topic, partition } of places) {
       this.#drop(tenant, group, topic.stored.id.toString("hex"), partition);
     }
@@ -203,17 +210,17 @@ export class Offsets {
   async deleteGroup(tenant: Tenant, group: string): Promise<void> {
     const known = this.#tenants.get(tenant)?.get(group);
     if (known === undefined) throw new PlatformError("not_found", "There is no such group.");
-    const drafts = [...this.list(tenant, group)].map(({ topic, partition }) =>
-      this.#state.draft(
+    const pendingRecords = [...this.list(tenant, group)].map(({ topic, partition }) =>
+      this.#state.toPending(
         ["offset", tenant, group, topic.stored.id.toString("hex"), partition],
         null,
       ),
     );
-    drafts.push(this.#state.draft(["group", tenant, group], null));
+    pendingRecords.push(this.#state.toPending(["group", tenant, group], null));
     // Gone before it is durable: whoever comes meanwhile begins a group of its own behind this in the log.
     this.#replace(tenant, group, known, undefined);
     try {
-      await this.#store.append(drafts);
+      await this.#store.append(pendingRecords);
     } catch (error) {
       this.#replace(tenant, group, undefined, known);
       throw error;
@@ -257,7 +264,7 @@ export class Offsets {
 
   #forgetTopic(topic: Topic): void {
     const id = topic.stored.id.toString("hex");
-    const drafts: Draft[] = [];
+    const pendingRecords: PendingRecord[] = [];
     for (const [tenant, groups] of this.#tenants) {
       for (const [name, group] of groups) {
         const partitions = group.topics.get(id);
@@ -265,12 +272,12 @@ export class Offsets {
         this.#count -= partitions.size;
         group.topics.delete(id);
         for (const partition of partitions.keys()) {
-          drafts.push(this.#state.draft(["offset", tenant, name, id, partition], null));
+          pendingRecords.push(this.#state.toPending(["offset", tenant, name, id, partition], null));
         }
       }
     }
     // If it is lost, the next start forgets them.
-    this.#store.append(drafts).catch(() => undefined);
+    this.#store.append(pendingRecords).catch(() => undefined);
   }
 
   #checkRoom(tenant: Tenant, group: string): void {
@@ -284,10 +291,10 @@ export class Offsets {
 /** Throws `validation_failed` unless the text can name a group. */
 export function checkGroupName(group: string): void {
   const bytes = Buffer.byteLength(group);
-  if (bytes >= 1 && bytes <= groupNameBytesMax && group.isWellFormed()) return;
+  if (bytes >= 1 && bytes <= GROUP_NAME_BYTES_MAX && group.isWellFormed()) return;
   throw new PlatformError(
     "validation_failed",
-    `A group's name has 1 to ${groupNameBytesMax} bytes.`,
+    `A group's name has 1 to ${GROUP_NAME_BYTES_MAX} bytes.`,
   );
 }
 
@@ -298,7 +305,7 @@ function checkCommit({ topic, partition, offset, metadata = "" }: OffsetCommit):
   if (!Number.isSafeInteger(offset)) {
     throw new PlatformError("validation_failed", "An offset is a whole number.");
   }
-  if (Buffer.byteLength(metadata) > metadataBytesMax) {
+  if (Buffer.byteLength(metadata) > METADATA_BYTES_MAX) {
     throw new PlatformError("payload_too_large", "The metadata of the offset is too long.");
   }
 }

@@ -1,10 +1,9 @@
 // Ids of Kafka's idempotent producers: never given twice, reserved durably in blocks.
-import type { StateTable } from "./state.ts";
+import { type StateTable, readJson } from "./state.ts";
 import type { Store } from "./store.ts";
-import { readJson } from "./state.ts";
 
 /** Ids that one durable write reserves; a crash skips what was left of a block. */
-const blockSize = 1000;
+const BLOCK_SIZE = 1000;
 
 /** Hands out producer ids. */
 export class ProducerIds {
@@ -40,8 +39,8 @@ export class ProducerIds {
   }
 
   async #reserve(): Promise<void> {
-    const until = this.#reserved + blockSize;
-    await this.#store.append([this.#state.draftJson(["producer-ids"], until)]);
+    const until = this.#reserved + BLOCK_SIZE;
+    await this.#store.append([this.#state.toPendingJson(["producer-ids"], until)]);
     this.#reserved = until;
   }
 }

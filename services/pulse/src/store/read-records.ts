@@ -3,7 +3,7 @@ import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches, type StoredRecord } from "@platform/log/batch";
 import type { Store } from "./store.ts";
 
-const readBytes = 256 * 1024;
+const READ_BYTES = 256 * 1024;
 
 /**
  * Yields the records from `from` up to `to` (or the durable end), at most about `bytesMax` bytes of them. A batch whose
@@ -18,7 +18,7 @@ export async function* readRecords(
 ): AsyncGenerator<StoredRecord> {
   let bytesRead = 0;
   for (let offset = from; offset < to && bytesRead < bytesMax;) {
-    const { buffers, bytes, nextOffset } = await store.readIntact(partition, offset, readBytes);
+    const { buffers, bytes, nextOffset } = await store.readIntact(partition, offset, READ_BYTES);
     bytesRead += bytes;
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       for (const record of (await decodeBatch(batch)).records) {

@@ -2,19 +2,22 @@
 // that a change of a fact and the messages that it belongs to can be one journal entry.
 import type { Log, PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
-import type { Draft, Store } from "./store.ts";
+import type { PendingRecord, Store } from "./store.ts";
 
 /** The topic that holds the facts. */
-const stateTopicName = "__state";
+const STATE_TOPIC_NAME = "__state";
 /** Unread bytes of the topic after which it is compacted, at least; grows with what is kept. */
-const uncleanBytesMin = 16 * 1024 * 1024;
-const readBytes = 1024 * 1024;
+const UNCLEAN_BYTES_MIN = 16 * 1024 * 1024;
+const READ_BYTES = 1024 * 1024;
 
 /** A key: a word for the kind of fact, then what it is about. */
 export type StateKey = readonly [kind: string, ...about: (string | number)[]];
 
 /** A fact as it was found at the start. */
-export type StateEntry = { key: StateKey; value: Buffer };
+export interface StateEntry {
+  key: StateKey;
+  value: Buffer;
+}
 
 /**
  * Reads all facts once at the start; afterwards it only makes the drafts that change them. Whoever owns a kind keeps it
@@ -34,7 +37,7 @@ export class StateTable {
 
   /** Opens the table, reading every fact. */
   static async open(store: Store): Promise<StateTable> {
-    const topic = await store.log.createTopic(stateTopicName, {
+    const topic = await store.log.createTopic(STATE_TOPIC_NAME, {
       config: { cleanupPolicy: "compact", segmentBytes: 32 * 1024 * 1024, deleteRetentionMs: 0 },
       orGet: true,
     });
@@ -55,15 +58,15 @@ export class StateTable {
   }
 
   /** The draft that sets a fact, or forgets it with null. It counts when it has been appended. */
-  draft(key: StateKey, value: Buffer | null): Draft {
+  toPending(key: StateKey, value: Buffer | null): PendingRecord {
     const timestamp = Date.now();
     const record = { key: Buffer.from(JSON.stringify(key)), value, headers: [], timestamp };
     return { partition: this.#partition, record, mayUseReserve: true };
   }
 
   /** As `draft`, with a value as JSON. */
-  draftJson(key: StateKey, value: unknown): Draft {
-    return this.draft(key, Buffer.from(JSON.stringify(value)));
+  toPendingJson(key: StateKey, value: unknown): PendingRecord {
+    return this.toPending(key, Buffer.from(JSON.stringify(value)));
   }
 
   /** Compacts the topic if enough has come since the last time; called now and then. */
@@ -71,7 +74,7 @@ export class StateTable {
     const { log } = this.#store;
     const unclean = log.uncleanBytes(this.#partition);
     const clean = this.#partition.bytes - unclean;
-    if (this.#isCompacting || unclean < Math.max(uncleanBytesMin, clean)) return;
+    if (this.#isCompacting || unclean < Math.max(UNCLEAN_BYTES_MIN, clean)) return;
     this.#isCompacting = true;
     try {
       await log.compact(this.#partition);
@@ -94,7 +97,7 @@ async function readAll(log: Log, partition: PartitionView): Promise<Map<string, 
   const found = new Map<string, Buffer>();
   let offset = partition.logStart;
   while (offset < partition.durableEnd) {
-    const { buffers, nextOffset } = await log.read(partition, offset, readBytes);
+    const { buffers, nextOffset } = await log.read(partition, offset, READ_BYTES);
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       for (const { key, value } of (await decodeBatch(batch)).records) {
         const text = key!.toString();

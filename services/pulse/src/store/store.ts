@@ -11,29 +11,34 @@ import {
 import { encodeBatch, type NewRecord } from "@platform/log/batch";
 
 /** Bytes of records that one gathered entry takes at most, a little below what a batch may have. */
-const entryBytesMax = 4 * 1024 * 1024;
+const ENTRY_BYTES_MAX = 4 * 1024 * 1024;
 /** What a record takes in a batch beside its key, value and headers, generously. */
-const recordOverheadBytes = 64;
+const RECORD_OVERHEAD_BYTES = 64;
 
 /** One record on its way to a partition. */
-export type Draft = {
+export interface PendingRecord {
   partition: PartitionView;
   record: NewRecord;
   /** Written on a full disk as well, from the reserve: the broker's own small facts, such as acknowledgements. */
   mayUseReserve?: true;
-};
+}
 
 /** A place to read from. */
-export type Position = { partition: PartitionView; offset: number };
+export interface Position {
+  partition: PartitionView;
+  offset: number;
+}
 
-type Waiting = {
-  drafts: readonly Draft[];
+interface Waiting {
+  pendingRecords: readonly PendingRecord[];
   bytes: number;
   resolve: (offsets: number[]) => void;
   reject: (error: Error) => void;
-};
+}
 
-type Waiter = { wake: () => void };
+interface Waiter {
+  wake: () => void;
+}
 
 /**
  * Appends and reads. Everything appended in one call is one journal entry: after a crash all of it is there or nothing.
@@ -62,16 +67,16 @@ export class Store {
    * Appends records durably as one atomic entry; several for one partition keep their order. Resolves with the offset
    * of each. Entries of earlier calls come first.
    */
-  async append(drafts: readonly Draft[]): Promise<number[]> {
-    if (drafts.length === 0) return [];
-    if (!drafts.every(({ mayUseReserve }) => mayUseReserve)) this.log.requireRoom();
-    const bytes = drafts.reduce((sum, { record }) => sum + sizeOf(record), 0);
+  async append(pendingRecords: readonly PendingRecord[]): Promise<number[]> {
+    if (pendingRecords.length === 0) return [];
+    if (!pendingRecords.every(({ mayUseReserve }) => mayUseReserve)) this.log.requireRoom();
+    const bytes = pendingRecords.reduce((sum, { record }) => sum + sizeOf(record), 0);
     if (this.#queuedBytes > this.#queuedBytesMax) {
       throw new LogError("overloaded", "too much waits for the disk");
     }
     this.#queuedBytes += bytes;
     return new Promise((resolve, reject) => {
-      this.#queue.push({ drafts, bytes, resolve, reject });
+      this.#queue.push({ pendingRecords, bytes, resolve, reject });
       if (!this.#isFlushing) {
         this.#isFlushing = true;
         // In a later turn, so that everyone whose request has arrived by now comes along.
@@ -87,10 +92,10 @@ export class Store {
    */
   async appendBatches(
     batches: readonly AppendBatch[],
-    drafts: readonly Draft[] = [],
+    pendingRecords: readonly PendingRecord[] = [],
   ): Promise<AppendResult[]> {
-    if (drafts.length === 0) return this.log.append(batches);
-    const companions = encodeDrafts(drafts).batches.map((batch) => ({
+    if (pendingRecords.length === 0) return this.log.append(batches);
+    const companions = encodeRecords(pendingRecords).batches.map((batch) => ({
       ...batch,
       unlessDuplicate: true,
     }));
@@ -173,14 +178,16 @@ export class Store {
   async #flush(): Promise<void> {
     while (this.#queue.length > 0) {
       const taken = this.#take();
-      const { batches, places } = encodeDrafts(taken.flatMap(({ drafts }) => drafts));
+      const { batches, places } = encodeRecords(
+        taken.flatMap(({ pendingRecords }) => pendingRecords),
+      );
       try {
         // What must not use the reserve was refused before it came here.
         const results = await this.log.append(batches, { mayUseReserve: true });
         let at = 0;
-        for (const { drafts, resolve } of taken) {
+        for (const { pendingRecords, resolve } of taken) {
           resolve(
-            drafts.map(() => {
+            pendingRecords.map(() => {
               const place = places[at++]!;
               return results[place.batch]!.baseOffset + place.index;
             }),
@@ -198,12 +205,12 @@ export class Store {
   async #failOrRetry(taken: readonly Waiting[], error: Error): Promise<void> {
     const isOfOne = error instanceof LogError && error.code === "unknown-topic";
     for (const waiting of taken) {
-      const isLive = waiting.drafts.every(({ partition }) => partition.live);
+      const isLive = waiting.pendingRecords.every(({ partition }) => partition.live);
       if (!isOfOne || !isLive || taken.length === 1) {
         waiting.reject(error);
         continue;
       }
-      const { batches, places } = encodeDrafts(waiting.drafts);
+      const { batches, places } = encodeRecords(waiting.pendingRecords);
       try {
         const results = await this.log.append(batches, { mayUseReserve: true });
         waiting.resolve(places.map(({ batch, index }) => results[batch]!.baseOffset + index));
@@ -217,7 +224,7 @@ export class Store {
     let bytes = 0;
     let count = 0;
     for (const waiting of this.#queue) {
-      if (count > 0 && bytes + waiting.bytes > entryBytesMax) break;
+      if (count > 0 && bytes + waiting.bytes > ENTRY_BYTES_MAX) break;
       bytes += waiting.bytes;
       count++;
     }
@@ -244,17 +251,17 @@ function hasData({ partition, offset }: Position): boolean {
 
 /** Bytes that a record takes in a batch, at most. */
 export function sizeOf(record: NewRecord): number {
-  let bytes = recordOverheadBytes + (record.key?.length ?? 0) + (record.value?.length ?? 0);
+  let bytes = RECORD_OVERHEAD_BYTES + (record.key?.length ?? 0) + (record.value?.length ?? 0);
   for (const { key, value } of record.headers) bytes += 10 + key.length * 3 + (value?.length ?? 0);
   return bytes;
 }
 
-function encodeDrafts(drafts: readonly Draft[]): {
+function encodeRecords(pendingRecords: readonly PendingRecord[]): {
   batches: AppendBatch[];
   places: { batch: number; index: number }[];
 } {
   const records = new Map<PartitionView, { batch: number; records: NewRecord[] }>();
-  const places = drafts.map(({ partition, record }) => {
+  const places = pendingRecords.map(({ partition, record }) => {
     let own = records.get(partition);
     if (own === undefined) {
       own = { batch: records.size, records: [] };

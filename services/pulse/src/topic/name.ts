@@ -2,13 +2,13 @@
 import { PlatformError } from "@platform/kernel/errors";
 
 /** Longest name in bytes of UTF-8, as in Kafka; with the tenant before it the log allows 1 024. */
-export const topicNameBytesMax = 249;
+export const TOPIC_NAME_BYTES_MAX = 249;
 /** Longest tenant in bytes of UTF-8. */
-const tenantBytesMax = 128;
+const TENANT_BYTES_MAX = 128;
 
 // Control characters, separators of tenants and wildcards, and what would need quoting everywhere.
 // oxlint-disable-next-line no-control-regex -- naming the control characters is the point
-const foreign = /[\u0000-\u0020\u007f:*#+/\\"$]/;
+const FOREIGN = /[\u0000-\u0020\u007f:*#+/\\"$]/;
 
 /** A tenant: the text before `:` in stored names; "" is the operator's, whose names have no prefix. */
 export type Tenant = string;
@@ -19,10 +19,10 @@ export type Tenant = string;
  */
 export function explainTopicName(name: string): string | undefined {
   if (name === "" || name === "." || name === "..") return "a topic needs a name";
-  if (Buffer.byteLength(name) > topicNameBytesMax)
-    return `a topic's name has ${topicNameBytesMax} bytes at most`;
+  if (Buffer.byteLength(name) > TOPIC_NAME_BYTES_MAX)
+    return `a topic's name has ${TOPIC_NAME_BYTES_MAX} bytes at most`;
   if (name.startsWith("__")) return "names that begin with __ are the broker's own";
-  if (foreign.test(name))
+  if (FOREIGN.test(name))
     return "a topic's name may not hold blanks, control characters or any of : * # + / \\ \" $";
   return name.isWellFormed() ? undefined : "a topic's name must be valid text";
 }
@@ -34,14 +34,14 @@ export function checkTopicName(name: string): void {
 }
 
 /** What a tenant's name may be, for those who gave another one. */
-export const tenantForm = `1 to ${tenantBytesMax} of A-Z a-z 0-9 . _ -, without __ in front`;
+export const TENANT_FORM = `1 to ${TENANT_BYTES_MAX} of A-Z a-z 0-9 . _ -, without __ in front`;
 
 /**
  * Whether a text can be a tenant. As for topics, names that begin with `__` are the broker's own: in stored names the
  * tenant comes first.
  */
 export function isTenant(text: string): boolean {
-  const isShort = Buffer.byteLength(text) <= tenantBytesMax;
+  const isShort = Buffer.byteLength(text) <= TENANT_BYTES_MAX;
   return isShort && /^[A-Za-z0-9._-]+$/.test(text) && !text.startsWith("__");
 }
 

@@ -1,9 +1,9 @@
 // Wildcard patterns over topic names: `*` is one level, `#` zero or more.
 import { PlatformError } from "@platform/kernel/errors";
-import { explainTopicName, topicNameBytesMax } from "./name.ts";
+import { explainTopicName, TOPIC_NAME_BYTES_MAX } from "./name.ts";
 
 /** Levels that a pattern may have. */
-const levelsMax = 64;
+const LEVELS_MAX = 64;
 
 /** Whether a subscription's text is a pattern; else it is a name. */
 export function isPattern(text: string): boolean {
@@ -15,9 +15,9 @@ export function isPattern(text: string): boolean {
  * Throws `validation_failed` for wildcards inside of a level and for names that no topic can have.
  */
 export function compilePattern(text: string): (name: string) => boolean {
-  if (Buffer.byteLength(text) > topicNameBytesMax) throw refuse("it is too long");
+  if (Buffer.byteLength(text) > TOPIC_NAME_BYTES_MAX) throw refuse("it is too long");
   const levels = text.split(".");
-  if (levels.length > levelsMax) throw refuse(`it has more than ${levelsMax} levels`);
+  if (levels.length > LEVELS_MAX) throw refuse(`it has more than ${LEVELS_MAX} levels`);
   for (const level of levels) {
     if (level === "*" || level === "#") continue;
     if (isPattern(level)) throw refuse("a wildcard stands for whole levels");

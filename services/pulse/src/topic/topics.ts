@@ -5,33 +5,33 @@ import {
   checkTopicName,
   isInternal,
   splitStoredName,
-  topicNameBytesMax,
+  TOPIC_NAME_BYTES_MAX,
   toStoredName,
   type Tenant,
 } from "./name.ts";
 
 /** A topic as faces see it. `stored` is the log's own view: partitions, settings and id are live in it. */
-export type Topic = {
+export interface Topic {
   readonly tenant: Tenant;
   /** Without the tenant. */
   readonly name: string;
   readonly stored: TopicView;
-};
+}
 
 /** Bounds of what clients may make. */
-export type TopicLimits = {
+export interface TopicLimits {
   /** Topics that one tenant may have. */
   topicsPerTenantMax: number;
   /** Partitions that one topic may have. */
   partitionsMax: number;
-};
+}
 
 /** What is told to those who keep something about topics. */
-export type TopicListener = {
+export interface TopicListener {
   created?: (topic: Topic) => void;
   /** Called when the deletion is durable. */
   deleted?: (topic: Topic) => void;
-};
+}
 
 /**
  * The catalogue of topics. Tenants see their own names alone; what is not theirs is "not found" to them.
@@ -200,7 +200,7 @@ export function isCompacted({ stored }: Topic): boolean {
 /** The name of a topic's dead letters unless another one was registered. */
 export function defaultDeadLetterName(name: string): string {
   const suffix = ".dlq";
-  if (Buffer.byteLength(name) + suffix.length <= topicNameBytesMax) return `${name}${suffix}`;
+  if (Buffer.byteLength(name) + suffix.length <= TOPIC_NAME_BYTES_MAX) return `${name}${suffix}`;
   return `${Buffer.from(name).toString("utf8", 0, 200).replaceAll("\ufffd", "")}${suffix}`;
 }
 

@@ -16,7 +16,10 @@ export type TransformObserver = (
   topic: Topic,
 ) => void;
 
-type Registered = { bytes: Buffer; module: Promise<GuestModule> | undefined };
+interface Registered {
+  bytes: Buffer;
+  module: Promise<GuestModule> | undefined;
+}
 
 /** Transforms by topic. */
 export class Transforms {
@@ -58,7 +61,7 @@ export class Transforms {
       throw toRegistrationError(error);
     }
     const id = topic.stored.id.toString("hex");
-    await this.#store.append([this.#state.draft(["transform", id], bytes)]);
+    await this.#store.append([this.#state.toPending(["transform", id], bytes)]);
     if (topic.stored.live) this.#byTopic.set(id, { bytes, module: Promise.resolve(module) });
   }
 
@@ -66,7 +69,7 @@ export class Transforms {
   async clear(topic: Topic): Promise<void> {
     const id = topic.stored.id.toString("hex");
     if (!this.#byTopic.delete(id)) return;
-    await this.#store.append([this.#state.draft(["transform", id], null)]);
+    await this.#store.append([this.#state.toPending(["transform", id], null)]);
   }
 
   /**

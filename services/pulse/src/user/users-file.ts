@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "@platform/kernel/config";
 import { z } from "zod";
-import { isTenant, tenantForm } from "../topic/name.ts";
+import { isTenant, TENANT_FORM } from "../topic/name.ts";
 
-const usersMax = 10_000;
+const USERS_MAX = 10_000;
 
 const fileSchema = z
   .array(
@@ -13,11 +13,11 @@ const fileSchema = z
       password: z.string().min(1).max(1024),
       tenant: z
         .string()
-        .refine((text) => text === "" || isTenant(text), `is no tenant: ${tenantForm}`)
+        .refine((text) => text === "" || isTenant(text), `is no tenant: ${TENANT_FORM}`)
         .default(""),
     }),
   )
-  .max(usersMax);
+  .max(USERS_MAX);
 
 /** A user with a password; `tenant` "" is the operator's. */
 export type User = z.output<typeof fileSchema>[number];

@@ -34,7 +34,11 @@ const limits = {
   nack_backoff_max_ms: 60_000,
 };
 
-type Opened = { broker: Broker; journal: Log; close: () => Promise<void> };
+interface Opened {
+  broker: Broker;
+  journal: Log;
+  close: () => Promise<void>;
+}
 
 async function open(disk: SimDisk, aheadMs: number, guests: GuestPool): Promise<Opened> {
   const clock: Clock = {
@@ -67,7 +71,11 @@ async function open(disk: SimDisk, aheadMs: number, guests: GuestPool): Promise<
   return { broker, journal, close };
 }
 
-type State = { disk: SimDisk; moment: Moment; at: number };
+interface State {
+  disk: SimDisk;
+  moment: Moment;
+  at: number;
+}
 
 async function collectStates(seed: number, guests: GuestPool): Promise<State[]> {
   const random = new Random(seed);

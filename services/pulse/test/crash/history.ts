@@ -4,13 +4,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Found, Placed, Planned, Target } from "./target.ts";
 
 /** One call: `placed` once it was acknowledged. */
-export type Call = { lane: number; messages: Planned[]; placed: Placed[] | undefined };
+export interface Call {
+  lane: number;
+  messages: Planned[];
+  placed: Placed[] | undefined;
+}
 
 /** One commit of an offset. */
-export type Commit = { group: string; topic: string; offset: number; isAcknowledged: boolean };
+export interface Commit {
+  group: string;
+  topic: string;
+  offset: number;
+  isAcknowledged: boolean;
+}
 
 /** What is known at one moment. */
-export type Moment = { topics: string[]; calls: Call[]; commits: Commit[] };
+export interface Moment {
+  topics: string[];
+  calls: Call[];
+  commits: Commit[];
+}
 
 /** Notes everything in call order. */
 export class History {

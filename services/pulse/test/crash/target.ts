@@ -5,7 +5,7 @@ import { readRecords } from "../../src/store/read-records.ts";
 import type { PulseProcess } from "../fixture/pulse-process.ts";
 
 /** A message as a client publishes it. */
-export type Planned = {
+export interface Planned {
   topic: string;
   payload: string;
   key?: string;
@@ -14,16 +14,25 @@ export type Planned = {
   sequence_number?: number;
   delay_ms?: number;
   ttl_ms?: number;
-};
+}
 
 /** What the broker said of a message. */
-export type Placed = { isDuplicate: boolean; partition?: number; offset?: number };
+export interface Placed {
+  isDuplicate: boolean;
+  partition?: number;
+  offset?: number;
+}
 
 /** A stored message. */
-export type Found = { topic: string; partition: number; offset: number; payload: string };
+export interface Found {
+  topic: string;
+  partition: number;
+  offset: number;
+  payload: string;
+}
 
 /** The broker under test. */
-export type Target = {
+export interface Target {
   /** Makes a topic of two partitions. */
   create: (topic: string) => Promise<void>;
   /** Publishes all or nothing; rejects when it is not known what became of it. */
@@ -33,7 +42,7 @@ export type Target = {
   readAll: (topic: string) => Promise<Found[]>;
   /** Payloads of the dead letters of a topic. */
   readDeadLetters: (topic: string) => Promise<string[]>;
-};
+}
 
 /** A broker in this process. */
 export function targetBroker(broker: Broker): Target {

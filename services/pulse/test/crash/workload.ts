@@ -4,7 +4,11 @@ import type { Call, History } from "./history.ts";
 import type { Planned, Target } from "./target.ts";
 
 /** What a run is made of. */
-export type Load = { lanes: number; steps: number; topicPrefix: string };
+export interface Load {
+  lanes: number;
+  steps: number;
+  topicPrefix: string;
+}
 
 /**
  * Runs the lanes until each has done its steps or the target is gone. Calls whose outcome is not known stay without

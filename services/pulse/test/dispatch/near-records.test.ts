@@ -11,11 +11,11 @@ test("one pass over the log brings what is missing, up to a bound of bytes", asy
   const { partitions } = await store.log.createTopic("t");
   const partition = partitions[0]!;
   for (let batch = 0; batch < 10; batch++) {
-    const drafts = Array.from({ length: 20 }, (_, at) => ({
+    const pendingRecords = Array.from({ length: 20 }, (_, at) => ({
       partition,
       record: recordOf(`${batch * 20 + at}`.padEnd(1_000)),
     }));
-    await store.append(drafts);
+    await store.append(pendingRecords);
   }
   const near = new NearRecords(store, 100_000);
   near.keep(partition, { ...recordOf("kept before"), offset: 3 });

@@ -6,7 +6,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 
-type Delivery = { message_id: string; payload: string; retry_count?: number; atMs: number };
+interface Delivery {
+  message_id: string;
+  payload: string;
+  retry_count?: number;
+  atMs: number;
+}
 
 /** A member of the group `g` by WebSocket. */
 async function join(pulse: PulseProcess, topic: string, query = "") {

@@ -9,7 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import * as platformatic from "@platformatic/kafka";
 import { Kafka, logLevel } from "kafkajs";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import {
   apiVersions,
   metadata,
@@ -66,14 +66,14 @@ describe("before a client has shown who it is", () => {
   test("an unknown mechanism is refused with those that there are", async () => {
     const client = await stage.connect();
     const answer = await client.ask(saslHandshake, 1, { mechanism: "GSSAPI" });
-    assert.equal(answer.errorCode, errorCodes.unsupportedSaslMechanism);
+    assert.equal(answer.errorCode, ERROR_CODES.unsupportedSaslMechanism);
     assert.deepEqual(answer.mechanisms, ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]);
   });
 
   test("an authentication without a handshake is refused", async () => {
     const client = await stage.connect();
     const answer = await client.ask(saslAuthenticate, 1, { authBytes: plain("anna", "x") });
-    assert.equal(answer.errorCode, errorCodes.illegalSaslState);
+    assert.equal(answer.errorCode, ERROR_CODES.illegalSaslState);
   });
 });
 
@@ -102,7 +102,7 @@ describe("PLAIN", () => {
     test(`with ${name} ends the connection after the answer`, async () => {
       const client = await begin("PLAIN");
       const answer = await client.ask(saslAuthenticate, 1, { authBytes });
-      assert.equal(answer.errorCode, errorCodes.saslAuthenticationFailed);
+      assert.equal(answer.errorCode, ERROR_CODES.saslAuthenticationFailed);
       assert.equal(await client.readFrame(), undefined);
     });
   }
@@ -173,7 +173,7 @@ describe("SCRAM", () => {
       assert.equal(twice.answer.authBytes.toString(), twice.verifier);
       for (const other of ["clientnonceclientnonce", "servernonce", "c"]) {
         const { answer } = await exchange("anna", "correct horse", same, other);
-        assert.equal(answer.errorCode, errorCodes.saslAuthenticationFailed, other);
+        assert.equal(answer.errorCode, ERROR_CODES.saslAuthenticationFailed, other);
       }
     });
 
@@ -184,7 +184,7 @@ describe("SCRAM", () => {
       const changed = await exchange("anna", "correct horse", (text) => text.replace("r=c", "r=d"));
       const bound = await exchange("anna", "correct horse", (text) => text.replace("biws", "eSws"));
       for (const { answer } of [wrong, unknown, changed, bound]) {
-        assert.equal(answer.errorCode, errorCodes.saslAuthenticationFailed);
+        assert.equal(answer.errorCode, ERROR_CODES.saslAuthenticationFailed);
       }
       assert.equal(wrong.answer.errorMessage, unknown.answer.errorMessage);
       assert.equal(
@@ -209,7 +209,7 @@ test("tenants see their own topics alone", async () => {
   assert.deepEqual(await list(clients[1]!), []);
   const topicId = (await clients[0]!.ask(metadata, 12, { topics: null })).topics[0]!.topicId;
   const byId = await clients[1]!.ask(metadata, 12, { topics: [{ name: null, topicId }] });
-  assert.equal(byId.topics[0]!.errorCode, errorCodes.unknownTopicId);
+  assert.equal(byId.topics[0]!.errorCode, ERROR_CODES.unknownTopicId);
   assert.ok(stage.broker.topics.find("red", "shared-name"));
 });
 

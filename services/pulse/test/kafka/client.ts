@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { readResponse, writeRequest } from "../../src/kafka/protocol/frame.ts";
-import type { Message } from "../../src/kafka/protocol/message.ts";
+import type { WireMessage } from "../../src/kafka/protocol/message.ts";
 import { FrameReader } from "../../src/kafka/server/frame-reader.ts";
 
 const frameBytesMax = 256 * 1024 * 1024;
@@ -47,7 +47,11 @@ export class KafkaClient implements AsyncDisposable {
   }
 
   /** Sends a request and gives its answer; rejects if the connection is closed instead. */
-  async ask<Q, QI, R, RI>(message: Message<Q, QI, R, RI>, version: number, body: QI): Promise<R> {
+  async ask<Q, QI, R, RI>(
+    message: WireMessage<Q, QI, R, RI>,
+    version: number,
+    body: QI,
+  ): Promise<R> {
     const correlationId = this.send(message, version, body);
     const frame = await this.readFrame();
     if (frame === undefined) throw new Error(`${message.name}: the connection was closed`);
@@ -57,7 +61,7 @@ export class KafkaClient implements AsyncDisposable {
   }
 
   /** Sends a request; gives its correlation id. */
-  send<Q, QI, R, RI>(message: Message<Q, QI, R, RI>, version: number, body: QI): number {
+  send<Q, QI, R, RI>(message: WireMessage<Q, QI, R, RI>, version: number, body: QI): number {
     const correlationId = ++this.#correlationId;
     const header = { apiVersion: version, correlationId, clientId: "test" };
     for (const part of writeRequest(message, header, body)) this.socket.write(part);

@@ -8,7 +8,7 @@ import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pu
 import { lowerCaseGuest } from "../fixture/lower-case-guest.ts";
 
 /** A message as every face is to show it. */
-type Seen = {
+interface Seen {
   topic: string;
   key: string | null;
   payload: string;
@@ -18,7 +18,7 @@ type Seen = {
   headers: Record<string, string>;
   timestamp: number;
   place: string;
-};
+}
 
 const binary = Buffer.from([0, 0xff, 0xfe, 0x80, 10]);
 let pulse: PulseProcess;

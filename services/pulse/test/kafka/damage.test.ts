@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch as fetchMessage } from "../../src/kafka/protocol/messages/index.ts";
 import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 import { KafkaClient } from "./client.ts";
@@ -51,9 +51,9 @@ test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records arou
   const codes: number[] = [];
   for (let offset = 0; offset < COUNT; offset++)
     codes.push((await fetchAt(client, offset)).errorCode);
-  const damaged = codes.flatMap((code, offset) => (code === errorCodes.none ? [] : [offset]));
+  const damaged = codes.flatMap((code, offset) => (code === ERROR_CODES.none ? [] : [offset]));
   assert.ok(damaged.length > 0 && damaged.length < COUNT / 2, `damaged: ${damaged.join()}`);
-  for (const offset of damaged) assert.equal(codes[offset], errorCodes.kafkaStorageError);
+  for (const offset of damaged) assert.equal(codes[offset], ERROR_CODES.kafkaStorageError);
 
   const tail = await pulse.get(`/api/v1/tail?topic=t&n=${COUNT}`);
   assert.equal(tail.status, 200);

@@ -14,13 +14,13 @@ import { openLog, openNodeDisk } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import {
   metadata,
   saslAuthenticate,
   saslHandshake,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { KafkaFace, type KafkaFaceParts } from "../../src/kafka/index.ts";
+import { KafkaServer, type KafkaServerOptions } from "../../src/kafka/index.ts";
 import { Schemas } from "../../src/schema/schemas.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { StateTable } from "../../src/store/state.ts";
@@ -33,14 +33,14 @@ import { KafkaClient } from "./client.ts";
 const secret = "a secret of thirty-two bytes or more";
 const operatorToken = "the operator's token";
 
-async function open(t: TestContext, folder: string, changes: Partial<KafkaFaceParts> = {}) {
+async function open(t: TestContext, folder: string, changes: Partial<KafkaServerOptions> = {}) {
   const log = await openLog({ disk: openNodeDisk(folder), sync: { kind: "os" } });
   const store = new Store(log);
   const state = await StateTable.open(store);
   const topics = new Topics(log, { topicsPerTenantMax: 100, partitionsMax: 10 });
   const metrics = new MetricRegistry();
   const guests = new GuestPool();
-  const face = await KafkaFace.open({
+  const face = await KafkaServer.open({
     store,
     state,
     topics,
@@ -122,7 +122,7 @@ test("a user's name, a token without a tenant and a forged one do not let in by 
   ] as const) {
     await using client = await KafkaClient.connect(port);
     const { errorCode } = await authenticate(client, user, password);
-    assert.equal(errorCode, errorCodes.saslAuthenticationFailed);
+    assert.equal(errorCode, ERROR_CODES.saslAuthenticationFailed);
   }
 });
 
@@ -151,7 +151,7 @@ test("a client on this machine that is let in without credentials may still show
   assert.ok(topics.find("", "operators"));
   assert.ok(topics.find("red", "annas"));
   const { errorCode } = await authenticate(client, "anna", "correct horse");
-  assert.equal(errorCode, errorCodes.illegalSaslState, "once is enough");
+  assert.equal(errorCode, ERROR_CODES.illegalSaslState, "once is enough");
 });
 
 test("the cluster keeps its id over a restart, and requests are measured by name", async (t) => {

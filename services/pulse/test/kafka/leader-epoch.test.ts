@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { openLog } from "@platform/log";
 import { encodeBatch } from "@platform/log/batch";
 import { Random, SimDisk } from "@platform/log/simulation";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch, produce } from "../../src/kafka/protocol/messages/index.ts";
 import { KafkaStage } from "./stage.ts";
 
@@ -50,8 +50,8 @@ test("a Fetch under an older leader epoch is fenced, one under a newer one is un
     const [answer] = found.topics[0]!.partitions;
     return [answer!.errorCode, (answer!.records?.length ?? 0) > 0];
   };
-  assert.deepEqual(await fetchUnder(0), [errorCodes.fencedLeaderEpoch, false]);
-  assert.deepEqual(await fetchUnder(1), [errorCodes.none, true]);
-  assert.deepEqual(await fetchUnder(2), [errorCodes.unknownLeaderEpoch, false]);
-  assert.deepEqual(await fetchUnder(-1), [errorCodes.none, true], "a client that knows none");
+  assert.deepEqual(await fetchUnder(0), [ERROR_CODES.fencedLeaderEpoch, false]);
+  assert.deepEqual(await fetchUnder(1), [ERROR_CODES.none, true]);
+  assert.deepEqual(await fetchUnder(2), [ERROR_CODES.unknownLeaderEpoch, false]);
+  assert.deepEqual(await fetchUnder(-1), [ERROR_CODES.none, true], "a client that knows none");
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeBatch, encodeBatch, splitBatches, type BatchFields } from "@platform/log/batch";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import {
   createTopics,
   fetch,
@@ -12,7 +12,7 @@ import {
   metadata,
   produce,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { uuidZero } from "../../src/kafka/protocol/schema.ts";
+import { UUID_ZERO } from "../../src/kafka/protocol/schema.ts";
 import type { KafkaClient } from "./client.ts";
 import { KafkaStage } from "./stage.ts";
 
@@ -115,7 +115,7 @@ describe("records", () => {
       const end = await fetchFrom(topic, 3, { version });
       assert.deepEqual([end.errorCode, end.records?.length], [0, 0]);
       const outside = await fetchFrom(topic, 4, { version });
-      assert.equal(outside.errorCode, errorCodes.offsetOutOfRange);
+      assert.equal(outside.errorCode, ERROR_CODES.offsetOutOfRange);
     });
   }
 
@@ -157,44 +157,44 @@ describe("records", () => {
 
 describe("a batch is refused", () => {
   const cases: [name: string, make: () => Buffer | null, code: number, version?: number][] = [
-    ["with a wrong checksum", () => breakAt(batchOf(["a"]), 70), errorCodes.corruptMessage],
-    ["cut short", () => batchOf(["abc"]).subarray(0, 65), errorCodes.corruptMessage],
-    ["of magic 1", () => setByte(batchOf(["a"]), 16, 1), errorCodes.invalidRecord],
-    ["that is not there", () => null, errorCodes.invalidRecord],
-    ["that is empty", () => Buffer.alloc(0), errorCodes.invalidRecord],
+    ["with a wrong checksum", () => breakAt(batchOf(["a"]), 70), ERROR_CODES.corruptMessage],
+    ["cut short", () => batchOf(["abc"]).subarray(0, 65), ERROR_CODES.corruptMessage],
+    ["of magic 1", () => setByte(batchOf(["a"]), 16, 1), ERROR_CODES.invalidRecord],
+    ["that is not there", () => null, ERROR_CODES.invalidRecord],
+    ["that is empty", () => Buffer.alloc(0), ERROR_CODES.invalidRecord],
     [
       "that is followed by another one",
       () => Buffer.concat([batchOf(["a"]), batchOf(["b"])]),
-      errorCodes.invalidRecord,
+      ERROR_CODES.invalidRecord,
     ],
     [
       "whose offsets do not fit its count",
       () => setByte(batchOf(["a"]), 26, 3),
-      errorCodes.invalidRecord,
+      ERROR_CODES.invalidRecord,
     ],
     [
       "of a transaction",
       () => batchOf(["a"], { attributes: 0x10, producerId: 1, producerEpoch: 0, baseSequence: 0 }),
-      errorCodes.transactionalIdAuthorizationFailed,
+      ERROR_CODES.transactionalIdAuthorizationFailed,
     ],
     [
       "of control records",
       () => batchOf(["a"], { attributes: 0x20 }),
-      errorCodes.transactionalIdAuthorizationFailed,
+      ERROR_CODES.transactionalIdAuthorizationFailed,
     ],
     [
       "with zstd before version 7",
       () => batchOf(["a"], { attributes: 4 }),
-      errorCodes.unsupportedCompressionType,
+      ERROR_CODES.unsupportedCompressionType,
       6,
     ],
     [
       "of an unknown compression",
       () => batchOf(["a"], { attributes: 7 }),
-      errorCodes.unsupportedCompressionType,
+      ERROR_CODES.unsupportedCompressionType,
     ],
-    ["by a Produce of version 2", () => batchOf(["a"]), errorCodes.unsupportedVersion, 2],
-    ["by a Produce of version 0", () => batchOf(["a"]), errorCodes.unsupportedVersion, 0],
+    ["by a Produce of version 2", () => batchOf(["a"]), ERROR_CODES.unsupportedVersion, 2],
+    ["by a Produce of version 0", () => batchOf(["a"]), ERROR_CODES.unsupportedVersion, 0],
   ];
   for (const [name, make, code, version] of cases) {
     test(name, async () => {
@@ -208,14 +208,14 @@ describe("a batch is refused", () => {
   test("for a topic or partition that is not there", async () => {
     assert.equal(
       (await produceTo("missing", batchOf(["a"]))).errorCode,
-      errorCodes.unknownTopicOrPartition,
+      ERROR_CODES.unknownTopicOrPartition,
     );
   });
 
   test("with acknowledgements that do not exist", async () => {
     const topic = await createTopic();
     const answer = await produceTo(topic.name, batchOf(["a"]), 9, 2);
-    assert.equal(answer.errorCode, errorCodes.invalidRequiredAcks);
+    assert.equal(answer.errorCode, ERROR_CODES.invalidRequiredAcks);
   });
 });
 
@@ -230,7 +230,7 @@ describe("a producer", () => {
     };
     quiet.send(produce, 9, body);
     const { topics } = await quiet.ask(metadata, 12, {
-      topics: [{ name: topic.name, topicId: uuidZero }],
+      topics: [{ name: topic.name, topicId: UUID_ZERO }],
     });
     assert.equal(topics[0]!.errorCode, 0);
     const found = await fetchFrom(topic, 0, { maxWaitMs: 1000 });
@@ -256,7 +256,7 @@ describe("a producer", () => {
     assert.equal((await send(["c"], 2)).baseOffset, 2);
     const again = await send(["a", "b"], 0);
     assert.deepEqual([again.errorCode, again.baseOffset], [0, 0]);
-    assert.equal((await send(["e"], 4)).errorCode, errorCodes.outOfOrderSequenceNumber);
+    assert.equal((await send(["e"], 4)).errorCode, ERROR_CODES.outOfOrderSequenceNumber);
     await stage.restart();
     client = await stage.connect();
     const afterRestart = await send(["c"], 2);
@@ -274,7 +274,7 @@ describe("a producer", () => {
       transactionalId: "t",
       transactionTimeoutMs: 1000,
     });
-    assert.equal(answer.errorCode, errorCodes.transactionalIdAuthorizationFailed);
+    assert.equal(answer.errorCode, ERROR_CODES.transactionalIdAuthorizationFailed);
   });
 });
 
@@ -298,7 +298,7 @@ describe("offsets are listed", () => {
       assert.deepEqual(await list(5_001), [0, 1, 5_001]);
       assert.deepEqual(await list(8_000), [0, 2, 9_000]);
       assert.deepEqual(await list(9_001), [0, -1, -1]);
-      const unknown = [errorCodes.unsupportedVersion, -1, -1];
+      const unknown = [ERROR_CODES.unsupportedVersion, -1, -1];
       assert.deepEqual(await list(-3), version >= 7 ? [0, 2, 9_000] : unknown);
       assert.deepEqual(await list(-4), version >= 8 ? [0, 0, -1] : unknown);
     });

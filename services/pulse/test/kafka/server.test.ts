@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { readResponse } from "../../src/kafka/protocol/frame.ts";
 import {
   apiVersions,
@@ -61,7 +61,7 @@ test("ApiVersions of an unknown version is answered in version 0 with what there
   client.sendRaw(frameOf(18, 77, Buffer.from([0, 0, 0, 5]), 0xffff, Buffer.from([9, 9, 9])));
   const answer = readResponse((await client.readFrame())!, apiVersions, 0);
   assert.equal(answer.correlationId, 5);
-  assert.equal(answer.body.errorCode, errorCodes.unsupportedVersion);
+  assert.equal(answer.body.errorCode, ERROR_CODES.unsupportedVersion);
   assert.deepEqual(answer.body.apiKeys, [{ apiKey: 18, minVersion: 0, maxVersion: 4 }]);
   assert.ok(await isServed(client));
 });
@@ -184,7 +184,7 @@ test("a request is never answered with another one's error", async () => {
   const client = await stage.connect();
   const claim = { groupId: "g", generationId: 1, memberId: "m" };
   const { errorCode } = await client.ask(heartbeat, 4, claim);
-  assert.equal(errorCode, errorCodes.unknownMemberId);
+  assert.equal(errorCode, ERROR_CODES.unknownMemberId);
 });
 
 describe("frames", () => {

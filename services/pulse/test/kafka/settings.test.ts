@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeBatch } from "@platform/log/batch";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import {
   createTopics,
   describeConfigs,
@@ -66,7 +66,7 @@ test("names such as a..b are topics over Kafka and HTTP alike, . and .. are not"
   });
   assert.deepEqual(
     topics.map(({ errorCode }) => errorCode),
-    [0, 0, 0, 0, errorCodes.invalidTopic, errorCodes.invalidTopic],
+    [0, 0, 0, 0, ERROR_CODES.invalidTopic, ERROR_CODES.invalidTopic],
   );
   for (const topic of names) {
     assert.equal((await pulse.publish({ topic, payload: topic })).status, 200);
@@ -94,7 +94,7 @@ test("a batch of 10 MiB is stored and read back, a larger one is refused", async
     return topics[0]!.partitions[0]!.errorCode;
   };
   assert.equal(await write(10 * mebibyte), 0);
-  assert.equal(await write(10 * mebibyte + 1), errorCodes.messageTooLarge);
+  assert.equal(await write(10 * mebibyte + 1), ERROR_CODES.messageTooLarge);
   const partitions = [{ partition: 0, fetchOffset: 0, partitionMaxBytes: mebibyte }];
   const { topics } = await client.ask(fetch, 11, {
     maxWaitMs: 0,

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { gzip, zstdCompress } from "node:zlib";
 import {
-  batchHeaderBytes,
+  BATCH_HEADER_BYTES,
   compressionOf,
   decodeBatch,
   encodeBatch,
@@ -15,7 +15,7 @@ import {
   type BatchFields,
   type NewRecord,
 } from "@platform/log/batch";
-import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch, initProducerId, produce } from "../../src/kafka/protocol/messages/index.ts";
 import type { Topic } from "../../src/topic/topics.ts";
 import { lowerCaseGuest } from "../fixture/lower-case-guest.ts";
@@ -65,9 +65,9 @@ function batchOf(values: readonly (string | null)[], fields: BatchFields = {}): 
 }
 
 async function compressed(batch: Buffer, code: number): Promise<Buffer> {
-  const section = batch.subarray(batchHeaderBytes);
+  const section = batch.subarray(BATCH_HEADER_BYTES);
   const packed = await (code === 1 ? gzipAsync(section) : zstdAsync(section));
-  const bytes = Buffer.concat([batch.subarray(0, batchHeaderBytes), packed]);
+  const bytes = Buffer.concat([batch.subarray(0, BATCH_HEADER_BYTES), packed]);
   sealBatch(bytes, { ...readBatchHeader(batch)!, attributes: code });
   return bytes;
 }
@@ -126,14 +126,14 @@ describe("a topic with a schema", () => {
     const topic = await createTopic("schema");
     const batch = batchOf(['{"amount":1}', '{"amount":"two"}', "three", null]);
     const answer = await send(topic, await compressed(batch, 4));
-    assert.equal(answer.errorCode, errorCodes.invalidRecord);
+    assert.equal(answer.errorCode, ERROR_CODES.invalidRecord);
     assert.equal(answer.baseOffset, -1);
     assert.deepEqual(
       answer.recordErrors.map(({ batchIndex }) => batchIndex),
       [1, 2, 3],
     );
     assert.match(answer.recordErrors[0]!.batchIndexErrorMessage!, /amount must be/);
-    assert.equal((await send(topic, batch, 7)).errorCode, errorCodes.invalidRecord);
+    assert.equal((await send(topic, batch, 7)).errorCode, ERROR_CODES.invalidRecord);
     assert.deepEqual(await takeValues(topic), []);
   });
 
@@ -146,12 +146,12 @@ describe("a topic with a schema", () => {
   test("refuses what is no batch inside, and what grows too large, without ending the connection", async () => {
     const topic = await createTopic("schema");
     const torn = batchOf(['{"amount":1}']);
-    torn[batchHeaderBytes] = 0x7f;
+    torn[BATCH_HEADER_BYTES] = 0x7f;
     sealBatch(torn, readBatchHeader(torn)!);
-    assert.equal((await send(topic, torn)).errorCode, errorCodes.corruptMessage);
+    assert.equal((await send(topic, torn)).errorCode, ERROR_CODES.corruptMessage);
     const bomb = await compressed(batchOf([" ".repeat(40 * 1024 * 1024)]), 1);
     assert.ok(bomb.length < 100_000);
-    assert.equal((await send(topic, bomb)).errorCode, errorCodes.messageTooLarge);
+    assert.equal((await send(topic, bomb)).errorCode, ERROR_CODES.messageTooLarge);
     assert.equal((await send(topic, batchOf(['{"amount":1}']))).errorCode, 0);
   });
 });
@@ -226,7 +226,7 @@ describe("a topic with a transform", () => {
     assert.equal((await send(topic, all)).baseOffset, 3);
     assert.equal((await send(topic, all)).baseOffset, 3);
     const gap = await send(topic, batchOf(["x"], { ...fields, baseSequence: 9 }));
-    assert.equal(gap.errorCode, errorCodes.outOfOrderSequenceNumber);
+    assert.equal(gap.errorCode, ERROR_CODES.outOfOrderSequenceNumber);
     assert.equal(
       (await send(topic, batchOf(["FIVE"], { ...fields, baseSequence: 4 }))).errorCode,
       0,

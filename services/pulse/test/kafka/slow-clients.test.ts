@@ -6,10 +6,10 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Socket } from "node:net";
 import { Outflow, OutgoingBudget } from "@platform/kernel/sockets";
-import { fetchRoutes } from "../../src/kafka/api/fetch.ts";
+import { createFetchRoutes } from "../../src/kafka/api/fetch.ts";
 import { apiVersions, fetch, metadata } from "../../src/kafka/protocol/messages/index.ts";
 import { AnswerRoom } from "../../src/kafka/server/answer-room.ts";
-import type { Exchange } from "../../src/kafka/server/route.ts";
+import type { RequestContext } from "../../src/kafka/server/route.ts";
 import type { KafkaClient } from "./client.ts";
 import { fetchBody, fill, mebibyte, versionsBody, write } from "./requests.ts";
 import { KafkaStage } from "./stage.ts";
@@ -163,7 +163,7 @@ test("a request that trickles in is given up, and the room that it held is free 
 test("a Fetch for which there is no room is answered without records, and without an error", async () => {
   await using stage = await KafkaStage.open({ sync: { kind: "os" } });
   await fill(await stage.connect(), "topic", 1_000);
-  const exchange: Exchange = {
+  const exchange: RequestContext = {
     session: {
       remoteAddress: "127.0.0.1",
       advertised: { host: "127.0.0.1", port: 9092 },
@@ -190,7 +190,7 @@ test("a Fetch for which there is no room is answered without records, and withou
       },
     ],
   };
-  const [route] = fetchRoutes(stage.broker);
+  const [route] = createFetchRoutes(stage.broker);
   const answer = (await route!.handle(request as never, exchange)) as {
     topics: { partitions: object[] }[];
   };

@@ -15,7 +15,7 @@ import { ByteQuota } from "../../src/kafka/quota.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
 import type { ConnectionFault } from "../../src/kafka/server/connection-context.ts";
-import { KafkaServer, type KafkaLimits } from "../../src/kafka/server/listener.ts";
+import { KafkaListeners, type KafkaLimits } from "../../src/kafka/server/listener.ts";
 import { TopicSettings } from "../../src/kafka/topic-settings.ts";
 import { BatchShaper } from "../../src/publish/batch-shaper.ts";
 import { BatchProducer } from "../../src/publish/produce.ts";
@@ -56,7 +56,7 @@ export class KafkaStage implements AsyncDisposable {
   /** Where topics are given schemas and transforms. */
   shaping!: { schemas: Schemas; transforms: Transforms };
   guests!: GuestPool;
-  server!: KafkaServer;
+  server!: KafkaListeners;
   port = 0;
   readonly #options: StageOptions;
   readonly #clients: KafkaClient[] = [];
@@ -131,7 +131,7 @@ export class KafkaStage implements AsyncDisposable {
       },
     };
     const credentials = createPasswordStore(users);
-    this.server = new KafkaServer({
+    this.server = new KafkaListeners({
       routes: createKafkaRoutes(this.broker, credentials, Buffer.alloc(32, 7)),
       limits,
       ...(advertised === undefined ? {} : { advertised }),

@@ -1,7 +1,7 @@
 // Requests with surplus bytes at the end of their frame, as newer librdkafka sends them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { frameLengthBytes, readResponse, writeRequest } from "../../src/kafka/protocol/frame.ts";
+import { FRAME_LENGTH_BYTES, readResponse, writeRequest } from "../../src/kafka/protocol/frame.ts";
 import { apiVersions, listGroups, metadata } from "../../src/kafka/protocol/messages/index.ts";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 import { KafkaClient } from "./client.ts";
@@ -23,7 +23,7 @@ const allTopicsOfLibrdkafka = Buffer.from(
 
 function withSurplus(frame: Buffer, surplus: readonly number[]): Buffer {
   const longer = Buffer.concat([frame, Buffer.from(surplus)]);
-  longer.writeInt32BE(longer.length - frameLengthBytes);
+  longer.writeInt32BE(longer.length - FRAME_LENGTH_BYTES);
   return longer;
 }
 
@@ -64,7 +64,7 @@ test("surplus bytes are ignored behind any request, and a truncated one still en
   }
   const last = frames.at(-1)!;
   const truncated = Buffer.from(last.subarray(0, last.length - 1));
-  truncated.writeInt32BE(truncated.length - frameLengthBytes);
+  truncated.writeInt32BE(truncated.length - FRAME_LENGTH_BYTES);
   client.sendRaw(truncated);
   assert.equal(await client.readFrame(), undefined);
   const metrics = String((await pulse.get("/metrics")).body);

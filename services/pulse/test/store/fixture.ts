@@ -9,7 +9,12 @@ import { Store } from "../../src/store/store.ts";
 import { Topics } from "../../src/topic/topics.ts";
 
 /** The parts that stand on one folder. */
-export type StoreFixture = { store: Store; state: StateTable; topics: Topics; offsets: Offsets };
+export interface StoreFixture {
+  store: Store;
+  state: StateTable;
+  topics: Topics;
+  offsets: Offsets;
+}
 
 /** Opens the parts on `folder`. */
 export async function openStore(folder: string): Promise<StoreFixture> {

@@ -8,7 +8,10 @@ import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.t
 
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
-type Outcome = { code: number; text: string };
+interface Outcome {
+  code: number;
+  text: string;
+}
 
 function run(pulse: PulseProcess, ...words: string[]): Promise<Outcome> {
   const env = { PATH: process.env["PATH"], PLATFORM_PULSE_DATA_DIR: pulse.folder };

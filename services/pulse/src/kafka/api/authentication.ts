@@ -1,8 +1,8 @@
 // SaslHandshake and SaslAuthenticate: who the client is.
-import { errorCodes } from "../protocol/error-codes.ts";
+import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { saslAuthenticate, saslHandshake } from "../protocol/messages/index.ts";
 import {
-  saslMechanisms,
+  SASL_MECHANISMS,
   type CredentialStore,
   type SaslExchange,
   type SaslMechanism,
@@ -13,10 +13,13 @@ import { route, type Route } from "../server/route.ts";
 import type { Principal } from "../principal.ts";
 import type { Authentication } from "../server/session.ts";
 
-const noBytes = Buffer.alloc(0);
+const NO_BYTES = Buffer.alloc(0);
 
 /** The routes of authentication. `fakeSaltKey`: 32 secret bytes that stay the same. */
-export function authenticationRoutes(credentials: CredentialStore, fakeSaltKey: Buffer): Route[] {
+export function createAuthenticationRoutes(
+  credentials: CredentialStore,
+  fakeSaltKey: Buffer,
+): Route[] {
   const begin = (mechanism: SaslMechanism): SaslExchange =>
     mechanism === "PLAIN"
       ? beginPlain(credentials)
@@ -25,40 +28,40 @@ export function authenticationRoutes(credentials: CredentialStore, fakeSaltKey: 
   return [
     route(saslHandshake, ({ mechanism }, { session, version }) => {
       if (!mayBegin(session.authentication)) {
-        return { errorCode: errorCodes.illegalSaslState, mechanisms: [] };
+        return { errorCode: ERROR_CODES.illegalSaslState, mechanisms: [] };
       }
-      const known = saslMechanisms.find((name) => name === mechanism);
+      const known = SASL_MECHANISMS.find((name) => name === mechanism);
       if (known === undefined) {
-        return { errorCode: errorCodes.unsupportedSaslMechanism, mechanisms: saslMechanisms };
+        return { errorCode: ERROR_CODES.unsupportedSaslMechanism, mechanisms: SASL_MECHANISMS };
       }
       session.authentication = {
         state: "under way",
         exchange: begin(known),
         isBare: version === 0,
       };
-      return { errorCode: errorCodes.none, mechanisms: saslMechanisms };
+      return { errorCode: ERROR_CODES.none, mechanisms: SASL_MECHANISMS };
     }),
 
     route(saslAuthenticate, async ({ authBytes }, { session }) => {
       const { authentication } = session;
       if (authentication.state !== "under way") {
         const errorMessage = "SaslHandshake has to come first.";
-        return { errorCode: errorCodes.illegalSaslState, errorMessage, authBytes: noBytes };
+        return { errorCode: ERROR_CODES.illegalSaslState, errorMessage, authBytes: NO_BYTES };
       }
       const step = await authentication.exchange.step(authBytes);
       if (step.kind === "failed") {
         session.authentication = { state: "refused" };
         return {
-          errorCode: errorCodes.saslAuthenticationFailed,
+          errorCode: ERROR_CODES.saslAuthenticationFailed,
           errorMessage: step.message,
-          authBytes: noBytes,
+          authBytes: NO_BYTES,
         };
       }
       if (step.kind === "done") {
         session.authentication = { state: "done", principal: step.principal };
       }
       return {
-        errorCode: errorCodes.none,
+        errorCode: ERROR_CODES.none,
         errorMessage: null,
         authBytes: step.bytes,
         sessionLifetimeMs: step.kind === "done" ? lifetimeOf(step.principal) : 0,

@@ -4,7 +4,7 @@ import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { toAnswer, toGroupAnswer } from "../answer.ts";
 import { findTopic, type KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { offsetCommit, offsetDelete, offsetFetch } from "../protocol/messages/index.ts";
 import type { Read } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
@@ -13,13 +13,13 @@ import { readSubscriptions } from "../subscription.ts";
 import { claimGroup, groupKey, isKafkas } from "./groups.ts";
 
 /** Kafka's `offset.metadata.max.bytes`. */
-const metadataBytesMax = 4096;
+const METADATA_BYTES_MAX = 4096;
 
 type CommitRequest = Read<typeof offsetCommit.request>;
 type AskedTopics = readonly { name: string; partitionIndexes: readonly number[] }[] | null;
 
 /** The routes of committed offsets. */
-export function committedOffsetRoutes(broker: KafkaBroker): Route[] {
+export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
     route(offsetCommit, async (request, { session }) => {
       const { tenant } = principalOf(session);
@@ -33,7 +33,7 @@ export function committedOffsetRoutes(broker: KafkaBroker): Route[] {
       const answers = groups.map((group) => ({
         groupId: group.groupId,
         topics: findCommitted(broker, tenant, group.groupId, group.topics),
-        errorCode: errorCodes.none,
+        errorCode: ERROR_CODES.none,
       }));
       return { groups: answers };
     }),
@@ -44,11 +44,11 @@ export function committedOffsetRoutes(broker: KafkaBroker): Route[] {
       const isSubscribed = active === undefined ? () => false : readSubscriptions(active);
       const isKnown = active !== undefined || isKafkas(broker, tenant, groupId);
       if (!isKnown || isSubscribed === undefined) {
-        const errorCode = isKnown ? errorCodes.nonEmptyGroup : errorCodes.groupIdNotFound;
+        const errorCode = isKnown ? ERROR_CODES.nonEmptyGroup : ERROR_CODES.groupIdNotFound;
         return { errorCode, throttleTimeMs: 0, topics: [] };
       }
       return {
-        errorCode: errorCodes.none,
+        errorCode: ERROR_CODES.none,
         throttleTimeMs: 0,
         topics: await deleteAll(broker, tenant, groupId, topics, isSubscribed),
       };
@@ -84,7 +84,7 @@ async function commitAll(
       partitions: partitions.map((partition) => {
         const { partitionIndex } = partition;
         const errorCode = general === 0 ? checkPlace(topic, partition) : general;
-        if (errorCode === errorCodes.none) {
+        if (errorCode === ERROR_CODES.none) {
           commits.push({
             topic: topic!,
             partition: partitionIndex,
@@ -97,18 +97,18 @@ async function commitAll(
       }),
     };
   });
-  let outcome: ErrorCode = errorCodes.none;
+  let outcome: ErrorCode = ERROR_CODES.none;
   try {
     if (commits.length > 0) await broker.offsets.commit(tenant, request.groupId, commits);
   } catch (error) {
     outcome = toAnswer(error).errorCode;
   }
-  if (outcome === errorCodes.none) return places;
+  if (outcome === ERROR_CODES.none) return places;
   return places.map(({ name, partitions }) => ({
     name,
     partitions: partitions.map(({ partitionIndex, errorCode }) => ({
       partitionIndex,
-      errorCode: errorCode === errorCodes.none ? outcome : errorCode,
+      errorCode: errorCode === ERROR_CODES.none ? outcome : errorCode,
     })),
   }));
 }
@@ -118,10 +118,10 @@ function checkPlace(
   partition: { partitionIndex: number; committedMetadata: string | null },
 ): ErrorCode {
   if (topic?.stored.partitions[partition.partitionIndex] === undefined) {
-    return errorCodes.unknownTopicOrPartition;
+    return ERROR_CODES.unknownTopicOrPartition;
   }
-  const isLong = Buffer.byteLength(partition.committedMetadata ?? "") > metadataBytesMax;
-  return isLong ? errorCodes.offsetMetadataTooLarge : errorCodes.none;
+  const isLong = Buffer.byteLength(partition.committedMetadata ?? "") > METADATA_BYTES_MAX;
+  return isLong ? ERROR_CODES.offsetMetadataTooLarge : ERROR_CODES.none;
 }
 
 function findCommitted(broker: KafkaBroker, tenant: Tenant, groupId: string, asked: AskedTopics) {
@@ -161,7 +161,7 @@ function describeCommitted(
     committedOffset: found?.offset ?? -1,
     committedLeaderEpoch: found?.leaderEpoch ?? -1,
     metadata: found?.metadata ?? "",
-    errorCode: errorCodes.none,
+    errorCode: ERROR_CODES.none,
   };
 }
 
@@ -179,13 +179,13 @@ async function deleteAll(
       name,
       partitions: partitions.map(({ partitionIndex }) => {
         if (topic?.stored.partitions[partitionIndex] === undefined) {
-          return { partitionIndex, errorCode: errorCodes.unknownTopicOrPartition };
+          return { partitionIndex, errorCode: ERROR_CODES.unknownTopicOrPartition };
         }
         if (isSubscribed(name)) {
-          return { partitionIndex, errorCode: errorCodes.groupSubscribedToTopic };
+          return { partitionIndex, errorCode: ERROR_CODES.groupSubscribedToTopic };
         }
         deleted.push({ topic, partition: partitionIndex });
-        return { partitionIndex, errorCode: errorCodes.none };
+        return { partitionIndex, errorCode: ERROR_CODES.none };
       }),
     };
   });

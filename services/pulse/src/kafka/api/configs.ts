@@ -1,30 +1,30 @@
 // DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics, and of the broker to look at.
 import type { TopicConfig } from "@platform/log";
 import type { Tenant } from "../../topic/name.ts";
-import { fine, toAnswer, type Answer } from "../answer.ts";
-import { findTopic, nodeId, stateOf, type KafkaBroker } from "../broker.ts";
+import { FINE, toAnswer, type Answer } from "../answer.ts";
+import { findTopic, NODE_ID, stateOf, type KafkaBroker } from "../broker.ts";
 import {
-  configSources,
+  CONFIG_SOURCES,
   listChangeable,
   listTopicConfig,
   readTopicConfig,
   type ConfigChange,
   type ConfigEntry,
 } from "../config-entries.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import {
   alterConfigs,
-  configOperations,
+  CONFIG_OPERATIONS,
   describeConfigs,
   incrementalAlterConfigs,
 } from "../protocol/messages/index.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
-const resourceTypes = { topic: 2, broker: 4 } as const;
+const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
 
 /** The routes of settings. */
-export function configRoutes(broker: KafkaBroker): Route[] {
+export function createConfigRoutes(broker: KafkaBroker): Route[] {
   return [
     route(describeConfigs, (request, { session }) => {
       const { resources, includeSynonyms, includeDocumentation } = request;
@@ -40,7 +40,7 @@ export function configRoutes(broker: KafkaBroker): Route[] {
           synonyms: includeSynonyms ? synonyms : [],
           documentation: includeDocumentation ? documentation : null,
         }));
-        return { ...fine, ...place, configs };
+        return { ...FINE, ...place, configs };
       });
       return { throttleTimeMs: 0, results };
     }),
@@ -85,16 +85,16 @@ function findEntries(
   resourceType: number,
   name: string,
 ): ConfigEntry[] | Answer {
-  if (resourceType === resourceTypes.topic) {
+  if (resourceType === RESOURCE_TYPES.topic) {
     const topic = findTopic(broker.topics, tenant, name);
     if (topic !== undefined) return listTopicConfig(stateOf(broker, topic));
-    return refuse(errorCodes.unknownTopicOrPartition, "No such topic.");
+    return refuse(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
   }
-  if (resourceType === resourceTypes.broker) {
-    if (name === "" || name === String(nodeId)) return listBrokerConfig(broker);
-    return refuse(errorCodes.invalidRequest, `The only broker is ${nodeId}.`);
+  if (resourceType === RESOURCE_TYPES.broker) {
+    if (name === "" || name === String(NODE_ID)) return listBrokerConfig(broker);
+    return refuse(ERROR_CODES.invalidRequest, `The only broker is ${NODE_ID}.`);
   }
-  return refuse(errorCodes.invalidRequest, "Only topics (2) and brokers (4) have settings here.");
+  return refuse(ERROR_CODES.invalidRequest, "Only topics (2) and brokers (4) have settings here.");
 }
 
 function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[] {
@@ -107,10 +107,10 @@ function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[
     name,
     value,
     readOnly: true,
-    configSource: configSources.staticBroker,
+    configSource: CONFIG_SOURCES.staticBroker,
     configType: 2,
     documentation: "Set where the broker is configured",
-    synonyms: [{ name, value, source: configSources.staticBroker }],
+    synonyms: [{ name, value, source: CONFIG_SOURCES.staticBroker }],
   }));
 }
 
@@ -121,17 +121,17 @@ async function change(
   read: ConfigChange,
   validateOnly: boolean,
 ): Promise<Answer> {
-  if (resourceType !== resourceTypes.topic) {
-    return refuse(errorCodes.invalidRequest, "Only settings of topics can be changed.");
+  if (resourceType !== RESOURCE_TYPES.topic) {
+    return refuse(ERROR_CODES.invalidRequest, "Only settings of topics can be changed.");
   }
   const topic = findTopic(broker.topics, tenant, resourceName);
-  if (topic === undefined) return refuse(errorCodes.unknownTopicOrPartition, "No such topic.");
-  if ("reason" in read) return refuse(errorCodes.invalidConfig, read.reason);
-  if (validateOnly) return fine;
+  if (topic === undefined) return refuse(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
+  if ("reason" in read) return refuse(ERROR_CODES.invalidConfig, read.reason);
+  if (validateOnly) return FINE;
   try {
     if (Object.keys(read.changes).length > 0) await broker.topics.configure(topic, read.changes);
     await broker.settings.change(topic, read.extras);
-    return fine;
+    return FINE;
   } catch (error) {
     return toAnswer(error);
   }
@@ -145,15 +145,15 @@ function readIncremental(
   const entries: { name: string; value: string | null }[] = [];
   for (const { name, configOperation, value } of configs) {
     switch (configOperation) {
-      case configOperations.set:
+      case CONFIG_OPERATIONS.set:
         if (value === null) return { reason: `${name} has no value` };
         entries.push({ name, value });
         break;
-      case configOperations.delete:
+      case CONFIG_OPERATIONS.delete:
         entries.push({ name, value: null });
         break;
-      case configOperations.append:
-      case configOperations.subtract:
+      case CONFIG_OPERATIONS.append:
+      case CONFIG_OPERATIONS.subtract:
         if (name !== "cleanup.policy") return { reason: `${name} is not a list` };
         entries.push({ name, value: editList(own, configOperation, value ?? "") });
         break;
@@ -167,7 +167,7 @@ function readIncremental(
 function editList(own: TopicConfig | undefined, operation: number, value: string): string {
   const parts = new Set((own?.cleanupPolicy ?? "delete").split(","));
   for (const part of value.split(",")) {
-    if (operation === configOperations.append) parts.add(part.trim());
+    if (operation === CONFIG_OPERATIONS.append) parts.add(part.trim());
     else parts.delete(part.trim());
   }
   return [...parts].join(",");

@@ -3,72 +3,72 @@ import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import type { PartitionView, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
 import { findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { fetch } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
-import { route, type Exchange, type Route } from "../server/route.ts";
+import { route, type RequestContext, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
 import type { Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 
-const zstdVersionMin = 10;
-const topicIdVersionMin = 13;
+const ZSTD_VERSION_MIN = 10;
+const TOPIC_ID_VERSION_MIN = 13;
 /** Longest wait of a Fetch, whatever it asks for. */
-const waitMsMax = 5 * 60_000;
+const WAIT_MS_MAX = 5 * 60_000;
 
 type Request = Read<typeof fetch.request>;
 type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partitions"][number];
 
 /** A partition that is asked for: where to read, or why not. */
-type Wish = {
+interface FetchPartition {
   topic: Topic | undefined;
   index: number;
   offset: number;
   bytesMax: number;
   view: PartitionView | undefined;
   errorCode: ErrorCode;
-};
+}
 
 /** The route of Fetch. Sessions (KIP-227) are not kept: the answer's session id is always 0. */
-export function fetchRoutes(broker: KafkaBroker): Route[] {
+export function createFetchRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(fetch, async (request, exchange) => {
+    route(fetch, async (request, context) => {
       if (request.sessionId !== 0) {
-        return { throttleTimeMs: 0, errorCode: errorCodes.fetchSessionIdNotFound, topics: [] };
+        return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
       }
-      const { tenant } = principalOf(exchange.session);
+      const { tenant } = principalOf(context.session);
       const topics = request.topics.map((topic) => ({
         name: topic.name,
         topicId: topic.topicId,
-        wishes: findWishes(broker, tenant, topic, exchange.version),
+        partitions: findPartitions(broker, tenant, topic, context.version),
       }));
-      const wishes = topics.flatMap((topic) => topic.wishes);
-      await waitForBytes(broker, wishes, request, exchange);
+      const partitions = topics.flatMap((topic) => topic.partitions);
+      await waitForBytes(broker, partitions, request, context);
       // Answers are sent in order: to read before this one's turn would be to hold bytes for nothing.
-      await exchange.turn();
+      await context.turn();
       const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
-      const answers = await readWithRoom(broker, wishes, bytesMax, exchange);
+      const answers = await readWithRoom(broker, partitions, bytesMax, context);
       const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
-      if (throttleTimeMs > 0) mute(exchange.session, throttleTimeMs);
+      if (throttleTimeMs > 0) mute(context.session, throttleTimeMs);
       return {
         throttleTimeMs,
-        topics: topics.map(({ name, topicId, wishes: own }) => ({
+        topics: topics.map(({ name, topicId, partitions: own }) => ({
           name,
           topicId,
-          partitions: own.map((wish) => answers.get(wish)!),
+          partitions: own.map((partition) => answers.get(partition)!),
         })),
       };
     }),
   ];
 }
 
-function findWishes(
+function findPartitions(
   broker: KafkaBroker,
   tenant: Tenant,
   asked: Request["topics"][number],
   version: number,
-): Wish[] {
-  const isById = version >= topicIdVersionMin;
+): FetchPartition[] {
+  const isById = version >= TOPIC_ID_VERSION_MIN;
   const topic = isById
     ? broker.topics.findById(tenant, Buffer.from(asked.topicId, "hex"))
     : findTopic(broker.topics, tenant, asked.name);
@@ -76,8 +76,8 @@ function findWishes(
     const view = topic?.stored.partitions[partition.partition];
     const missing =
       isById && topic === undefined
-        ? errorCodes.unknownTopicId
-        : errorCodes.unknownTopicOrPartition;
+        ? ERROR_CODES.unknownTopicId
+        : ERROR_CODES.unknownTopicOrPartition;
     return {
       topic,
       index: partition.partition,
@@ -95,11 +95,11 @@ function checkPosition(
 ): ErrorCode {
   if (currentLeaderEpoch >= 0) {
     const epoch = leaderEpochOf(view);
-    if (currentLeaderEpoch < epoch) return errorCodes.fencedLeaderEpoch;
-    if (currentLeaderEpoch > epoch) return errorCodes.unknownLeaderEpoch;
+    if (currentLeaderEpoch < epoch) return ERROR_CODES.fencedLeaderEpoch;
+    if (currentLeaderEpoch > epoch) return ERROR_CODES.unknownLeaderEpoch;
   }
   const isInside = fetchOffset >= view.logStart && fetchOffset <= view.durableEnd;
-  return isInside ? errorCodes.none : errorCodes.offsetOutOfRange;
+  return isInside ? ERROR_CODES.none : ERROR_CODES.offsetOutOfRange;
 }
 
 /**
@@ -108,22 +108,22 @@ function checkPosition(
  */
 async function waitForBytes(
   broker: KafkaBroker,
-  wishes: readonly Wish[],
+  partitions: readonly FetchPartition[],
   request: Request,
-  { signal }: Exchange,
+  { signal }: RequestContext,
 ): Promise<void> {
-  if (wishes.some(({ errorCode }) => errorCode !== errorCodes.none)) return;
-  const endMs = performance.now() + Math.min(Math.max(0, request.maxWaitMs), waitMsMax);
-  const views = wishes.map(({ view }) => view!);
-  const isThere = () => wishes.some(({ view, offset }) => view!.durableEnd > offset);
+  if (partitions.some(({ errorCode }) => errorCode !== ERROR_CODES.none)) return;
+  const endMs = performance.now() + Math.min(Math.max(0, request.maxWaitMs), WAIT_MS_MAX);
+  const views = partitions.map(({ view }) => view!);
+  const isThere = () => partitions.some(({ view, offset }) => view!.durableEnd > offset);
   const countBytes = () => views.reduce((sum, view) => sum + view.bytes, 0);
   const before = countBytes();
   // Of what was there at the start only this is known: enough for the usual wish for a single byte.
   const hadSome = isThere();
   if (request.minBytes <= 0 || (hadSome && request.minBytes <= 1)) return;
-  let positions = wishes.map(({ view, offset }) => ({ partition: view!, offset }));
+  let positions = partitions.map(({ view, offset }) => ({ partition: view!, offset }));
   if (hadSome) {
-    const known = await measure(broker, wishes, request.minBytes);
+    const known = await measure(broker, partitions, request.minBytes);
     if (known >= request.minBytes) return;
     positions = views.map((partition) => ({ partition, offset: partition.durableEnd }));
   }
@@ -140,11 +140,11 @@ async function waitForBytes(
 /** Bytes that can be read now, counted up to `enough`; nothing is kept. */
 async function measure(
   broker: KafkaBroker,
-  wishes: readonly Wish[],
+  partitions: readonly FetchPartition[],
   enough: number,
 ): Promise<number> {
   let bytes = 0;
-  for (const { view, offset, bytesMax } of wishes) {
+  for (const { view, offset, bytesMax } of partitions) {
     if (bytes >= enough || view === undefined || view.durableEnd <= offset) continue;
     const wanted = Math.min(bytesMax, enough - bytes, broker.fetchBytesMax);
     const found = await broker.store.read(view, offset, Math.max(1, wanted)).catch(() => undefined);
@@ -160,32 +160,37 @@ async function measure(
  */
 async function readWithRoom(
   broker: KafkaBroker,
-  wishes: readonly Wish[],
+  partitions: readonly FetchPartition[],
   bytesMax: number,
-  exchange: Exchange,
-): Promise<Map<Wish, PartitionAnswer>> {
+  context: RequestContext,
+): Promise<Map<FetchPartition, PartitionAnswer>> {
   let bytes = 0;
   let batchBytes = 0;
-  for (const { view, offset, bytesMax: own } of wishes) {
+  for (const { view, offset, bytesMax: own } of partitions) {
     if (view === undefined || view.durableEnd <= offset) continue;
     bytes += Math.min(Math.max(1, own), view.bytes);
     batchBytes = Math.max(batchBytes, Math.min(broker.settings.batchBytesMax, view.bytes));
   }
-  const { version } = exchange;
-  if (bytes === 0) return readAll(broker, wishes, { bytesMax: 0 }, version);
-  const smallMax = Math.min(bytesMax, await exchange.reserveSmall(batchBytes));
+  const { version } = context;
+  if (bytes === 0) return readAll(broker, partitions, { bytesMax: 0 }, version);
+  const smallMax = Math.min(bytesMax, await context.reserveSmall(batchBytes));
   if (smallMax > 0) {
-    const answers = await readAll(broker, wishes, { bytesMax: smallMax, isStrict: true }, version);
+    const answers = await readAll(
+      broker,
+      partitions,
+      { bytesMax: smallMax, isStrict: true },
+      version,
+    );
     if (!isEmpty(answers.values())) return answers;
   }
-  const granted = await exchange.reserve(Math.min(bytes, bytesMax), batchBytes);
-  return readAll(broker, wishes, { bytesMax: granted }, version);
+  const granted = await context.reserve(Math.min(bytes, bytesMax), batchBytes);
+  return readAll(broker, partitions, { bytesMax: granted }, version);
 }
 
 /** Whether there is neither a record nor an error to tell. */
 function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
   for (const { records, errorCode } of answers) {
-    if (errorCode !== errorCodes.none || (records?.length ?? 0) > 0) return false;
+    if (errorCode !== ERROR_CODES.none || (records?.length ?? 0) > 0) return false;
   }
   return true;
 }
@@ -199,16 +204,16 @@ interface ReadBounds {
 /** Reads the wishes in their order until `bytesMax` are there. */
 async function readAll(
   broker: KafkaBroker,
-  wishes: readonly Wish[],
+  partitions: readonly FetchPartition[],
   { bytesMax, isStrict = false }: ReadBounds,
   version: number,
-): Promise<Map<Wish, PartitionAnswer>> {
-  const answers = new Map<Wish, PartitionAnswer>();
+): Promise<Map<FetchPartition, PartitionAnswer>> {
+  const answers = new Map<FetchPartition, PartitionAnswer>();
   let left = bytesMax;
-  for (const wish of wishes) {
-    const answer = await readWish(broker, wish, { bytesMax: left, isStrict }, version);
+  for (const partition of partitions) {
+    const answer = await readPartition(broker, partition, { bytesMax: left, isStrict }, version);
     for (const buffer of answer.records ?? []) left -= buffer.length;
-    answers.set(wish, answer);
+    answers.set(partition, answer);
   }
   return answers;
 }
@@ -221,23 +226,23 @@ function countBytes(answers: Iterable<PartitionAnswer>): number {
   return bytes;
 }
 
-async function readWish(
+async function readPartition(
   broker: KafkaBroker,
-  { topic, view, index, offset, bytesMax, errorCode }: Wish,
+  { topic, view, index, offset, bytesMax, errorCode }: FetchPartition,
   { bytesMax: left, isStrict = false }: ReadBounds,
   version: number,
 ): Promise<PartitionAnswer> {
-  if (view === undefined || errorCode !== errorCodes.none) return describe(index, errorCode, view);
-  if (left <= 0 || view.durableEnd <= offset) return describe(index, errorCodes.none, view);
+  if (view === undefined || errorCode !== ERROR_CODES.none) return describe(index, errorCode, view);
+  if (left <= 0 || view.durableEnd <= offset) return describe(index, ERROR_CODES.none, view);
   try {
     const readMax = Math.max(1, Math.min(bytesMax, left));
     const { buffers, bytes, nextOffset } = await readFilled(broker, view, offset, readMax);
-    if (isStrict && bytes > readMax) return describe(index, errorCodes.none, view);
-    if (version < zstdVersionMin && buffers.some(holdsZstd)) {
-      return describe(index, errorCodes.unsupportedCompressionType, view);
+    if (isStrict && bytes > readMax) return describe(index, ERROR_CODES.none, view);
+    if (version < ZSTD_VERSION_MIN && buffers.some(holdsZstd)) {
+      return describe(index, ERROR_CODES.unsupportedCompressionType, view);
     }
-    broker.backlog.noteTaken(topic!, index, nextOffset);
-    return { ...describe(index, errorCodes.none, view), records: buffers };
+    broker.backlog.noteConsumed(topic!, index, nextOffset);
+    return { ...describe(index, ERROR_CODES.none, view), records: buffers };
   } catch (error) {
     return describe(index, toAnswer(error).errorCode, view);
   }

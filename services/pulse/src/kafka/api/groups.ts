@@ -4,7 +4,7 @@ import type { GroupDescription } from "../../consumer-group/index.ts";
 import type { Tenant } from "../../topic/name.ts";
 import { toAnswer, toGroupAnswer } from "../answer.ts";
 import type { KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import {
   deleteGroups,
   describeGroups,
@@ -18,9 +18,9 @@ import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
 /** Versions from which members need an id before they join, and leaders can skip an assignment. */
-const memberIdVersionMin = 4;
-const skipAssignmentVersionMin = 9;
-const groupType = "classic";
+const MEMBER_ID_VERSION_MIN = 4;
+const SKIP_ASSIGNMENT_VERSION_MIN = 9;
+const GROUP_TYPE = "classic";
 
 /** The name under which a tenant's group is known to the coordinator: tenants hold no colon. */
 export function groupKey(tenant: Tenant, groupId: string): string {
@@ -28,14 +28,14 @@ export function groupKey(tenant: Tenant, groupId: string): string {
 }
 
 /** The routes of consumer groups. */
-export function groupRoutes(broker: KafkaBroker): Route[] {
+export function createGroupRoutes(broker: KafkaBroker): Route[] {
   const { groups, offsets } = broker;
   return [
     route(joinGroup, async (request, { session, version, clientId }) => {
       const { tenant } = principalOf(session);
       const { groupId, groupInstanceId, memberId } = request;
       const claimError = await claimGroup(broker, tenant, groupId);
-      if (claimError !== errorCodes.none) return refuseJoin(claimError, memberId);
+      if (claimError !== ERROR_CODES.none) return refuseJoin(claimError, memberId);
       const result = await groups.join(groupKey(tenant, groupId), {
         memberId,
         instanceId: groupInstanceId,
@@ -45,14 +45,14 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
         rebalanceTimeoutMs: request.rebalanceTimeoutMs,
         protocolType: request.protocolType,
         protocols: request.protocols,
-        needsMemberId: version >= memberIdVersionMin,
-        canSkipAssignment: version >= skipAssignmentVersionMin,
+        needsMemberId: version >= MEMBER_ID_VERSION_MIN,
+        canSkipAssignment: version >= SKIP_ASSIGNMENT_VERSION_MIN,
       });
       if (result.error !== undefined) {
         return refuseJoin(toGroupAnswer(result.error), result.memberId);
       }
       return {
-        errorCode: errorCodes.none,
+        errorCode: ERROR_CODES.none,
         generationId: result.generation,
         protocolType: result.protocolType,
         protocolName: result.protocol,
@@ -69,7 +69,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
     route(syncGroup, async (request, { session }) => {
       const { tenant } = principalOf(session);
       if (request.groupId === "") {
-        return { errorCode: errorCodes.invalidGroupId, assignment: Buffer.alloc(0) };
+        return { errorCode: ERROR_CODES.invalidGroupId, assignment: Buffer.alloc(0) };
       }
       const result = await groups.sync(groupKey(tenant, request.groupId), {
         memberId: request.memberId,
@@ -89,7 +89,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
 
     route(heartbeat, (request, { session }) => {
       const { tenant } = principalOf(session);
-      if (request.groupId === "") return { errorCode: errorCodes.invalidGroupId };
+      if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
       const error = groups.heartbeat(groupKey(tenant, request.groupId), {
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
@@ -100,7 +100,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
 
     route(leaveGroup, (request, { session, version }) => {
       const { tenant } = principalOf(session);
-      if (request.groupId === "") return { errorCode: errorCodes.invalidGroupId };
+      if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
       const key = groupKey(tenant, request.groupId);
       if (version < 3) {
         return { errorCode: toGroupAnswer(groups.leave(key, request.memberId, null)) };
@@ -110,7 +110,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
         groupInstanceId,
         errorCode: toGroupAnswer(groups.leave(key, memberId, groupInstanceId)),
       }));
-      return { errorCode: errorCodes.none, members };
+      return { errorCode: ERROR_CODES.none, members };
     }),
 
     route(describeGroups, (request, { session }) => {
@@ -123,23 +123,23 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
       const isWanted = (filter: readonly string[], value: string) =>
         filter.length === 0 || filter.some((one) => one.toLowerCase() === value.toLowerCase());
       const listed = listAll(broker, tenant).filter(
-        ({ groupState }) => isWanted(statesFilter, groupState) && isWanted(typesFilter, groupType),
+        ({ groupState }) => isWanted(statesFilter, groupState) && isWanted(typesFilter, GROUP_TYPE),
       );
-      return { errorCode: errorCodes.none, groups: listed };
+      return { errorCode: ERROR_CODES.none, groups: listed };
     }),
 
     route(deleteGroups, async ({ groupsNames }, { session }) => {
       const { tenant } = principalOf(session);
       const results = groupsNames.map(async (groupId) => {
         const isActive = groups.describe(groupKey(tenant, groupId)) !== undefined;
-        if (groupId === "") return { groupId, errorCode: errorCodes.invalidGroupId };
-        if (isActive) return { groupId, errorCode: errorCodes.nonEmptyGroup };
+        if (groupId === "") return { groupId, errorCode: ERROR_CODES.invalidGroupId };
+        if (isActive) return { groupId, errorCode: ERROR_CODES.nonEmptyGroup };
         if (!isKafkas(broker, tenant, groupId)) {
-          return { groupId, errorCode: errorCodes.groupIdNotFound };
+          return { groupId, errorCode: ERROR_CODES.groupIdNotFound };
         }
         try {
           await offsets.deleteGroup(tenant, groupId);
-          return { groupId, errorCode: errorCodes.none };
+          return { groupId, errorCode: ERROR_CODES.none };
         } catch (error) {
           return { groupId, errorCode: toAnswer(error).errorCode };
         }
@@ -155,17 +155,17 @@ export async function claimGroup(
   tenant: Tenant,
   groupId: string,
 ): Promise<ErrorCode> {
-  if (groupId === "") return errorCodes.invalidGroupId;
-  if (broker.offsets.kindOf(tenant, groupId) === "kafka") return errorCodes.none;
+  if (groupId === "") return ERROR_CODES.invalidGroupId;
+  if (broker.offsets.kindOf(tenant, groupId) === "kafka") return ERROR_CODES.none;
   try {
     await broker.offsets.claim(tenant, groupId, "kafka");
-    return errorCodes.none;
+    return ERROR_CODES.none;
   } catch (error) {
     if (!(error instanceof PlatformError)) return toAnswer(error).errorCode;
-    if (error.code === "conflict") return errorCodes.inconsistentGroupProtocol;
+    if (error.code === "conflict") return ERROR_CODES.inconsistentGroupProtocol;
     return error.code === "validation_failed"
-      ? errorCodes.invalidGroupId
-      : errorCodes.coordinatorNotAvailable;
+      ? ERROR_CODES.invalidGroupId
+      : ERROR_CODES.coordinatorNotAvailable;
   }
 }
 
@@ -187,7 +187,7 @@ function describeGroup(broker: KafkaBroker, tenant: Tenant, groupId: string) {
   if (active === undefined) {
     const isKnown = isKafkas(broker, tenant, groupId);
     return {
-      errorCode: errorCodes.none,
+      errorCode: ERROR_CODES.none,
       groupId,
       groupState: isKnown ? "Empty" : "Dead",
       protocolType: isKnown ? "consumer" : "",
@@ -196,7 +196,7 @@ function describeGroup(broker: KafkaBroker, tenant: Tenant, groupId: string) {
     };
   }
   return {
-    errorCode: errorCodes.none,
+    errorCode: ERROR_CODES.none,
     groupId,
     groupState: active.state,
     protocolType: active.protocolType,
@@ -223,11 +223,16 @@ function listAll(broker: KafkaBroker, tenant: Tenant) {
     groupId,
     protocolType,
     groupState: state as string,
-    groupType,
+    groupType: GROUP_TYPE,
   }));
   for (const { name, kind } of broker.offsets.groups(tenant)) {
     if (kind === "dispatch" || active.has(name)) continue;
-    listed.push({ groupId: name, protocolType: "consumer", groupState: "Empty", groupType });
+    listed.push({
+      groupId: name,
+      protocolType: "consumer",
+      groupState: "Empty",
+      groupType: GROUP_TYPE,
+    });
   }
   return listed;
 }

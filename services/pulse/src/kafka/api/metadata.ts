@@ -1,18 +1,18 @@
 // Metadata, DescribeCluster, FindCoordinator: where everything is. There is one broker: this one.
 import { toAnswer } from "../answer.ts";
-import { findTopic, leaderEpochOf, nodeId, readTopicName, type KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { findTopic, leaderEpochOf, NODE_ID, readTopicName, type KafkaBroker } from "../broker.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { describeCluster, findCoordinator, metadata } from "../protocol/messages/index.ts";
-import { uuidZero } from "../protocol/schema.ts";
+import { UUID_ZERO } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 
-const transactionKeyType = 1;
+const TRANSACTION_KEY_TYPE = 1;
 
 /** The routes that tell clients where to go. */
-export function metadataRoutes(broker: KafkaBroker): Route[] {
+export function createMetadataRoutes(broker: KafkaBroker): Route[] {
   return [
     route(metadata, async (request, { session, version }) => {
       const { tenant } = principalOf(session);
@@ -23,9 +23,9 @@ export function metadataRoutes(broker: KafkaBroker): Route[] {
         ? Array.from(broker.topics.list(tenant), describeTopic)
         : await Promise.all(wanted.map((topic) => findWanted(broker, tenant, topic, mayCreate)));
       return {
-        brokers: [{ nodeId, ...session.advertised }],
+        brokers: [{ nodeId: NODE_ID, ...session.advertised }],
         clusterId: broker.clusterId,
-        controllerId: nodeId,
+        controllerId: NODE_ID,
         topics,
       };
     }),
@@ -34,32 +34,32 @@ export function metadataRoutes(broker: KafkaBroker): Route[] {
       // KIP-919: brokers (endpoint type 1) cannot tell of controllers (2).
       const errorCode =
         request.endpointType === 1
-          ? errorCodes.none
+          ? ERROR_CODES.none
           : request.endpointType === 2
-            ? errorCodes.mismatchedEndpointType
-            : errorCodes.unsupportedEndpointType;
+            ? ERROR_CODES.mismatchedEndpointType
+            : ERROR_CODES.unsupportedEndpointType;
       return {
         throttleTimeMs: 0,
         errorCode,
-        errorMessage: errorCode === errorCodes.none ? null : "Only brokers are described.",
+        errorMessage: errorCode === ERROR_CODES.none ? null : "Only brokers are described.",
         clusterId: broker.clusterId,
-        controllerId: nodeId,
-        brokers: [{ brokerId: nodeId, ...session.advertised, rack: null }],
+        controllerId: NODE_ID,
+        brokers: [{ brokerId: NODE_ID, ...session.advertised, rack: null }],
       };
     }),
 
     route(findCoordinator, (request, { session, version }) => {
-      const isTransaction = request.keyType === transactionKeyType;
+      const isTransaction = request.keyType === TRANSACTION_KEY_TYPE;
       const refusal = isTransaction
         ? {
-            errorCode: errorCodes.transactionalIdAuthorizationFailed,
+            errorCode: ERROR_CODES.transactionalIdAuthorizationFailed,
             errorMessage: "Transactions are not available.",
           }
-        : { errorCode: errorCodes.invalidRequest, errorMessage: "There is no such key type." };
-      const place = { nodeId, ...session.advertised };
+        : { errorCode: ERROR_CODES.invalidRequest, errorMessage: "There is no such key type." };
+      const place = { nodeId: NODE_ID, ...session.advertised };
       const answer =
         request.keyType === 0
-          ? { errorCode: errorCodes.none, errorMessage: null, ...place }
+          ? { errorCode: ERROR_CODES.none, errorMessage: null, ...place }
           : { ...refusal, nodeId: -1, host: "", port: -1 };
       if (version < 4) return answer;
       return { coordinators: request.coordinatorKeys.map((key) => ({ key, ...answer })) };
@@ -77,14 +77,14 @@ async function findWanted(
   if (name === null) {
     const found = broker.topics.findById(tenant, Buffer.from(topicId, "hex"));
     return found === undefined
-      ? describeMissing(null, errorCodes.unknownTopicId, topicId)
+      ? describeMissing(null, ERROR_CODES.unknownTopicId, topicId)
       : describeTopic(found);
   }
   const found = findTopic(broker.topics, tenant, name);
   if (found !== undefined) return describeTopic(found);
   const own = readTopicName(name);
-  if ("reason" in own) return describeMissing(name, errorCodes.invalidTopic);
-  if (!mayCreate) return describeMissing(name, errorCodes.unknownTopicOrPartition);
+  if ("reason" in own) return describeMissing(name, ERROR_CODES.invalidTopic);
+  if (!mayCreate) return describeMissing(name, ERROR_CODES.unknownTopicOrPartition);
   try {
     return describeTopic(await broker.topics.ensure(tenant, own.name));
   } catch (error) {
@@ -92,22 +92,22 @@ async function findWanted(
   }
 }
 
-function describeMissing(name: string | null, errorCode: ErrorCode, topicId = uuidZero) {
+function describeMissing(name: string | null, errorCode: ErrorCode, topicId = UUID_ZERO) {
   return { errorCode, name, topicId, partitions: [] };
 }
 
 function describeTopic({ name, stored }: Topic) {
   return {
-    errorCode: errorCodes.none,
+    errorCode: ERROR_CODES.none,
     name: toKafkaName(name),
     topicId: stored.id.toString("hex"),
     partitions: stored.partitions.map((partition) => ({
-      errorCode: errorCodes.none,
+      errorCode: ERROR_CODES.none,
       partitionIndex: partition.index,
-      leaderId: nodeId,
+      leaderId: NODE_ID,
       leaderEpoch: leaderEpochOf(partition),
-      replicaNodes: [nodeId],
-      isrNodes: [nodeId],
+      replicaNodes: [NODE_ID],
+      isrNodes: [NODE_ID],
     })),
   };
 }

@@ -2,18 +2,18 @@
 import type { PartitionView } from "@platform/log";
 import { toAnswer } from "../answer.ts";
 import { epochAt, findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import {
   deleteRecords,
   listOffsets,
-  listOffsetsTimestamps,
+  LIST_OFFSETS_TIMESTAMPS,
   offsetForLeaderEpoch,
 } from "../protocol/messages/index.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
 /** The routes about offsets of the log. */
-export function offsetRoutes(broker: KafkaBroker): Route[] {
+export function createOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
     route(listOffsets, async ({ topics }, { session, version }) => {
       const { tenant } = principalOf(session);
@@ -57,22 +57,22 @@ export function offsetRoutes(broker: KafkaBroker): Route[] {
   ];
 }
 
-type ListedOffset = {
+interface ListedOffset {
   errorCode: ErrorCode;
   timestamp: number;
   offset: number;
   leaderEpoch: number;
-};
+}
 
 /** From which version on each timestamp with a meaning of its own may be asked for. */
-const timestampVersions: ReadonlyMap<number, number> = new Map([
-  [listOffsetsTimestamps.latest, 0],
-  [listOffsetsTimestamps.earliest, 0],
-  [listOffsetsTimestamps.maxTimestamp, 7],
-  [listOffsetsTimestamps.earliestLocal, 8],
+const TIMESTAMP_VERSIONS: ReadonlyMap<number, number> = new Map([
+  [LIST_OFFSETS_TIMESTAMPS.latest, 0],
+  [LIST_OFFSETS_TIMESTAMPS.earliest, 0],
+  [LIST_OFFSETS_TIMESTAMPS.maxTimestamp, 7],
+  [LIST_OFFSETS_TIMESTAMPS.earliestLocal, 8],
 ]);
 
-const nothing = { timestamp: -1, offset: -1, leaderEpoch: -1 };
+const NOTHING = { timestamp: -1, offset: -1, leaderEpoch: -1 };
 
 async function listOne(
   broker: KafkaBroker,
@@ -82,16 +82,16 @@ async function listOne(
 ) {
   const { partitionIndex, timestamp } = asked;
   const errorCode = checkEpoch(view, asked.currentLeaderEpoch);
-  if (view === undefined || errorCode !== errorCodes.none) {
-    return { partitionIndex, errorCode, ...nothing };
+  if (view === undefined || errorCode !== ERROR_CODES.none) {
+    return { partitionIndex, errorCode, ...NOTHING };
   }
-  if (timestamp < 0 && version < (timestampVersions.get(timestamp) ?? Number.POSITIVE_INFINITY)) {
-    return { partitionIndex, errorCode: errorCodes.unsupportedVersion, ...nothing };
+  if (timestamp < 0 && version < (TIMESTAMP_VERSIONS.get(timestamp) ?? Number.POSITIVE_INFINITY)) {
+    return { partitionIndex, errorCode: ERROR_CODES.unsupportedVersion, ...NOTHING };
   }
   try {
     return { partitionIndex, ...(await findOffset(broker, view, timestamp)) };
   } catch (error) {
-    return { partitionIndex, errorCode: toAnswer(error).errorCode, ...nothing };
+    return { partitionIndex, errorCode: toAnswer(error).errorCode, ...NOTHING };
   }
 }
 
@@ -100,24 +100,24 @@ async function findOffset(
   view: PartitionView,
   timestamp: number,
 ): Promise<ListedOffset> {
-  const errorCode = errorCodes.none;
+  const errorCode = ERROR_CODES.none;
   switch (timestamp) {
-    case listOffsetsTimestamps.latest: {
+    case LIST_OFFSETS_TIMESTAMPS.latest: {
       const leaderEpoch = leaderEpochOf(view);
       return { errorCode, timestamp: -1, offset: view.durableEnd, leaderEpoch };
     }
-    case listOffsetsTimestamps.earliest:
-    case listOffsetsTimestamps.earliestLocal: {
+    case LIST_OFFSETS_TIMESTAMPS.earliest:
+    case LIST_OFFSETS_TIMESTAMPS.earliestLocal: {
       const leaderEpoch = epochAt(view, view.logStart);
       return { errorCode, timestamp: -1, offset: view.logStart, leaderEpoch };
     }
-    case listOffsetsTimestamps.maxTimestamp: {
+    case LIST_OFFSETS_TIMESTAMPS.maxTimestamp: {
       const found = await findLatestTime(broker, view);
-      return { errorCode, ...(found ?? nothing) };
+      return { errorCode, ...(found ?? NOTHING) };
     }
     default: {
       const found = await broker.store.log.findTimestamp(view, timestamp);
-      if (found === undefined) return { errorCode, ...nothing };
+      if (found === undefined) return { errorCode, ...NOTHING };
       return { errorCode, ...found, leaderEpoch: epochAt(view, found.offset) };
     }
   }
@@ -139,10 +139,12 @@ async function findLatestTime(broker: KafkaBroker, view: PartitionView) {
 
 /** Whether the client's idea of the leader's epoch is right; -1 says that it has none (KIP-320). */
 function checkEpoch(view: PartitionView | undefined, currentLeaderEpoch: number): ErrorCode {
-  if (view === undefined) return errorCodes.unknownTopicOrPartition;
+  if (view === undefined) return ERROR_CODES.unknownTopicOrPartition;
   const epoch = leaderEpochOf(view);
-  if (currentLeaderEpoch < 0 || currentLeaderEpoch === epoch) return errorCodes.none;
-  return currentLeaderEpoch < epoch ? errorCodes.fencedLeaderEpoch : errorCodes.unknownLeaderEpoch;
+  if (currentLeaderEpoch < 0 || currentLeaderEpoch === epoch) return ERROR_CODES.none;
+  return currentLeaderEpoch < epoch
+    ? ERROR_CODES.fencedLeaderEpoch
+    : ERROR_CODES.unknownLeaderEpoch;
 }
 
 /** The end of the last epoch up to the one that is asked for. */
@@ -152,7 +154,7 @@ function findEpochEnd(
 ) {
   const none = { leaderEpoch: -1, endOffset: -1 };
   const errorCode = checkEpoch(view, asked.currentLeaderEpoch);
-  if (view === undefined || errorCode !== errorCodes.none) return { errorCode, ...none };
+  if (view === undefined || errorCode !== ERROR_CODES.none) return { errorCode, ...none };
   const epochs = view.epochs.length > 0 ? view.epochs : [{ epoch: 0, startOffset: 0 }];
   const index = epochs.findLastIndex(({ epoch }) => epoch <= asked.leaderEpoch);
   if (index < 0 || asked.leaderEpoch > leaderEpochOf(view)) return { errorCode, ...none };
@@ -162,11 +164,11 @@ function findEpochEnd(
 
 async function deleteBefore(broker: KafkaBroker, view: PartitionView | undefined, offset: number) {
   if (view === undefined) {
-    return { lowWatermark: -1, errorCode: errorCodes.unknownTopicOrPartition };
+    return { lowWatermark: -1, errorCode: ERROR_CODES.unknownTopicOrPartition };
   }
   try {
     const lowWatermark = await broker.store.log.deleteRecords(view, offset);
-    return { lowWatermark, errorCode: errorCodes.none };
+    return { lowWatermark, errorCode: ERROR_CODES.none };
   } catch (error) {
     return { lowWatermark: -1, errorCode: toAnswer(error).errorCode };
   }

@@ -2,7 +2,7 @@
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import { toAnswer, toProduceAnswer } from "../answer.ts";
 import { findTopic, type KafkaBroker } from "../broker.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
 import { initProducerId, produce } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
@@ -12,16 +12,16 @@ import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
 import type { Tenant } from "../../topic/name.ts";
 
 /** The first version that carries record batches v2, and the first that may carry zstd (KIP-110). */
-const batchVersionMin = 3;
-const zstdVersionMin = 7;
+const BATCH_VERSION_MIN = 3;
+const ZSTD_VERSION_MIN = 7;
 /** The attribute of batches whose times are those of the broker. */
-const logAppendTimeFlag = 8;
+const LOG_APPEND_TIME_FLAG = 8;
 
 type Request = Read<typeof produce.request>;
 type PartitionAnswer = Written<typeof produce.response>["topics"][number]["partitions"][number];
 
 /** The routes of those who write. */
-export function produceRoutes(broker: KafkaBroker): Route[] {
+export function createProduceRoutes(broker: KafkaBroker): Route[] {
   return [
     route(produce, async (request, { session, version }) => {
       const { tenant } = principalOf(session);
@@ -37,12 +37,12 @@ export function produceRoutes(broker: KafkaBroker): Route[] {
 
     route(initProducerId, async ({ transactionalId }) => {
       if (transactionalId !== null) {
-        const errorCode = errorCodes.transactionalIdAuthorizationFailed;
+        const errorCode = ERROR_CODES.transactionalIdAuthorizationFailed;
         return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
       }
       try {
         const producerId = await broker.producerIds.take();
-        return { throttleTimeMs: 0, errorCode: errorCodes.none, producerId, producerEpoch: 0 };
+        return { throttleTimeMs: 0, errorCode: ERROR_CODES.none, producerId, producerEpoch: 0 };
       } catch (error) {
         const { errorCode } = toAnswer(error);
         return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
@@ -70,7 +70,7 @@ async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request,
       partitions: partitions.map(({ index, records }) => {
         if (general !== undefined) return { index, refusal: general };
         if (topic?.stored.partitions[index] === undefined) {
-          return { index, refusal: refuse(errorCodes.unknownTopicOrPartition) };
+          return { index, refusal: refuse(ERROR_CODES.unknownTopicOrPartition) };
         }
         const bytesMax = broker.settings.batchBytesMaxOf(topic);
         const refusal = checkRecords(records, version, bytesMax);
@@ -91,7 +91,10 @@ async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request,
   }));
 }
 
-type Refusal = { errorCode: ErrorCode; errorMessage: string | null };
+interface Refusal {
+  errorCode: ErrorCode;
+  errorMessage: string | null;
+}
 
 function refuse(errorCode: ErrorCode, errorMessage: string | null = null): Refusal {
   return { errorCode, errorMessage };
@@ -99,16 +102,16 @@ function refuse(errorCode: ErrorCode, errorMessage: string | null = null): Refus
 
 /** What is wrong with the request as a whole. */
 function checkRequest({ acks, transactionalId }: Request, version: number): Refusal | undefined {
-  if (version < batchVersionMin) {
-    return refuse(errorCodes.unsupportedVersion, "Message sets before version 2 are not taken.");
+  if (version < BATCH_VERSION_MIN) {
+    return refuse(ERROR_CODES.unsupportedVersion, "Message sets before version 2 are not taken.");
   }
-  if (acks < -1 || acks > 1) return refuse(errorCodes.invalidRequiredAcks);
-  if (transactionalId !== null) return refusedTransaction;
+  if (acks < -1 || acks > 1) return refuse(ERROR_CODES.invalidRequiredAcks);
+  if (transactionalId !== null) return REFUSED_TRANSACTION;
   return undefined;
 }
 
-const refusedTransaction = refuse(
-  errorCodes.transactionalIdAuthorizationFailed,
+const REFUSED_TRANSACTION = refuse(
+  ERROR_CODES.transactionalIdAuthorizationFailed,
   "Transactions are not available.",
 );
 
@@ -119,32 +122,32 @@ function checkRecords(
   bytesMax: number,
 ): Refusal | undefined {
   if (records === null || records.length === 0) {
-    return refuse(errorCodes.invalidRecord, "There is no record batch.");
+    return refuse(ERROR_CODES.invalidRecord, "There is no record batch.");
   }
   if (records.length > bytesMax) {
-    return refuse(errorCodes.messageTooLarge, `A batch may have ${bytesMax} bytes here.`);
+    return refuse(ERROR_CODES.messageTooLarge, `A batch may have ${bytesMax} bytes here.`);
   }
   if (records.length > 16 && records[16] !== 2) {
-    return refuse(errorCodes.invalidRecord, "Only record batches of magic 2 are taken.");
+    return refuse(ERROR_CODES.invalidRecord, "Only record batches of magic 2 are taken.");
   }
   const header = readBatchHeader(records);
   // Too short or of an absurd length: the log says so, as of any damaged batch.
   if (header === undefined || header.bytes > records.length) return undefined;
   if (header.bytes < records.length) {
-    return refuse(errorCodes.invalidRecord, "There must be one record batch for each partition.");
+    return refuse(ERROR_CODES.invalidRecord, "There must be one record batch for each partition.");
   }
   if (header.recordCount < 1 || header.lastOffsetDelta !== header.recordCount - 1) {
     return refuse(
-      errorCodes.invalidRecord,
+      ERROR_CODES.invalidRecord,
       "The last offset delta is not the record count less one.",
     );
   }
-  if ((header.attributes & logAppendTimeFlag) !== 0) {
-    return refuse(errorCodes.invalidTimestamp, "Only a broker may set the time of appending.");
+  if ((header.attributes & LOG_APPEND_TIME_FLAG) !== 0) {
+    return refuse(ERROR_CODES.invalidTimestamp, "Only a broker may set the time of appending.");
   }
   const compression = compressionOf(header.attributes);
-  if (compression === undefined || (compression === "zstd" && version < zstdVersionMin)) {
-    return refuse(errorCodes.unsupportedCompressionType);
+  if (compression === undefined || (compression === "zstd" && version < ZSTD_VERSION_MIN)) {
+    return refuse(ERROR_CODES.unsupportedCompressionType);
   }
   return undefined;
 }
@@ -154,17 +157,17 @@ function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswe
     case "stored":
       return {
         index,
-        errorCode: errorCodes.none,
+        errorCode: ERROR_CODES.none,
         baseOffset: outcome.result.baseOffset,
         logStartOffset: outcome.logStart,
       };
     case "transactional":
-      return describeRefusal(index, refusedTransaction);
+      return describeRefusal(index, REFUSED_TRANSACTION);
     case "refused":
       return describeRefusal(index, toProduceAnswer(outcome.error));
     case "unfit":
       return {
-        ...describeRefusal(index, refuse(errorCodes.invalidRecord, outcome.reason)),
+        ...describeRefusal(index, refuse(ERROR_CODES.invalidRecord, outcome.reason)),
         recordErrors: outcome.faults.map((fault) => ({
           batchIndex: fault.index,
           batchIndexErrorMessage: fault.message,

@@ -3,12 +3,12 @@ import { PlatformError } from "@platform/kernel/errors";
 import { LogError } from "@platform/log";
 import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
-import { fine, toAnswer, type Answer } from "../answer.ts";
-import { findTopic, nodeId, readTopicName, stateOf, type KafkaBroker } from "../broker.ts";
+import { FINE, toAnswer, type Answer } from "../answer.ts";
+import { findTopic, NODE_ID, readTopicName, stateOf, type KafkaBroker } from "../broker.ts";
 import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
-import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
-import { uuidZero, type Read } from "../protocol/schema.ts";
+import { UUID_ZERO, type Read } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
@@ -16,7 +16,7 @@ type WantedTopic = Read<typeof createTopics.request>["topics"][number];
 type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];
 
 /** The routes that change which topics there are. */
-export function topicRoutes(broker: KafkaBroker): Route[] {
+export function createTopicRoutes(broker: KafkaBroker): Route[] {
   return [
     route(createTopics, async (request, { session }) => {
       const { tenant } = principalOf(session);
@@ -24,7 +24,7 @@ export function topicRoutes(broker: KafkaBroker): Route[] {
       const created = request.topics.map(async (wanted) =>
         counts.get(wanted.name) === 1
           ? createOne(broker, tenant, wanted, request.validateOnly)
-          : refuse(wanted.name, errorCodes.invalidRequest, "The name is there twice."),
+          : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name is there twice."),
       );
       return { throttleTimeMs: 0, topics: await Promise.all(created) };
     }),
@@ -34,7 +34,7 @@ export function topicRoutes(broker: KafkaBroker): Route[] {
       const wanted =
         version >= 6
           ? request.topics
-          : request.topicNames.map((name) => ({ name, topicId: uuidZero }));
+          : request.topicNames.map((name) => ({ name, topicId: UUID_ZERO }));
       const deleted = wanted.map(({ name, topicId }) => deleteOne(broker, tenant, name, topicId));
       return { throttleTimeMs: 0, topics: await Promise.all(deleted) };
     }),
@@ -46,7 +46,7 @@ export function topicRoutes(broker: KafkaBroker): Route[] {
         name: wanted.name,
         ...(counts.get(wanted.name) === 1
           ? await addPartitions(broker, tenant, wanted, request.validateOnly)
-          : answer(errorCodes.invalidRequest, "The name is there twice.")),
+          : answer(ERROR_CODES.invalidRequest, "The name is there twice.")),
       }));
       return { throttleTimeMs: 0, results: await Promise.all(results) };
     }),
@@ -75,17 +75,17 @@ async function createOne(
 ) {
   const { name } = wanted;
   const own = readTopicName(name);
-  if ("reason" in own) return refuse(name, errorCodes.invalidTopic, own.reason);
+  if ("reason" in own) return refuse(name, ERROR_CODES.invalidTopic, own.reason);
   const placement = checkPlacement(wanted);
   if (placement !== undefined) return { name, ...placement };
   const config = readTopicConfig(wanted.configs, broker.settings.batchBytesMax);
-  if ("reason" in config) return refuse(name, errorCodes.invalidConfig, config.reason);
+  if ("reason" in config) return refuse(name, ERROR_CODES.invalidConfig, config.reason);
   const asked = wanted.assignments.length > 0 ? wanted.assignments.length : wanted.numPartitions;
   const partitions = asked === -1 ? broker.topics.partitionsDefault : asked;
   try {
     if (validateOnly) {
       broker.topics.checkCreate(tenant, own.name, partitions);
-      return { name, ...fine, numPartitions: partitions, replicationFactor: 1 };
+      return { name, ...FINE, numPartitions: partitions, replicationFactor: 1 };
     }
     const topic = await broker.topics.create(tenant, own.name, {
       partitions,
@@ -94,7 +94,7 @@ async function createOne(
     await broker.settings.change(topic, config.extras);
     return describeCreated(broker, topic);
   } catch (error) {
-    return { name, ...explain(error, errorCodes.invalidPartitions) };
+    return { name, ...explain(error, ERROR_CODES.invalidPartitions) };
   }
 }
 
@@ -103,7 +103,7 @@ function describeCreated(broker: KafkaBroker, topic: Topic) {
   return {
     name: toKafkaName(name),
     topicId: stored.id.toString("hex"),
-    ...fine,
+    ...FINE,
     numPartitions: stored.partitions.length,
     replicationFactor: 1,
     configs: listTopicConfig(stateOf(broker, topic)).map((entry) => ({
@@ -121,19 +121,22 @@ function checkPlacement(wanted: WantedTopic): Answer | undefined {
   const { assignments, numPartitions, replicationFactor } = wanted;
   if (assignments.length > 0) {
     if (numPartitions !== -1 || replicationFactor !== -1) {
-      return answer(errorCodes.invalidRequest, "Assignments stand for both counts.");
+      return answer(ERROR_CODES.invalidRequest, "Assignments stand for both counts.");
     }
     const indexes = new Set(assignments.map(({ partitionIndex }) => partitionIndex));
     const isWhole = assignments.every((_, index) => indexes.has(index));
-    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(nodeId));
+    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(NODE_ID));
     if (isWhole && isHere) return undefined;
-    return answer(errorCodes.invalidReplicaAssignment, `Every partition lies on broker ${nodeId}.`);
+    return answer(
+      ERROR_CODES.invalidReplicaAssignment,
+      `Every partition lies on broker ${NODE_ID}.`,
+    );
   }
   if (numPartitions !== -1 && numPartitions < 1) {
-    return answer(errorCodes.invalidPartitions, "A topic has at least one partition.");
+    return answer(ERROR_CODES.invalidPartitions, "A topic has at least one partition.");
   }
   if (replicationFactor === 1 || replicationFactor === -1) return undefined;
-  return answer(errorCodes.invalidReplicationFactor, "There is one broker: the factor is 1.");
+  return answer(ERROR_CODES.invalidReplicationFactor, "There is one broker: the factor is 1.");
 }
 
 async function deleteOne(
@@ -147,13 +150,13 @@ async function deleteOne(
     ? broker.topics.findById(tenant, Buffer.from(topicId, "hex"))
     : findTopic(broker.topics, tenant, name);
   if (topic === undefined) {
-    const errorCode = isById ? errorCodes.unknownTopicId : errorCodes.unknownTopicOrPartition;
+    const errorCode = isById ? ERROR_CODES.unknownTopicId : ERROR_CODES.unknownTopicOrPartition;
     return { name, topicId, errorCode };
   }
   const found = { name: toKafkaName(topic.name), topicId: topic.stored.id.toString("hex") };
   try {
     await broker.topics.delete(topic);
-    return { ...found, ...fine };
+    return { ...found, ...FINE };
   } catch (error) {
     return { ...found, ...toAnswer(error) };
   }
@@ -166,23 +169,23 @@ async function addPartitions(
   validateOnly: boolean,
 ): Promise<Answer> {
   const topic = findTopic(broker.topics, tenant, name);
-  if (topic === undefined) return answer(errorCodes.unknownTopicOrPartition, "No such topic.");
+  if (topic === undefined) return answer(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
   const has = topic.stored.partitions.length;
   if (count <= has) {
-    return answer(errorCodes.invalidPartitions, `The topic has ${has} partitions already.`);
+    return answer(ERROR_CODES.invalidPartitions, `The topic has ${has} partitions already.`);
   }
   if (assignments !== null) {
-    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(nodeId));
+    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(NODE_ID));
     if (!isHere || assignments.length !== count - has) {
-      return answer(errorCodes.invalidReplicaAssignment, `Each lies on broker ${nodeId}.`);
+      return answer(ERROR_CODES.invalidReplicaAssignment, `Each lies on broker ${NODE_ID}.`);
     }
   }
-  if (validateOnly) return fine;
+  if (validateOnly) return FINE;
   try {
     await broker.topics.addPartitions(topic, count);
-    return fine;
+    return FINE;
   } catch (error) {
-    return explain(error, errorCodes.invalidPartitions);
+    return explain(error, ERROR_CODES.invalidPartitions);
   }
 }
 

@@ -1,21 +1,21 @@
 // ApiVersions: what this broker takes.
-import { errorCodes } from "../protocol/error-codes.ts";
+import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { apiVersions } from "../protocol/messages/index.ts";
 import { route, type Route } from "../server/route.ts";
 
-const softwareName = /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/;
+const SOFTWARE_NAME = /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/;
 
 /** The route of ApiVersions over `routes`, itself included. */
-export function versionsRoute(routes: readonly Route[]): Route {
+export function createVersionsRoute(routes: readonly Route[]): Route {
   const known = [...routes.map(({ message }) => message), apiVersions];
   const apiKeys = known
     .map(({ key, versions: [minVersion, maxVersion] }) => ({ apiKey: key, minVersion, maxVersion }))
     .sort((one, other) => one.apiKey - other.apiKey);
   return route(apiVersions, ({ clientSoftwareName, clientSoftwareVersion }, { version }) => {
     const isNamed =
-      softwareName.test(clientSoftwareName) && softwareName.test(clientSoftwareVersion);
+      SOFTWARE_NAME.test(clientSoftwareName) && SOFTWARE_NAME.test(clientSoftwareVersion);
     // KIP-511: both must be there from version 3 on.
-    if (version >= 3 && !isNamed) return { errorCode: errorCodes.invalidRequest, apiKeys: [] };
-    return { errorCode: errorCodes.none, apiKeys };
+    if (version >= 3 && !isNamed) return { errorCode: ERROR_CODES.invalidRequest, apiKeys: [] };
+    return { errorCode: ERROR_CODES.none, apiKeys };
   });
 }

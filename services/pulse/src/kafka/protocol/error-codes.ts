@@ -1,7 +1,7 @@
 // The protocol's error codes that this broker answers with.
 
 /** Kafka protocol guide, "Error Codes"; names as there, in this language's case. */
-export const errorCodes = {
+export const ERROR_CODES = {
   unknownServerError: -1,
   none: 0,
   offsetOutOfRange: 1,
@@ -64,4 +64,4 @@ export const errorCodes = {
 } as const;
 
 /** One of the protocol's error codes. */
-export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
+export type ErrorCode = (typeof ERROR_CODES)[keyof typeof ERROR_CODES];

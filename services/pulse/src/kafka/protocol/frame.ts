@@ -1,5 +1,5 @@
 // Requests and responses as whole frames: length, header, body.
-import type { Message } from "./message.ts";
+import type { WireMessage } from "./message.ts";
 import { Reader } from "./reader.ts";
 import { Writer } from "./writer.ts";
 
@@ -14,8 +14,8 @@ import { Writer } from "./writer.ts";
  */
 
 /** Bytes of the length in front of each frame. */
-export const frameLengthBytes = 4;
-const apiVersionsKey = 18;
+export const FRAME_LENGTH_BYTES = 4;
+const API_VERSIONS_KEY = 18;
 
 /** The part of a request header that every version has. */
 export interface RequestHeader {
@@ -39,7 +39,7 @@ export function readRequestHeader(reader: Reader): RequestHeader {
  */
 export function readRequestBody<Q>(
   reader: Reader,
-  message: Message<Q, never, unknown, never>,
+  message: WireMessage<Q, never, unknown, never>,
   version: number,
 ): Q {
   if (version >= message.flexibleFrom) {
@@ -51,7 +51,7 @@ export function readRequestBody<Q>(
 
 /** A request as buffers to send, with its length in front. */
 export function writeRequest<QI>(
-  message: Message<unknown, QI, unknown, never>,
+  message: WireMessage<unknown, QI, unknown, never>,
   header: Omit<RequestHeader, "apiKey">,
   body: QI,
 ): readonly Buffer[] {
@@ -70,7 +70,7 @@ export function writeRequest<QI>(
 
 /** A response as buffers to send, with its length in front. */
 export function writeResponse<RI>(
-  message: Message<unknown, never, unknown, RI>,
+  message: WireMessage<unknown, never, unknown, RI>,
   version: number,
   correlationId: number,
   body: RI,
@@ -79,7 +79,7 @@ export function writeResponse<RI>(
   writer.writeInt32(correlationId);
   if (version >= message.flexibleFrom) {
     writer.flexible = true;
-    if (message.key !== apiVersionsKey) writer.writeUnsignedVarint(0);
+    if (message.key !== API_VERSIONS_KEY) writer.writeUnsignedVarint(0);
   }
   message.response.write(writer, body, version);
   return withLength(writer);
@@ -88,14 +88,14 @@ export function writeResponse<RI>(
 /** Reads a whole response without its length. */
 export function readResponse<R>(
   frame: Buffer,
-  message: Message<unknown, never, R, never>,
+  message: WireMessage<unknown, never, R, never>,
   version: number,
 ): { correlationId: number; body: R } {
   const reader = new Reader(frame);
   const correlationId = reader.readInt32();
   if (version >= message.flexibleFrom) {
     reader.flexible = true;
-    if (message.key !== apiVersionsKey) skipTags(reader);
+    if (message.key !== API_VERSIONS_KEY) skipTags(reader);
   }
   const body = message.response.read(reader, version);
   reader.expectEnd();
@@ -111,7 +111,7 @@ function skipTags(reader: Reader): void {
 }
 
 function withLength(writer: Writer): readonly Buffer[] {
-  const length = Buffer.allocUnsafe(frameLengthBytes);
+  const length = Buffer.allocUnsafe(FRAME_LENGTH_BYTES);
   length.writeInt32BE(writer.bytes);
   return [length, ...writer.finish()];
 }

@@ -2,7 +2,7 @@
 import { int32, nullableString, string, struct, type Type } from "./schema.ts";
 
 /** One request of the protocol with its response. */
-export interface Message<Q = unknown, QI = Q, R = unknown, RI = R> {
+export interface WireMessage<Q = unknown, QI = Q, R = unknown, RI = R> {
   /** As the protocol guide writes it. */
   name: string;
   /** The API key. */
@@ -16,12 +16,14 @@ export interface Message<Q = unknown, QI = Q, R = unknown, RI = R> {
 }
 
 /** Gives a message its types. */
-export function defineMessage<Q, QI, R, RI>(message: Message<Q, QI, R, RI>): Message<Q, QI, R, RI> {
+export function defineMessage<Q, QI, R, RI>(
+  message: WireMessage<Q, QI, R, RI>,
+): WireMessage<Q, QI, R, RI> {
   return message;
 }
 
 /** The bit field of authorized operations when nobody asked, or the broker does not tell. */
-export const authorizedOperationsUnknown = -2147483648;
+export const AUTHORIZED_OPERATIONS_UNKNOWN = -2147483648;
 
 /** The leader of a partition, in tagged fields (KIP-951). */
 export const leaderIdAndEpoch = struct({ leaderId: int32, leaderEpoch: int32 });

@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { ProtocolError } from "./error.ts";
 
 /** Elements of all arrays of one frame together, unless a caller says otherwise. */
-export const itemsMaxDefault = 100_000;
+export const ITEMS_MAX_DEFAULT = 100_000;
 
 /**
  * A cursor over one frame. Every read is checked against the end of the frame, and array counts
@@ -20,7 +20,7 @@ export class Reader {
   #at: number;
   readonly #budget: { items: number };
 
-  constructor(bytes: Buffer, itemsMax: number | { items: number } = itemsMaxDefault) {
+  constructor(bytes: Buffer, itemsMax: number | { items: number } = ITEMS_MAX_DEFAULT) {
     this.#bytes = bytes;
     this.#end = bytes.length;
     this.#at = 0;

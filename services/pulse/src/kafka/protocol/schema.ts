@@ -80,7 +80,7 @@ export const uuid: Type<string> = {
   shape: { kind: "uuid" },
 };
 /** The UUID that stands for none. */
-export const uuidZero = "0".repeat(32);
+export const UUID_ZERO = "0".repeat(32);
 export const string: Type<string> = {
   read: (reader) => reader.readString(),
   write: (writer, value) => writer.writeNullableString(value),
@@ -183,14 +183,14 @@ type WrittenFields<F> = {
   readonly [K in OptionalKeys<F>]?: WrittenField<F[K]> | undefined;
 };
 
-type Slot = {
+interface Slot {
   name: string;
   type: Type<unknown, unknown>;
   since: number;
   until: number;
   tag: number | undefined;
   fallback: unknown;
-};
+}
 
 /**
  * A struct: its fields in the order of the wire. In flexible versions a buffer of tagged fields

@@ -1,8 +1,8 @@
 // Writes the protocol's primitives; large byte fields are passed on by reference, not copied.
 
-const chunkBytes = 512;
+const CHUNK_BYTES = 512;
 /** From this size on, bytes are referenced instead of copied into the current chunk. */
-const referenceBytesMin = 4096;
+const REFERENCE_BYTES_MIN = 4096;
 
 /**
  * Collects one message as a list of buffers.
@@ -17,7 +17,7 @@ export class Writer {
   flexible = false;
   readonly #chunks: Buffer[] = [];
   #bytesBefore = 0;
-  #chunk = Buffer.allocUnsafe(chunkBytes);
+  #chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   #from = 0;
   #at = 0;
 
@@ -102,7 +102,7 @@ export class Writer {
 
   /** Bytes as they are. Large ones are referenced: nobody may write to them afterwards. */
   writeRaw(bytes: Buffer): void {
-    if (bytes.length >= referenceBytesMin) {
+    if (bytes.length >= REFERENCE_BYTES_MIN) {
       this.#endChunk();
       this.#chunks.push(bytes);
       this.#bytesBefore += bytes.length;
@@ -133,7 +133,7 @@ export class Writer {
   #reserve(length: number): void {
     if (this.#chunk.length - this.#at >= length) return;
     this.#endChunk();
-    this.#chunk = Buffer.allocUnsafe(Math.max(length, this.#chunk.length * 2, chunkBytes));
+    this.#chunk = Buffer.allocUnsafe(Math.max(length, this.#chunk.length * 2, CHUNK_BYTES));
     this.#from = 0;
     this.#at = 0;
   }

@@ -11,11 +11,11 @@ export interface PasswordUser {
   tenant: string;
 }
 
-type Entry = {
+interface Entry {
   principal: Principal;
   digest: Buffer;
   scram: Record<ScramMechanism, ScramCredential>;
-};
+}
 
 /** A store of the given users; a name that is there twice is a mistake of the caller. */
 export function createPasswordStore(users: readonly PasswordUser[]): CredentialStore {

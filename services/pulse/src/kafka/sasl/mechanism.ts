@@ -14,9 +14,9 @@ export interface SaslExchange {
 }
 
 /** The mechanisms that are offered, the best first. */
-export const saslMechanisms = ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] as const;
+export const SASL_MECHANISMS = ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] as const;
 /** A mechanism's name. */
-export type SaslMechanism = (typeof saslMechanisms)[number];
+export type SaslMechanism = (typeof SASL_MECHANISMS)[number];
 
 /** What SCRAM needs to know of a user (RFC 5802, section 3). */
 export interface ScramCredential {
@@ -40,4 +40,4 @@ export interface CredentialStore {
 }
 
 /** What a client is told when it does not get in. */
-export const authenticationFailed = "Authentication failed: user or password is wrong.";
+export const AUTHENTICATION_FAILED = "Authentication failed: user or password is wrong.";

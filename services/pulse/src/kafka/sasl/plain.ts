@@ -1,18 +1,18 @@
 // SASL PLAIN (RFC 4616): user and password in one message.
 import {
-  authenticationFailed,
+  AUTHENTICATION_FAILED,
   type CredentialStore,
   type SaslExchange,
   type SaslStep,
 } from "./mechanism.ts";
 
-const messageBytesMax = 2048;
+const MESSAGE_BYTES_MAX = 2048;
 
 /** One authentication by PLAIN. An authorization identity other than the user itself is refused. */
 export function beginPlain(credentials: CredentialStore): SaslExchange {
   return {
     async step(bytes): Promise<SaslStep> {
-      const parts = bytes.length > messageBytesMax ? [] : bytes.toString("utf8").split("\0");
+      const parts = bytes.length > MESSAGE_BYTES_MAX ? [] : bytes.toString("utf8").split("\0");
       const [identity, user, password] = parts;
       if (parts.length !== 3 || user === "" || password === "") {
         return {
@@ -27,7 +27,7 @@ export function beginPlain(credentials: CredentialStore): SaslExchange {
         };
       }
       const principal = await credentials.verifyPassword(user!, password!);
-      if (principal === undefined) return { kind: "failed", message: authenticationFailed };
+      if (principal === undefined) return { kind: "failed", message: AUTHENTICATION_FAILED };
       return { kind: "done", bytes: Buffer.alloc(0), principal };
     },
   };

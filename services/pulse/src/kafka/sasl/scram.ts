@@ -1,7 +1,7 @@
 // SASL SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), without channel binding.
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from "node:crypto";
 import {
-  authenticationFailed,
+  AUTHENTICATION_FAILED,
   type CredentialStore,
   type SaslExchange,
   type SaslStep,
@@ -11,34 +11,34 @@ import {
 /** The two SCRAM mechanisms. */
 export type ScramMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-512";
 
-const messageBytesMax = 4096;
-const nonceBytes = 24;
+const MESSAGE_BYTES_MAX = 4096;
+const NONCE_BYTES = 24;
 /** Iterations of credentials that are made here; Kafka's default, and the least that RFC 7677 allows. */
-const iterationsDefault = 4096;
-const digests = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512" } as const;
-const digestBytes = { "SCRAM-SHA-256": 32, "SCRAM-SHA-512": 64 } as const;
+const ITERATIONS_DEFAULT = 4096;
+const DIGESTS = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512" } as const;
+const DIGEST_BYTES = { "SCRAM-SHA-256": 32, "SCRAM-SHA-512": 64 } as const;
 /** `gs2-header` and the rest of the first message: no channel binding, no other identity. */
-const firstMessage = /^([ny]),(?:a=([^,]*))?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/;
-const finalMessage =
+const FIRST_MESSAGE = /^([ny]),(?:a=([^,]*))?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/;
+const FINAL_MESSAGE =
   /^(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[^p].*)?),p=([A-Za-z0-9+/=]+)$/;
 
-type FirstMessages = {
+interface FirstMessages {
   bare: string;
   header: string;
   clientNonce: string;
   nonce: string;
   serverFirst: string;
-};
+}
 
 /** Derives what the server keeps of a password. */
 export function deriveScramCredential(
   mechanism: ScramMechanism,
   password: string,
   salt: Buffer = randomBytes(16),
-  iterations = iterationsDefault,
+  iterations = ITERATIONS_DEFAULT,
 ): ScramCredential {
-  const digest = digests[mechanism];
-  const salted = pbkdf2Sync(password, salt, iterations, digestBytes[mechanism], digest);
+  const digest = DIGESTS[mechanism];
+  const salted = pbkdf2Sync(password, salt, iterations, DIGEST_BYTES[mechanism], digest);
   const clientKey = hmac(digest, salted, "Client Key");
   return {
     salt,
@@ -57,16 +57,16 @@ export function beginScram(
   credentials: CredentialStore,
   fakeSaltKey: Buffer,
 ): SaslExchange {
-  const digest = digests[mechanism];
+  const digest = DIGESTS[mechanism];
   let first: FirstMessages | undefined;
   let found: ReturnType<CredentialStore["findScram"]>;
 
   async function takeFirst(text: string): Promise<SaslStep> {
-    const match = firstMessage.exec(text);
-    if (match === null) return malformed;
+    const match = FIRST_MESSAGE.exec(text);
+    if (match === null) return MALFORMED;
     const [, flag, identity, bare, escapedUser, clientNonce] = match;
     const user = unescapeName(escapedUser!);
-    if (user === undefined) return malformed;
+    if (user === undefined) return MALFORMED;
     if (identity !== undefined && unescapeName(identity) !== user) {
       return {
         kind: "failed",
@@ -74,34 +74,34 @@ export function beginScram(
       };
     }
     found = credentials.findScram(user, mechanism);
-    const nonce = clientNonce! + randomBytes(nonceBytes).toString("base64");
+    const nonce = clientNonce! + randomBytes(NONCE_BYTES).toString("base64");
     const salt =
       found?.credential.salt ?? hmac("sha256", fakeSaltKey, `${mechanism}:${user}`).subarray(0, 16);
-    const iterations = found?.credential.iterations ?? iterationsDefault;
+    const iterations = found?.credential.iterations ?? ITERATIONS_DEFAULT;
     const serverFirst = `r=${nonce},s=${salt.toString("base64")},i=${iterations}`;
     const header = text.slice(0, text.length - bare!.length);
     first = { bare: bare!, header, clientNonce: clientNonce!, nonce, serverFirst };
-    return flag === undefined ? malformed : { kind: "continue", bytes: Buffer.from(serverFirst) };
+    return flag === undefined ? MALFORMED : { kind: "continue", bytes: Buffer.from(serverFirst) };
   }
 
   async function takeFinal(text: string, before: FirstMessages): Promise<SaslStep> {
-    const match = finalMessage.exec(text);
-    if (match === null) return malformed;
+    const match = FINAL_MESSAGE.exec(text);
+    if (match === null) return MALFORMED;
     const [, withoutProof, binding, nonce, proofText] = match;
     // librdkafka before 2.6.1 puts its own nonce once more in front of the server's answer, which begins with it.
     const isOwn = nonce === before.nonce || nonce === before.clientNonce + before.nonce;
-    if (!isOwn || Buffer.from(binding!, "base64").toString() !== before.header) return malformed;
+    if (!isOwn || Buffer.from(binding!, "base64").toString() !== before.header) return MALFORMED;
     const proof = Buffer.from(proofText!, "base64");
     const authMessage = `${before.bare},${before.serverFirst},${withoutProof}`;
-    if (found === undefined || proof.length !== digestBytes[mechanism]) {
-      return { kind: "failed", message: authenticationFailed };
+    if (found === undefined || proof.length !== DIGEST_BYTES[mechanism]) {
+      return { kind: "failed", message: AUTHENTICATION_FAILED };
     }
     const { storedKey, serverKey } = found.credential;
     const signature = hmac(digest, storedKey, authMessage);
     const clientKey = Buffer.from(proof.map((byte, index) => byte ^ signature[index]!));
     const offered = createHash(digest).update(clientKey).digest();
     if (!timingSafeEqual(offered, storedKey)) {
-      return { kind: "failed", message: authenticationFailed };
+      return { kind: "failed", message: AUTHENTICATION_FAILED };
     }
     const verifier = hmac(digest, serverKey, authMessage).toString("base64");
     return { kind: "done", bytes: Buffer.from(`v=${verifier}`), principal: found.principal };
@@ -109,14 +109,14 @@ export function beginScram(
 
   return {
     async step(bytes) {
-      if (bytes.length > messageBytesMax) return malformed;
+      if (bytes.length > MESSAGE_BYTES_MAX) return MALFORMED;
       const text = bytes.toString("utf8");
       return first === undefined ? takeFirst(text) : takeFinal(text, first);
     },
   };
 }
 
-const malformed: SaslStep = {
+const MALFORMED: SaslStep = {
   kind: "failed",
   message: "Authentication failed: the SCRAM message is malformed.",
 };

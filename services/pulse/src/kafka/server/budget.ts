@@ -1,6 +1,9 @@
 // Bytes that all connections together may hold at once, granted in the order of asking.
 
-type Waiting = { bytes: number; grant: () => void };
+interface Waiting {
+  bytes: number;
+  grant: () => void;
+}
 
 /**
  * A budget of bytes. What is asked for is granted when it fits, or when nothing is granted at all:

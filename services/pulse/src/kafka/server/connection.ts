@@ -4,10 +4,10 @@ import { setTimeout } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 import { Pace, type ReadTaker } from "@platform/kernel/sockets";
 import type { SaslExchange } from "../sasl/mechanism.ts";
-import { errorCodes } from "../protocol/error-codes.ts";
+import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
 import {
-  frameLengthBytes,
+  FRAME_LENGTH_BYTES,
   readRequestBody,
   readRequestHeader,
   writeResponse,
@@ -29,15 +29,15 @@ import { Reader } from "../protocol/reader.ts";
 import { AnswerQueue, type PendingAnswer } from "./answer-queue.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { FrameReader } from "./frame-reader.ts";
-import type { Exchange, Route } from "./route.ts";
+import type { RequestContext, Route } from "./route.ts";
 import type { Authentication, Session } from "./session.ts";
 
 /** Frames up to this size are read without asking the budget of requests. */
-const smallFrameBytes = 64 * 1024;
+const SMALL_FRAME_BYTES = 64 * 1024;
 /** Bytes that may wait while the frames before them are looked at; then the socket rests. */
-const readAheadBytes = 64 * 1024;
+const READ_AHEAD_BYTES = 64 * 1024;
 /** Requests that a client may make before it has shown who it is. */
-const openKeys: ReadonlySet<number> = new Set([
+const OPEN_KEYS: ReadonlySet<number> = new Set([
   apiVersions.key,
   saslHandshake.key,
   saslAuthenticate.key,
@@ -48,8 +48,8 @@ const openKeys: ReadonlySet<number> = new Set([
  * JoinGroup and SyncGroup, point to what is kept anyway. Fetch waits for its turn and for room by itself, once there is
  * something to read. All others may answer with much more than they ask with, and wait for both before they are handled.
  */
-const promptKeys: ReadonlySet<number> = new Set([
-  ...openKeys,
+const PROMPT_KEYS: ReadonlySet<number> = new Set([
+  ...OPEN_KEYS,
   fetch.key,
   heartbeat.key,
   joinGroup.key,
@@ -59,9 +59,9 @@ const promptKeys: ReadonlySet<number> = new Set([
   syncGroup.key,
 ]);
 /** Of a Fetch, for which no room is needed: the system's own buffers take as much of a client that keeps up. */
-const smallAnswerBytes = 64 * 1024;
+const SMALL_ANSWER_BYTES = 64 * 1024;
 /** Longest wait of a Fetch for room, then its answer is empty: as the longest quota pause, well within clients' timeouts. */
-const roomWaitMs = 10_000;
+const ROOM_WAIT_MS = 10_000;
 
 /** Serves one socket until either side closes it. */
 export class Connection {
@@ -98,7 +98,7 @@ export class Connection {
     const onRead: ReadTaker = (bytes, length, isShared) => {
       if (this.#isClosing) return;
       this.#frames.push(bytes, length, isShared);
-      if (this.#isReading) this.#restAbove(readAheadBytes);
+      if (this.#isReading) this.#restAbove(READ_AHEAD_BYTES);
       else void this.#read();
     };
     socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
@@ -181,7 +181,7 @@ export class Connection {
     if (mutedMs > 0) await waitFor(mutedMs, signal);
     const length = this.#frames.readLength();
     if (length === undefined) return false;
-    if (length > smallFrameBytes && this.#frameReserved === 0) {
+    if (length > SMALL_FRAME_BYTES && this.#frameReserved === 0) {
       if (!(await this.#context.requestBudget.take(length, signal))) return false;
       this.#frameReserved = length;
       this.#frames.expect();
@@ -215,7 +215,7 @@ export class Connection {
         this.#refuseVersion(header, entry);
         return;
       }
-      const refusal = openKeys.has(header.apiKey) ? undefined : explainRefusal(authentication);
+      const refusal = OPEN_KEYS.has(header.apiKey) ? undefined : explainRefusal(authentication);
       if (refusal !== undefined) {
         this.#fail("unauthenticated", `request ${found.message.name} ${refusal}`);
         return;
@@ -223,7 +223,7 @@ export class Connection {
       const { message } = found;
       const body = readRequestBody(reader, message, header.apiVersion);
       if (reader.remaining > 0) this.#context.onSurplus(message.name);
-      if (!promptKeys.has(message.key)) {
+      if (!PROMPT_KEYS.has(message.key)) {
         await this.#answers.turn(entry);
         if (!(await this.#enterRoom(entry))) return;
       }
@@ -242,7 +242,7 @@ export class Connection {
     }
   }
 
-  #createExchange(header: RequestHeader, entry: PendingAnswer): Exchange {
+  #createExchange(header: RequestHeader, entry: PendingAnswer): RequestContext {
     const { signal } = this.#gone;
     return {
       session: this.session,
@@ -254,13 +254,13 @@ export class Connection {
         const { outgoing } = this.#context;
         entry.release?.();
         entry.release = undefined;
-        if (!(await this.#enterRoom(entry, roomWaitMs))) return 0;
+        if (!(await this.#enterRoom(entry, ROOM_WAIT_MS))) return 0;
         if (!(await this.#beginReading(entry, Math.max(bytes, pieceBytes)))) return 0;
         return outgoing.isTight ? Math.min(bytes, outgoing.windowBytes) : bytes;
       },
       reserveSmall: async (pieceBytes) => {
         if (!this.#context.room.isCrowded) return 0;
-        return (await this.#beginReading(entry, pieceBytes)) ? smallAnswerBytes : 0;
+        return (await this.#beginReading(entry, pieceBytes)) ? SMALL_ANSWER_BYTES : 0;
       },
     };
   }
@@ -304,7 +304,7 @@ export class Connection {
       return;
     }
     const body = {
-      errorCode: errorCodes.unsupportedVersion,
+      errorCode: ERROR_CODES.unsupportedVersion,
       apiKeys: [
         {
           apiKey: apiVersions.key,
@@ -331,7 +331,7 @@ export class Connection {
     if (step.kind === "done") {
       this.session.authentication = { state: "done", principal: step.principal };
     }
-    const length = Buffer.alloc(frameLengthBytes);
+    const length = Buffer.alloc(FRAME_LENGTH_BYTES);
     length.writeInt32BE(step.bytes.length);
     this.#answers.answer(entry, () => [length, step.bytes]);
   }

@@ -1,7 +1,7 @@
 // Bytes of a connection cut into frames. Nothing is allocated for a length before its bytes have come, unless `expect` says
 // that there is room for it.
 import { ProtocolError } from "../protocol/error.ts";
-import { frameLengthBytes } from "../protocol/frame.ts";
+import { FRAME_LENGTH_BYTES } from "../protocol/frame.ts";
 
 /** Collects chunks and gives frames without their length. */
 export class FrameReader {
@@ -41,7 +41,7 @@ export class FrameReader {
   expect(): void {
     const length = this.readLength();
     if (length === undefined || this.#expected !== undefined) return;
-    const total = frameLengthBytes + length;
+    const total = FRAME_LENGTH_BYTES + length;
     const expected = Buffer.allocUnsafeSlow(total);
     this.#filled = 0;
     this.#expected = expected;
@@ -58,9 +58,9 @@ export class FrameReader {
    * Throws if it is negative or over the bound.
    */
   readLength(): number | undefined {
-    if (this.#expected !== undefined) return this.#expected.length - frameLengthBytes;
-    if (this.#bytes < frameLengthBytes) return undefined;
-    const length = this.#gather(frameLengthBytes).readInt32BE(0);
+    if (this.#expected !== undefined) return this.#expected.length - FRAME_LENGTH_BYTES;
+    if (this.#bytes < FRAME_LENGTH_BYTES) return undefined;
+    const length = this.#gather(FRAME_LENGTH_BYTES).readInt32BE(0);
     if (length < 0 || length > this.#frameBytesMax) {
       throw new ProtocolError(`a frame of ${length} bytes; ${this.#frameBytesMax} are allowed`);
     }
@@ -70,10 +70,10 @@ export class FrameReader {
   /** The next frame if it is there in full. */
   next(): Buffer | undefined {
     const length = this.readLength();
-    if (length === undefined || this.#bytes < frameLengthBytes + length) return undefined;
-    const total = frameLengthBytes + length;
+    if (length === undefined || this.#bytes < FRAME_LENGTH_BYTES + length) return undefined;
+    const total = FRAME_LENGTH_BYTES + length;
     if (this.#expected !== undefined) {
-      const frame = this.#expected.subarray(frameLengthBytes);
+      const frame = this.#expected.subarray(FRAME_LENGTH_BYTES);
       this.#expected = undefined;
       this.#bytes -= total;
       return frame;
@@ -82,7 +82,7 @@ export class FrameReader {
     if (first.length === total) this.#chunks.shift();
     else this.#chunks[0] = first.subarray(total);
     this.#bytes -= total;
-    return first.subarray(frameLengthBytes, total);
+    return first.subarray(FRAME_LENGTH_BYTES, total);
   }
 
   /** Copies what belongs to the expected frame; gives what comes after it. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { ConnectionBounds, createReadShortener, OutgoingBudget } from "@platform/kernel/sockets";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { AnswerRoom } from "./answer-room.ts";
 import { ByteBudget } from "./budget.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
@@ -10,14 +11,14 @@ import { Connection } from "./connection.ts";
 import type { RouteTable } from "./route.ts";
 import type { Authentication } from "./session.ts";
 
-const sweepMs = 1_000;
-const handshakeTimeoutMs = 10_000;
+const SWEEP_MS = 1_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Bytes that one read may bring. */
-const readBytes = 65_536;
+const READ_BYTES = 65_536;
 /** Of a request that has begun, within `stallTimeoutMs`: as of an HTTP request's body. */
-const requestPaceBytes = 7_680;
+const REQUEST_PACE_BYTES = 7_680;
 /** Of answers. A client that needs longer for half a default partition answer (1 MiB) gives up by itself (30 s). */
-const answerPace = { bytesMin: 524_288, windowMs: 60_000 };
+const ANSWER_PACE = { bytesMin: 524_288, windowMs: 60_000 };
 
 /** Bounds of the Kafka face, over all of its listeners. */
 export interface KafkaLimits {
@@ -49,7 +50,7 @@ export interface KafkaLimits {
 }
 
 /** The limits where nothing else is configured. */
-export const kafkaLimitsDefault: KafkaLimits = {
+export const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   connectionsMax: 2_000,
   connectionsPerAddressMax: 1_000,
   frameBytesMax: 16 * 1024 * 1024,
@@ -62,7 +63,7 @@ export const kafkaLimitsDefault: KafkaLimits = {
 };
 
 /** Options of a Kafka server. */
-export interface KafkaServerOptions {
+export interface KafkaListenersOptions {
   routes: RouteTable;
   limits?: Partial<KafkaLimits>;
   /** The address that clients are told; by default the address that they have reached. */
@@ -82,22 +83,22 @@ export interface KafkaListener {
 }
 
 /** Serves the Kafka protocol on any number of listeners, within one set of bounds. */
-export class KafkaServer {
+export class KafkaListeners {
   readonly limits: KafkaLimits;
-  readonly #options: KafkaServerOptions;
+  readonly #options: KafkaListenersOptions;
   readonly #context: ConnectionContext;
   readonly #connections = new Map<Socket, Connection>();
   /** Counts sockets in a TLS handshake, too. */
   readonly #bounds: ConnectionBounds;
   readonly #servers = new Set<Server>();
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #sweeper: RepeatingTimer;
   #sweptAtMs = performance.now();
   /** Connections that were closed at once because there were too many. */
   refusedCount = 0;
 
-  constructor(options: KafkaServerOptions) {
+  constructor(options: KafkaListenersOptions) {
     this.#options = options;
-    this.limits = { ...kafkaLimitsDefault, ...options.limits };
+    this.limits = { ...KAFKA_LIMITS_DEFAULT, ...options.limits };
     const { responseBytesMax, stallTimeoutMs } = this.limits;
     const outgoing = new OutgoingBudget(responseBytesMax);
     this.#bounds = new ConnectionBounds({
@@ -110,19 +111,25 @@ export class KafkaServer {
       readingBudget: new ByteBudget(responseBytesMax / 2),
       outgoing,
       room: new AnswerRoom(outgoing),
-      outgoingBounds: { writeStallMs: stallTimeoutMs, answerPace },
-      requestPace: { bytesMin: requestPaceBytes, windowMs: stallTimeoutMs },
+      outgoingBounds: { writeStallMs: stallTimeoutMs, answerPace: ANSWER_PACE },
+      requestPace: { bytesMin: REQUEST_PACE_BYTES, windowMs: stallTimeoutMs },
       idleTimeoutMs: this.limits.idleTimeoutMs,
       frameBytesMax: this.limits.frameBytesMax,
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,
-      shortenReads: createReadShortener(Buffer.allocUnsafeSlow(readBytes)),
+      shortenReads: createReadShortener(Buffer.allocUnsafeSlow(READ_BYTES)),
       onRequest: (name, version, durationMs) => options.onRequest?.(name, version, durationMs),
       onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
     };
-    this.#sweeper = setInterval(() => this.#sweep(), sweepMs);
-    this.#sweeper.unref();
+    this.#sweeper = every(
+      SWEEP_MS,
+      () => this.#sweep(),
+      (error) => {
+        const reason = "closing idle connections failed";
+        options.onFault?.({ kind: "internal", remoteAddress: "", reason, error });
+      },
+    );
   }
 
   get connectionCount(): number {
@@ -147,7 +154,7 @@ export class KafkaServer {
     const server =
       tls === undefined
         ? createServer({ noDelay: true }, (socket) => this.#accept(socket))
-        : createTlsServer({ ...tls, handshakeTimeout: handshakeTimeoutMs }, (socket) => {
+        : createTlsServer({ ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, (socket) => {
             socket.setNoDelay(true);
             this.#accept(socket);
           });
@@ -175,7 +182,7 @@ export class KafkaServer {
     }, graceMs);
     await Promise.all([...stopping, ...ended]);
     clearTimeout(deadline);
-    clearInterval(this.#sweeper);
+    await this.#sweeper.stop();
   }
 
   #stop(server: Server): Promise<void> {
@@ -216,7 +223,7 @@ export class KafkaServer {
   #sweep(): void {
     const nowMs = performance.now();
     // While this process was busy with something else, clients are not to blame.
-    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * sweepMs);
+    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
     this.#sweptAtMs = nowMs;
     for (const connection of this.#connections.values()) connection.sweep(nowMs, elapsedMs);
     this.#context.room.sweep(elapsedMs);

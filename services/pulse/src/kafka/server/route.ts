@@ -1,9 +1,9 @@
 // What a request handler is given, and the table of all handlers.
-import type { Message } from "../protocol/message.ts";
+import type { WireMessage } from "../protocol/message.ts";
 import type { Session } from "./session.ts";
 
 /** One request under way. */
-export interface Exchange {
+export interface RequestContext {
   readonly session: Session;
   readonly version: number;
   /** The client's own name for itself; "" if it gave none. */
@@ -31,17 +31,20 @@ export interface Exchange {
 /** A handler: gives the response, or undefined if the client wants none. */
 export type Handler<Q, RI> = (
   request: Q,
-  exchange: Exchange,
+  context: RequestContext,
 ) => RI | undefined | Promise<RI | undefined>;
 
 /** A message with its handler; the types of both were checked by `route`. */
 export interface Route {
-  message: Message<unknown, never, unknown, unknown>;
+  message: WireMessage<unknown, never, unknown, unknown>;
   handle: Handler<never, unknown>;
 }
 
 /** Pairs a message with its handler. */
-export function route<Q, QI, R, RI>(message: Message<Q, QI, R, RI>, handle: Handler<Q, RI>): Route {
+export function route<Q, QI, R, RI>(
+  message: WireMessage<Q, QI, R, RI>,
+  handle: Handler<Q, RI>,
+): Route {
   return { message, handle };
 }
 

@@ -17,7 +17,9 @@ const patienceMs = 60_000;
 const confluentScript = fileURLToPath(new URL("confluent-kafka.py", import.meta.url));
 
 /** Writes numbers from 0 on to partition 0 of a topic until it is stopped; gives those that were acknowledged. */
-type Stream = { stop(): Promise<number[]> };
+interface Stream {
+  stop(): Promise<number[]>;
+}
 
 let pulse: PulseProcess;
 let servers: string;

@@ -1,7 +1,7 @@
 // A member of a group over TCP that can leave, die and stall at any moment, as processes do.
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodePlainBatch, splitBatches } from "@platform/log/batch";
-import { errorCodes } from "../../../src/kafka/protocol/error-codes.ts";
+import { ERROR_CODES } from "../../../src/kafka/protocol/error-codes.ts";
 import {
   fetch,
   heartbeat,
@@ -26,7 +26,7 @@ export interface Membership {
   history: History;
 }
 
-const { none, rebalanceInProgress, memberIdRequired, unknownMemberId } = errorCodes;
+const { none, rebalanceInProgress, memberIdRequired, unknownMemberId } = ERROR_CODES;
 
 /** Runs from its start until it leaves or dies. */
 export class ChaosMember {
@@ -251,7 +251,7 @@ export class ChaosMember {
   #refuse(errorCode: number): boolean {
     if (errorCode === unknownMemberId) this.#memberId = "";
     // Fenced: another process has this member's name.
-    if (errorCode === errorCodes.fencedInstanceId) this.die();
+    if (errorCode === ERROR_CODES.fencedInstanceId) this.die();
     if (errorCode !== rebalanceInProgress) this.#generation = -1;
     return false;
   }

@@ -1,11 +1,11 @@
 // Random values of a type of the protocol, made from its shape.
 import fc from "fast-check";
-import type { Message } from "../../../src/kafka/protocol/message.ts";
+import type { WireMessage } from "../../../src/kafka/protocol/message.ts";
 import * as messages from "../../../src/kafka/protocol/messages/index.ts";
 import type { FieldShape, Shape } from "../../../src/kafka/protocol/schema.ts";
 
 /** A message whose types are not known. */
-export type AnyMessage = Message<unknown, unknown, unknown, unknown>;
+export type AnyMessage = WireMessage<unknown, unknown, unknown, unknown>;
 
 /** Every message, by name. */
 export const allMessages: readonly AnyMessage[] = Object.values(messages).filter(

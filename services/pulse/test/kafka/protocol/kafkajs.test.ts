@@ -10,11 +10,13 @@ import {
 import { Reader } from "../../../src/kafka/protocol/reader.ts";
 import { allMessages, toWritten, versionsOf } from "./arbitrary.ts";
 
-type Encoded = { buffer: Buffer };
-type Api = {
+interface Encoded {
+  buffer: Buffer;
+}
+interface Api {
   versions: string[];
   protocol(of: { version: number }): (options: unknown) => { request: unknown };
-};
+}
 
 const require = createRequire(import.meta.url);
 const frameRequest = require("kafkajs/src/protocol/request") as (options: {

@@ -14,7 +14,10 @@ import type { Shape } from "../../../src/kafka/protocol/schema.ts";
 import { allMessages, toWritten, valueOf, versionsOf, type AnyMessage } from "./arbitrary.ts";
 
 type Parse = (correlationId: number, key: number, version: number, reader: unknown) => unknown;
-type Peer = { createRequest: () => { buffer: Buffer }; parseResponse: Parse };
+interface Peer {
+  createRequest: () => { buffer: Buffer };
+  parseResponse: Parse;
+}
 
 const uuid = "0f".repeat(4) + "-" + ["0f0f", "4f0f", "8f0f"].join("-") + "-" + "0f".repeat(6);
 const bytes = Buffer.from("some bytes");

@@ -12,7 +12,7 @@ import {
   struct,
   tagged,
   uuid,
-  uuidZero,
+  UUID_ZERO,
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
@@ -40,7 +40,7 @@ export const createTopics = defineMessage({
     topics: array(
       struct({
         name: string,
-        topicId: from(7, uuid, uuidZero),
+        topicId: from(7, uuid, UUID_ZERO),
         errorCode: int16,
         errorMessage: nullableString,
         numPartitions: from(5, int32, -1),

@@ -9,7 +9,7 @@ import {
   struct,
   until,
   uuid,
-  uuidZero,
+  UUID_ZERO,
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
@@ -29,7 +29,7 @@ export const deleteTopics = defineMessage({
     topics: array(
       struct({
         name: nullableString,
-        topicId: from(6, uuid, uuidZero),
+        topicId: from(6, uuid, UUID_ZERO),
         errorCode: int16,
         errorMessage: from(5, nullableString, null),
       }),

@@ -10,7 +10,7 @@ import {
   string,
   struct,
 } from "../schema.ts";
-import { authorizedOperationsUnknown, defineMessage } from "../message.ts";
+import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
 /** DescribeCluster. */
 export const describeCluster = defineMessage({
@@ -30,6 +30,6 @@ export const describeCluster = defineMessage({
     clusterId: string,
     controllerId: int32,
     brokers: array(struct({ brokerId: int32, host: string, port: int32, rack: nullableString })),
-    clusterAuthorizedOperations: from(0, int32, authorizedOperationsUnknown),
+    clusterAuthorizedOperations: from(0, int32, AUTHORIZED_OPERATIONS_UNKNOWN),
   }),
 });

@@ -10,7 +10,7 @@ import {
   string,
   struct,
 } from "../schema.ts";
-import { authorizedOperationsUnknown, defineMessage } from "../message.ts";
+import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
 /** DescribeGroups. */
 export const describeGroups = defineMessage({
@@ -41,7 +41,7 @@ export const describeGroups = defineMessage({
             memberAssignment: bytes,
           }),
         ),
-        authorizedOperations: from(3, int32, authorizedOperationsUnknown),
+        authorizedOperations: from(3, int32, AUTHORIZED_OPERATIONS_UNKNOWN),
       }),
     ),
   }),

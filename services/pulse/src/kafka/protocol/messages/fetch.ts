@@ -15,7 +15,7 @@ import {
   tagged,
   until,
   uuid,
-  uuidZero,
+  UUID_ZERO,
 } from "../schema.ts";
 import { defineMessage, leaderIdAndEpoch, nodeEndpoint } from "../message.ts";
 
@@ -40,7 +40,7 @@ export const fetch = defineMessage({
     topics: array(
       struct({
         name: until(12, string, ""),
-        topicId: from(13, uuid, uuidZero),
+        topicId: from(13, uuid, UUID_ZERO),
         partitions: array(
           struct({
             partition: int32,
@@ -58,7 +58,7 @@ export const fetch = defineMessage({
       array(
         struct({
           name: until(12, string, ""),
-          topicId: from(13, uuid, uuidZero),
+          topicId: from(13, uuid, UUID_ZERO),
           partitions: array(int32),
         }),
       ),
@@ -75,7 +75,7 @@ export const fetch = defineMessage({
     topics: array(
       struct({
         name: until(12, string, ""),
-        topicId: from(13, uuid, uuidZero),
+        topicId: from(13, uuid, UUID_ZERO),
         partitions: array(
           struct({
             partitionIndex: int32,

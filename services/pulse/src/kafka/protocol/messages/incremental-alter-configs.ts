@@ -3,7 +3,7 @@ import { array, boolean, int16, int32, int8, nullableString, string, struct } fr
 import { defineMessage } from "../message.ts";
 
 /** What IncrementalAlterConfigs does with one setting. */
-export const configOperations = { set: 0, delete: 1, append: 2, subtract: 3 } as const;
+export const CONFIG_OPERATIONS = { set: 0, delete: 1, append: 2, subtract: 3 } as const;
 
 /** IncrementalAlterConfigs. */
 export const incrementalAlterConfigs = defineMessage({

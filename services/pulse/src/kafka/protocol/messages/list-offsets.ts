@@ -3,7 +3,7 @@ import { array, from, int16, int32, int64, int8, string, struct } from "../schem
 import { defineMessage } from "../message.ts";
 
 /** Timestamps with a meaning of their own. */
-export const listOffsetsTimestamps = {
+export const LIST_OFFSETS_TIMESTAMPS = {
   /** The offset after the last record. */
   latest: -1,
   /** The first offset that can be read. */

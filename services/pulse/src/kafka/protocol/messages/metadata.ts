@@ -11,9 +11,9 @@ import {
   string,
   struct,
   uuid,
-  uuidZero,
+  UUID_ZERO,
 } from "../schema.ts";
-import { authorizedOperationsUnknown, defineMessage } from "../message.ts";
+import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
 /** Metadata. Version 0 asks for all topics by an empty list, later ones by null. */
 export const metadata = defineMessage({
@@ -22,7 +22,7 @@ export const metadata = defineMessage({
   versions: [0, 12],
   flexibleFrom: 9,
   request: struct({
-    topics: nullableArray(struct({ topicId: from(10, uuid, uuidZero), name: nullableString })),
+    topics: nullableArray(struct({ topicId: from(10, uuid, UUID_ZERO), name: nullableString })),
     allowAutoTopicCreation: from(4, boolean, true),
     includeClusterAuthorizedOperations: between(8, 10, boolean, false),
     includeTopicAuthorizedOperations: from(8, boolean, false),
@@ -38,7 +38,7 @@ export const metadata = defineMessage({
       struct({
         errorCode: int16,
         name: nullableString,
-        topicId: from(10, uuid, uuidZero),
+        topicId: from(10, uuid, UUID_ZERO),
         isInternal: from(1, boolean, false),
         partitions: array(
           struct({
@@ -51,9 +51,9 @@ export const metadata = defineMessage({
             offlineReplicas: from(5, array(int32), []),
           }),
         ),
-        topicAuthorizedOperations: from(8, int32, authorizedOperationsUnknown),
+        topicAuthorizedOperations: from(8, int32, AUTHORIZED_OPERATIONS_UNKNOWN),
       }),
     ),
-    clusterAuthorizedOperations: between(8, 10, int32, authorizedOperationsUnknown),
+    clusterAuthorizedOperations: between(8, 10, int32, AUTHORIZED_OPERATIONS_UNKNOWN),
   }),
 });
