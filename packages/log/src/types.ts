@@ -86,7 +86,7 @@ export interface TopicConfig {
   retentionBytes: number;
   /** Size from which a new segment is started. 256 MiB by default. */
   segmentBytes: number;
-  /** How long compaction keeps tombstones. 24 h by default. */
+  /** Age at which compaction removes tombstones. 24 h by default. */
   deleteRetentionMs: number;
 }
 

@@ -1,4 +1,4 @@
-// The broker without its faces: everything between the log and those who speak to clients.
+// The broker without its listeners: all parts between the log and the protocols.
 import type { IdSource } from "@platform/kernel/ids";
 import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
@@ -24,13 +24,13 @@ import { TenantCounts } from "./tenant-counts.ts";
 import { Topics } from "./topic/topics.ts";
 import { Transforms, type TransformObserver } from "./transform/transforms.ts";
 
-/** How often cursors of plain subscribers are written down, and state looked after. */
+/** Interval for saving cursors of plain subscribers and compacting state. */
 const HOUSEKEEPING_MS = 1_000;
-/** How often retention drops old segments. */
+/** Interval of retention. */
 const RETENTION_MS = 60_000;
 const OFFSET_LIMITS = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
 
-/** Bounds, named as the configuration names them. */
+/** Limits, named like the configuration keys. */
 export interface BrokerLimits {
   topics_per_tenant_max: number;
   partitions_max: number;
@@ -46,7 +46,7 @@ export interface BrokerLimits {
   nack_backoff_max_ms: number;
 }
 
-/** What a broker is made of. The log and the pool stay the caller's to close. */
+/** Options of `openBroker`. The caller closes the log and the pool. */
 export interface BrokerOptions {
   journal: Log;
   guests: GuestPool;
@@ -54,14 +54,14 @@ export interface BrokerOptions {
   clock: Clock;
   idSource: IdSource;
   onTransform: TransformObserver;
-  /** Called with failures of what nobody awaits. */
+  /** Called with failures of background work. */
   onError: (error: unknown) => void;
 }
 
-/** A broker at work. */
+/** A running broker. */
 export type Broker = Awaited<ReturnType<typeof openBroker>>;
 
-/** Reads back what the log holds and begins to deliver what is due. Rejects with the log's errors. */
+/** Loads the stored state and starts to deliver due messages. Rejects with errors of the log. */
 export async function openBroker(options: BrokerOptions) {
   const { journal, guests, limits, clock, idSource, onError } = options;
   const store = new Store(journal);
@@ -175,7 +175,7 @@ export async function openBroker(options: BrokerOptions) {
     deadLetterQueue,
     counts,
     tenantCounts,
-    /** Stops what runs by itself and writes down what is left; the log stays open. */
+    /** Stops background work and saves its state; the log stays open. */
     async close(): Promise<void> {
       await Promise.all(timers.map((timer) => timer.stop()));
       await compactor.stop();

@@ -17,7 +17,7 @@ const MEBIBYTE = 1024 * 1024;
 const count = (min: number, max: number, fallback: number) =>
   z.int().min(min).max(max).default(fallback);
 const file = () => z.string().min(1).optional();
-// Refused by name: a setting that is silently ignored would be believed in.
+// Rejected instead of ignored, since an ignored setting would be trusted.
 const later = (what: string) =>
   key(
     z
@@ -27,25 +27,25 @@ const later = (what: string) =>
     { description: `${what}: not available yet.`, secret: false },
   );
 
-/** Every key of the broker. */
+/** The configuration keys of the broker. */
 export const pulseDefinition = defineConfig({
   service: "pulse",
   program: "platform-pulse",
   version: PULSE_VERSION,
-  summary: "The message broker of the platform: one durable log behind several protocols.",
+  summary: "Message broker: one durable log, several protocols.",
   file: { flag: "config", env: ["PLATFORM_PULSE_CONFIG"] },
   keys: {
     http_addr: addressKey(":8082", {
       description:
-        "Where the HTTP, SSE and WebSocket face listens. Without any credential only programs on this machine are answered.",
+        "Address for HTTP, SSE and WebSocket. Without configured credentials only programs on this machine are accepted.",
       env: ["PLATFORM_PULSE_HTTP_ADDR", "PLATFORM_PULSE_ADDR"],
     }),
     kafka_addr: addressKey(":9092", {
-      description: "Where Kafka clients connect.",
+      description: "Address for Kafka clients.",
       env: ["PLATFORM_PULSE_KAFKA_ADDR"],
     }),
     kafka_tls_addr: key(addressSchema().optional(), {
-      description: "Where Kafka clients connect by TLS; needs tls_cert_file and tls_key_file.",
+      description: "Address for Kafka clients with TLS; requires tls_cert_file and tls_key_file.",
       env: ["PLATFORM_PULSE_KAFKA_TLS_ADDR"],
       allowed: 'an address, like "127.0.0.1:9093" or ":9093"',
     }),
@@ -55,65 +55,65 @@ export const pulseDefinition = defineConfig({
         .optional(),
       {
         description:
-          "Host and port that Kafka clients are told to connect to; without it the address that they have reached.",
+          "Host and port that Kafka clients are told to connect to; by default the address they connected to.",
         env: ["PLATFORM_PULSE_KAFKA_ADVERTISED"],
         allowed: 'a host and a port, like "broker.example:9092"',
       },
     ),
     kafka_connections_max: key(count(1, 100_000, 2_000), {
-      description: "Kafka connections at a time; one more is closed at once.",
+      description: "Maximum number of Kafka connections; further ones are closed immediately.",
       unit: "connections",
     }),
     kafka_connections_per_address_max: key(count(1, 100_000, 1_000), {
       description:
-        "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once.",
+        "Maximum number of Kafka connections per IPv4 address or IPv6 /64 network; further ones are closed immediately.",
       unit: "connections",
     }),
     kafka_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
       description:
-        "A Kafka connection on which nothing happens for so long is closed. Clients that do not read their answers are disconnected after 30 s.",
+        "Idle Kafka connections are closed after this time. Clients that do not read their answers are disconnected after 30 s.",
       unit: "ms",
     }),
     kafka_auto_create_topics: key(z.boolean().default(true), {
-      description: "Whether a Kafka client that asks for a topic makes it.",
+      description: "Whether topics are created when a Kafka client requests their metadata.",
     }),
     kafka_produce_bytes_rate: key(count(0, 10_000_000_000, 0), {
       description:
-        "Bytes of records that a tenant may write over Kafka; whoever is faster is told to pause, and paused. 0 means without limit.",
+        "Bytes of records that a tenant may write over Kafka; faster clients are throttled. 0 means unlimited.",
       unit: "bytes/s",
     }),
     kafka_fetch_bytes_rate: key(count(0, 10_000_000_000, 0), {
       description:
-        "Bytes of records that a tenant may read over Kafka; as kafka_produce_bytes_rate.",
+        "Bytes of records that a tenant may read over Kafka; faster clients are throttled. 0 means unlimited.",
       unit: "bytes/s",
     }),
     kafka_group_retention_minutes: key(count(0, 5_256_000, 10_080), {
       description:
-        "How long a Kafka group without members is kept after its last member or commit, and with it what it has committed; 0 means for ever.",
+        "How long a Kafka group without members, and its committed offsets, is kept after its last member or commit; 0 means forever.",
       unit: "minutes",
     }),
     disk_reserve: key(z.int().min(0).optional(), {
       description:
-        "Bytes of the disk that stay free: below, publishing is refused (507) and readiness reports disk_full, while reading, acknowledging, deleting topics and retention continue. By default the smaller of 1 GiB and a quarter of the disk.",
+        "Free disk space to keep. With less, publishing is refused (507) and readiness reports disk_full, while reading, acknowledging, deleting topics and retention continue. Default: the smaller of 1 GiB and a quarter of the disk.",
       unit: "bytes",
     }),
     users_file: key(file(), {
       description:
-        'JSON list of the users of the wire protocols: [{"name", "password", "tenant"}]. Tokens are taken as passwords as well.',
+        'JSON file with the users of the wire protocols: [{"name", "password", "tenant"}]. Tokens are accepted as passwords as well.',
     }),
     anonymous: key(z.enum(["loopback", "never"]).default("loopback"), {
       description:
-        "Whether wire protocol clients on this machine may come without credentials, as the operator.",
+        "Whether wire protocol clients on this machine may connect without credentials, as the operator.",
     }),
     data_dir: key(z.string().min(1).default("./data"), {
-      description: "Folder for everything that the broker keeps.",
+      description: "Data folder of the broker.",
     }),
     wal_path: key(z.string().min(1).default("queue.wal"), {
-      description: "The log's folder, inside of data_dir unless it is absolute.",
+      description: "Folder of the log, relative to data_dir.",
     }),
     quarantine_bytes_max: key(count(MEBIBYTE, 1024 * 1024 * MEBIBYTE, 16 * 1024 * MEBIBYTE), {
       description:
-        "Bytes that the folder `quarantine` of the log may hold. Damaged parts and files that belong to nothing are moved there and never deleted by the broker; at the bound the start is refused until an operator has made room.",
+        "Maximum size of the log's folder `quarantine`. Damaged data and unknown files are moved there and never deleted by the broker; at the limit the broker does not start until an operator has made room.",
       unit: "bytes",
     }),
     fsync: key(
@@ -123,21 +123,21 @@ export const pulseDefinition = defineConfig({
         .default("group"),
       {
         description:
-          "When a message counts as stored: group waits for the disk, one sync for everyone; interval:<ms> and os do not wait, and a power cut may lose the last messages.",
+          "When a message counts as stored: group waits for the disk, with one sync for all waiting messages; interval:<ms> and os do not wait, so a power cut may lose the last messages.",
         allowed: '"group", "os" or "interval:<ms>"',
       },
     ),
     token: key(z.string().min(1).optional(), {
-      description: "Token of the operator, whose topics have no tenant.",
+      description: "Bearer token of the operator, whose topics have no tenant.",
       env: ["PLATFORM_PULSE_TOKEN"],
     }),
-    ...createTokenKeys("pulse", "their claim `tenant` keeps topics apart"),
+    ...createTokenKeys("pulse", "their claim `tenant` separates topics"),
     tls_cert_file: key(file(), {
-      description: "Certificate chain (PEM); with tls_key_file the HTTP face speaks TLS only.",
+      description: "Certificate chain (PEM). With tls_key_file the HTTP listener only accepts TLS.",
       env: ["PLATFORM_PULSE_TLS_CERT_FILE", "TLS_CERT_FILE"],
     }),
     tls_key_file: key(file(), {
-      description: "Key (PEM) of tls_cert_file.",
+      description: "Private key (PEM) of tls_cert_file.",
       env: ["PLATFORM_PULSE_TLS_KEY_FILE", "TLS_KEY_FILE"],
       secret: false,
       flag: "tls-key-file",
@@ -146,16 +146,16 @@ export const pulseDefinition = defineConfig({
       description: "Origins whose pages may subscribe and publish from a browser.",
     }),
     publish_rate: key(z.number().min(0).max(10_000_000).default(100), {
-      description: "Messages that a tenant may publish over HTTP; 0 means without limit.",
+      description: "Rate limit of HTTP publishing per tenant; 0 means unlimited.",
       unit: "messages/s",
     }),
     publish_capacity: key(count(1, 10_000_000, 100), {
-      description: "Messages that a tenant may publish at once before publish_rate counts.",
+      description: "Burst size of publish_rate.",
       unit: "messages",
     }),
     backpressure_limit: key(count(0, 10_000_000, 1000), {
       description:
-        "Messages that may wait in a topic before publishing to it is refused; 0 for no limit.",
+        "Maximum number of messages waiting in a topic; above it publishing is refused. 0 means unlimited.",
       unit: "messages",
     }),
     message_bytes_max: key(count(1_024, 4 * MEBIBYTE, MEBIBYTE), {
@@ -163,74 +163,74 @@ export const pulseDefinition = defineConfig({
       unit: "bytes",
     }),
     topics_per_tenant_max: key(count(1, 200_000, 100_000), {
-      description: "Topics that a tenant may have.",
+      description: "Maximum number of topics per tenant.",
       unit: "topics",
     }),
     partitions_max: key(count(1, 1_000, 100), {
-      description: "Partitions that a topic may have.",
+      description: "Maximum number of partitions per topic.",
       unit: "partitions",
     }),
     partitions_default: key(count(1, 1_000, 1), {
-      description:
-        "Partitions of a topic that is made in passing, or without saying how many; Kafka's `num.partitions`.",
+      description: "Default number of partitions of a new topic; Kafka's `num.partitions`.",
       unit: "partitions",
     }),
     message_ids_max: key(count(1_000, 10_000_000, 500_000), {
       description:
-        "Message ids remembered for five minutes at most; past it publishing with one is refused.",
+        "Maximum number of message ids remembered for deduplication (five minutes); above it publishing with a message id is refused.",
       unit: "ids",
     }),
     producers_max: key(count(100, 1_000_000, 100_000), {
-      description: "Producers whose last sequence number is remembered; the quietest goes first.",
+      description:
+        "Maximum number of producers whose last sequence number is remembered; the least recently active one is dropped.",
       unit: "producers",
     }),
     subscribers_max: key(count(1, 100_000, 20_000), {
-      description: "SSE and WebSocket subscribers at a time.",
+      description: "Maximum number of SSE and WebSocket subscribers.",
       unit: "subscribers",
     }),
     connections_max: key(count(1, 200_000, 25_000), {
-      description: "HTTP connections at a time; one more is closed at once.",
+      description: "Maximum number of HTTP connections; further ones are closed immediately.",
       unit: "connections",
     }),
     connections_per_address_max: key(z.int().min(1).max(200_000).optional(), {
       description:
-        "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. By default half of connections_max.",
+        "Maximum number of HTTP connections per IPv4 address or IPv6 /64 network; further ones are closed immediately. Default: half of connections_max.",
       unit: "connections",
     }),
     unsent_bytes_max: key(count(16 * 1024 * 1024, 1_000_000_000_000, 256 * 1024 * 1024), {
       description:
-        "Bytes of HTTP answers, server-sent events and WebSocket messages that may wait for clients, in all. Beyond it nothing further is sent (requests are answered with 503), and clients that have read nothing for longest are disconnected.",
+        "Maximum total of unsent HTTP responses, server-sent events and WebSocket messages. Above it sending pauses (requests except probes get 503), and the clients that have read nothing for longest are disconnected.",
       unit: "bytes",
     }),
     ack_wait_ms: key(count(100, 43_200_000, 30_000), {
       description:
-        "Time that a group's member with ack=manual has to acknowledge a message before it is delivered again; a subscription may set its own as `ack_wait_ms`.",
+        "Acknowledgement timeout of group members with ack=manual, after which a message is delivered again; a subscription may set its own `ack_wait_ms`.",
       unit: "ms",
     }),
     max_deliveries: key(count(0, 1_000, 10), {
       description:
-        "Deliveries of a message to a group's members with ack=manual, all unacknowledged, after which it becomes a dead letter; 0 means without limit.",
+        "Unacknowledged deliveries of a message to group members with ack=manual after which it becomes a dead letter; 0 means unlimited.",
       unit: "deliveries",
     }),
     nack_backoff_ms: key(count(0, 3_600_000, 1_000), {
       description:
-        "Wait before a message is delivered again after a negative acknowledgement; doubles with each failed delivery.",
+        "Delay before redelivery after a negative acknowledgement; doubles with each failed delivery.",
       unit: "ms",
     }),
     nack_backoff_max_ms: key(count(0, 43_200_000, 60_000), {
-      description: "Longest wait after a negative acknowledgement.",
+      description: "Longest delay after a negative acknowledgement.",
       unit: "ms",
     }),
     stall_timeout_ms: key(count(1_000, 600_000, 30_000), {
-      description: "A subscriber that takes nothing for so long is dropped.",
+      description: "Subscribers that read nothing for this time are disconnected.",
       unit: "ms",
     }),
     transform_ms_max: key(count(1, 10_000, 100), {
-      description: "Time that a transform may take for one message.",
+      description: "Time limit of a transform per message.",
       unit: "ms",
     }),
     transform_memory_bytes_max: key(count(MEBIBYTE, 1024 * MEBIBYTE, 64 * MEBIBYTE), {
-      description: "Memory that a transform may have.",
+      description: "Memory limit of a transform.",
       unit: "bytes",
     }),
     s3_endpoint: later("Endpoint of the object store for cold segments"),
@@ -240,15 +240,14 @@ export const pulseDefinition = defineConfig({
   },
   commands: {
     check: {
-      summary:
-        "Read everything in the log's folder and list what is damaged. Changes nothing. The broker must be stopped.",
+      summary: "Read the whole log and report damage. Changes nothing. The broker must be stopped.",
     },
     repair: {
       summary:
-        "Make a damaged log whole: damaged parts go to the folder quarantine, everything intact stays. The broker must be stopped.",
+        "Repair a damaged log: damaged parts are moved to the folder quarantine, intact data stays. The broker must be stopped.",
       options: {
         dry_run: key(z.boolean().default(false), {
-          description: "Only list what would be quarantined.",
+          description: "Only list the data that would be quarantined.",
           env: [],
         }),
       },
@@ -260,11 +259,11 @@ export const pulseDefinition = defineConfig({
     },
     restore: {
       summary:
-        "Verify a backup and restore it to where the configuration expects the log; nothing may be there. The broker must be stopped.",
+        "Verify a backup and restore it to the configured log folder, which must not exist. The broker must be stopped.",
       arguments: ["folder"],
     },
   },
 });
 
-/** The configuration in force. */
+/** The active configuration. */
 export type PulseConfig = ConfigOf<typeof pulseDefinition.keys>;

@@ -1,4 +1,4 @@
-// The broker's process: flags and environment, configuration, start, signals, drain, exit code.
+// The broker's process: command line, configuration, startup, signals, shutdown, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { pulseDefinition, PULSE_VERSION } from "./config.ts";

@@ -1,27 +1,27 @@
-// A message as the broker's own faces see it, and the record that it is stored as.
+// A message of the broker, and the record it is stored as.
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
 import type { Topic } from "./topic/topics.ts";
 
 /*
- * Record: key = the partition key, value = the payload, timestamp = when it was published, headers = the client's own
- * and these, which only the broker writes:
+ * Record: key = the partition key, value = the payload, timestamp = time of publication, headers = the client's own and
+ * these, which only the broker writes:
  *
  *   platform-message-id    text      platform-expires-at    epoch ms, decimal
  *   platform-priority      decimal   platform-retry-count   decimal
  */
 
-/** Names of record headers that only the broker writes begin with this. */
+/** Prefix of the record headers that only the broker writes. */
 export const OWN_HEADER_PREFIX = "platform-";
 const ID_HEADER = "platform-message-id";
 const PRIORITY_HEADER = "platform-priority";
 const EXPIRES_HEADER = "platform-expires-at";
 const RETRY_HEADER = "platform-retry-count";
 
-/** What the broker says about a message beside its content. */
+/** Metadata of a message. */
 export interface MessageFacts {
   id: string;
   priority: number;
-  /** Epoch milliseconds; undefined: never. */
+  /** Epoch milliseconds; `undefined` for no expiry. */
   expiresAt: number | undefined;
   retryCount: number;
 }
@@ -34,13 +34,13 @@ export interface Message extends MessageFacts {
   key: Buffer | null;
   payload: Buffer;
   timestamp: number;
-  /** The client's own. */
+  /** Headers of the client. */
   headers: readonly RecordHeader[];
-  /** Whether one of the broker's own faces published it, and not a wire client. */
+  /** True if it was published over HTTP, false if a Kafka client wrote it. */
   isOwn: boolean;
 }
 
-/** The record that a message is stored as. */
+/** Converts a message to the record it is stored as. */
 export function toRecord(
   content: { key: Buffer | null; payload: Buffer; headers: readonly RecordHeader[] },
   facts: MessageFacts,
@@ -53,7 +53,7 @@ export function toRecord(
   return { key: content.key, value: content.payload, headers, timestamp };
 }
 
-/** The message that a record holds. One that a wire client wrote is called `<partition>:<offset>`. */
+/** Converts a record to a message. Messages of Kafka clients get the id `<partition>:<offset>`. */
 export function toMessage(topic: Topic, partition: number, record: StoredRecord): Message {
   const { offset, key, value, timestamp } = record;
   const message: Message = {
@@ -76,7 +76,7 @@ export function toMessage(topic: Topic, partition: number, record: StoredRecord)
   return message;
 }
 
-/** One line of JSON for SSE, WebSocket and tail; a payload or header that is not text goes as base64. */
+/** One line of JSON for SSE, WebSocket and tail; payloads and headers that are not text are in base64. */
 export function formatMessage(message: Message): string {
   const { topic, partition, offset, id, key, payload, timestamp, priority } = message;
   const text = readText(payload);
@@ -95,10 +95,10 @@ export function formatMessage(message: Message): string {
   });
 }
 
-/** Bytes as text where they are valid UTF-8; undefined where not. */
+/** Decodes UTF-8; `undefined` if the bytes are not valid. */
 export function readText(bytes: Buffer): string | undefined {
   const text = bytes.toString("utf8");
-  // The mark of what could not be decoded may also have been there before.
+  // The replacement character may also have been in the original text.
   return text.includes("\ufffd") && !Buffer.from(text).equals(bytes) ? undefined : text;
 }
 
@@ -124,7 +124,7 @@ function numberHeader(key: string, value: number): RecordHeader {
   return { key, value: Buffer.from(String(value)) };
 }
 
-// Entries instead of assignments: a header may be called __proto__.
+// Entries instead of assignments, since a header may be named __proto__.
 function formatHeaders(headers: readonly RecordHeader[]): Record<string, string | null> {
   return Object.fromEntries(
     headers.map(({ key, value }) => [

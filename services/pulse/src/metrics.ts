@@ -1,10 +1,10 @@
-// The broker's metrics, by the names that its users know.
+// The broker's metrics.
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
 
 const RUN_BOUNDS_NS = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 
-/** Figures that are read when somebody asks. */
+/** Values read at each scrape. */
 export interface MetricSources {
   published: () => number;
   topics: () => number;
@@ -13,7 +13,7 @@ export interface MetricSources {
   deadLetters: () => number;
 }
 
-/** Counts of transforms; the other figures are asked for. */
+/** Counts transforms; other values are read at each scrape. */
 export class PulseMetrics {
   executions = 0;
   errors = 0;
@@ -52,7 +52,7 @@ export class PulseMetrics {
     });
   }
 
-  /** Average time of a run, in nanoseconds. */
+  /** Average duration of a run, in nanoseconds. */
   get averageNs(): number {
     return this.executions === 0 ? 0 : Math.round(this.#totalNs / this.executions);
   }
@@ -87,7 +87,7 @@ function collectDamage(stats: LogStats) {
   return [
     gauge(
       "platform_pulse_log_damage_found",
-      "Damaged places in the log's files found at the last start and since.",
+      "Damaged places found in the log's files at the last start and since.",
       stats.damageFound,
     ),
     gauge(

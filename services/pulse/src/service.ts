@@ -1,4 +1,4 @@
-// The composition root of the broker: it makes every part and hands it on, from top to bottom.
+// The composition root of the broker: creates and connects all parts, from top to bottom.
 import { readFileSync } from "node:fs";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
@@ -33,19 +33,19 @@ import { findLogFolder } from "./store/folder.ts";
 import { readUsersFile } from "./user/users-file.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Largest record batch of a Kafka client: as much as a body of the HTTP API may have. */
+/** Largest record batch of a Kafka client, equal to the largest body of the HTTP API. */
 const KAFKA_BATCH_BYTES_MAX = 10 * 1024 * 1024;
-/** Largest batch of the log: the messages of such a body, or a dead letter of such a batch, and what the broker adds. */
+/** Largest batch of the log: the messages of such a body, or a dead letter of such a batch, with the broker's headers. */
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What a broker is started with. */
+/** Options of `startPulse`. */
 export interface PulseOptions {
   config: PulseConfig;
   log: Logger;
   lifecycle: Lifecycle;
 }
 
-/** Starts the broker; when this resolves, it listens. */
+/** Starts the broker; resolves once it listens. */
 export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
   const clock = systemClock;
   const idSource = createIdSource();
@@ -283,7 +283,7 @@ function readTls(config: PulseConfig): Tls | undefined {
   const { tls_cert_file, tls_key_file } = config;
   if (tls_cert_file === undefined && tls_key_file === undefined) return undefined;
   if (tls_cert_file === undefined || tls_key_file === undefined) {
-    throw new Error("tls_cert_file and tls_key_file go together");
+    throw new Error("tls_cert_file and tls_key_file must be set together");
   }
   return { cert: readFileSync(tls_cert_file), key: readFileSync(tls_key_file) };
 }

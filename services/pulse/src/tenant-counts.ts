@@ -1,10 +1,10 @@
-// Figures of each tenant since the start.
+// Statistics per tenant since startup.
 import type { Tenant } from "./topic/name.ts";
 
-/** Tenants that are counted; the one that came first goes when there are more, and begins at 0 when it comes back. */
+/** Maximum number of tenants; the oldest entry is dropped and restarts at 0. */
 const TENANTS_MAX = 10_000;
 
-/** What is counted of one tenant. */
+/** Statistics of one tenant. */
 export interface TenantFigures {
   published: number;
   executions: number;
@@ -21,11 +21,11 @@ const NOTHING: Readonly<TenantFigures> = {
   dropped: 0,
 };
 
-/** The figures of all tenants. */
+/** Statistics of all tenants. */
 export class TenantCounts {
   readonly #byTenant = new Map<Tenant, TenantFigures>();
 
-  /** The figures so far; zeros for a tenant that did nothing. */
+  /** The statistics of a tenant; zeros if there are none. */
   read(tenant: Tenant): Readonly<TenantFigures> {
     return this.#byTenant.get(tenant) ?? NOTHING;
   }

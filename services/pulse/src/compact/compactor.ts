@@ -1,4 +1,4 @@
-// Key compaction of the topics that ask for it, by itself, up to what nobody waits for any more.
+// Background compaction of topics with a compact policy, up to the records that are still needed.
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { Expiry } from "../dispatch/expiry.ts";
@@ -7,9 +7,9 @@ import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 const SWEEP_MS = 5_000;
-/** Bytes that came since the last time before a partition is compacted, at least; never less than what it keeps. */
+/** Minimum of new bytes before a partition is compacted; never less than what it keeps. */
 const UNCLEAN_BYTES_MIN = 1024 * 1024;
-/** A pass that could not do anything is tried again when so much more has come. */
+/** Growth after which a fruitless pass is repeated. */
 const GROWTH_MIN = 1.25;
 
 interface CompactorOptions {
@@ -20,10 +20,10 @@ interface CompactorOptions {
   onError: (error: unknown) => void;
 }
 
-/** Compacts in the background, one partition at a time. */
+/** Compacts partitions in the background, one at a time. */
 export class Compactor {
   readonly #options: CompactorOptions;
-  /** Partitions in which the last pass found nothing to do, with their unclean bytes then. */
+  /** Partitions whose last pass was fruitless, with their uncompacted bytes at that time. */
   readonly #fruitless = new WeakMap<PartitionView, number>();
   #timer: RepeatingTimer | undefined;
   #isStopped = false;
@@ -36,7 +36,7 @@ export class Compactor {
     this.#timer = every(SWEEP_MS, () => this.#sweep(), this.#options.onError);
   }
 
-  /** Begins nothing more; resolves when what is under way is done. */
+  /** Starts no further pass; resolves when the current one is done. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#timer?.stop();
@@ -73,7 +73,7 @@ export class Compactor {
         else this.#fruitless.set(partition, store.log.uncleanBytes(partition));
       }
     } catch (error) {
-      // One that was deleted meanwhile needs nothing; a damaged one must not keep the others waiting.
+      // A partition that was deleted meanwhile needs nothing; a damaged one must not block the others.
       if (partition.live) this.#options.onError(error);
       this.#fruitless.set(partition, partition.live ? store.log.uncleanBytes(partition) : 0);
     }

@@ -1,4 +1,4 @@
-// One consumer group of the classic protocol: its generations, and who waits for whom.
+// A consumer group of the classic protocol: its generations and pending joins and syncs.
 import { Deadline } from "./deadline.ts";
 import {
   describeAssignment,
@@ -30,27 +30,27 @@ import type {
 } from "./types.ts";
 
 /*
- *            first join                 everyone joined, or time is up
+ *            first join                 all joined, or timeout
  *   Empty ──────────────► PreparingRebalance ──────────────────────► CompletingRebalance
  *     ▲                       ▲          │ nobody is left                  │ the leader synced
- *     └───────────────────────┼──────────┘                                 ▼
+ *     ▲                       ▲          │ no member left                  │ the leader synced
  *                             └───── join, leave, death, new metadata ── Stable
  *
- * Whoever waits is answered: joins when the generation begins, syncs when the leader has synced or
- * the generation ends. The deadlines below make each of these happen.
+ * Pending requests are answered: joins when the generation begins, syncs when the leader has synced or
+ * the generation ends. The deadlines below guarantee it.
  */
 type Phase =
   | { state: "Empty" }
-  /** Until `endMs`, or all have joined and nobody new came since `quietMs`. */
+  /** Ends at `endMs`, or when all have joined and no new member came since `quietMs`. */
   | { state: "PreparingRebalance"; endMs: number; quietMs: number }
-  /** Members in `awaited` must sync until `endMs`, the leader first of all. */
+  /** Members in `awaited` must sync before `endMs`, the leader above all. */
   | { state: "CompletingRebalance"; endMs: number; awaited: Set<string> }
   | { state: "Stable"; endMs: number; awaited: Set<string> }
   | { state: "Dead" };
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** One group. It calls `onEmpty` when its last member has gone; it is not used after that. */
+/** A consumer group. It calls `onEmpty` when its last member has left, and is not used after that. */
 export class ConsumerGroup {
   readonly id: string;
   readonly #limits: GroupLimits;
@@ -85,7 +85,7 @@ export class ConsumerGroup {
     return this.#members.size;
   }
 
-  /** Asks into the next generation; answered when that begins. */
+  /** Joins the next generation; answered when that begins. */
   join(request: JoinRequest): Promise<JoinResult> {
     return new Promise((resolve) => {
       const error = this.#admit(request, resolve);
@@ -94,7 +94,7 @@ export class ConsumerGroup {
     });
   }
 
-  /** Asks for the assignment; answered when the leader has brought it. */
+  /** Requests the assignment; answered when the leader has sent it. */
   sync(request: SyncRequest): Promise<SyncResult> {
     return new Promise((resolve) => {
       const error = this.#takeSync(request, resolve);
@@ -103,17 +103,17 @@ export class ConsumerGroup {
     });
   }
 
-  /** Says that a member lives. `rebalance-in-progress` tells it to join again. */
+  /** A heartbeat. `rebalance-in-progress` tells the member to join again. */
   heartbeat(claim: MemberClaim): GroupError | undefined {
     return this.#hear(claim, "PreparingRebalance");
   }
 
-  /** Whether a member may commit offsets now. Counts as a sign of life. */
+  /** True if a member may commit offsets now. Counts as a heartbeat. */
   checkCommit(claim: MemberClaim): GroupError | undefined {
     return this.#hear(claim, "CompletingRebalance");
   }
 
-  /** Lets a member go; a static one may be named by its instance id alone. */
+  /** Removes a member; a static one may be identified by its instance id alone. */
   leave(memberId: string, instanceId: string | null): GroupError | undefined {
     const isPending = instanceId === null && this.#members.takePending(memberId);
     const { error, member } = this.#members.findLeaving(memberId, instanceId);
@@ -126,7 +126,7 @@ export class ConsumerGroup {
     return describeGroup(this.id, this.#phase.state, this.#generation, this.#members);
   }
 
-  /** Sends everyone away: the broker stops. */
+  /** Removes all members at shutdown. */
   close(): void {
     for (const member of this.#members.list()) this.#remove(member, "unknown-member-id");
     this.#members.clearPending();
@@ -176,7 +176,7 @@ export class ConsumerGroup {
     this.#generation.protocolType = request.protocolType;
     member.join = answer;
     if (this.#phase.state === "PreparingRebalance") {
-      // Others are likely to come at the same time: a first generation waits a little for them.
+      // Other members are likely to join at the same time, so a first generation waits a little for them.
       const now = this.#time.monotonicMs();
       if (this.#phase.quietMs > now) this.#phase.quietMs = now + this.#limits.initialDelayMs;
       return;
@@ -185,7 +185,7 @@ export class ConsumerGroup {
   }
 
   #rejoin(member: Member, request: JoinRequest, answer: (result: JoinResult) => void): void {
-    // A repeated request takes the place of the one that waits: its connection is gone.
+    // A repeated request replaces the pending one, whose connection is gone.
     member.join?.(refuseJoin("rebalance-in-progress", member.id));
     member.join = undefined;
     const isChanged = !hasSameProtocols(member, request.protocols);
@@ -204,7 +204,7 @@ export class ConsumerGroup {
     if (state !== "PreparingRebalance") this.#prepare();
   }
 
-  /** A static member has come back without its id: it takes over from what it was (KIP-345). */
+  /** A returning static member without its id takes over its previous membership (KIP-345). */
   #replace(former: Member, request: JoinRequest, answer: (result: JoinResult) => void): void {
     const id = this.#createMemberId(former.instanceId!);
     const isLeader = this.#members.leader === former.id;
@@ -215,7 +215,7 @@ export class ConsumerGroup {
     const { state } = this.#phase;
     if (state === "Stable" && chooseProtocol(this.#members.list()) === this.#generation.protocol) {
       const generation = describeGeneration(this.#generation, this.#members, member);
-      // A leader that cannot skip the assignment is told that it only follows.
+      // A leader that cannot skip the assignment is answered as a follower.
       answer(
         isLeader && !request.canSkipAssignment
           ? { ...generation, leader: former.id, members: [] }
@@ -227,7 +227,7 @@ export class ConsumerGroup {
     if (state !== "PreparingRebalance") this.#prepare();
   }
 
-  /** Ends the generation: everyone has to join again. */
+  /** Ends the generation: all members must join again. */
   #prepare(): void {
     const isFirst = this.#phase.state === "Empty";
     for (const member of this.#members.list()) {
@@ -246,10 +246,10 @@ export class ConsumerGroup {
     return Math.max(0, ...this.#members.list().map((member) => member.rebalanceTimeoutMs));
   }
 
-  /** Begins a generation with those who have joined. */
+  /** Begins a generation with the members that have joined. */
   #begin(now: number): void {
     for (const member of this.#members.list()) {
-      // A static member is kept until its session ends: it may be restarting.
+      // A static member is kept until its session ends, since it may be restarting.
       if (member.join === undefined && member.instanceId === null) {
         this.#remove(member, "unknown-member-id");
       }
@@ -324,7 +324,7 @@ export class ConsumerGroup {
     return this.#phase.state === refusing ? "rebalance-in-progress" : undefined;
   }
 
-  /** Removes a member that goes or has died, and has the others share what it had. */
+  /** Removes a member that left or died, and starts a rebalance. */
   #dismiss(member: Member): void {
     this.#remove(member, "unknown-member-id");
     const { state } = this.#phase;
@@ -341,7 +341,7 @@ export class ConsumerGroup {
     member.sessionEndMs = this.#time.monotonicMs() + member.sessionTimeoutMs;
   }
 
-  /** Does what is due, and sees to it that what is due later will be done. */
+  /** Runs what is due and schedules the rest. */
   #settle(): void {
     if (this.#phase.state === "Dead") return;
     const now = this.#time.monotonicMs();
@@ -372,7 +372,7 @@ export class ConsumerGroup {
     }
   }
 
-  /** Members that give signs of life but never ask for their assignment hold partitions up. */
+  /** Members that send heartbeats but never request their assignment would block partitions. */
   #dropUnsynced(now: number): void {
     const phase = this.#phase;
     if (phase.state !== "CompletingRebalance" && phase.state !== "Stable") return;
@@ -383,7 +383,7 @@ export class ConsumerGroup {
     if (unsynced.length > 0 || phase.state === "CompletingRebalance") this.#prepare();
   }
 
-  /** Signs of life only postpone: then the deadline comes for nothing. */
+  /** Heartbeats only postpone deadlines, so some calls find nothing to do. */
   #arm(now: number): void {
     let nextMs = this.#members.findNextEndMs();
     const phase = this.#phase;

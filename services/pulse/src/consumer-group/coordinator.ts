@@ -1,4 +1,4 @@
-// All consumer groups of the classic protocol: found by name, made when the first member asks.
+// All consumer groups of the classic protocol, created when their first member joins.
 import { randomUUID } from "node:crypto";
 import { ConsumerGroup } from "./consumer-group.ts";
 import { refuseJoin, refuseSync } from "./member.ts";
@@ -18,19 +18,19 @@ import {
 
 const MEMBER_ID_PREFIX_CHARS_MAX = 64;
 
-/** What a coordinator is made of. */
+/** Options of a `GroupCoordinator`. */
 export interface CoordinatorOptions {
   limits?: Partial<GroupLimits>;
   time?: GroupTime;
-  /** The random part of a member id. */
+  /** Creates the random part of a member id. */
   createId?: () => string;
-  /** Called when the last member of a group has gone. */
+  /** Called when the last member of a group has left. */
   onEmpty?: (groupId: string) => void;
 }
 
 /**
- * Consumer groups in memory. After a restart members are unknown and join again; what they have
- * committed is kept elsewhere. A group whose last member has gone is forgotten.
+ * Consumer groups in memory. After a restart members are unknown and join again; committed offsets are stored elsewhere.
+ * A group is dropped when its last member has left.
  */
 export class GroupCoordinator {
   readonly limits: GroupLimits;
@@ -46,19 +46,19 @@ export class GroupCoordinator {
     this.#onEmpty = options.onEmpty ?? (() => undefined);
   }
 
-  /** Groups that have members. */
+  /** Number of groups with members. */
   get groupCount(): number {
     return this.#groups.size;
   }
 
-  /** Members of all groups. */
+  /** Number of members of all groups. */
   countMembers(): number {
     let count = 0;
     for (const group of this.#groups.values()) count += group.memberCount;
     return count;
   }
 
-  /** Asks into a group; answered when its next generation begins. */
+  /** Joins a group; answered when its next generation begins. */
   async join(groupId: string, request: JoinRequest): Promise<JoinResult> {
     const error = this.#checkBounds(request);
     if (error !== undefined) return refuseJoin(error, request.memberId);
@@ -81,27 +81,27 @@ export class GroupCoordinator {
     return group.join({ ...request, rebalanceTimeoutMs });
   }
 
-  /** Asks for the assignment of a generation. */
+  /** Requests the assignment of a generation. */
   async sync(groupId: string, request: SyncRequest): Promise<SyncResult> {
     const group = this.#groups.get(groupId);
     return group === undefined ? refuseSync("unknown-member-id") : group.sync(request);
   }
 
-  /** A member is alive. */
+  /** A heartbeat of a member. */
   heartbeat(groupId: string, claim: MemberClaim): GroupError | undefined {
     const group = this.#groups.get(groupId);
     return group === undefined ? "unknown-member-id" : group.heartbeat(claim);
   }
 
-  /** A member goes. */
+  /** Removes a member. */
   leave(groupId: string, memberId: string, instanceId: string | null): GroupError | undefined {
     const group = this.#groups.get(groupId);
     return group === undefined ? "unknown-member-id" : group.leave(memberId, instanceId);
   }
 
   /**
-   * Whether offsets may be committed. Without members only those may who do not claim to be one
-   * (generation -1): consumers that assign partitions themselves, and administrators.
+   * True if offsets may be committed. Without members only clients that do not claim to be one (generation -1) may commit:
+   * consumers that assign partitions themselves, and administrators.
    */
   checkCommit(groupId: string, claim: MemberClaim): GroupError | undefined {
     const group = this.#groups.get(groupId);
@@ -109,10 +109,10 @@ export class GroupCoordinator {
     return claim.generation < 0 ? undefined : "illegal-generation";
   }
 
-  /** A group with members; undefined for any other. */
+  /** A group with members; `undefined` for any other. */
   describe(groupId: string): GroupDescription | undefined {
     const group = this.#groups.get(groupId);
-    // An id that was given to somebody who never came back makes no member.
+    // An id whose client never joined does not count as a member.
     return group === undefined || group.memberCount === 0 ? undefined : group.describe();
   }
 
@@ -122,7 +122,7 @@ export class GroupCoordinator {
     return groups.map((group) => group.describe());
   }
 
-  /** Sends all members away. */
+  /** Removes all members. */
   close(): void {
     for (const group of Array.from(this.#groups.values())) group.close();
   }

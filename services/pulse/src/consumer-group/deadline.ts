@@ -1,7 +1,7 @@
 // One timer for the earliest of many deadlines.
 import type { GroupTime } from "./types.ts";
 
-/** Calls `run` at the earliest time asked for, or sooner: what is due is for `run` to find out. */
+/** Calls `run` at or before the earliest requested time; `run` checks what is due. */
 export class Deadline {
   readonly #time: GroupTime;
   readonly #run: () => void;
@@ -13,7 +13,7 @@ export class Deadline {
     this.#run = run;
   }
 
-  /** Asks for a call at `atMs` (monotonic). One that is set for an earlier time is left alone. */
+  /** Requests a call at `atMs` (monotonic). An earlier one stays. */
   set(atMs: number): void {
     if (atMs >= this.#atMs) return;
     this.#cancel?.();

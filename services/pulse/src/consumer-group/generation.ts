@@ -1,9 +1,9 @@
-// One generation of a group as its members are told of it.
+// One generation of a group, as reported to its members.
 import { toJoinedMember, type Member } from "./member.ts";
 import type { Membership } from "./membership.ts";
 import type { GroupDescription, GroupState, JoinResult, SyncRequest, SyncResult } from "./types.ts";
 
-/** What was agreed on. Both protocols are null before the first generation. */
+/** The agreed protocols; both are null before the first generation. */
 export interface Generation {
   number: number;
   protocolType: string | null;
@@ -12,7 +12,7 @@ export interface Generation {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** The answer to a member's join: the leader is told of everyone. */
+/** Answer to a member's join: the leader gets the list of members. */
 export function describeGeneration(
   generation: Generation,
   members: Membership,
@@ -31,20 +31,20 @@ export function describeGeneration(
   };
 }
 
-/** Whether a sync names what was agreed on, as far as it names anything. */
+/** True if the fields that a sync names match the generation. */
 export function isOfGeneration(request: SyncRequest, generation: Generation): boolean {
   const { protocolType, protocol } = request;
   if (protocolType !== null && protocolType !== generation.protocolType) return false;
   return protocol === null || protocol === generation.protocol;
 }
 
-/** The answer to a member's sync. */
+/** Answer to a member's sync. */
 export function describeAssignment(generation: Generation, member: Member): SyncResult {
   const { protocolType, protocol } = generation;
   return { error: undefined, protocolType, protocol, assignment: member.assignment };
 }
 
-/** The group for those who look at it; what was agreed on is told only while it holds. */
+/** Description of the group; protocols are only included while they are valid. */
 export function describeGroup(
   groupId: string,
   state: GroupState,

@@ -1,4 +1,4 @@
-// One member of a group, and the choice of a protocol that all members can do.
+// A member of a consumer group, and the choice of a protocol supported by all members.
 import type {
   GroupError,
   JoinRequest,
@@ -8,7 +8,7 @@ import type {
   SyncResult,
 } from "./types.ts";
 
-/** A member. `join` and `sync` are set while it waits for an answer. */
+/** A member. `join` and `sync` are set while a request is pending. */
 export interface Member {
   readonly id: string;
   readonly instanceId: string | null;
@@ -18,7 +18,7 @@ export interface Member {
   rebalanceTimeoutMs: number;
   protocols: readonly MemberProtocol[];
   assignment: Buffer;
-  /** It is gone when nothing was heard of it until then (monotonic), unless it waits for an answer. */
+  /** The member is removed at this time (monotonic) without a heartbeat, unless a request is pending. */
   sessionEndMs: number;
   join: ((result: JoinResult) => void) | undefined;
   sync: ((result: SyncResult) => void) | undefined;
@@ -26,7 +26,7 @@ export interface Member {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A member that has just come. */
+/** Creates a new member. */
 export function createMember(id: string, request: JoinRequest): Member {
   const member: Member = {
     id,
@@ -45,7 +45,7 @@ export function createMember(id: string, request: JoinRequest): Member {
   return member;
 }
 
-/** Takes over what a member says about itself when it joins (again). */
+/** Applies the fields of a repeated join. */
 export function updateMember(member: Member, request: JoinRequest): void {
   member.clientId = request.clientId;
   member.clientHost = request.clientHost;
@@ -54,7 +54,7 @@ export function updateMember(member: Member, request: JoinRequest): void {
   member.protocols = request.protocols;
 }
 
-/** Whether the member said the same of itself before. */
+/** True if the member's protocols are unchanged. */
 export function hasSameProtocols(member: Member, protocols: readonly MemberProtocol[]): boolean {
   return (
     member.protocols.length === protocols.length &&
@@ -66,13 +66,13 @@ export function hasSameProtocols(member: Member, protocols: readonly MemberProto
   );
 }
 
-/** What the leader is told of a member under the chosen protocol. */
+/** A member in the leader's list, under the chosen protocol. */
 export function toJoinedMember(member: Member, protocol: string): JoinedMember {
   const metadata = member.protocols.find(({ name }) => name === protocol)?.metadata ?? NO_BYTES;
   return { memberId: member.id, instanceId: member.instanceId, metadata };
 }
 
-/** Protocols that every member can do, in the first member's order. */
+/** Protocols supported by all members, in the first member's order. */
 export function findCommonProtocols(members: readonly Member[]): string[] {
   const [first, ...others] = members;
   if (first === undefined) return [];
@@ -82,7 +82,7 @@ export function findCommonProtocols(members: readonly Member[]): string[] {
     .filter((name) => known.every((set) => set.has(name)));
 }
 
-/** The common protocol that most members like best. There must be a common one. */
+/** The common protocol preferred by most members. There must be one. */
 export function chooseProtocol(members: readonly Member[]): string {
   const common = new Set(findCommonProtocols(members));
   const votes = new Map<string, number>();
@@ -93,7 +93,7 @@ export function chooseProtocol(members: readonly Member[]): string {
   return [...votes].reduce((best, vote) => (vote[1] > best[1] ? vote : best))[0];
 }
 
-/** A join that is refused. */
+/** A rejected join. */
 export function refuseJoin(error: GroupError, memberId: string): JoinResult {
   return {
     error,
@@ -107,7 +107,7 @@ export function refuseJoin(error: GroupError, memberId: string): JoinResult {
   };
 }
 
-/** A sync that is refused. */
+/** A rejected sync. */
 export function refuseSync(error: GroupError): SyncResult {
   return { error, protocolType: null, protocol: null, assignment: NO_BYTES };
 }

@@ -1,13 +1,13 @@
-// Who belongs to a group: members by id, static members by instance id, ids given out, the leader.
+// Members of a group: by id, static members by instance id, assigned ids, the leader.
 import { findCommonProtocols, createMember, type Member } from "./member.ts";
 import type { GroupError, JoinRequest, MemberClaim } from "./types.ts";
 
-/** The members of one group. The first to come leads; when it goes, the next one does. */
+/** The members of one group. The first one leads; when it leaves, the next one does. */
 export class Membership {
   readonly #members = new Map<string, Member>();
   /** Static members: instance id → member id. */
   readonly #instances = new Map<string, string>();
-  /** Ids that were given out and whose members have not joined yet, with the end of their wait. */
+  /** Assigned ids whose members have not joined yet, with the end of their wait. */
   readonly #pending = new Map<string, number>();
   #leader: string | undefined;
 
@@ -15,7 +15,7 @@ export class Membership {
     return this.#members.size;
   }
 
-  /** Ids that were given out and not used yet. */
+  /** Number of assigned ids not used yet. */
   get pendingCount(): number {
     return this.#pending.size;
   }
@@ -24,7 +24,7 @@ export class Membership {
     return this.#leader;
   }
 
-  /** All members in the order of their coming; safe against changes while it is walked. */
+  /** A copy of all members in the order of joining. */
   list(): Member[] {
     return [...this.#members.values()];
   }
@@ -39,7 +39,7 @@ export class Membership {
     return id === undefined ? undefined : this.#members.get(id);
   }
 
-  /** The member that a claim names; otherwise why it names none. */
+  /** The member that a claim identifies, or an error. */
   findClaimed(claim: MemberClaim, generation: number): { error?: GroupError; member?: Member } {
     const { memberId, instanceId } = claim;
     if (instanceId !== null) {
@@ -52,7 +52,7 @@ export class Membership {
     return claim.generation === generation ? { member } : { error: "illegal-generation" };
   }
 
-  /** The member that goes: a static one may be named by its instance id alone. */
+  /** The leaving member: a static one may be identified by its instance id alone. */
   findLeaving(
     memberId: string,
     instanceId: string | null,
@@ -63,7 +63,7 @@ export class Membership {
     return isOther ? { error: "fenced-instance-id" } : { member };
   }
 
-  /** Whether the protocols of a joining member go together with those of all others. */
+  /** True if the protocols of a joining member are compatible with those of all others. */
   isCompatible(request: JoinRequest, protocolType: string | null): boolean {
     if (request.protocolType === "" || request.protocols.length === 0) return false;
     const others = this.list().filter(
@@ -84,7 +84,7 @@ export class Membership {
     return member;
   }
 
-  /** A new member takes the place of a static one, with its assignment and its lead. */
+  /** Replaces a static member; the new one keeps its assignment and leadership. */
   replace(former: Member, id: string, request: JoinRequest): Member {
     this.#members.delete(former.id);
     if (this.#leader === former.id) this.#leader = id;
@@ -99,23 +99,23 @@ export class Membership {
     if (this.#leader === member.id) this.#leader = this.#members.keys().next().value;
   }
 
-  /** Sees to it that one of `candidates` leads. */
+  /** Ensures that one of `candidates` leads. */
   elect(candidates: readonly Member[]): void {
     if (candidates.some(({ id }) => id === this.#leader)) return;
     this.#leader = candidates[0]?.id;
   }
 
-  /** Notes an id that was given to a member that has yet to join with it. */
+  /** Records an id assigned to a member that has not joined yet. */
   expect(id: string, endMs: number): void {
     this.#pending.set(id, endMs);
   }
 
-  /** Takes a given id back; false if it is not one. */
+  /** Removes an assigned id; false if it is unknown. */
   takePending(id: string): boolean {
     return this.#pending.delete(id);
   }
 
-  /** Forgets given ids whose time is up. */
+  /** Removes expired ids. */
   expirePending(now: number): void {
     for (const [id, endMs] of this.#pending) {
       if (now >= endMs) this.#pending.delete(id);
@@ -126,7 +126,7 @@ export class Membership {
     this.#pending.clear();
   }
 
-  /** When the next given id or silent member is to be forgotten; Infinity if none is. */
+  /** When the next assigned id or silent member expires; Infinity if there is none. */
   findNextEndMs(): number {
     let nextMs = Infinity;
     for (const endMs of this.#pending.values()) nextMs = Math.min(nextMs, endMs);
@@ -137,7 +137,7 @@ export class Membership {
   }
 }
 
-/** Whether a member waits for an answer: it cannot give a sign of life then, and is not missed. */
+/** True if a member has a pending request: it cannot send heartbeats then and does not expire. */
 export function isWaiting(member: Member): boolean {
   return member.join !== undefined || member.sync !== undefined;
 }

@@ -1,6 +1,6 @@
-// What members ask of a group and what they are told.
+// Requests of group members and the answers to them.
 
-/** Why a group refuses a member; Kafka's error codes of the same meaning are given by the Kafka face. */
+/** Errors of a group; the Kafka server maps them to Kafka's error codes. */
 export type GroupError =
   | "coordinator-overloaded"
   | "fenced-instance-id"
@@ -13,43 +13,43 @@ export type GroupError =
   | "rebalance-in-progress"
   | "unknown-member-id";
 
-/** The states of a group; Kafka's names. */
+/** The states of a group, with Kafka's names. */
 export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead";
 
-/** A way to assign that a member can do, with what it tells the leader about itself. */
+/** An assignment protocol that a member supports, with its metadata for the leader. */
 export interface MemberProtocol {
   name: string;
   metadata: Buffer;
 }
 
-/** What a member says when it joins. */
+/** A join request. */
 export interface JoinRequest {
-  /** Empty for a member that has no id yet. */
+  /** Empty for a member without an id. */
   memberId: string;
-  /** The lasting name of a static member (KIP-345). */
+  /** The instance id of a static member (KIP-345). */
   instanceId: string | null;
   clientId: string;
   clientHost: string;
   sessionTimeoutMs: number;
-  /** How long the group waits for this member to rejoin, and then to sync. */
+  /** Time limit for this member to rejoin, and then to sync. */
   rebalanceTimeoutMs: number;
   protocolType: string;
-  /** Best first. */
+  /** In order of preference. */
   protocols: readonly MemberProtocol[];
-  /** The member is sent away with an id first, so that it can be forgotten when it vanishes (KIP-394). */
+  /** The member must join again with the id it is given, so that it can be dropped if it disappears (KIP-394). */
   needsMemberId: boolean;
-  /** A returning static leader can be told to skip the assignment (KIP-814). */
+  /** A returning static leader may be told to skip the assignment (KIP-814). */
   canSkipAssignment: boolean;
 }
 
-/** A member as the leader sees it. */
+/** A member in the leader's list. */
 export interface JoinedMember {
   memberId: string;
   instanceId: string | null;
   metadata: Buffer;
 }
 
-/** The answer to a join. With an error, only `memberId` means something. */
+/** Answer to a join. With an error, only `memberId` is valid. */
 export interface JoinResult {
   error: GroupError | undefined;
   memberId: string;
@@ -58,22 +58,22 @@ export interface JoinResult {
   protocol: string | null;
   leader: string;
   skipAssignment: boolean;
-  /** All members for the leader, nothing for the others. */
+  /** All members for the leader, empty for the others. */
   members: readonly JoinedMember[];
 }
 
-/** What a member says when it asks for its assignment; the leader brings those of all. */
+/** A sync request; the leader's contains all assignments. */
 export interface SyncRequest {
   memberId: string;
   instanceId: string | null;
   generation: number;
-  /** Null from clients that do not tell. */
+  /** Null if the client did not send it. */
   protocolType: string | null;
   protocol: string | null;
   assignments: readonly { memberId: string; assignment: Buffer }[];
 }
 
-/** The answer to a sync. */
+/** Answer to a sync. */
 export interface SyncResult {
   error: GroupError | undefined;
   protocolType: string | null;
@@ -81,14 +81,14 @@ export interface SyncResult {
   assignment: Buffer;
 }
 
-/** Which member speaks, and of which generation. */
+/** Identifies a member and its generation. */
 export interface MemberClaim {
   memberId: string;
   instanceId: string | null;
   generation: number;
 }
 
-/** A member for those who look at a group. */
+/** Description of a member. */
 export interface MemberDescription {
   memberId: string;
   instanceId: string | null;
@@ -98,7 +98,7 @@ export interface MemberDescription {
   assignment: Buffer;
 }
 
-/** A group for those who look at it. */
+/** Description of a group. */
 export interface GroupDescription {
   groupId: string;
   state: GroupState;
@@ -108,27 +108,27 @@ export interface GroupDescription {
   members: readonly MemberDescription[];
 }
 
-/** Bounds and times of all groups; times in milliseconds. */
+/** Limits and times of all groups; times in milliseconds. */
 export interface GroupLimits {
-  /** Groups with members at once. Default 10 000. */
+  /** Maximum number of groups with members. Default 10 000. */
   groupsMax: number;
-  /** Members of one group, those with an id that have not joined yet included. Default 1 000. */
+  /** Maximum number of members of a group, including assigned ids. Default 1 000. */
   membersMax: number;
-  /** Names and metadata of all protocols of one member, in bytes. Default 256 KiB. */
+  /** Maximum bytes of names and metadata of all protocols of one member. Default 256 KiB. */
   metadataBytesMax: number;
-  /** One member's assignment, in bytes. Default 1 MiB. */
+  /** Maximum bytes of one member's assignment. Default 1 MiB. */
   assignmentBytesMax: number;
-  /** Shortest and longest session timeout. Defaults 6 s and 30 min, as Kafka's. */
+  /** Shortest and longest session timeout. Defaults 6 s and 30 min, as in Kafka. */
   sessionTimeoutMsMin: number;
   sessionTimeoutMsMax: number;
-  /** Shortest and longest rebalance timeout; other wishes are moved there. Defaults 1 s, 30 min. */
+  /** Shortest and longest rebalance timeout; other values are clamped. Defaults 1 s, 30 min. */
   rebalanceTimeoutMsMin: number;
   rebalanceTimeoutMsMax: number;
-  /** How long the first generation of a group waits for more members after each join. Default 150. */
+  /** Wait of a group's first generation for more members after each join. Default 150. */
   initialDelayMs: number;
 }
 
-/** The limits where nothing else is configured. */
+/** Default limits. */
 export const GROUP_LIMITS_DEFAULT: GroupLimits = {
   groupsMax: 10_000,
   membersMax: 1_000,
@@ -141,15 +141,15 @@ export const GROUP_LIMITS_DEFAULT: GroupLimits = {
   initialDelayMs: 150,
 };
 
-/** Time as groups need it. */
+/** Clock and timers of groups. */
 export interface GroupTime {
-  /** Milliseconds that never run backwards. */
+  /** Monotonic milliseconds. */
   monotonicMs(): number;
-  /** Calls `run` once, `ms` from now; the returned function prevents that. */
+  /** Calls `run` once after `ms`; the returned function cancels the call. */
   after(ms: number, run: () => void): () => void;
 }
 
-/** The machine's time. A waiting timer does not keep the process alive. */
+/** The system clock. A waiting timer does not keep the process alive. */
 export const systemGroupTime: GroupTime = {
   monotonicMs: () => performance.now(),
   after(ms, run) {

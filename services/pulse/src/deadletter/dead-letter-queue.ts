@@ -1,4 +1,4 @@
-// What lies in a topic's dead letter topic and was not sent back: list, requeue, and what went wrong most.
+// The dead letters of a topic that were not requeued: list, summary, requeue.
 import { PlatformError } from "@platform/kernel/errors";
 import { toMessage, type Message } from "../message.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
@@ -10,12 +10,12 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { DeadLetterWriter, Envelope } from "./dead-letter-writer.ts";
 
-/** Dead letters that a summary looks at, the newest ones. */
+/** Newest dead letters included in a summary. */
 const SUMMARY_MAX = 10_000;
 const SAMPLE_IDS_MAX = 5;
 const CLUSTERS_MAX = 100;
 
-/** Dead letters with the same reason, numbers and ids in it aside. Times in epoch seconds. */
+/** Dead letters with the same reason, ignoring numbers and ids in it. Times in epoch seconds. */
 export interface Cluster {
   reason: string;
   count: number;
@@ -29,7 +29,7 @@ interface Letter {
   envelope: Envelope;
 }
 
-/** A dead letter on its way back to its topic. */
+/** A dead letter to publish again. */
 export interface RequeuedMessage {
   topic: string;
   payload: Buffer;
@@ -47,7 +47,7 @@ export type Republish<Outcome> = (
   mark: PendingRecord,
 ) => Promise<Outcome>;
 
-/** The dead letters of all topics. What was sent back is remembered durably with the message that it became. */
+/** The dead letters of all topics. A requeue is recorded in the entry of the message that it publishes. */
 export class DeadLetterQueue<Outcome> {
   readonly #store: Store;
   readonly #state: StateTable;
@@ -77,7 +77,7 @@ export class DeadLetterQueue<Outcome> {
     options.topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
-  /** The oldest dead letters of a source topic, at most `limit`, and how many there are. */
+  /** The oldest dead letters of a source topic, at most `limit`, and their total number. */
   async list(topic: Topic, limit: number) {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
@@ -90,7 +90,7 @@ export class DeadLetterQueue<Outcome> {
     return { messages, total: this.#countLeft(dlq), dlq_topic: name };
   }
 
-  /** What went wrong, by reason, most frequent first. */
+  /** Counts dead letters by reason, most frequent first. */
   async summarize(topic: Topic) {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
@@ -116,21 +116,21 @@ export class DeadLetterQueue<Outcome> {
   }
 
   /**
-   * Sends a dead letter back to its topic, with a patched payload if one is given: same id, one more retry, no TTL and no
-   * delay. The message and its leaving the dlq are one entry. Throws `not_found`, `conflict` while it is under way, and
-   * what publishing throws.
+   * Publishes a dead letter to its topic again, with a patched payload if one is given: same id, one more retry, no TTL and
+   * no delay. The message and the mark of its dead letter are one entry. Throws `not_found`, `conflict` during another
+   * requeue of the same letter, and errors of publishing.
    */
   async requeue(topic: Topic, messageId: string, patch: Buffer | undefined): Promise<Outcome> {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
     const letter = dlq === undefined ? undefined : await this.#find(dlq, topic, messageId);
     if (dlq === undefined || letter === undefined) {
-      throw new PlatformError("not_found", "There is no such dead letter.");
+      throw new PlatformError("not_found", "The dead letter does not exist.");
     }
     const id = dlq.stored.id.toString("hex");
     const place = `${id} ${letter.message.offset}`;
     if (this.#busy.has(place)) {
-      throw new PlatformError("conflict", "The dead letter is being sent back already.");
+      throw new PlatformError("conflict", "The dead letter is already being requeued.");
     }
     this.#busy.add(place);
     try {
@@ -159,7 +159,7 @@ export class DeadLetterQueue<Outcome> {
     }
   }
 
-  /** Dead letters of a topic that were not sent back. */
+  /** Number of dead letters of a topic that were not requeued. */
   countOf(topic: Topic): number {
     const dlq = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
     return dlq === undefined ? 0 : this.#countLeft(dlq);
@@ -180,7 +180,7 @@ export class DeadLetterQueue<Outcome> {
       if (done.has(record.offset)) continue;
       const message = toMessage(dlq, 0, record);
       const envelope = readEnvelope(message);
-      // Several topics may share one, and clients may publish there as well.
+      // Several topics may share one dead letter topic, and clients may publish there as well.
       if (envelope?.source_topic === source.name) yield { message, envelope };
     }
   }
@@ -202,7 +202,7 @@ export class DeadLetterQueue<Outcome> {
   #forget(dlq: Topic): void {
     const id = dlq.stored.id.toString("hex");
     if (!this.#requeued.delete(id)) return;
-    // If it is lost, the next start leaves it out.
+    // If this write is lost, the next start ignores the entry.
     this.#store.append([this.#state.toPending(["requeued", id], null)]).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-// Where a topic's dead letters go, and what one looks like.
+// The dead letter topics of all topics, and the format of a dead letter.
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
 import type { RecordHeader } from "@platform/log/batch";
@@ -6,15 +6,15 @@ import { readText, toRecord } from "../message.ts";
 import type { Tenant } from "../topic/name.ts";
 import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
 
-/** Longest payload that is shown as text, in bytes of JSON. */
+/** Longest payload stored as text, in bytes of JSON. */
 const TEXT_BYTES_MAX = 12 * 1024 * 1024;
 
-/** A message that could not be delivered or taken in. */
+/** A message that could not be delivered or accepted. */
 export interface DeadLetter {
   sourceTopic: string;
   id: string;
   key: Buffer | null;
-  /** As it was published. */
+  /** The published payload. */
   payload: Buffer;
   headers: readonly RecordHeader[];
   priority: number;
@@ -24,7 +24,7 @@ export interface DeadLetter {
   at: number;
 }
 
-/** What the payload of a dead letter says; binary payloads as base64. */
+/** The payload of a dead letter; binary payloads are in base64. */
 export interface Envelope {
   message_id: string;
   source_topic: string;
@@ -36,7 +36,7 @@ export interface Envelope {
   retry_count: number;
 }
 
-/** Registered names of dead letter topics, durably; `<topic>.dlq` for the others. */
+/** Registered names of dead letter topics, durable; `<topic>.dlq` by default. */
 export class DeadLetterWriter {
   readonly #store: Store;
   readonly #state: StateTable;
@@ -58,7 +58,7 @@ export class DeadLetterWriter {
     return this.#names.get(topic.stored.id.toString("hex")) ?? defaultDeadLetterName(topic.name);
   }
 
-  /** Whether some topic of the tenant sends its dead letters there. */
+  /** True if a topic of the tenant uses this name for its dead letters. */
   isDeadLetterName(tenant: Tenant, name: string): boolean {
     if (name.endsWith(".dlq")) return true;
     if (this.#names.size === 0) return false;
@@ -68,7 +68,7 @@ export class DeadLetterWriter {
     return false;
   }
 
-  /** Registers a name and makes the topic, durably. */
+  /** Registers a name and creates the topic, durably. */
   async register(topic: Topic, name: string): Promise<Topic> {
     const deadLetterTopic = await this.#topics.ensure(topic.tenant, name);
     const id = topic.stored.id.toString("hex");
@@ -77,12 +77,12 @@ export class DeadLetterWriter {
     return deadLetterTopic;
   }
 
-  /** The topic of dead letters, made if it is not there. */
+  /** The dead letter topic, created if needed. */
   ensure(topic: Topic): Promise<Topic> {
     return this.#topics.ensure(topic.tenant, this.nameFor(topic));
   }
 
-  /** The draft of a dead letter; it belongs into one entry with the source's acknowledgement. */
+  /** The record of a dead letter; append it in one entry with the acknowledgement of the source. */
   toPending(deadLetterTopic: Topic, letter: DeadLetter): PendingRecord {
     const envelope: Envelope = {
       message_id: letter.id,
@@ -108,7 +108,7 @@ export class DeadLetterWriter {
   }
 }
 
-// Text of control characters grows sixfold in JSON, and could then be more than the log takes.
+// Control characters grow sixfold in JSON, and could exceed the size limit of the log.
 function encodePayload(payload: Buffer): Pick<Envelope, "original_payload" | "encoding"> {
   const text = readText(payload);
   const isText =

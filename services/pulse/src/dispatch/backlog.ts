@@ -1,4 +1,4 @@
-// How many messages wait in each topic, and the refusal of more.
+// Counts the messages waiting in each topic and refuses more above a limit.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
@@ -6,23 +6,23 @@ import type { PendingRecord, Store } from "../store/store.ts";
 import { toMessage } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-/** What is looked through at the first publish after a start, at most: what was stored before that counts no more. */
+/** Bytes searched at the first publish after a start; older messages no longer count. */
 const LOOK_BACK_BYTES = 32 * 1024 * 1024;
 
 interface Waiting {
-  /** Offsets that the broker's own faces published and nobody has taken, ascending, by partition. */
+  /** Offsets published over HTTP and not consumed yet, ascending, by partition. */
   unconsumed: number[][];
-  /** The next offset that nobody has taken yet, by partition. */
+  /** The first offset not consumed yet, by partition. */
   consumed: number[];
   delayed: number;
-  /** Admitted and not stored yet. */
+  /** Messages admitted but not stored yet. */
   inFlight: number;
   ready: Promise<void>;
 }
 
 /**
- * Depths by topic. With dispatch groups the depth is the largest of their backlogs; without any it is what was published
- * and nobody has taken yet. Delayed messages count.
+ * Queue depths by topic. For topics with shared subscriptions it is the largest of their backlogs, for others the number
+ * of published messages that were not consumed yet. Delayed messages count.
  */
 export class Backlog {
   readonly #store: Store;
@@ -47,45 +47,45 @@ export class Backlog {
     topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
-  /** Takes a message in, or throws `ERR_BACKPRESSURE`. Each admission is ended by `settle`. */
+  /** Admits a message, or throws `ERR_BACKPRESSURE`. Call `settle` after each admission. */
   async admit(topic: Topic): Promise<void> {
     const waiting = this.#of(topic);
     await waiting.ready;
     if (this.#depthMax > 0 && this.depthOf(topic) + waiting.inFlight >= this.#depthMax) {
-      const detail = `The topic has ${this.#depthMax} messages waiting; publish again when some have been taken.`;
+      const detail = `The topic has ${this.#depthMax} waiting messages; retry when some have been consumed.`;
       const { headers } = createRetryLaterError("queue_full", detail, 1);
       throw new PlatformError("ERR_BACKPRESSURE", detail, { headers });
     }
     waiting.inFlight++;
   }
 
-  /** Ends an admission, however it went. */
+  /** Ends an admission, whatever its result. */
   settle(topic: Topic): void {
     const waiting = this.#byTopic.get(topic);
     if (waiting !== undefined) waiting.inFlight--;
   }
 
-  /** Notes a message that one of the broker's own faces published. */
+  /** Counts a message published over HTTP. */
   noteStored(topic: Topic, partition: number, offset: number): void {
     if (this.#depthMax === 0) return;
     const waiting = this.#byTopic.get(topic);
     if (waiting === undefined || offset < (waiting.consumed[partition] ?? 0)) return;
     const offsets = (waiting.unconsumed[partition] ??= []);
-    // Beyond the limit nothing depends on the exact number; requeues are not refused.
+    // Beyond the limit the exact number does not matter; requeues are not refused.
     if (offsets.length <= this.#depthMax) offsets.push(offset);
   }
 
-  /** Notes delayed messages that were taken in (or, negative, that were delivered). */
+  /** Counts delayed messages: accepted ones, or, negative, delivered ones. */
   noteDelayed(topic: Topic, change: number): void {
     const waiting = this.#of(topic);
     waiting.delayed = Math.max(0, waiting.delayed + change);
   }
 
-  /** Notes that somebody has taken everything of a partition below `nextOffset`. */
+  /** Marks everything of a partition below `nextOffset` as consumed. */
   noteConsumed(topic: Topic, partition: number, nextOffset: number): void {
     const waiting = this.#byTopic.get(topic);
     if (waiting === undefined) {
-      // Nothing was published since the start: remembered for when something is, and nothing is looked through for it.
+      // Nothing was published since startup: only the position is kept, and the log is not searched.
       const key = `${topic.stored.id.toString("hex")} ${partition}`;
       if (nextOffset <= (this.#stored.get(key) ?? 0)) return;
       this.#stored.set(key, nextOffset);
@@ -109,19 +109,19 @@ export class Backlog {
     this.#unsaved.set(topic, partitions);
   }
 
-  /** Notes that a message expired: nobody can take it any more. */
+  /** Removes an expired message. */
   noteExpired(topic: Topic, partition: number, offset: number): void {
     const offsets = this.#byTopic.get(topic)?.unconsumed[partition];
     const at = offsets?.indexOf(offset) ?? -1;
     if (at >= 0) offsets!.splice(at, 1);
   }
 
-  /** Whether somebody has taken an offset. */
+  /** True if an offset was consumed. */
   isConsumed(topic: Topic, partition: number, offset: number): boolean {
     return offset < (this.#of(topic).consumed[partition] ?? 0);
   }
 
-  /** Has a group's backlog counted; the returned function ends that. */
+  /** Adds a group's backlog until the returned function is called. */
   watchGroup(topic: Topic, countBacklog: () => number): () => void {
     const groups = this.#groups.get(topic) ?? new Set();
     groups.add(countBacklog);
@@ -132,7 +132,7 @@ export class Backlog {
     };
   }
 
-  /** Messages that wait in a topic. */
+  /** Messages waiting in a topic. */
   depthOf(topic: Topic): number {
     const waiting = this.#byTopic.get(topic);
     const delayed = waiting?.delayed ?? 0;
@@ -147,7 +147,7 @@ export class Backlog {
     return depth;
   }
 
-  /** Messages that wait in all topics together. */
+  /** Messages waiting in all topics. */
   totalDepth(): number {
     let depth = 0;
     for (const topic of new Set([...this.#byTopic.keys(), ...this.#groups.keys()])) {
@@ -156,7 +156,7 @@ export class Backlog {
     return depth;
   }
 
-  /** Writes down how far topics were taken; now and then, and at the end. What a crash forgets counts as waiting again. */
+  /** Saves the consumed offsets, periodically and at shutdown. After a crash, unsaved ones count as waiting again. */
   async save(): Promise<void> {
     const pendingRecords: PendingRecord[] = [];
     for (const [topic, partitions] of this.#unsaved) {
@@ -215,7 +215,7 @@ export class Backlog {
       this.#stored.delete(`${id} ${index}`);
       return this.#state.toPending(["taken", id, index], null);
     });
-    // If it is lost, the next start leaves it out.
+    // If this write is lost, the next start ignores the entry.
     this.#store.append(pendingRecords).catch(() => undefined);
   }
 }

@@ -1,8 +1,8 @@
-// One minute of delayed messages in slots of ten milliseconds; fourteen bytes or so each.
+// One minute of delayed messages in slots of ten milliseconds, about fourteen bytes each.
 
 /** Resolution of delays. */
 export const SLOT_MS = 10;
-/** Slots of a minute. */
+/** Number of slots per minute. */
 const SLOT_COUNT = 60_000 / SLOT_MS;
 
 /** Offsets with their slots, ascending by slot, then by offset. */
@@ -11,7 +11,7 @@ export interface DueOffsets {
   offsets: number[];
 }
 
-/** Offsets by the slot in which they are due. `slot` counts from the minute's start. */
+/** Offsets by their due slot. `slot` counts from the start of the minute. */
 export class DelayWheel {
   readonly #heads = new Int32Array(SLOT_COUNT).fill(-1);
   #next = new Int32Array(64);
@@ -32,7 +32,7 @@ export class DelayWheel {
     this.#count++;
   }
 
-  /** Takes the offsets of the first slots up to and with `to` out, whole slots until there are `enough`. */
+  /** Removes and returns the offsets of the first slots up to and including `to`: whole slots until there are `enough`. */
   take(to: number, enough: number): DueOffsets {
     const slots: number[] = [];
     const offsets: number[] = [];
@@ -50,7 +50,7 @@ export class DelayWheel {
     return { slots, offsets };
   }
 
-  /** The first offsets, at most about `max`, in the order of slots; they stay. */
+  /** The first offsets in order of slots, at most about `max`, without removing them. */
   peek(max: number): number[] {
     const offsets: number[] = [];
     for (let slot = 0; slot < SLOT_COUNT && offsets.length < max; slot++) {
@@ -66,7 +66,7 @@ export class DelayWheel {
     let size = 0;
     for (let at = this.#heads[slot]!; at >= 0; at = this.#next[at]!) size++;
     const offsets = new Float64Array(size);
-    // The last to come is at the head: from behind, most are in their order already.
+    // The latest entry is at the head: in reverse, most are already in order.
     for (let at = this.#heads[slot]!, place = size; at >= 0; at = this.#next[at]!) {
       offsets[--place] = this.#offsets[at]!;
     }

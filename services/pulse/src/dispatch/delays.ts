@@ -1,4 +1,4 @@
-// Delayed messages: kept durably by the minute in which they are due, on a wheel when that is near, delivered once.
+// Delayed messages: stored by the minute in which they are due, kept on a wheel when that is near, delivered once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
@@ -17,37 +17,37 @@ import { NearRecords } from "./near-records.ts";
 import { Pace } from "./pace.ts";
 
 /*
- * A delayed message is a record of the topic `__delay.<minute>` with three more headers: where it goes and when. Minutes
- * that are near are read into a wheel. When slots are due, one journal entry holds their messages, now records of their
- * topics, and the fact how far the minute is drained; so after a crash each was delivered or will be. A slot that
- * something is still being written into is not drained before that is durable.
+ * A delayed message is a record of the topic `__delay.<minute>` with three more headers: its target and its slot. Minutes
+ * in the near future are read into a wheel. When slots are due, one journal entry contains their messages, now as records
+ * of their topics, and how far the minute is drained; so after a crash each message is delivered exactly once. A slot with
+ * writes in flight is drained once they are durable.
  */
 
 const TOPIC_PREFIX = "__delay.";
 const MINUTE_MS = 60_000;
 const MINUTE_SLOTS = MINUTE_MS / SLOT_MS;
-/** Minutes that are kept on wheels ahead of now. */
+/** Minutes on wheels ahead of the current one. */
 const MINUTES_AHEAD = 1;
-/** Messages that one entry delivers at most. */
+/** Maximum number of messages delivered in one entry. */
 const DRAIN_MAX = 1_000;
 const DRAIN_BYTES_MAX = 2 * 1024 * 1024;
 const RETRY_MS = 1_000;
-/** Messages that are read ahead of their time at once, their bytes, how often, and how long before their minute begins. */
+/** Read-ahead: number of messages, their bytes, interval, and time before the minute begins. */
 const AHEAD_MAX = 80_000;
 const AHEAD_BYTES_MAX = 64 * 1024 * 1024;
 const AHEAD_EVERY_MS = 500;
 const AHEAD_FROM_MS = 5_000;
-/** Messages of one entry that are read one by one; more of them are reason to read ahead at once. */
+/** Scattered reads of one entry above which read-ahead starts immediately. */
 const SCATTERED_MIN = 50;
-/** A minute that begins later than this is read at leisure. */
+/** Minutes that begin later than this are read slowly. */
 const HURRY_MS = 10_000;
-/** What is stored so short before it is due stays in memory until then. */
+/** Messages due within this time of being stored stay in memory. */
 const KEPT_SLOTS = 2_000 / SLOT_MS;
 
-/** The longest delay that is taken: thirty days. */
+/** The longest delay: thirty days. */
 export const DELAY_MS_MAX = 30 * 24 * 60 * MINUTE_MS;
 
-/** A delayed message on its way into the log; to be ended by `note` or `release`. */
+/** A delayed message being stored; call `note` or `release` afterwards. */
 export interface PendingDelay {
   pending: PendingRecord;
   dueMs: number;
@@ -63,9 +63,9 @@ interface Minute {
   number: number;
   partition: PartitionView;
   drained: Drained;
-  /** Messages below were there before this start, and were not counted as waiting yet. */
+  /** End of the messages that were stored before this start and are not counted as waiting yet. */
   uncountedEnd: number;
-  /** Set while the minute is near. What lies below `readEnd` was or is being read from the log. */
+  /** Set while the minute is near. Everything below `readEnd` was or is being read from the log. */
   wheel: { slots: DelayWheel; readEnd: number; isRead: boolean } | undefined;
 }
 
@@ -85,7 +85,7 @@ export class Delays {
   readonly #minutes = new Map<number, Minute>();
   readonly #writing = new Map<number, number>();
   readonly #near: NearRecords;
-  /** Slots up to here, counted from 1970, have begun to be drained: nothing may be put into them. */
+  /** All slots up to this one (since 1970) are being drained or done: nothing may be added to them. */
   #begunSlot: number;
   #draining: Promise<void> | undefined;
   #readingAhead: Promise<void> | undefined;
@@ -110,26 +110,26 @@ export class Delays {
     this.#begunSlot = Math.floor(options.clock.now() / SLOT_MS);
   }
 
-  /** Begins to deliver; what became due meanwhile comes first. */
+  /** Starts delivering; overdue messages come first. */
   start(): void {
     this.#timer = every(SLOT_MS, () => this.#tick(), this.#options.onError);
   }
 
-  /** Stops delivering; resolves when nothing is under way. */
+  /** Stops delivering; resolves when no work is in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#timer?.stop();
     await Promise.all([this.#draining, this.#readingAhead, ...this.#reading]);
   }
 
-  /** Messages on the wheels: those that are due within the next minute or two. */
+  /** Messages on the wheels: those due within the next minute or two. */
   get nearCount(): number {
     let count = 0;
     for (const { wheel } of this.#minutes.values()) count += wheel?.slots.count ?? 0;
     return count;
   }
 
-  /** The draft that keeps a record until `dueMs`, for a partition of a topic. */
+  /** The record that stores a message for a partition of a topic until `dueMs`. */
   async toPending(
     topic: Topic,
     partition: number,
@@ -137,7 +137,7 @@ export class Delays {
     dueMs: number,
   ): Promise<PendingDelay> {
     for (;;) {
-      // Never early, and never into a slot that has begun: the clock may have been set back.
+      // Never early, and never into a slot that is being drained: the clock may have been set back.
       const slot = Math.max(Math.ceil(dueMs / SLOT_MS), this.#begunSlot + 2);
       const number = Math.floor(slot / MINUTE_SLOTS);
       const minute = this.#minutes.get(number);
@@ -151,7 +151,7 @@ export class Delays {
     }
   }
 
-  /** The draft is durable at `offset`. */
+  /** The record is durable at `offset`. */
   note({ slot, pending }: PendingDelay, offset: number): void {
     this.#endWriting(slot);
     const minute = this.#minutes.get(Math.floor(slot / MINUTE_SLOTS));
@@ -163,7 +163,7 @@ export class Delays {
     this.#near.keep(minute.partition, { ...pending.record, offset });
   }
 
-  /** The draft was not stored. */
+  /** The record was not stored. */
   release({ slot }: PendingDelay): void {
     this.#endWriting(slot);
   }
@@ -245,7 +245,7 @@ export class Delays {
   }
 
   async #drain(): Promise<void> {
-    // An earlier minute that is not read yet holds nothing back but itself.
+    // An earlier minute that is still being read delays only itself.
     let limit = Math.floor(this.#options.clock.now() / SLOT_MS);
     for (const slot of this.#writing.keys()) limit = Math.min(limit, slot - 1);
     this.#begunSlot = Math.max(this.#begunSlot, limit);
@@ -274,7 +274,7 @@ export class Delays {
     }
   }
 
-  /** Delivers some of what is due, from the place `at` on, as one entry; gives how many. */
+  /** Delivers due messages from index `at` on as one entry; returns their number. */
   async #deliver(minute: Minute, due: DueOffsets, at: number): Promise<number> {
     const { store, state, topics, backlog, expiry, clock } = this.#options;
     const records = await this.#readDue(minute, due, at);
@@ -284,7 +284,7 @@ export class Delays {
       const { topicId, partition } = readTarget(record);
       const topic = topics.findByHexId(topicId);
       const view = topic?.stored.partitions[partition];
-      // Its topic was deleted meanwhile, and with it what was on its way there.
+      // The topic was deleted meanwhile, and its delayed messages with it.
       if (topic === undefined || view === undefined) continue;
       const headers = removeTarget(record);
       const { key, value } = record;
@@ -315,13 +315,13 @@ export class Delays {
     return records.length;
   }
 
-  /** The records that are due from the place `at` on: as many as one entry may deliver, one at least. */
+  /** Reads the due records from index `at` on: at least one, at most as many as one entry may deliver. */
   async #readDue(minute: Minute, due: DueOffsets, at: number): Promise<StoredRecord[]> {
     const { partition } = minute;
     const offsets = due.offsets.slice(at, at + DRAIN_MAX);
     if (this.#near.countMissing(partition, offsets) > 0) await this.#readingAhead;
     const missing = this.#near.countMissing(partition, offsets);
-    // What is scattered over the log costs a pass over it: then what is due next comes along.
+    // Scattered records cost a pass over the log, which then also reads the ones due next.
     const wanted = missing > SCATTERED_MIN ? [...offsets, ...this.#peek(minute)] : offsets;
     if (missing > 0) await this.#load(partition, wanted, DRAIN_BYTES_MAX);
     if (this.#near.get(partition, offsets[0]!) === undefined) {
@@ -339,7 +339,7 @@ export class Delays {
     throw new PlatformError("internal", "A delayed message is missing.");
   }
 
-  /** Reads ahead what is due next, before what was read ahead is used up. */
+  /** Reads the next due records before the ones in memory are used up. */
   #readAhead(): void {
     if (this.#readingAhead !== undefined || performance.now() < this.#readAheadAtMs) return;
     this.#readAheadAtMs = performance.now() + AHEAD_EVERY_MS;
@@ -366,9 +366,9 @@ export class Delays {
     return wheel?.slots.peek(AHEAD_MAX) ?? [];
   }
 
-  /** Reads records as far as there is room, or `bytesMin` of them. */
+  /** Reads records up to the available room, or `bytesMin`. */
   async #load(partition: PartitionView, offsets: number[], bytesMin: number): Promise<void> {
-    // What came later but is due sooner takes the room of what was read ahead before.
+    // Later records that are due sooner replace the ones read ahead.
     if (this.#near.roomBytes === 0) this.#near.dropOthers(partition, new Set(offsets));
     const bytesMax = Math.max(bytesMin, this.#near.roomBytes);
     if (bytesMax > 0) await this.#near.load(partition, Float64Array.from(offsets).sort(), bytesMax);

@@ -1,4 +1,4 @@
-// Messages with a time to live: whoever is not consumed by then becomes a dead letter, durably and once.
+// Messages with a time to live: a message not consumed in time becomes a dead letter, durably and once.
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
@@ -10,29 +10,29 @@ import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 
 /*
- * A partition that has messages with a TTL has a fact ["ttl", topic, partition]: the lowest offset that may still expire,
- * and those above it that have. It is written with the first such message, and with each dead letter, so a restart
- * finds what is left by reading from there on.
+ * A partition with TTL messages has a state value ["ttl", topic, partition]: the lowest offset that may still expire, and
+ * the expired ones above it. It is written with the first such message and with each dead letter, so a restart reads the
+ * remaining messages from there on.
  */
 
-/** The reason that expired messages carry. */
+/** The failure reason of expired messages. */
 export const EXPIRED_REASON = "message TTL expired";
-/** Dead letters that one entry holds at most. */
+/** Maximum number of dead letters in one entry. */
 const EXPIRE_MAX = 500;
 const RETRY_MS = 1_000;
 const TICK_MS = 20;
-/** A partition without anything left to expire is forgotten after this. */
+/** A partition without TTL messages is dropped after this time. */
 const QUIET_MS = 60_000;
 
-/** What the groups of a topic have to say when a message expires. */
+/** The shared subscriptions of a topic, as expiry needs them. */
 export interface ExpiryGroups {
-  /** Whether every group has acknowledged the message; undefined where the topic has no groups. */
+  /** True if every group has acknowledged the message; `undefined` if the topic has no groups. */
   isAcknowledged: (topic: Topic, partition: number, offset: number) => boolean | undefined;
   /** Acknowledges the message for every group. */
   expire: (topic: Topic, partition: number, offset: number) => ExpiredForGroups;
 }
 
-/** The drafts that belong into the entry of the dead letter, and what to call when that is durable. */
+/** Records to append with the dead letter, and a function to call when they are durable. */
 export interface ExpiredForGroups {
   pendingRecords: PendingRecord[];
   apply: () => void;
@@ -46,18 +46,18 @@ interface StoredPlace {
 interface Place {
   partition: PartitionView;
   waiting: Set<number>;
-  /** Offsets at or below what is being stored or expired right now: the stored place may not pass them. */
+  /** Offsets being stored or expired: the saved position may not pass them. */
   underWay: Set<{ low: number }>;
   expired: Set<number>;
-  /** Whether the partition's fact is durable. */
+  /** True if the partition's state value is durable. */
   isMarked: boolean;
   markedAt: number;
   isUnsaved: boolean;
 }
 
-/** A message with a TTL on its way into the log; ended by `settle` when it is durable, or by `release`. */
+/** A TTL message being stored; call `settle` when it is durable, otherwise `release`. */
 export interface ExpiringEntry {
-  /** What its entry has to hold as well. */
+  /** Records to append in the same entry. */
   pendingRecords: PendingRecord[];
   settle: (offset: number, expiresAt: number) => void;
   release: () => void;
@@ -80,11 +80,11 @@ interface ExpiryOptions {
   onError: (error: unknown) => void;
 }
 
-/** The messages of all topics that can expire. */
+/** The TTL messages of all topics. */
 export class Expiry {
   readonly #options: ExpiryOptions;
   readonly #places = new Map<PartitionView, Place>();
-  /** A binary heap, the next one to expire first. */
+  /** A binary heap ordered by expiry time. */
   readonly #heap: Item[] = [];
   #groups: ExpiryGroups | undefined;
   #timer: RepeatingTimer | undefined;
@@ -94,7 +94,7 @@ export class Expiry {
     options.topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
-  /** Reads back what was left to expire. */
+  /** Loads the remaining TTL messages. */
   async open(): Promise<void> {
     const { state, topics, store } = this.#options;
     for (const { key, value } of state.take("ttl")) {
@@ -114,7 +114,7 @@ export class Expiry {
     }
   }
 
-  /** Begins to look; `groups` says what the topics' groups have acknowledged. */
+  /** Starts the timer; `groups` reports which messages are acknowledged. */
   start(groups: ExpiryGroups): void {
     this.#groups = groups;
     this.#timer = every(TICK_MS, () => this.#tick(), this.#options.onError);
@@ -128,7 +128,7 @@ export class Expiry {
     return this.#heap.length;
   }
 
-  /** The lowest offset of a partition that may still expire; undefined if there is none. */
+  /** The lowest offset of a partition that may still expire; `undefined` if there is none. */
   lowestOf(partition: PartitionView): number | undefined {
     let lowest: number | undefined;
     for (const offset of this.#places.get(partition)?.waiting ?? []) {
@@ -137,7 +137,7 @@ export class Expiry {
     return lowest;
   }
 
-  /** Begins to store a message with a TTL; its entry has to be handed to the log in the same turn. */
+  /** Registers a TTL message about to be stored; its entry must be appended in the same turn. */
   begin(partition: PartitionView): ExpiringEntry {
     const place = this.#places.get(partition) ?? this.#makePlace(partition);
     place.markedAt = this.#options.clock.monotonicMs();
@@ -154,7 +154,7 @@ export class Expiry {
     };
   }
 
-  /** Writes down where nothing is left; now and then. */
+  /** Saves the positions of partitions without remaining TTL messages. */
   async save(): Promise<void> {
     const pendingRecords: PendingRecord[] = [];
     const now = this.#options.clock.monotonicMs();
@@ -215,7 +215,7 @@ export class Expiry {
       const expired: { topic: Topic; item: Item; apply: () => void }[] = [];
       for (const item of items) {
         const { place, offset } = item;
-        // Until its dead letter is durable, a restart has to find it.
+        // A restart must find the message until its dead letter is durable.
         const bound = { place, low: offset };
         bounds.push(bound);
         place.underWay.add(bound);
@@ -225,7 +225,7 @@ export class Expiry {
         if (topic === undefined || this.#isConsumed(topic, item)) continue;
         const letter = await this.#toPendingLetter(topic, item);
         if (letter === undefined) continue;
-        // It may have been acknowledged while it was read.
+        // It may have been acknowledged during the read.
         if (this.#isConsumed(topic, item)) continue;
         place.expired.add(offset);
         const groups = this.#groups!.expire(topic, place.partition.index, offset);
@@ -286,7 +286,7 @@ export class Expiry {
         pendingRecords.push(this.#options.state.toPending(keyOf(partition), null));
       }
     }
-    // If it is lost, the next start leaves it out.
+    // If this write is lost, the next start ignores the entry.
     this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 }

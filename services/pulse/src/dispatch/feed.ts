@@ -1,4 +1,4 @@
-// From durable records to those who want them: each new stretch is read and decoded once for everyone who is up to date.
+// Feeds durable records to subscriptions: each new batch is read and decoded once for all followers that are up to date.
 import { LogError, type PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
 import { toMessage, type Message } from "../message.ts";
@@ -9,23 +9,23 @@ import type { Topic, Topics } from "../topic/topics.ts";
 const READ_BYTES = 256 * 1024;
 const RETRY_MS = 1_000;
 
-/** Messages of a stretch of a partition; offsets in between that hold nothing were compacted away. */
+/** Messages of a range of offsets; offsets without a message were compacted away. */
 export interface FeedBatch {
   from: number;
   to: number;
   messages: Message[];
 }
 
-/** Someone who follows partitions. */
+/** A subscription that follows partitions. */
 export interface Follower {
-  /** Whether more may be offered. When that becomes true again, it calls `Feeds.resume`. */
+  /** True if it accepts more messages. When that becomes true again, it calls `Feeds.resume`. */
   hasRoom: () => boolean;
   offer: (topic: Topic, partition: number, batch: FeedBatch) => void;
-  /** The partition cannot be read on: it was deleted, or a batch is damaged (`at` is behind it). */
+  /** The partition cannot be read any further: it was deleted, or a batch is damaged (`at` is after it). */
   lose: (topic: Topic, partition: number) => void;
 }
 
-/** A follower's place in one partition. */
+/** A follower's position in one partition. */
 export interface Following {
   next: number;
   isReading: boolean;
@@ -35,13 +35,13 @@ export interface Following {
 interface Feed {
   topic: Topic;
   partition: PartitionView;
-  /** What was handed out to those who are up to date. */
+  /** End of the messages delivered to the followers that are up to date. */
   position: number;
   followings: Set<Following>;
   isPumping: boolean;
 }
 
-/** The feeds of all partitions that anybody follows. */
+/** The feeds of all followed partitions. */
 export class Feeds {
   readonly #store: Store;
   readonly #feeds = new Map<PartitionView, Feed>();
@@ -61,7 +61,7 @@ export class Feeds {
     topics.watch({ deleted: (topic) => this.#lose(topic) });
   }
 
-  /** Follows a partition from `offset` on; below the log's start it begins there. */
+  /** Follows a partition from `offset` on, or from the log start if that is higher. */
   follow(topic: Topic, partition: PartitionView, offset: number, follower: Follower): Following {
     let feed = this.#feeds.get(partition);
     if (feed === undefined) {
@@ -81,7 +81,7 @@ export class Feeds {
     if (feed?.followings.size === 0) this.#feeds.delete(partition);
   }
 
-  /** Goes on reading for a follower that has room again. */
+  /** Continues reading for a follower that has room again. */
   resume(partition: PartitionView, following: Following): void {
     const feed = this.#feeds.get(partition);
     if (feed === undefined || following.isReading || following.next === feed.position) return;
@@ -114,7 +114,7 @@ export class Feeds {
     }
   }
 
-  // Where nobody is up to date there is nothing to hand out: each reads on when it has room.
+  // Without a follower that is up to date there is nothing to share: each reads on its own when it has room.
   #isFed(feed: Feed): boolean {
     for (const { next, isReading } of feed.followings) {
       if (next === feed.position && !isReading) return true;
@@ -139,7 +139,7 @@ export class Feeds {
     } finally {
       following.isReading = false;
     }
-    // What came while it read may have been handed out without it.
+    // Messages that arrived during the read may have been delivered without it.
     if (following.next < feed.partition.durableEnd && follower.hasRoom()) {
       if (following.next === feed.position) void this.#pump(feed);
       else setImmediate(() => this.resume(feed.partition, following));
@@ -156,7 +156,7 @@ export class Feeds {
           if (record.offset >= from) messages.push(toMessage(topic, partition.index, record));
         }
       } catch (error) {
-        // A batch that a wire client compressed so that it cannot be read holds nobody up.
+        // A batch that cannot be decompressed must not block its readers.
         this.#onError(error);
       }
     }

@@ -2,18 +2,18 @@
 import type { Message } from "../message.ts";
 import type { Sink } from "./subscription.ts";
 
-/** One member. */
+/** Handle of a member. */
 export interface MemberHandle {
   leave: () => void;
 }
 
-/** How a member takes messages. */
+/** Options of a member. */
 export interface MemberOptions {
-  /** A message counts as acknowledged when `acknowledge` is called, else when it has been sent. */
+  /** True: messages are acknowledged by `acknowledge`. False: when they have been sent. */
   isManual: boolean;
-  /** Messages that it may hold unacknowledged. */
+  /** Maximum number of unacknowledged messages. */
   prefetch: number;
-  /** With `isManual`: a message that is not acknowledged for this time is taken back, in ms. */
+  /** With `isManual`: an unacknowledged message is redelivered after this time, in ms. */
   ackWaitMs: number;
 }
 
@@ -22,6 +22,6 @@ export interface HeldMessage {
   deadlineMs: number;
 }
 
-/** `held` is in the order of deliveries, and so of deadlines. */
+/** `held` is in order of delivery, and so of deadlines. */
 export type GroupMember = MemberHandle &
   MemberOptions & { sink: Sink; held: Map<string, HeldMessage> };

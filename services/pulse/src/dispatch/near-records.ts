@@ -1,13 +1,13 @@
-// Delayed messages that are due soon, kept in memory so that delivering them waits for no file.
+// Keeps delayed messages that are due soon in memory, so that delivering them needs no file access.
 import type { PartitionView } from "@platform/log";
 import { pickRecords, readBatchHeader, splitBatches, type StoredRecord } from "@platform/log/batch";
 import { sizeOf, type Store } from "../store/store.ts";
 
 const READ_BYTES = 256 * 1024;
-/** What a kept record takes beside its bytes, roughly. */
+/** Approximate memory of a record besides its bytes. */
 const OVERHEAD_BYTES = 400;
 
-/** A bounded store of records, by partition and offset. What does not fit is read when it is needed. */
+/** A bounded cache of records by partition and offset. Records that do not fit are read when needed. */
 export class NearRecords {
   readonly #store: Store;
   readonly #bytesMax: number;
@@ -19,7 +19,7 @@ export class NearRecords {
     this.#bytesMax = bytesMax;
   }
 
-  /** Bytes that may still be kept. */
+  /** Bytes still available. */
   get roomBytes(): number {
     return Math.max(0, this.#bytesMax - this.#bytes);
   }
@@ -28,7 +28,7 @@ export class NearRecords {
     return this.#kept.get(partition)?.size ?? 0;
   }
 
-  /** How many of these are not kept. */
+  /** Number of the given records that are not cached. */
   countMissing(partition: PartitionView, offsets: readonly number[]): number {
     const kept = this.#kept.get(partition);
     if (kept === undefined) return offsets.length;
@@ -57,7 +57,7 @@ export class NearRecords {
     this.#bytes -= sizeOf(record) + OVERHEAD_BYTES;
   }
 
-  /** Drops everything but these records of a partition. */
+  /** Drops all records of a partition except the given ones. */
   dropOthers(partition: PartitionView, offsets: ReadonlySet<number>): void {
     for (const [other, kept] of this.#kept) {
       for (const offset of kept.keys()) {
@@ -66,15 +66,15 @@ export class NearRecords {
     }
   }
 
-  /** Drops all of a partition. */
+  /** Drops all records of a partition. */
   forget(partition: PartitionView): void {
     for (const offset of this.#kept.get(partition)?.keys() ?? []) this.drop(partition, offset);
     this.#kept.delete(partition);
   }
 
   /**
-   * Keeps the records at `offsets` (ascending) that are not kept yet, in one pass over the log, until about `bytesMax`
-   * bytes of them were read. Rejects with the log's errors.
+   * Loads the missing records at `offsets` (ascending) in one pass over the log, until about `bytesMax` bytes of them were
+   * read. Rejects with the log's errors.
    */
   async load(partition: PartitionView, offsets: Float64Array, bytesMax: number): Promise<void> {
     const kept = this.#kept.get(partition);

@@ -1,4 +1,4 @@
-// Messages that wait for one subscription or group: higher priority first, then in the order of the log.
+// Messages waiting for a subscription: higher priority first, then in log order.
 import type { Message } from "../message.ts";
 
 interface Level {
@@ -7,9 +7,9 @@ interface Level {
   head: number;
 }
 
-/** A queue by priority. Bounded by whoever fills it. */
+/** A queue by priority, bounded by its users. */
 export class PriorityQueue {
-  /** Descending. Almost always there is one level. */
+  /** Descending. There is almost always one level. */
   readonly #levels: Level[] = [];
   #count = 0;
   #bytes = 0;
@@ -18,7 +18,7 @@ export class PriorityQueue {
     return this.#count;
   }
 
-  /** Bytes of payload that wait. */
+  /** Payload bytes of the waiting messages. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -29,7 +29,7 @@ export class PriorityQueue {
     this.#bytes += message.payload.length;
   }
 
-  /** Puts a message back where the log's order has it, among what waits at its priority. */
+  /** Returns a message to its place in log order among those of its priority. */
   putBack(message: Message): void {
     const level = this.#level(message.priority);
     let at = level.head;
@@ -39,7 +39,7 @@ export class PriorityQueue {
     this.#bytes += message.payload.length;
   }
 
-  /** Takes the next message out; undefined if none waits. */
+  /** Removes and returns the next message; `undefined` if there is none. */
   shift(): Message | undefined {
     const level = this.#levels[0];
     if (level === undefined) return undefined;
@@ -54,7 +54,7 @@ export class PriorityQueue {
     return message;
   }
 
-  /** Takes one message out, wherever it waits; false if it does not. */
+  /** Removes a message; false if it is not in the queue. */
   remove(partition: number, offset: number): boolean {
     for (const [index, level] of this.#levels.entries()) {
       for (let at = level.head; at < level.messages.length; at++) {
@@ -89,7 +89,7 @@ export class PriorityQueue {
   }
 }
 
-// Of different partitions nobody can say; they keep the order in which they came.
+// Messages of different partitions have no order; they stay in order of arrival.
 function isBefore(waiting: Message, back: Message): boolean {
   return waiting.partition === back.partition && waiting.offset < back.offset;
 }

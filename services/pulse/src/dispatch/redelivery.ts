@@ -1,24 +1,24 @@
-// Deliveries of a group's messages that failed: how many, and when a message may be delivered again.
+// Failed deliveries of a group's messages: their number, and the time of the next delivery.
 import type { Message } from "../message.ts";
 
-/** How a group treats messages that its members do not acknowledge. */
+/** Redelivery settings of shared subscriptions. */
 export interface RedeliverySettings {
   /** Failed deliveries after which a message becomes a dead letter; 0 for no limit. */
   maxDeliveries: number;
-  /** Wait after the first negative acknowledgement of a message, in ms; it doubles with each further one. */
+  /** Delay after the first negative acknowledgement of a message, in ms; doubles with each further one. */
   backoffMs: number;
-  /** Longest such wait, in ms. */
+  /** Longest delay, in ms. */
   backoffMsMax: number;
 }
 
-/** The wait before a message is delivered again that has failed `failures` times, in ms. */
+/** The delay before the next delivery of a message after `failures` failures, in ms. */
 export function computeBackoffMs(settings: RedeliverySettings, failures: number): number {
   const { backoffMs, backoffMsMax } = settings;
-  // Past 2^30 the product only grows further beyond the bound.
+  // Past 2^30 the product only grows further beyond the maximum.
   return Math.min(backoffMsMax, backoffMs * 2 ** Math.min(30, failures - 1));
 }
 
-/** Failed deliveries by offset, as they are stored. */
+/** Failed deliveries by offset, in stored form. */
 export type StoredFailures = readonly (readonly [offset: number, count: number])[];
 
 interface Failure {
@@ -27,7 +27,7 @@ interface Failure {
   isExhausted: boolean;
 }
 
-/** The failed deliveries of one partition, for messages that are not acknowledged. */
+/** Failed deliveries of the unacknowledged messages of one partition. */
 export class FailedDeliveries {
   readonly #byOffset = new Map<number, Failure>();
   #unsaved = new Set<number>();
@@ -38,22 +38,22 @@ export class FailedDeliveries {
     }
   }
 
-  /** Deliveries of a message that failed. */
+  /** Number of failed deliveries of a message. */
   countOf(offset: number): number {
     return this.#byOffset.get(offset)?.count ?? 0;
   }
 
-  /** When a message may be delivered again, in monotonic ms; 0 if it may be at any time. */
+  /** Earliest time of the next delivery, in monotonic ms; 0 if there is no delay. */
   dueMsOf(offset: number): number {
     return this.#byOffset.get(offset)?.dueMs ?? 0;
   }
 
-  /** Whether a message is on its way to the dead letters. */
+  /** True if a message is becoming a dead letter. */
   isExhausted(offset: number): boolean {
     return this.#byOffset.get(offset)?.isExhausted ?? false;
   }
 
-  /** Counts a failed delivery and returns how many there are now. */
+  /** Counts a failed delivery; returns the new count. */
   add(offset: number): number {
     const count = this.countOf(offset) + 1;
     this.#byOffset.set(offset, { count, dueMs: 0, isExhausted: false });
@@ -61,7 +61,7 @@ export class FailedDeliveries {
     return count;
   }
 
-  /** Holds a message back until `dueMs`. */
+  /** Delays a message until `dueMs`. */
   postpone(offset: number, dueMs: number): void {
     const failure = this.#byOffset.get(offset);
     if (failure === undefined) return;
@@ -69,28 +69,28 @@ export class FailedDeliveries {
     failure.isExhausted = false;
   }
 
-  /** Marks a message as on its way to the dead letters. */
+  /** Marks a message as becoming a dead letter. */
   exhaust(offset: number): void {
     const failure = this.#byOffset.get(offset);
     if (failure !== undefined) failure.isExhausted = true;
   }
 
-  /** Forgets a message that is done. */
+  /** Drops a completed message. */
   forget(offset: number): void {
     if (this.#byOffset.delete(offset)) this.#unsaved.add(offset);
   }
 
-  /** Forgets all messages below an offset. */
+  /** Drops all messages below an offset. */
   forgetBelow(low: number): void {
     for (const offset of this.#byOffset.keys()) if (offset < low) this.forget(offset);
   }
 
-  /** Offsets of all messages with failed deliveries. */
+  /** Offsets of messages with failed deliveries. */
   offsets(): Iterable<number> {
     return this.#byOffset.keys();
   }
 
-  /** Changes since the last call, with the count that is to be stored; 0 where nothing is any more. */
+  /** Returns and clears the changes to store; a count of 0 deletes an entry. */
   takeChanges(): [offset: number, count: number][] {
     if (this.#unsaved.size === 0) return [];
     const changes = Array.from(this.#unsaved, (offset): [number, number] => [
@@ -101,13 +101,13 @@ export class FailedDeliveries {
     return changes;
   }
 
-  /** Puts changes back that could not be stored. */
+  /** Restores changes that could not be stored. */
   putBack(changes: StoredFailures): void {
     for (const [offset] of changes) this.#unsaved.add(offset);
   }
 }
 
-/** Messages of a group that wait for their next delivery, in the order in which they are due. */
+/** Messages waiting for redelivery, ordered by due time. */
 export class PostponedMessages {
   readonly #waiting: { message: Message; dueMs: number }[] = [];
   #bytes = 0;
@@ -116,7 +116,7 @@ export class PostponedMessages {
     return this.#waiting.length;
   }
 
-  /** Bytes of payload that wait. */
+  /** Payload bytes of the waiting messages. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -127,14 +127,14 @@ export class PostponedMessages {
     this.#bytes += message.payload.length;
   }
 
-  /** Takes out what is due. */
+  /** Removes and returns due messages. */
   takeDue(nowMs: number): Message[] {
     let count = 0;
     while (count < this.#waiting.length && this.#waiting[count]!.dueMs <= nowMs) count++;
     return this.#takeOut(this.#waiting.splice(0, count));
   }
 
-  /** Takes out whatever `matches`. */
+  /** Removes and returns the messages that match. */
   remove(matches: (message: Message) => boolean): void {
     for (let at = this.#waiting.length - 1; at >= 0; at--) {
       if (matches(this.#waiting[at]!.message)) this.#takeOut(this.#waiting.splice(at, 1));

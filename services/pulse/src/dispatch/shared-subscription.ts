@@ -1,4 +1,4 @@
-// A consumer group on one topic: each message goes to one member, in turns, and again if that does not acknowledge it.
+// A shared subscription to one topic: each message goes to one member in turn, and to another one if it is not acknowledged.
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { Message } from "../message.ts";
@@ -17,7 +17,7 @@ import {
 import { LOOKAHEAD_MAX, markGaps, type Sink } from "./subscription.ts";
 
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
-/** Ranges of acknowledged messages above an unacknowledged one, at which no further messages are handed out. */
+/** Ranges of acknowledged messages above an unacknowledged one, at which delivery pauses. */
 const RANGES_MAX = 1_000;
 
 interface Place {
@@ -27,19 +27,19 @@ interface Place {
   following: Following | undefined;
 }
 
-/** What a group tells its book. */
+/** Events of a shared subscription. */
 export interface SharedSubscriptionListener {
-  /** Something was acknowledged, or a delivery failed: to be written down soon. */
+  /** A message was acknowledged or a delivery failed: the state should be saved soon. */
   changed: (group: SharedSubscription, partition: number) => void;
-  /** A message went out. */
+  /** A message was delivered. */
   consumed: (message: Message) => void;
-  /** A message has failed as often as it may: `bury` when it has become a dead letter, or `retryLater`. */
+  /** A message has failed too often: call `bury` when it has become a dead letter, otherwise `retryLater`. */
   exhausted: (group: SharedSubscription, message: Message, failures: number) => void;
-  /** `tick` has to be called until it returns false. */
+  /** `tick` must be called until it returns false. */
   pending: (group: SharedSubscription) => void;
 }
 
-/** The parts that all groups share. */
+/** Options shared by all subscriptions. */
 export interface SharedSubscriptionOptions {
   feeds: Feeds;
   clock: Clock;
@@ -47,7 +47,7 @@ export interface SharedSubscriptionOptions {
   listener: SharedSubscriptionListener;
 }
 
-/** The group. Its cursors live as long as the broker knows the group, with members or without. */
+/** A shared subscription. Its cursors exist as long as the group, with or without members. */
 export class SharedSubscription {
   readonly tenant: string;
   readonly name: string;
@@ -60,7 +60,7 @@ export class SharedSubscription {
   #turn = 0;
   #hadRoom = true;
   #isPending = false;
-  /** Monotonic ms at which the last member left; undefined while there are members. */
+  /** Monotonic ms at which the last member left; `undefined` while there are members. */
   emptySinceMs: number | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export class SharedSubscription {
     return this.#members.length;
   }
 
-  /** Messages that are not acknowledged, delivered or not. */
+  /** Number of unacknowledged messages, delivered or not. */
   countBacklog(): number {
     let count = 0;
     for (const { partition, done } of this.#places) {
@@ -88,7 +88,7 @@ export class SharedSubscription {
     return count;
   }
 
-  /** Sets where a partition goes on; for a new group, one that was read back, and a replay. */
+  /** Sets the position in a partition: of a new group, of a restored one, or for a replay. */
   seek(partition: number, stored: StoredRanges, failures: StoredFailures = []): void {
     const view = this.topic.stored.partitions[partition]!;
     const before = this.#places[partition];
@@ -108,7 +108,7 @@ export class SharedSubscription {
     return this.#places[partition]?.done.toStored();
   }
 
-  /** The failed deliveries of a partition's messages. */
+  /** Failed deliveries in a partition. */
   failuresOf(partition: number): FailedDeliveries | undefined {
     return this.#places[partition]?.failures;
   }
@@ -121,7 +121,7 @@ export class SharedSubscription {
     return this.#places[partition]?.done.has(offset) ?? true;
   }
 
-  /** Takes a member in. */
+  /** Adds a member. */
   join(sink: Sink, options: MemberOptions): MemberHandle {
     const member: GroupMember = {
       held: new Map(),
@@ -136,7 +136,7 @@ export class SharedSubscription {
     return member;
   }
 
-  /** Acknowledges by message id or `partition:offset`; false if no member (or not this one) holds such a message. */
+  /** Acknowledges by message id or `partition:offset`; false if no member (or not the given one) holds the message. */
   acknowledge(id: string, membership?: MemberHandle): boolean {
     const message = this.#takeFrom(membership, id);
     if (message === undefined) return false;
@@ -146,8 +146,8 @@ export class SharedSubscription {
   }
 
   /**
-   * Takes a message back that a member could not handle: the next one in turn gets it after a back-off, until it has
-   * failed too often. False if no member (or not this one) holds such a message.
+   * Handles a negative acknowledgement: the next member gets the message after a delay, until it has failed too often.
+   * False if no member (or not the given one) holds the message.
    */
   giveBack(id: string, membership?: MemberHandle): boolean {
     const message = this.#takeFrom(membership, id);
@@ -157,7 +157,7 @@ export class SharedSubscription {
     return true;
   }
 
-  /** Acknowledges an expired message without a member. */
+  /** Acknowledges an expired message. */
   expire(partition: number, offset: number): void {
     this.#queue.remove(partition, offset);
     this.#postponed.remove((message) => isAt(message, partition, offset));
@@ -166,14 +166,14 @@ export class SharedSubscription {
     this.#places[partition]?.failures.forget(offset);
   }
 
-  /** A message that was given up has become a dead letter. */
+  /** An exhausted message has become a dead letter. */
   bury(message: Message): void {
     this.#postponed.remove((other) => isAt(other, message.partition, message.offset));
     this.#finish(message.partition, message.offset);
     this.pump();
   }
 
-  /** A message that was given up could not become a dead letter: it is delivered again after the longest back-off. */
+  /** An exhausted message could not become a dead letter: it is delivered again after the longest delay. */
   retryLater(message: Message): void {
     const place = this.#places[message.partition];
     if (place === undefined || place.done.has(message.offset)) return;
@@ -181,7 +181,7 @@ export class SharedSubscription {
     this.#postpone(place, message, this.#options.redelivery.backoffMsMax);
   }
 
-  /** Delivers what is due again, and takes back what was not acknowledged in time; false when nothing is left to do. */
+  /** Redelivers due messages and those that were not acknowledged in time; false if no work is left. */
   tick(nowMs: number): boolean {
     const due = this.#postponed.takeDue(nowMs);
     for (const message of due) this.#queue.putBack(message);
@@ -200,7 +200,7 @@ export class SharedSubscription {
     return this.#isPending;
   }
 
-  /** Hands out what waits as long as members take it, in turns. */
+  /** Delivers waiting messages to members in turn while they accept them. */
   pump(): void {
     const { listener } = this.#options;
     while (this.#queue.count > 0) {
@@ -209,7 +209,7 @@ export class SharedSubscription {
       const message = this.#queue.shift()!;
       const { partition, offset } = message;
       const place = this.#places[partition];
-      // A replay may have put the cursor past it.
+      // A replay may have moved the cursor past it.
       if (place === undefined || place.done.has(offset)) continue;
       this.#hold(member, message);
       listener.consumed(message);
@@ -228,7 +228,7 @@ export class SharedSubscription {
     }
   }
 
-  /** The topic is gone. */
+  /** Ends the subscription because its topic was deleted. */
   end(): void {
     for (const { sink } of Array.from(this.#members)) sink.end("the topic was deleted");
   }
@@ -250,7 +250,7 @@ export class SharedSubscription {
     this.emptySinceMs = this.#options.clock.monotonicMs();
     this.#queue.clear();
     this.#postponed.clear();
-    // Nobody is there to read for; the next member begins at the cursor again.
+    // Without members nothing is read; the next member starts at the cursor.
     for (const place of this.#places) {
       if (place.following !== undefined) {
         this.#options.feeds.unfollow(place.partition, place.following);
@@ -308,7 +308,7 @@ export class SharedSubscription {
     if (member.isManual) this.#markPending();
   }
 
-  /** Counts a failed delivery: the message waits for its next one, or has had its last. */
+  /** Counts a failed delivery and schedules the next one, unless it was the last. */
   #fail(message: Message, isDelayed: boolean): void {
     const { offset, partition } = message;
     const place = this.#places[partition];
@@ -328,7 +328,7 @@ export class SharedSubscription {
   #postpone({ failures }: Place, message: Message, waitMs: number): void {
     const dueMs = this.#options.clock.monotonicMs() + waitMs;
     failures.postpone(message.offset, dueMs);
-    // Without members the next one reads it again.
+    // Without members the message is read again later.
     if (this.#members.length > 0) this.#wait(message, dueMs);
   }
 
@@ -343,7 +343,7 @@ export class SharedSubscription {
     this.#options.listener.pending(this);
   }
 
-  /** Takes a message out of the hands of a member, or of whichever holds it, by its place or its id. */
+  /** Removes a message from the member that holds it, by position or id. */
   #takeFrom(membership: MemberHandle | undefined, id: string): Message | undefined {
     for (const member of this.#members) {
       if (membership !== undefined && member !== membership) continue;

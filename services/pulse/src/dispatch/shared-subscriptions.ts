@@ -1,4 +1,4 @@
-// The dispatch groups of all topics: found or made, their cursors durable, their backlogs counted.
+// The shared subscriptions of all topics: creation, durable cursors, backlogs.
 import { PlatformError } from "@platform/kernel/errors";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
@@ -22,15 +22,15 @@ import type { RedeliverySettings, StoredFailures } from "./redelivery.ts";
 import type { StartAt } from "./subscription.ts";
 import { UndeliveredMessages, type UndeliveredLetter } from "./undelivered.ts";
 
-/** How long acknowledgements gather before they are written down. A crash delivers those once more. */
+/** Delay before acknowledgements are saved. A crash redelivers unsaved ones. */
 const SAVE_MS = 20;
-/** A group without members stops counting as backlog after this. */
+/** Time after which a group without members no longer counts as backlog. */
 const QUIET_MS = 60 * 60 * 1000;
-/** Groups that one topic may have. */
+/** Maximum number of groups per topic. */
 const GROUPS_PER_TOPIC_MAX = 1_000;
-/** How often groups look for messages that are due again or were not acknowledged in time. */
+/** Interval of checks for redeliveries and acknowledgement timeouts. */
 const TICK_MS = 50;
-/** Wait after a write that failed. */
+/** Delay after a failed write. */
 const RETRY_MS = 1_000;
 
 interface SharedSubscriptionsOptions {
@@ -43,12 +43,12 @@ interface SharedSubscriptionsOptions {
   deadLetters: DeadLetterWriter;
   clock: Clock;
   redelivery: RedeliverySettings;
-  /** Called when a message became a dead letter because its group did not acknowledge it. */
+  /** Called when an unacknowledged message has become a dead letter. */
   onUndelivered: () => void;
   onError: (error: unknown) => void;
 }
 
-/** The groups. A committed offset is the low watermark of the group's cursor; what lies above it is a fact beside it. */
+/** Shared subscriptions. The committed offset is the low watermark of a group's cursor; ranges above it are separate state. */
 export class SharedSubscriptions {
   readonly #options: SharedSubscriptionsOptions;
   readonly #byTopic = new Map<
@@ -64,7 +64,7 @@ export class SharedSubscriptions {
   #timer: NodeJS.Timeout | undefined;
   #ticker: RepeatingTimer | undefined;
 
-  /** Takes over the groups that were there before. */
+  /** Restores the existing groups. */
   constructor(options: SharedSubscriptionsOptions) {
     this.#options = options;
     this.#undelivered = new UndeliveredMessages(options);
@@ -102,7 +102,7 @@ export class SharedSubscriptions {
     for (const { group } of this.#byTopic.get(topic)?.values() ?? []) yield group;
   }
 
-  /** Members of a topic's groups. */
+  /** Number of members of a topic's groups. */
   memberCountOf(topic: Topic): number {
     let count = 0;
     for (const group of this.list(topic)) count += group.memberCount;
@@ -110,8 +110,8 @@ export class SharedSubscriptions {
   }
 
   /**
-   * The group, made durably if it is not there; a new one begins at its committed offset, else where `startAt` says.
-   * Throws `conflict` for a group of Kafka's, `overloaded` at a bound.
+   * Returns the group, created durably if needed. A new one starts at its committed offset, otherwise at `startAt`.
+   * Throws `conflict` for a Kafka consumer group, `overloaded` at a bound.
    */
   async ensure(
     tenant: Tenant,
@@ -138,7 +138,7 @@ export class SharedSubscriptions {
     return group;
   }
 
-  /** Moves a group durably: what it holds unacknowledged there is forgotten, and read again from `offset` on. */
+  /** Moves a group durably: its unacknowledged messages are dropped, and it continues at `offset`. */
   async seek(group: SharedSubscription, partition: number, offset: number): Promise<void> {
     const { tenant, name, topic } = group;
     const commits = [{ topic, partition, offset }];
@@ -146,7 +146,7 @@ export class SharedSubscriptions {
     pendingRecords.push(
       toPendingCursor(this.#options.state, group, partition, { low: offset, ranges: [] }),
     );
-    // What is read again may fail as often as what is new.
+    // Messages that are read again start without failures.
     for (const failed of group.failuresOf(partition)?.offsets() ?? []) {
       pendingRecords.push(toPendingFailures(this.#options.state, group, partition, failed, 0));
     }
@@ -155,7 +155,7 @@ export class SharedSubscriptions {
     group.seek(partition, { low: offset, ranges: [] });
   }
 
-  /** Whether every group of a topic has acknowledged an offset; undefined where there are no groups. */
+  /** True if every group of a topic has acknowledged an offset; `undefined` if there are no groups. */
   isAcknowledged(topic: Topic, partition: number, offset: number): boolean | undefined {
     const groups = this.#byTopic.get(topic);
     if (groups === undefined || groups.size === 0) return undefined;
@@ -165,7 +165,7 @@ export class SharedSubscriptions {
     return true;
   }
 
-  /** The lowest offset that a group of the topic has not acknowledged; undefined where there are no groups. */
+  /** The lowest unacknowledged offset of all groups of a topic; `undefined` if there are no groups. */
   lowestOf(topic: Topic, partition: number): number | undefined {
     let lowest: number | undefined;
     for (const group of this.list(topic)) {
@@ -175,7 +175,7 @@ export class SharedSubscriptions {
     return lowest;
   }
 
-  /** Acknowledges an expired message for all groups: the drafts of that, and what to do when they are durable. */
+  /** Acknowledges an expired message for all groups; returns the records and a function to call when they are durable. */
   expire(topic: Topic, partition: number, offset: number): ExpiredForGroups {
     const pendingRecords: PendingRecord[] = [];
     const commits: (() => void)[] = [];
@@ -191,11 +191,11 @@ export class SharedSubscriptions {
   }
 
   /**
-   * Writes down what was acknowledged and what failed; resolves when it is durable, dead letters included. Rejects if the
-   * log refuses the write, which has been reported then and is repeated later.
+   * Saves acknowledgements and failures; resolves when they are durable, with dead letters. Rejects if the write fails,
+   * which has then been reported and will be retried.
    */
   async save(): Promise<void> {
-    // A write that failed left its changes to the next one.
+    // The changes of a failed write are part of the next one.
     while (this.#saving !== undefined) await this.#saving.catch(() => undefined);
     if (this.#unsaved.size === 0 && this.#undelivered.count === 0) return;
     this.#saving = this.#write().finally(() => {
@@ -205,17 +205,17 @@ export class SharedSubscriptions {
     await this.#saving;
   }
 
-  /** Ends what runs by itself, saving what is left. */
+  /** Stops background work and saves the remaining changes. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#ticker?.stop();
     await this.save().catch(() => undefined);
   }
 
-  /** Appends dead letters together with the cursors and failures that changed, as one entry. */
+  /** Appends dead letters with the changed cursors and failures as one entry. */
   async #write(): Promise<void> {
     const letters = await this.#undelivered.takeLetters();
-    // The cursor belongs into the entry of the letter.
+    // The cursor must be in the entry of the dead letter.
     for (const { group, message } of letters) this.#mark(group, message.partition);
     const changes: Change[] = [];
     try {
@@ -245,7 +245,7 @@ export class SharedSubscriptions {
     }
   }
 
-  /** What is to be written of a partition when `letters` are written with it. */
+  /** The change of a partition that is written together with `letters`. */
   #takeChange(
     group: SharedSubscription,
     partition: number,
@@ -355,7 +355,7 @@ export class SharedSubscriptions {
     ];
   }
 
-  /** Failures of messages that are done, or whose topic or group is gone. */
+  /** Deletes failures of completed messages and of deleted topics or groups. */
   #forgetOrphans(): void {
     const pendingRecords: PendingRecord[] = [];
     for (const [text, failures] of this.#failures) {
@@ -365,7 +365,7 @@ export class SharedSubscriptions {
       }
     }
     this.#failures.clear();
-    // If it is lost, the next start does it.
+    // If this write is lost, the next start repeats it.
     this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 
@@ -385,12 +385,12 @@ export class SharedSubscriptions {
         }
       }
     }
-    // If it is lost, the next start leaves them out.
+    // If this write is lost, the next start ignores the entries.
     this.#options.store.append(pendingRecords).catch(() => undefined);
   }
 }
 
-/** What is to be written of a group in one partition. */
+/** A change of a group in one partition. */
 interface Change {
   group: SharedSubscription;
   partition: number;

@@ -1,4 +1,4 @@
-// A plain subscription: every message of one topic, or of all that a pattern matches, from a place on.
+// A plain subscription: every message of a topic, or of all topics that match a pattern, from a position on.
 import type { PartitionView } from "@platform/log";
 import type { Message } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -7,24 +7,24 @@ import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 
-/** Messages that a subscription looks ahead for higher priorities, and their bytes. */
+/** Look-ahead for higher priorities: number of messages, and bytes. */
 export const LOOKAHEAD_MAX = 10_000;
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
-/** Longest position of a pattern's subscription; it comes back as a header of a request. */
+/** Longest position of a pattern subscription; clients return it as a request header. */
 const POSITION_TEXT_MAX = 10_000;
-/** Topics of which a pattern's subscription tells the position with each message, on average. */
+/** Topics whose position is reported with each message of a pattern subscription, on average. */
 const TOPICS_PER_EVENT = 8;
 
-/** Where to begin: offsets by partition, -1 for the log's start, undefined for what comes from now on. */
+/** Start offsets by partition: -1 for the log start, `undefined` for new messages only. */
 export type StartAt = (topic: Topic, partition: PartitionView) => number | undefined;
 
-/** Where messages go. */
+/** The receiver of messages. */
 export interface Sink {
-  /** Whether the connection takes more at the moment; when it does again, it calls `pump`. */
+  /** True if the connection accepts more; when it does again, it calls `pump`. */
   canSend: () => boolean;
-  /** `done` is called when the message has left for the network. */
+  /** `done` is called when the message was handed to the network. */
   send: (message: Message, done: () => void) => void;
-  /** The topic is gone; nothing more will come. */
+  /** The topic was deleted; no further messages follow. */
   end: (reason: string) => void;
 }
 
@@ -35,7 +35,7 @@ interface Place {
   done: OffsetRanges;
 }
 
-/** One subscriber's queue and places. */
+/** The queue and positions of one subscriber. */
 export class Subscription {
   readonly #feeds: Feeds;
   readonly #backlog: Backlog;
@@ -62,7 +62,7 @@ export class Subscription {
     for (const partition of topic.stored.partitions) this.#addPartition(topic, partition, startAt);
   }
 
-  /** Partitions of a topic may have been added; those are followed from their beginning. */
+  /** Checks for new partitions of a topic, which are followed from their start. */
   addNewPartitions(): void {
     for (const [topic, places] of this.#places) {
       for (const partition of topic.stored.partitions.slice(places.length)) {
@@ -72,9 +72,9 @@ export class Subscription {
   }
 
   /**
-   * Where a new subscription would have to go on so that nothing is missed: `partition:offset`, comma separated; for
-   * a pattern `*` and then `topic:partition:offset` with the first eight hex digits of topics' ids. A pattern over many
-   * topics tells it with some messages only, and not at all where it would be too long: undefined.
+   * The position from which a new subscription misses nothing: `partition:offset`, comma separated; for a pattern `*`
+   * followed by `topic:partition:offset` with the first eight hex digits of topic ids. For patterns over many topics it is
+   * reported only with some messages, and is `undefined` if it would be too long.
    */
   positionAfter(message: Message): string | undefined {
     if (this.#isPattern) return this.#positionOfAll();
@@ -87,7 +87,7 @@ export class Subscription {
     return [own, ...others].join(",");
   }
 
-  /** Sends what waits as long as the sink takes it. */
+  /** Sends waiting messages while the sink accepts them. */
   pump(): void {
     while (!this.#isClosed && this.#sink.canSend()) {
       const message = this.#queue.shift();
@@ -95,7 +95,7 @@ export class Subscription {
       const place = this.#places.get(message.topic)?.[message.partition];
       if (place === undefined) continue;
       place.done.add(message.offset);
-      // It waited here for too long; its dead letter is the expiry's business.
+      // Expired while waiting; expiry writes its dead letter.
       if (message.expiresAt !== undefined && message.expiresAt <= Date.now()) continue;
       this.#sink.send(message, () => {
         this.#backlog.noteConsumed(message.topic, message.partition, place.done.low);
@@ -167,12 +167,12 @@ export class Subscription {
   }
 }
 
-/** The first eight hex digits of a topic's id: enough to tell a client's topics apart, and new ones of an old name. */
+/** The first eight hex digits of a topic's id, which distinguish a client's topics, also from deleted ones of the same name. */
 export function shortId(topic: Topic): string {
   return topic.stored.id.toString("hex", 0, 4);
 }
 
-/** Marks the offsets of a stretch that hold no message as done. */
+/** Marks the offsets of a batch that have no message as complete. */
 export function markGaps(
   done: OffsetRanges,
   from: number,
@@ -188,7 +188,7 @@ export function markGaps(
   for (; next < to; next++) done.add(next);
 }
 
-/** The plain subscriptions, those on patterns hearing of topics that come. */
+/** All plain subscriptions; those on patterns also follow new topics. */
 export class Subscriptions {
   readonly #feeds: Feeds;
   readonly #topics: Topics;
@@ -206,7 +206,7 @@ export class Subscriptions {
     return this.#count;
   }
 
-  /** Plain subscribers of a topic, those on patterns included. */
+  /** Number of plain subscribers of a topic, including those on patterns. */
   countOf(topic: Topic): number {
     return this.#byTopic.get(topic) ?? 0;
   }
@@ -227,7 +227,7 @@ export class Subscriptions {
     };
   }
 
-  /** Subscribes to all topics of a tenant that match, those to come included. Dead letters never match. */
+  /** Subscribes to all matching topics of a tenant, including later ones. Dead letter topics never match. */
   openPattern(
     tenant: string,
     matches: (name: string) => boolean,
@@ -243,7 +243,7 @@ export class Subscriptions {
       this.#change(topic, 1);
     };
     for (const topic of this.#topics.list(tenant)) add(topic, startAt);
-    // A topic that is made later is new altogether: its first message counts.
+    // A later topic is followed from its first message.
     const unwatch = this.#topics.watch({ created: (topic) => add(topic, () => 0) });
     this.#count++;
     return {

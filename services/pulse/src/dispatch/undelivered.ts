@@ -1,4 +1,4 @@
-// Messages that groups gave up after too many failed deliveries, on their way to the dead letters.
+// Messages that failed too often in a group, waiting to become dead letters.
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Message } from "../message.ts";
@@ -6,7 +6,7 @@ import { sizeOf, type PendingRecord } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { SharedSubscription } from "./shared-subscription.ts";
 
-/** Bytes of dead letters that one entry holds, unless a single one is larger. */
+/** Maximum bytes of dead letters in one entry, unless a single one is larger. */
 const LETTERS_BYTES_MAX = 2 * 1024 * 1024;
 
 /** A message that a group gave up. */
@@ -16,7 +16,7 @@ export interface Undelivered {
   failures: number;
 }
 
-/** Such a message with the draft of its dead letter. */
+/** Such a message with the record of its dead letter. */
 export type UndeliveredLetter = Undelivered & { pending: PendingRecord };
 
 interface UndeliveredMessagesOptions {
@@ -25,7 +25,7 @@ interface UndeliveredMessagesOptions {
   onError: (error: unknown) => void;
 }
 
-/** The messages that wait to become dead letters. Groups count them as looked ahead, which bounds them. */
+/** The messages waiting to become dead letters. They count against the look-ahead of groups, which bounds them. */
 export class UndeliveredMessages {
   readonly #options: UndeliveredMessagesOptions;
   #waiting: Undelivered[] = [];
@@ -40,15 +40,15 @@ export class UndeliveredMessages {
 
   add(undelivered: Undelivered): void {
     const { group, message } = undelivered;
-    // A dead letter has no further place to go: its readers get it again.
+    // Dead letters cannot become dead letters again: their readers get them again.
     const isDeadLetter = this.#options.deadLetters.isDeadLetterName(group.tenant, group.topic.name);
     if (isDeadLetter) group.retryLater(message);
     else this.#waiting.push(undelivered);
   }
 
   /**
-   * Takes out as many as one entry holds, as drafts of dead letters; the topics for those are made if they are not there.
-   * Where that fails the group delivers the message again.
+   * Removes as many as one entry may hold and returns their dead letters; creates missing dead letter topics. If that
+   * fails, the group delivers the message again.
    */
   async takeLetters(): Promise<UndeliveredLetter[]> {
     const targets = await this.#ensureTopics();
@@ -89,7 +89,7 @@ export class UndeliveredMessages {
     const { deadLetters, clock } = this.#options;
     const { group, message, failures } = undelivered;
     const { topic, partition, offset } = message;
-    // A replay or its expiry may have come first.
+    // A replay or expiry may have come first.
     if (group.failuresOf(partition)?.isExhausted(offset) !== true) return undefined;
     const target = targets.get(topic);
     if (target === undefined) {

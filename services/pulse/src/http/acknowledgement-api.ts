@@ -1,4 +1,4 @@
-// Acknowledgements of group members that cannot send any on their own connection: those by server-sent events.
+// Acknowledgements of group members that cannot send them on their own connection: subscribers by server-sent events.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
@@ -17,26 +17,28 @@ const bodySchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("Instead of `message_id`: that, or `partition:offset`, the id of the event."),
+    .describe(
+      "Instead of `message_id`: the message id, or `partition:offset`, the id of the event.",
+    ),
 });
 
 type Body = z.output<typeof bodySchema>;
 
-/** The parts that acknowledgements go through. */
+/** Options of the acknowledgement routes. */
 export interface AcknowledgementRoutesOptions {
   topics: Topics;
   groups: SharedSubscriptions;
 }
 
-/** The operations. */
+/** Routes for acknowledgements. */
 export function createAcknowledgementRoutes({
   topics,
   groups,
 }: AcknowledgementRoutesOptions): ApiRoute[] {
   const problems = {
     400: "Neither `message_id` nor `id`, or both",
-    404: "No member of the group holds such a message: it was acknowledged, or its time was up",
-    507: "The disk is full: it is stored as soon as there is space, and lost if the broker ends before",
+    404: "No member of the group holds the message: it was acknowledged, or timed out",
+    507: "The disk is full: the acknowledgement is stored once there is space, and lost if the broker stops before",
   };
   const answer = async (
     tenant: Tenant,
@@ -46,7 +48,7 @@ export function createAcknowledgementRoutes({
     const id = readId(body);
     const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));
     if (group === undefined || !settle(group, id)) {
-      throw new PlatformError("not_found", "No member of the group holds such a message.");
+      throw new PlatformError("not_found", "No member of the group holds the message.");
     }
     await groups.save().catch((error: unknown) => {
       throw toPublishError(error);
@@ -57,7 +59,7 @@ export function createAcknowledgementRoutes({
     defineRoute({
       method: "POST",
       path: "/api/v1/ack",
-      summary: "Acknowledge a message that a member of a group got with ack=manual",
+      summary: "Acknowledge a message that a group member received with ack=manual",
       tag: "Groups",
       body: bodySchema,
       problems,
@@ -67,9 +69,9 @@ export function createAcknowledgementRoutes({
     defineRoute({
       method: "POST",
       path: "/api/v1/nack",
-      summary: "Give a message back that a member of a group got with ack=manual",
+      summary: "Reject a message that a group member received with ack=manual",
       description:
-        "The next member in turn gets it after a back-off (`nack_backoff_ms`, doubling); once it has failed " +
+        "The next member gets it after a back-off (`nack_backoff_ms`, doubling); once it has failed " +
         "`max_deliveries` times it becomes a dead letter.",
       tag: "Groups",
       body: bodySchema,

@@ -1,14 +1,14 @@
-// Who calls, for requests that can bring no Authorization header too, and which tenant that is.
+// Authentication of requests that cannot send an Authorization header, and the tenant of a caller.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
 
-/** Cookie in which a browser may carry its token. */
+/** Cookie that may contain a browser's token. */
 const TOKEN_COOKIE = "platform_token";
 
 /**
- * The tenant of a caller: the operator's is "", a user's is the claim `tenant`. A user without one is nobody's: 403.
+ * The tenant of a caller: "" for the operator, the claim `tenant` for a user. Users without the claim get 403.
  */
 export function tenantOf(caller: Caller): Tenant {
   switch (caller.kind) {
@@ -16,7 +16,8 @@ export function tenantOf(caller: Caller): Tenant {
       return "";
     case "user": {
       const { tenant } = caller.claims;
-      if (tenant === undefined) throw new PlatformError("forbidden", "The token names no tenant.");
+      if (tenant === undefined)
+        throw new PlatformError("forbidden", "The token has no tenant claim.");
       if (isTenant(tenant)) return tenant;
       throw new PlatformError("forbidden", `The token's tenant is not valid: ${TENANT_FORM}.`);
     }
@@ -27,14 +28,15 @@ export function tenantOf(caller: Caller): Tenant {
   }
 }
 
-/** Lets the operator alone pass. */
+/** Allows only the operator. */
 export function requireOperator(caller: Caller): void {
-  if (caller.kind !== "operator") throw new PlatformError("forbidden", "This is the operator's.");
+  if (caller.kind !== "operator")
+    throw new PlatformError("forbidden", "Only the operator may do this.");
 }
 
 /**
- * Admits a subscriber. EventSource and WebSocket of a browser cannot set headers, so a token may also come as the
- * query's `access_token` or in the cookie `platform_token`; the cookie counts only for pages of `origins`.
+ * Authenticates a subscriber. EventSource and WebSocket in browsers cannot set headers, so a token may also be the query
+ * parameter `access_token` or the cookie `platform_token`; the cookie counts only for pages of `origins`.
  */
 export async function admitSubscriber(
   guard: Guard,
@@ -54,7 +56,7 @@ export async function admitSubscriber(
   return guard({ ...request, headers: admitted });
 }
 
-// A foreign page could make a browser open a socket with our cookie (WebSockets know no same-origin policy).
+// Any page could make a browser open a socket with our cookie (WebSockets have no same-origin policy).
 function readCookie(headers: HeaderReader, origins: readonly string[]): string | undefined {
   const origin = headers.get("origin");
   const host = headers.get("host") ?? "";

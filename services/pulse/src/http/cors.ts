@@ -1,9 +1,7 @@
-// Which pages may use the broker from a browser (https://fetch.spec.whatwg.org/#http-cors-protocol).
+// CORS: which pages may use the broker from a browser (https://fetch.spec.whatwg.org/#http-cors-protocol).
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/**
- * Sets the headers that let pages of the allowed origins read answers, and answers their preflights. True: answered.
- */
+/** Sets the CORS headers for allowed origins and answers preflight requests; returns true if it answered. */
 export function handleCors(
   origins: readonly string[],
   request: IncomingMessage,

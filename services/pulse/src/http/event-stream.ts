@@ -15,7 +15,7 @@ import {
   type SubscribeOptions,
 } from "./subscribe-request.ts";
 
-/** What the face works with. */
+/** Options of the event stream route. */
 export interface EventStreamOptions extends SubscribeOptions {
   subscribers: Subscribers;
   frames: MessageFrames;
@@ -23,19 +23,19 @@ export interface EventStreamOptions extends SubscribeOptions {
   origins: readonly string[];
 }
 
-/** The operation. */
+/** The route for subscriptions by server-sent events. */
 export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/subscribe/{topic}",
-    summary: "Follow a topic or a pattern as server-sent events",
+    summary: "Subscribe to a topic or a pattern by server-sent events",
     description:
-      "`group` joins a consumer group, `from` is earliest, latest or an offset. `ack=manual` waits for POST /api/v1/ack or " +
-      "POST /api/v1/nack, for `ack_wait_ms` at most, and holds `prefetch` messages at most. " +
-      "A browser may give its token as `access_token`.",
+      "`group` joins a shared subscription; `from` is earliest, latest or an offset. With `ack=manual` messages are " +
+      "acknowledged by POST /api/v1/ack or POST /api/v1/nack within `ack_wait_ms`, at most `prefetch` at a time. " +
+      "Browsers may send their token as `access_token`.",
     tag: "Subscribe",
     answerType: "text/event-stream",
-    // EventSource cannot set headers: who calls is found out below, where the query is known.
+    // EventSource cannot set headers, so the caller is authenticated below, where the query is available.
     access: "public",
     handle: async (exchange) => {
       const { searchParams } = new URL(exchange.request.url);
@@ -46,7 +46,8 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       const request = readSubscribeRequest(topic, searchParams, lastEventId);
       subscribers.checkRoom();
       const response = exchange.rawResponse;
-      if (response === undefined) throw new PlatformError("internal", "There is no connection.");
+      if (response === undefined)
+        throw new PlatformError("internal", "The request has no connection.");
       const stream = new EventStream(response, subscribers, options.frames);
       const tenant = tenantOf(caller);
       const opened = await openSubscription(options, tenant, request, stream);
@@ -56,7 +57,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
   });
 }
 
-/** One stream of events. Before `begin` it takes nothing, so that errors can still be answered. */
+/** One stream of events. Until `begin` it accepts nothing, so that errors can still be answered. */
 class EventStream implements Sink, SubscriberStream {
   readonly #response: ServerResponse;
   readonly #subscribers: Subscribers;
@@ -119,7 +120,7 @@ class EventStream implements Sink, SubscriberStream {
     const isStalled = this.isStalled();
     this.#response.end(`event: dropped\ndata: ${JSON.stringify({ reason })}\n\n`);
     this.#close();
-    // What would not go out before will not go out now.
+    // Unsent data will not be sent any more.
     if (isStalled) this.#response.destroy();
   }
 

@@ -1,12 +1,12 @@
-// The bytes that messages are sent as, made once for all subscribers that are up to date.
+// Encoded messages, built once for all subscribers that are up to date.
 import { formatMessage, type Message } from "../message.ts";
 
-/** Remembers the bytes of a message as long as somebody holds the message. */
+/** Caches the bytes of a message as long as the message is referenced. */
 export class MessageFrames {
   readonly #events = new WeakMap<Message, { id: string | undefined; frame: Buffer }>();
   readonly #lines = new WeakMap<Message, Buffer>();
 
-  /** One server-sent event, with an id or without. Subscribers that are up to date have the same id. */
+  /** One server-sent event, with or without an id. Subscribers that are up to date have the same id. */
   event(message: Message, id: string | undefined): Buffer {
     const known = this.#events.get(message);
     if (known !== undefined && known.id === id) return known.frame;

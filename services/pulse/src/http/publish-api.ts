@@ -1,4 +1,4 @@
-// Publishing over HTTP: one message, or several all or nothing.
+// Publishing over HTTP: one message, or several atomically.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
@@ -22,10 +22,14 @@ const idText = z.string().min(1).max(255);
 const messageSchema = z.strictObject({
   topic: z.string().describe("Levels separated by dots."),
   payload: z.string().describe("The content; text, or base64 with `encoding`."),
-  encoding: z.literal("base64").optional().describe("The payload is base64 of bytes."),
-  key: z.string().max(10_000).optional().describe("Messages of one key go to one partition."),
-  priority: z.int().min(-1_000_000).max(1_000_000).optional().describe("Higher first; 0 is usual."),
-  delay_ms: z.int().min(0).max(DELAY_MS_MAX).optional().describe("Delivered so much later."),
+  encoding: z.literal("base64").optional().describe("Set if the payload is base64."),
+  key: z
+    .string()
+    .max(10_000)
+    .optional()
+    .describe("Messages with the same key go to the same partition."),
+  priority: z.int().min(-1_000_000).max(1_000_000).optional().describe("Higher first; default 0."),
+  delay_ms: z.int().min(0).max(DELAY_MS_MAX).optional().describe("Delay before delivery."),
   message_id: idText.optional().describe("A second one within five minutes is dropped."),
   ttl_ms: z
     .int()
@@ -40,20 +44,20 @@ const messageSchema = z.strictObject({
 
 type MessageBody = z.output<typeof messageSchema>;
 
-/** The operations. */
+/** Routes for publishing. */
 export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
   return [
     defineDirectRoute({
       method: "POST",
       path: "/api/v1/publish",
-      summary: "Publish a message; the answer comes when it is stored",
+      summary: "Publish a message; answered when it is stored",
       tag: "Publish",
       body: messageSchema,
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: {
         413: "The message is too large",
-        422: "The payload does not fit the schema of the topic; `fields` says where",
-        429: "Published faster than the rate allows",
+        422: "The payload violates the schema of the topic; `fields` lists the violations",
+        429: "The rate limit is exceeded",
         503: "`ERR_BACKPRESSURE`: too many messages wait in the topic",
       },
       handle: async ({ body, caller, span, headers }) => {
@@ -68,11 +72,11 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: "/api/v1/publish/batch",
-      summary: "Publish messages all or nothing, also to several topics",
+      summary: "Publish messages atomically, also to several topics",
       tag: "Publish",
       body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(MESSAGES_MAX) }),
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
-      problems: { 400: "`index` names the message that is wrong", 503: "As for one message" },
+      problems: { 400: "`index` is the invalid message", 503: "As for one message" },
       handle: async ({ body, caller, span, headers }) => {
         const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
         span.setAttribute("messaging.system", "platform-pulse");
@@ -98,7 +102,7 @@ function parseMessage(message: unknown, index: number, headers: HeaderReader): P
   }
   const [issue] = result.error.issues;
   const place = ["messages", index, ...(issue?.path ?? [])].map(String).join(".");
-  throw new PlatformError("validation_failed", `${place}: ${issue?.message ?? "is wrong"}`, {
+  throw new PlatformError("validation_failed", `${place}: ${issue?.message ?? "is invalid"}`, {
     fields: { index, errors: [{ in: "body", path: place, message: issue?.message }] },
   });
 }
@@ -106,7 +110,10 @@ function parseMessage(message: unknown, index: number, headers: HeaderReader): P
 function toInput(body: MessageBody, requestHeaders: HeaderReader): PublishInput {
   const { producer_id, sequence_number } = body;
   if ((producer_id === undefined) !== (sequence_number === undefined)) {
-    throw new PlatformError("validation_failed", "producer_id and sequence_number go together.");
+    throw new PlatformError(
+      "validation_failed",
+      "producer_id and sequence_number must be set together.",
+    );
   }
   return {
     topic: body.topic,
@@ -125,9 +132,9 @@ function toInput(body: MessageBody, requestHeaders: HeaderReader): PublishInput 
 function readPayload({ payload, encoding }: MessageBody): Buffer {
   if (encoding === undefined) return Buffer.from(payload);
   const bytes = Buffer.from(payload, "base64");
-  // Buffer skips what is no base64; a payload that was garbled on its way should not pass.
+  // Buffer ignores characters that are not base64; a garbled payload must not pass.
   if (bytes.toString("base64").replace(/=+$/, "") === payload.replace(/=+$/, "")) return bytes;
-  throw new PlatformError("validation_failed", "The payload is not base64.");
+  throw new PlatformError("validation_failed", "The payload is not valid base64.");
 }
 
 function toHeaders(given: Record<string, string>, traceparent: string | null): RecordHeader[] {
@@ -142,7 +149,10 @@ function toHeaders(given: Record<string, string>, traceparent: string | null): R
     headers.push({ key, value: Buffer.from(value) });
   }
   if (headers.length > HEADERS_MAX) {
-    throw new PlatformError("validation_failed", `A message has ${HEADERS_MAX} headers at most.`);
+    throw new PlatformError(
+      "validation_failed",
+      `A message may have at most ${HEADERS_MAX} headers.`,
+    );
   }
   if (traceparent !== null && given["traceparent"] === undefined) {
     headers.push({ key: "traceparent", value: Buffer.from(traceparent) });
@@ -150,7 +160,7 @@ function toHeaders(given: Record<string, string>, traceparent: string | null): R
   return headers;
 }
 
-/** What a publisher is told. */
+/** Formats the outcome of a publication. */
 export function formatOutcome(outcome: PublishOutcome) {
   const { topic, messageId, payload } = outcome;
   const common = {

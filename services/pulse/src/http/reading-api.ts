@@ -14,7 +14,7 @@ import { tenantOf } from "./admission.ts";
 const TAIL_MAX = 1_000;
 const TAIL_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What the operations work with. */
+/** Options of the reading routes. */
 export interface ReadingRoutesOptions {
   store: Store;
   topics: Topics;
@@ -22,7 +22,7 @@ export interface ReadingRoutesOptions {
   groups: SharedSubscriptions;
 }
 
-/** The operations. */
+/** Routes for reading without a subscription. */
 export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
   const { topics, offsets, store } = options;
   const offset = z.int().min(0);
@@ -84,7 +84,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/api/v1/consumers/lag",
-      summary: "How far groups are behind",
+      summary: "Lag of all groups",
       tag: "Groups",
       query: z.object({ group: z.string().optional() }),
       handle: ({ query, caller }) => ({ groups: listLag(offsets, tenantOf(caller), query.group) }),
@@ -92,7 +92,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: "/api/v1/replay",
-      summary: "Move a group back (or on) to an offset",
+      summary: "Move a group to an offset",
       tag: "Groups",
       body: z.strictObject({
         topic: z.string(),
@@ -120,7 +120,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       method: "POST",
       path: "/api/v1/replay/time",
       summary:
-        "The offset of the first message at or after a time; moves the group there if one is named",
+        "Offset of the first message at or after a time; moves the group there if one is given",
       tag: "Groups",
       body: z.strictObject({
         topic: z.string(),
@@ -143,7 +143,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
   ];
 }
 
-// A group that dispatch knows is moved there as well; a Kafka group's members read its offset when they join.
+// A shared subscription is moved as well; members of a Kafka group read the offset when they join.
 async function moveGroup(
   { offsets, groups }: ReadingRoutesOptions,
   tenant: Tenant,
@@ -161,7 +161,7 @@ async function moveGroup(
 function getPartition(topic: Topic, partition: number) {
   const view = topic.stored.partitions[partition];
   if (view !== undefined) return view;
-  throw new PlatformError("not_found", "The topic has no such partition.");
+  throw new PlatformError("not_found", "The topic does not have this partition.");
 }
 
 function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
@@ -176,7 +176,7 @@ function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
         partition,
         committed_offset: offset,
         latest_offset: latest,
-        // Without an offset the whole partition is still to be read.
+        // Without an offset the whole partition is unread.
         lag: Math.max(0, latest - (offset < 0 ? logStart : offset)),
       });
     }
@@ -196,7 +196,7 @@ async function readTail(store: Store, topic: Topic, count: number): Promise<Mess
     if (bytes > TAIL_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",
-        "The latest messages are too large; ask for fewer.",
+        "The latest messages are too large; request fewer.",
       );
     }
   }

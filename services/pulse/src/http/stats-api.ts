@@ -1,4 +1,4 @@
-// The broker's figures as JSON: all of them for the operator, those of its own topics for a tenant.
+// The broker's statistics as JSON: all topics for the operator, its own topics for a tenant.
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { Backlog } from "../dispatch/backlog.ts";
@@ -7,7 +7,7 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
 import { tenantOf } from "./admission.ts";
 
-/** The figures, as `/api/v1/stats` shows them. */
+/** The body of `/api/v1/stats`. */
 export interface Stats {
   messages_published: number;
   wasm_executions: number;
@@ -20,20 +20,20 @@ export interface Stats {
   uptime_sec: number;
 }
 
-/** Reads the figures of a tenant; "" is the operator, who sees those of all tenants together. */
+/** Reads the statistics of a tenant; "" is the operator, which sees all tenants. */
 export type StatsReader = (tenant: Tenant) => Stats;
 
-/** The parts that figures come from. */
+/** Options of the statistics. */
 export interface StatsOptions {
   topics: Topics;
   backlog: Backlog;
   tenantCounts: TenantCounts;
   clock: Clock;
-  /** The figures of all tenants. */
+  /** Statistics of all tenants. */
   readTotals: () => Omit<Stats, "queue_depth" | "topics_count" | "uptime_sec">;
 }
 
-/** Makes the reader; `uptime_sec` counts from here. */
+/** Creates the reader; `uptime_sec` starts here. */
 export function createStatsReader(options: StatsOptions): StatsReader {
   const { topics, backlog, tenantCounts, clock, readTotals } = options;
   const startedMs = clock.monotonicMs();
@@ -71,14 +71,14 @@ export function createStatsReader(options: StatsOptions): StatsReader {
   };
 }
 
-/** The operation. */
+/** The route for statistics. */
 export function createStatsRoute(readStats: StatsReader): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/stats",
-    summary: "Figures of the broker; /api/v1/stats/ws sends them each second",
+    summary: "Statistics of the broker; /api/v1/stats/ws sends them every second",
     description:
-      "A tenant gets the figures of its own topics; `wal_entries` is then the number of messages that they hold.",
+      "Tenants get the statistics of their own topics; `wal_entries` is then the number of stored messages.",
     tag: "Operation",
     handle: ({ caller }) => readStats(tenantOf(caller)),
   });

@@ -1,4 +1,4 @@
-// What a subscriber asks for, by SSE or WebSocket, and where it begins.
+// Parses subscription requests (SSE, WebSocket) and opens the subscription.
 import { PlatformError } from "@platform/kernel/errors";
 import type { PartitionView } from "@platform/log";
 import type { MemberHandle } from "../dispatch/group-member.ts";
@@ -16,24 +16,24 @@ import { compilePattern, isPattern } from "../topic/pattern.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-/** Messages that a member with manual acknowledgement may hold unless it says otherwise. */
+/** Default limit of unacknowledged messages of a member with manual acknowledgement. */
 const PREFETCH_DEFAULT = 100;
 const PREFETCH_MAX = 10_000;
 const ACK_WAIT_MS_MIN = 100;
 const ACK_WAIT_MS_MAX = 43_200_000;
 
-/** A subscription that was asked for. */
+/** A parsed subscription request. */
 export interface SubscribeRequest {
   topic: string;
   group: string | undefined;
   isManual: boolean;
   prefetch: number;
-  /** How long a message may stay unacknowledged, in ms; undefined for the broker's default. */
+  /** Acknowledgement timeout in ms; `undefined` for the broker's default. */
   ackWaitMs: number | undefined;
   startAt: StartAt;
 }
 
-/** A subscription that runs. */
+/** An open subscription. */
 export interface OpenSubscription {
   kind: "plain" | "group";
   subscription: Subscription | undefined;
@@ -42,17 +42,17 @@ export interface OpenSubscription {
   close: () => void;
 }
 
-/** What subscribing works with. */
+/** Options of subscriptions. */
 export interface SubscribeOptions {
   topics: Topics;
   subscriptions: Subscriptions;
   groups: SharedSubscriptions;
   deadLetters: DeadLetterWriter;
-  /** How long a message may stay unacknowledged unless the subscriber says otherwise, in ms. */
+  /** Default acknowledgement timeout, in ms. */
   ackWaitMs: number;
 }
 
-/** Reads path and query. `lastEventId` comes from the header, or from the query for those who cannot set headers. */
+/** Parses path and query. `lastEventId` comes from the header, or from the query for clients that cannot set headers. */
 export function readSubscribeRequest(
   topic: string,
   search: URLSearchParams,
@@ -60,26 +60,29 @@ export function readSubscribeRequest(
 ): SubscribeRequest {
   const group = search.get("group") ?? undefined;
   if (group !== undefined && isPattern(topic)) {
-    throw new PlatformError("validation_failed", "A group reads one topic, no pattern.");
+    throw new PlatformError(
+      "validation_failed",
+      "A group subscribes to one topic, not to a pattern.",
+    );
   }
   const ack = search.get("ack") ?? "auto";
   if (ack !== "auto" && ack !== "manual") {
-    throw new PlatformError("validation_failed", "ack is auto or manual.");
+    throw new PlatformError("validation_failed", "ack must be auto or manual.");
   }
   if (ack === "manual" && group === undefined) {
-    throw new PlatformError("validation_failed", "ack=manual needs a group.");
+    throw new PlatformError("validation_failed", "ack=manual requires a group.");
   }
   const prefetch = readNumber(search, "prefetch", 1, PREFETCH_MAX) ?? PREFETCH_DEFAULT;
   const ackWaitMs = readNumber(search, "ack_wait_ms", ACK_WAIT_MS_MIN, ACK_WAIT_MS_MAX);
   if (ackWaitMs !== undefined && ack !== "manual") {
-    throw new PlatformError("validation_failed", "ack_wait_ms needs ack=manual.");
+    throw new PlatformError("validation_failed", "ack_wait_ms requires ack=manual.");
   }
   const resumed = lastEventId ?? search.get("last_event_id");
   const startAt = resumed === null ? readFrom(search.get("from")) : readLastEventId(resumed);
   return { topic, group, isManual: ack === "manual", prefetch, ackWaitMs, startAt };
 }
 
-/** Opens it; the topic is made if it is not there. */
+/** Opens the subscription; creates the topic if needed. */
 export async function openSubscription(
   options: SubscribeOptions,
   tenant: Tenant,
@@ -126,17 +129,17 @@ function readNumber(
   if (text === null) return undefined;
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
-  throw new PlatformError("validation_failed", `${name} is a whole number from ${min} to ${max}.`);
+  throw new PlatformError("validation_failed", `${name} must be an integer from ${min} to ${max}.`);
 }
 
 function readFrom(from: string | null): StartAt {
   if (from === null || from === "latest") return () => undefined;
   if (from === "earliest") return () => 0;
   if (/^\d{1,15}$/.test(from)) return () => Number(from);
-  throw new PlatformError("validation_failed", "from is earliest, latest or an offset.");
+  throw new PlatformError("validation_failed", "from must be earliest, latest or an offset.");
 }
 
-// What `Subscription.positionAfter` gave. What is not named was added later: it begins at its start.
+// Parses a position of `Subscription.positionAfter`. Partitions that it does not name were added later.
 function readLastEventId(text: string): StartAt {
   const isOfPattern = text.startsWith("*");
   const form = isOfPattern ? /^([0-9a-f]{8}:\d{1,5}):(-1|\d{1,15})$/ : /^(\d{1,5}):(-1|\d{1,15})$/;
@@ -144,7 +147,10 @@ function readLastEventId(text: string): StartAt {
   for (const part of text.slice(isOfPattern ? 1 : 0).split(",")) {
     const found = form.exec(part.trim());
     if (found === null) {
-      throw new PlatformError("validation_failed", "Last-Event-ID is not one of this broker.");
+      throw new PlatformError(
+        "validation_failed",
+        "Last-Event-ID is not a position of this broker.",
+      );
     }
     places.set(found[1]!, Number(found[2]) + 1);
   }

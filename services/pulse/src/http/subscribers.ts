@@ -1,4 +1,4 @@
-// The open SSE and WebSocket subscribers: how many there may be, and who is dropped for taking nothing.
+// The open SSE and WebSocket subscribers: their limit, keep-alives, and disconnection of slow ones.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { OutgoingBudget } from "@platform/kernel/sockets";
@@ -6,11 +6,11 @@ import type { Tenant } from "../topic/name.ts";
 
 /** One open stream. */
 export interface SubscriberStream {
-  /** Whether something waits for the connection to take it. */
+  /** True if data waits for the connection. */
   isStalled: () => boolean;
-  /** Keeps the connection alive. */
+  /** Sends a keep-alive. */
   ping: () => void;
-  /** Ends it, saying why if that still gets through. */
+  /** Ends it, with the reason if that can still be sent. */
   drop: (reason: string) => void;
 }
 
@@ -36,7 +36,7 @@ export class Subscribers {
     { tenant: Tenant; stalledSinceMs: number | undefined; pingAtMs: number }
   >();
   #timer: RepeatingTimer | undefined;
-  /** Subscribers that were dropped because they took nothing. */
+  /** Number of subscribers disconnected because they read nothing. */
   dropped = 0;
 
   constructor(options: SubscribersOptions) {
@@ -47,13 +47,13 @@ export class Subscribers {
     return this.#streams.size;
   }
 
-  /** Throws `overloaded` where no more fit. */
+  /** Throws `overloaded` at the limit. */
   checkRoom(): void {
     if (this.#streams.size < this.#options.subscribersMax) return;
-    throw createRetryLaterError("overloaded", "No more subscribers fit.", 5);
+    throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
   }
 
-  /** Whether all streams together may be given more bytes; if not, `resume` is called when they may. */
+  /** True if the streams together may buffer more bytes; otherwise `resume` is called when they may. */
   hasRoom(resume: () => void): boolean {
     if (!this.#options.outgoing.isFull) return true;
     this.#options.outgoing.whenRoom(resume);
@@ -73,7 +73,7 @@ export class Subscribers {
     this.#timer = undefined;
   }
 
-  /** Ends all of them. */
+  /** Ends all streams. */
   close(reason: string): void {
     for (const stream of this.#streams.keys()) stream.drop(reason);
     void this.#timer?.stop();

@@ -1,4 +1,4 @@
-// Topics over HTTP: list, make, delete, settings, schema, transform, dead letters.
+// Topics over HTTP: list, create, delete, settings, schema, transform, dead letters.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
@@ -20,7 +20,7 @@ const TRANSFORM_BYTES_MAX = 6 * 1024 * 1024;
 const SCHEMA_BYTES_MAX = 64 * 1024;
 const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
-/** What the operations work with. */
+/** Options of the topic routes. */
 export interface TopicRoutesOptions {
   topics: Topics;
   subscriptions: Subscriptions;
@@ -48,7 +48,7 @@ const limitQuery = z.object({
     .default(100),
 });
 
-/** The operations. */
+/** Routes for topics. */
 export function createTopicRoutes(options: TopicRoutesOptions): ApiRoute[] {
   return [
     ...createCatalogueRoutes(options),
@@ -64,7 +64,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/api/v1/topics",
-      summary: "All topics",
+      summary: "List all topics",
       tag,
       handle: ({ caller }) => {
         const list = [...topics.list(tenantOf(caller))].map((topic) =>
@@ -76,7 +76,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: "/api/v1/topics",
-      summary: "Make a topic",
+      summary: "Create a topic",
       tag,
       status: 201,
       body: z.strictObject({
@@ -96,7 +96,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/api/v1/topics/{topic}",
-      summary: "One topic",
+      summary: "Describe a topic",
       tag,
       handle: ({ params, caller }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
@@ -106,7 +106,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "DELETE",
       path: "/api/v1/topics/{topic}",
-      summary: "Delete a topic with everything in it",
+      summary: "Delete a topic and its messages",
       tag,
       handle: async ({ params, caller }) => {
         await topics.delete(topics.get(tenantOf(caller), params["topic"]!));
@@ -115,7 +115,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/retention",
-      summary: "Set how long a topic keeps messages; what is not named stays",
+      summary: "Set the retention of a topic; settings that are not given stay",
       tag,
       body: z.strictObject({ topic: z.string(), ...configFields }),
       handle: async ({ body, caller }) => {
@@ -134,12 +134,12 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/{topic}/schema",
-      summary: "Set the schema that payloads have to fit: a map of fields to types, or JSON Schema",
+      summary: "Set the schema of payloads: a map of fields to types, or JSON Schema",
       tag,
       bodyBytesMax: SCHEMA_BYTES_MAX,
       query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
       body: z.record(z.string(), z.unknown()),
-      problems: { 409: "It would refuse what the schema before let pass" },
+      problems: { 409: "The schema is not backward compatible" },
       handle: async ({ params, query, body, caller }) => {
         const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
         const { kind, document } = await schemas.register(topic, body, query.compatibility);
@@ -160,7 +160,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
     defineRoute({
       method: "DELETE",
       path: "/api/v1/topics/{topic}/schema",
-      summary: "Take the schema away",
+      summary: "Delete the schema",
       tag,
       handle: async ({ params, caller }) => {
         await schemas.clear(topics.get(tenantOf(caller), params["topic"]!));
@@ -169,7 +169,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/{topic}/transform",
-      summary: "Set the WebAssembly module that payloads pass through; an empty body takes it away",
+      summary: "Set the WebAssembly module that transforms payloads; an empty body deletes it",
       tag,
       bodyKind: "bytes",
       bodyBytesMax: TRANSFORM_BYTES_MAX,
@@ -197,14 +197,17 @@ function createDeadLetterRoutes({
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/{topic}/dlq",
-      summary: "Say where the dead letters of a topic go",
+      summary: "Set the dead letter topic of a topic",
       tag,
       body: z.strictObject({ dlq_topic: z.string() }),
       handle: async ({ params, body, caller }) => {
         checkTopicName(body.dlq_topic);
         const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
         if (topic.name === body.dlq_topic) {
-          throw new PlatformError("validation_failed", "A topic cannot be its own dead letters.");
+          throw new PlatformError(
+            "validation_failed",
+            "A topic cannot be its own dead letter topic.",
+          );
         }
         await deadLetters.register(topic, body.dlq_topic);
         return { status: "success", topic: topic.name, dlq_topic: body.dlq_topic };
@@ -222,7 +225,7 @@ function createDeadLetterRoutes({
     defineRoute({
       method: "GET",
       path: "/api/v1/topics/{topic}/dlq/summary",
-      summary: "What went wrong, by reason",
+      summary: "Count dead letters by reason",
       tag,
       handle: ({ params, caller }) =>
         deadLetterQueue.summarize(topics.get(tenantOf(caller), params["topic"]!)),
@@ -230,7 +233,7 @@ function createDeadLetterRoutes({
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/{topic}/dlq/requeue",
-      summary: "Send a dead letter back to its topic, patched if `payload` is given",
+      summary: "Requeue a dead letter, with a new payload if `payload` is given",
       tag,
       body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
       bodyBytesMax: 10 * 1024 * 1024,

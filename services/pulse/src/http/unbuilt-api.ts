@@ -1,4 +1,4 @@
-// What the specification has and the broker has not yet: refused by name.
+// Endpoints that are not implemented yet.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiMethod, type ApiRoute } from "@platform/kernel/http";
 
@@ -12,7 +12,7 @@ const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
   ["GET", "/ui/", "The management web UI"],
 ];
 
-/** The operations, each 501. */
+/** The routes, which all return 501. */
 export function createUnbuiltRoutes(): ApiRoute[] {
   return UNBUILT.map(([method, path, what]) =>
     defineRoute({

@@ -1,4 +1,4 @@
-// WebSockets: subscriptions with one message a frame, and the statistics each second.
+// WebSockets: subscriptions with one message per frame, and statistics every second.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
@@ -20,13 +20,13 @@ import type { Tenant } from "../topic/name.ts";
 import type { StatsReader } from "./stats-api.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 
-/** What a client may send in one frame: acknowledgements are short. */
+/** Largest frame of a client: acknowledgements are short. */
 const FRAME_BYTES_MAX = 64 * 1024;
-/** Bytes that may wait in a socket before nothing more is given to it. */
+/** Bytes buffered in a socket at which sending pauses. */
 const WAITING_BYTES_MAX = 256 * 1024;
 const STATS_MS = 1_000;
 
-/** What the face works with. */
+/** Options of `WebSockets`. */
 export interface WebSocketsOptions extends SubscribeOptions {
   subscribers: Subscribers;
   frames: MessageFrames;
@@ -36,14 +36,14 @@ export interface WebSocketsOptions extends SubscribeOptions {
   logger: Logger;
 }
 
-/** Takes over upgrades to `/ws/subscribe/{topic}` and `/api/v1/stats/ws`. */
+/** Handles upgrades to `/ws/subscribe/{topic}` and `/api/v1/stats/ws`. */
 export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #server = new WebSocketServer({
     noServer: true,
     maxPayload: FRAME_BYTES_MAX,
     perMessageDeflate: false,
-    // None is spoken here. Who names one (MQTT and STOMP clients do) finds none agreed on, and closes.
+    // No subprotocol is supported. Clients that request one (MQTT, STOMP) see that none was accepted, and close.
     handleProtocols: () => false,
   });
 
@@ -51,7 +51,7 @@ export class WebSockets {
     this.#options = options;
   }
 
-  /** For the listener. */
+  /** Handler of the listener's upgrade requests. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     this.#admit(request, socket, head).catch((error: unknown) => {
@@ -82,7 +82,8 @@ export class WebSockets {
       return;
     }
     const found = /^\/ws\/subscribe\/([^/]+)$/.exec(path);
-    if (found === null) throw new PlatformError("not_found", "There is no WebSocket here.");
+    if (found === null)
+      throw new PlatformError("not_found", "The path is not a WebSocket endpoint.");
     await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, tenant);
   }
 
@@ -135,7 +136,7 @@ export class WebSockets {
   }
 }
 
-/** One subscriber's socket. */
+/** The socket of one subscriber. */
 class MessageSocket implements Sink, SubscriberStream {
   readonly #subscribers: Subscribers;
   readonly #frames: MessageFrames;
@@ -198,13 +199,14 @@ class MessageSocket implements Sink, SubscriberStream {
   #receive(text: string): void {
     const answer = readAnswer(text);
     if (answer === undefined) return this.#sendError('expected {"ack": id} or {"nack": id}');
-    if (this.#opened?.group === undefined) return this.#sendError("only a group acknowledges");
+    if (this.#opened?.group === undefined)
+      return this.#sendError("only group members acknowledge messages");
     const { group, member } = this.#opened.group;
     const isHeld =
       answer.kind === "ack"
         ? group.acknowledge(answer.id, member)
         : group.giveBack(answer.id, member);
-    if (!isHeld) this.#sendError("this member holds no such message");
+    if (!isHeld) this.#sendError("this member does not hold the message");
   }
 
   #sendError(error: string): void {
@@ -228,7 +230,7 @@ function decodeTopic(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new PlatformError("bad_request", "The path is not valid.");
+    throw new PlatformError("bad_request", "The path is invalid.");
   }
 }
 
@@ -243,7 +245,7 @@ function toGuarded(request: IncomingMessage, path: string): GuardedRequest {
   return { headers, method: "GET", path, peer };
 }
 
-// The handshake has not happened: the answer is still HTTP.
+// The handshake has not happened yet, so the answer is HTTP.
 function refuse(socket: Duplex, request: IncomingMessage, error: unknown): void {
   const problem = toProblem(error, { instance: request.url ?? "" });
   const body = JSON.stringify(problem);

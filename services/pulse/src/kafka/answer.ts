@@ -1,4 +1,4 @@
-// From the broker's own errors to the protocol's: one exhaustive table for each kind.
+// Maps the broker's errors to the protocol's: one exhaustive table per kind.
 import { PlatformError, type ErrorCode as PlatformCode } from "@platform/kernel/errors";
 import { LogError, type LogErrorCode } from "@platform/log";
 import type { GroupError } from "../consumer-group/index.ts";
@@ -25,9 +25,9 @@ const LOG_ANSWERS: Record<LogErrorCode, ErrorCode> = {
   "offset-out-of-range": ERROR_CODES.offsetOutOfRange,
   "out-of-order-sequence": ERROR_CODES.outOfOrderSequenceNumber,
   "producer-fenced": ERROR_CODES.invalidProducerEpoch,
-  // As Kafka answers a batch that is older than the five it remembers: DUPLICATE_SEQUENCE_NUMBER would be a success.
+  // Kafka's answer to a batch older than the five it keeps; DUPLICATE_SEQUENCE_NUMBER would count as success.
   "duplicate-sequence": ERROR_CODES.outOfOrderSequenceNumber,
-  // Clients try these again, which is what they are to do.
+  // Clients retry after these errors, as they should.
   overloaded: ERROR_CODES.requestTimedOut,
   "disk-full": ERROR_CODES.kafkaStorageError,
   "disk-failed": ERROR_CODES.kafkaStorageError,
@@ -39,12 +39,12 @@ const LOG_ANSWERS: Record<LogErrorCode, ErrorCode> = {
   closed: ERROR_CODES.kafkaStorageError,
 };
 
-/** The code of a group's refusal; 0 for none. */
+/** The error code of a rejection by a group; 0 for none. */
 export function toGroupAnswer(error: GroupError | undefined): ErrorCode {
   return error === undefined ? ERROR_CODES.none : GROUP_ANSWERS[error];
 }
 
-/** What is told of a failure: the code, and words where the protocol has room for them. */
+/** Answer to a failure: the code, and a text if the protocol has a field for it. */
 export interface Answer {
   errorCode: ErrorCode;
   errorMessage: string | null;
@@ -53,7 +53,7 @@ export interface Answer {
 /** No error. */
 export const FINE: Answer = { errorCode: ERROR_CODES.none, errorMessage: null };
 
-/** The answer to a failure of the log or of the catalogue. Anything else is thrown again. */
+/** Converts an error of the log or of the catalogue; rethrows any other. */
 export function toAnswer(error: unknown): Answer {
   if (error instanceof LogError) {
     return { errorCode: LOG_ANSWERS[error.code], errorMessage: error.message };
@@ -64,7 +64,7 @@ export function toAnswer(error: unknown): Answer {
   throw error;
 }
 
-/** As `toAnswer` for what was to be stored: where the broker does not keep up, clients are to send it again. */
+/** Like `toAnswer`, for writes: if the broker is overloaded, clients should retry. */
 export function toProduceAnswer(error: LogError | PlatformError): Answer {
   if (error.code === "overloaded" || error.code === "ERR_BACKPRESSURE") {
     return { errorCode: ERROR_CODES.requestTimedOut, errorMessage: error.message };
@@ -72,7 +72,7 @@ export function toProduceAnswer(error: LogError | PlatformError): Answer {
   return toAnswer(error);
 }
 
-// The kernel's list is for all services; what the broker's catalogue never throws is a fault of ours.
+// The kernel's codes are for all services; those that the catalogue never throws indicate a bug.
 function toPlatformAnswer(code: PlatformCode): ErrorCode {
   switch (code) {
     case "not_found":

@@ -1,4 +1,4 @@
-// What the Kafka face asks of the rest of the broker.
+// The parts of the broker that the Kafka server uses.
 import type { PartitionView } from "@platform/log";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { GroupCoordinator } from "../consumer-group/index.ts";
@@ -12,38 +12,38 @@ import type { Store } from "../store/store.ts";
 import { explainTopicName, fromKafkaName, type Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-/** The parts of the broker that answer Kafka's requests. */
+/** Parts of the broker for handlers of Kafka requests. */
 export interface KafkaBroker {
   topics: Topics;
   store: Store;
   producer: BatchProducer;
   producerIds: ProducerIds;
   offsets: Offsets;
-  /** Told what was fetched: that is a taking, as any other. */
+  /** Notified of fetches, which consume messages. */
   backlog: Backlog;
   groups: GroupCoordinator;
-  /** What Kafka's tools have set of topics beside what the log keeps. */
+  /** Topic settings of Kafka's tools that the log does not keep. */
   settings: TopicSettings;
-  /** Names this broker and its data; 22 characters, as Kafka's cluster ids. */
+  /** Identifies this broker and its data; 22 characters, like Kafka's cluster ids. */
   clusterId: string;
-  /** Whether Metadata may make topics. */
+  /** True if Metadata may create topics. */
   isAutoCreating: boolean;
-  /** Bytes of batches that one Fetch answers with, at most; always a whole batch. */
+  /** Maximum bytes of batches in the answer to a Fetch; always at least one batch. */
   fetchBytesMax: number;
-  /** What a tenant may write, and what it may read. */
+  /** Quotas per tenant for writing and reading. */
   quotas: { produce: ByteQuota; fetch: ByteQuota };
 }
 
-/** The only broker's id. */
+/** The id of the only broker. */
 export const NODE_ID = 1;
 const KAFKA_NAME = /^[a-zA-Z0-9._-]{1,249}$/;
 
-/** A tenant's topic by the name that Kafka clients use. */
+/** A tenant's topic by its Kafka name. */
 export function findTopic(topics: Topics, tenant: Tenant, name: string): Topic | undefined {
   return KAFKA_NAME.test(name) ? topics.find(tenant, fromKafkaName(name)) : undefined;
 }
 
-/** The broker's name of a topic that a Kafka client names; undefined with a reason if it cannot be one. */
+/** The broker's name for a Kafka topic name; `undefined` with a reason if it is invalid. */
 export function readTopicName(name: string): { name: string } | { reason: string } {
   if (!KAFKA_NAME.test(name)) return { reason: "A topic's name has 1 to 249 of a-z A-Z 0-9 . _ -" };
   const own = fromKafkaName(name);
@@ -51,18 +51,18 @@ export function readTopicName(name: string): { name: string } | { reason: string
   return reason === undefined ? { name: own } : { reason };
 }
 
-/** What a topic is set to. */
+/** The settings of a topic. */
 export function stateOf({ settings }: KafkaBroker, topic: Topic): TopicState {
   const { batchBytesMax } = settings;
   return { config: topic.stored.config, extras: settings.of(topic), batchBytesMax };
 }
 
-/** The epoch under which a partition is written now. */
+/** The current leader epoch of a partition. */
 export function leaderEpochOf(partition: PartitionView): number {
   return partition.epochs.at(-1)?.epoch ?? 0;
 }
 
-/** The epoch under which the record at `offset` was written. */
+/** The leader epoch of the record at `offset`. */
 export function epochAt(partition: PartitionView, offset: number): number {
   return partition.epochs.findLast(({ startOffset }) => startOffset <= offset)?.epoch ?? 0;
 }

@@ -1,27 +1,27 @@
-// Topic settings under the names that Kafka's tools use.
+// Topic settings under the names of Kafka's tools.
 import { TOPIC_CONFIG_DEFAULT, type TopicConfig } from "@platform/log";
 import type { ExtraChanges } from "./topic-settings.ts";
 
 /** DescribeConfigs: the type of a value. */
 const CONFIG_TYPES = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const;
-/** DescribeConfigs: where a value comes from. */
+/** DescribeConfigs: the source of a value. */
 export const CONFIG_SOURCES = { topic: 1, staticBroker: 4, default: 5 } as const;
 
-/** A setting that can be changed. `key`: the log keeps it; otherwise it is kept for Kafka's tools. */
+/** A setting that can be changed. With `key` the log keeps it; otherwise it is stored for Kafka's tools. */
 interface Setting {
   name: string;
   key?: keyof TopicConfig;
   type: number;
   fallback: string;
   documentation: string;
-  /** The value as it is kept; undefined if it cannot be one. */
+  /** Parses a value; `undefined` if it is invalid. */
   read: (value: string) => string | undefined;
 }
 
 const INT_MAX = 2 ** 31 - 1;
-/** What tools write for what has no bound. */
+/** Written by tools for "unlimited". */
 const LONG_MAX = "9223372036854775807";
-const NO_EFFECT = "Kept for tools, without effect here";
+const NO_EFFECT = "Stored for tools, without effect here";
 
 const OWN_SETTINGS: readonly Setting[] = [
   {
@@ -37,7 +37,7 @@ const OWN_SETTINGS: readonly Setting[] = [
     key: "retentionMs",
     type: CONFIG_TYPES.long,
     fallback: String(TOPIC_CONFIG_DEFAULT.retentionMs),
-    documentation: "Age after which a segment is dropped; -1 for never",
+    documentation: "Age after which a segment is deleted; -1 for never",
     read: wholeFrom(-1),
   },
   {
@@ -45,7 +45,7 @@ const OWN_SETTINGS: readonly Setting[] = [
     key: "retentionBytes",
     type: CONFIG_TYPES.long,
     fallback: String(TOPIC_CONFIG_DEFAULT.retentionBytes),
-    documentation: "Bytes that a partition keeps before it drops its oldest segment; -1 for all",
+    documentation: "Size from which a partition deletes its oldest segments; -1 for unlimited",
     read: wholeFrom(-1),
   },
   {
@@ -53,7 +53,7 @@ const OWN_SETTINGS: readonly Setting[] = [
     key: "segmentBytes",
     type: CONFIG_TYPES.int,
     fallback: String(TOPIC_CONFIG_DEFAULT.segmentBytes),
-    documentation: "Size from which on a segment is followed by a new one",
+    documentation: "Size from which a new segment is started",
     read: wholeFrom(1024),
   },
   {
@@ -66,7 +66,7 @@ const OWN_SETTINGS: readonly Setting[] = [
   },
 ];
 
-/** What a broker of one replica, which syncs before it acknowledges, does anyway, or decides for itself. */
+/** Settings whose behaviour is fixed in a broker with one replica that syncs before it acknowledges. */
 const IDLE_SETTINGS: readonly Setting[] = [
   idle("compression.type", CONFIG_TYPES.string, "producer", (value) =>
     ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"].find((one) => one === value),
@@ -83,13 +83,13 @@ const IDLE_SETTINGS: readonly Setting[] = [
   idle("unclean.leader.election.enable", CONFIG_TYPES.boolean, "false", readBoolean),
 ];
 
-/** Settings that tools send and that have one value here. */
+/** Settings that tools send and that have a fixed value here. */
 const FIXED_SETTINGS: Readonly<Record<string, string>> = {
   "message.timestamp.type": "CreateTime",
   "min.insync.replicas": "1",
 };
 
-/** One setting as Kafka's tools see it. */
+/** A setting in the form of Kafka's tools. */
 export interface ConfigEntry {
   name: string;
   value: string;
@@ -97,15 +97,15 @@ export interface ConfigEntry {
   configSource: number;
   configType: number;
   documentation: string;
-  /** Where the value comes from, and what it would be without that: the strongest first. */
+  /** The sources of the value, highest precedence first. */
   synonyms: readonly { name: string; value: string; source: number }[];
 }
 
-/** What a topic is set to: by the log's names, and what is kept for Kafka's tools by theirs. */
+/** The settings of a topic: those of the log, and those stored for Kafka's tools. */
 export interface TopicState {
   config: TopicConfig;
   extras: ReadonlyMap<string, string>;
-  /** Largest batch that any topic takes. */
+  /** Largest batch of any topic. */
   batchBytesMax: number;
 }
 
@@ -115,7 +115,7 @@ export function listTopicConfig({ config, extras, batchBytesMax }: TopicState): 
     const { name, key, type, documentation, fallback } = setting;
     const value = key === undefined ? extras.get(name) : String(config[key]);
     const byDefault = { name, value: fallback, source: CONFIG_SOURCES.default };
-    // What the log keeps is set or not; of the others it is known whether somebody has set them.
+    // The log's settings are compared with the defaults; for the others it is known whether they were set.
     const isDefault = value === undefined || (key !== undefined && value === fallback);
     return {
       name,
@@ -135,18 +135,18 @@ export function listTopicConfig({ config, extras, batchBytesMax }: TopicState): 
     readOnly: true,
     configSource: CONFIG_SOURCES.default,
     configType: CONFIG_TYPES.string,
-    documentation: "Has one value here",
+    documentation: "Has a fixed value here",
     synonyms: [{ name, value, source: CONFIG_SOURCES.default }],
   }));
   return [...own, ...fixed];
 }
 
-/** A change of settings, or why it cannot be made. */
+/** A change of settings, or the reason why it is invalid. */
 export type ConfigChange =
   | { changes: Partial<TopicConfig>; extras: ExtraChanges }
   | { reason: string };
 
-/** Reads settings by their Kafka names; a null value is the default. */
+/** Parses settings by their Kafka names; a null value is the default. */
 export function readTopicConfig(
   entries: readonly { name: string; value: string | null }[],
   batchBytesMax: number,
@@ -177,7 +177,7 @@ export function readTopicConfig(
   return { changes: changes as Partial<TopicConfig>, extras };
 }
 
-/** The names that can be changed, for a request that sets all others back. */
+/** The names that can be changed, for requests that reset all others. */
 export function listChangeable(): string[] {
   return listSettings(0).map(({ name }) => name);
 }
@@ -187,7 +187,7 @@ function listSettings(batchBytesMax: number): Setting[] {
     name: "max.message.bytes",
     type: CONFIG_TYPES.int,
     fallback: String(batchBytesMax),
-    documentation: "Largest record batch that is taken, as it comes",
+    documentation: "Largest accepted record batch, as received",
     read: wholeFrom(0, batchBytesMax),
   };
   return [...OWN_SETTINGS, batchSize, ...IDLE_SETTINGS];

@@ -1,26 +1,26 @@
-// Groups that nobody uses any more are forgotten, with what they have committed: there is only so much room for them.
+// Deletes unused groups with their committed offsets.
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { groupKey } from "./api/groups.ts";
 
 const SWEEP_MS = 60_000;
-/** How long a group is kept that has neither members nor offsets: long enough to look at it, or to delete it. */
+/** Retention of groups without members and offsets: long enough to inspect or delete them. */
 const UNUSED_MS = 10 * 60_000;
 
-/** What the sweeper works with. */
+/** Options of `GroupRetention`. */
 export interface GroupRetentionOptions {
   offsets: Offsets;
   groups: GroupCoordinator;
   clock: Clock;
-  /** How long groups without members are kept after their last commit or member, in ms; 0 for ever. */
+  /** Retention of groups without members after their last commit or member, in ms; 0 for ever. */
   retentionMs: number;
   onError: (error: unknown) => void;
 }
 
 /**
- * Forgets Kafka's groups as Kafka does (`offsets.retention.minutes`, KIP-211): the time runs from when the last member
- * has gone, or from the last commit where nobody ever joined. A restart of the broker lets it begin again.
+ * Deletes Kafka's groups like Kafka (`offsets.retention.minutes`, KIP-211): the time starts when the last member leaves,
+ * or at the last commit if there was no member. A restart of the broker restarts it.
  */
 export class GroupRetention {
   readonly #options: GroupRetentionOptions;
@@ -42,12 +42,12 @@ export class GroupRetention {
     await this.#timer?.stop();
   }
 
-  /** The last member of a group (as the coordinator names it) has gone. */
+  /** The last member of a group has left; `key` is the coordinator's name of the group. */
   noteEmpty(key: string): void {
     this.#emptySinceMs.set(key, this.#options.clock.monotonicMs());
   }
 
-  /** Forgets what is due. */
+  /** Deletes expired groups. */
   async sweep(): Promise<void> {
     const { offsets, groups, clock, retentionMs } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -64,7 +64,7 @@ export class GroupRetention {
       this.#emptySinceMs.delete(groupKey(tenant, name));
       await offsets.deleteGroup(tenant, name);
     }
-    // Groups that were deleted otherwise, or never were any: somebody asked and was refused.
+    // Groups that were deleted in another way, or never existed because the request was rejected.
     for (const key of this.#emptySinceMs.keys()) {
       if (nowMs - this.#emptySinceMs.get(key)! >= Math.max(UNUSED_MS, retentionMs)) {
         this.#emptySinceMs.delete(key);

@@ -1,2 +1,2 @@
-// The Kafka face: `KafkaFace` is all that the rest of the broker makes of it.
+// The Kafka protocol.
 export { KafkaServer, type KafkaServerOptions } from "./kafka-server.ts";

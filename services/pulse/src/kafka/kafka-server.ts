@@ -1,4 +1,4 @@
-// The Kafka face as one part of the broker: routes, users, groups and listeners, made from what the broker has.
+// The Kafka server: routes, users, groups and listeners.
 import { randomBytes } from "node:crypto";
 import type { TlsOptions } from "node:tls";
 import type { TokenVerifier } from "@platform/kernel/identity";
@@ -32,7 +32,7 @@ import { KafkaListeners, type KafkaLimits } from "./server/listener.ts";
 import { TopicSettings } from "./topic-settings.ts";
 import type { Authentication } from "./server/session.ts";
 
-/** What the face is made of. */
+/** Options of a `KafkaServer`. */
 export interface KafkaServerOptions {
   store: Store;
   state: StateTable;
@@ -45,42 +45,42 @@ export interface KafkaServerOptions {
   idSource: IdSource;
   clock: Clock;
   tenantCounts: TenantCounts;
-  /** Where the face's figures are shown. */
+  /** Registry of the server's metrics. */
   metrics: MetricRegistry;
   log: Logger;
-  /** Users for SASL PLAIN and SCRAM; each name may be there once. */
+  /** Users for SASL PLAIN and SCRAM, with unique names. */
   users: readonly PasswordUser[];
-  /** Tokens that may come as the password of SASL PLAIN, under any name that is no user's. */
+  /** Verifies tokens, which may be the password of SASL PLAIN for any name that is not a user. */
   verifier: TokenVerifier | undefined;
-  /** Whether clients on this machine may come without credentials; they are then the operator. */
+  /** Whether clients on this machine may connect without credentials, as the operator. */
   anonymous: "loopback" | "never";
-  /** What clients are told to connect to; by default the address that they have reached. */
+  /** The address that clients are told; by default the address they connected to. */
   advertised?: { host: string; port: number } | undefined;
-  /** Whether asking for a topic's metadata makes the topic, as Kafka's `auto.create.topics.enable`. */
+  /** True if Metadata creates missing topics, like Kafka's `auto.create.topics.enable`. */
   isAutoCreating: boolean;
-  /** Largest record batch, as it comes. It must be no more than the log takes. */
+  /** Largest record batch, as received. Must not exceed the limit of the log. */
   batchBytesMax: number;
-  /** Bytes of batches that one Fetch answers with, at most; always a whole batch. Default 8 MiB. */
+  /** Maximum bytes of batches in the answer to a Fetch; always at least one batch. Default 8 MiB. */
   fetchBytesMax?: number;
   limits?: Partial<KafkaLimits>;
-  /** Bytes a second that each tenant may write and read; 0, the default, for no limit. */
+  /** Bytes per second that each tenant may write and read; 0, the default, for no limit. */
   quotas?: { produceBytesPerSecond: number; fetchBytesPerSecond: number };
-  /** How long groups without members are kept, in ms; 0, the default, for ever. */
+  /** Retention of groups without members, in ms; 0, the default, for ever. */
   groupRetentionMs?: number;
 }
 
 const FETCH_BYTES_MAX_DEFAULT = 8 * 1024 * 1024;
 
-/** Facts that clients see again after a restart. */
+/** Durable identity of the broker for its clients. */
 interface Identity {
   clusterId: string;
   saltKey: string;
 }
 
 /**
- * Clients of the Kafka protocol, on any number of listeners:
+ * Serves the Kafka protocol on any number of listeners:
  *
- *     const kafka = await KafkaFace.open(parts);
+ *     const kafka = await KafkaServer.open(options);
  *     const { port } = await kafka.listen({ host: "127.0.0.1", port: 9092 });
  *     …
  *     await kafka.close(2_000); // before the store
@@ -89,7 +89,7 @@ export class KafkaServer {
   readonly #server: KafkaListeners;
   readonly #groups: GroupCoordinator;
   readonly #retention: GroupRetention;
-  /** What was written by Kafka clients since the start. */
+  /** Counts of records written by Kafka clients since startup. */
   readonly counts: ProduceCounts;
 
   private constructor(
@@ -104,7 +104,7 @@ export class KafkaServer {
     this.counts = counts;
   }
 
-  /** Makes the face; nothing listens yet. Rejects with the log's errors. */
+  /** Creates the server without a listener. Rejects with errors of the log. */
   static async open(options: KafkaServerOptions): Promise<KafkaServer> {
     const { store, state, topics, offsets, clock, log } = options;
     const { clusterId, saltKey } = await readIdentity(store, state);
@@ -162,7 +162,7 @@ export class KafkaServer {
     return new KafkaServer(server, groups, retention, producer.counts);
   }
 
-  /** Listens on an address, with TLS if a certificate is given. Rejects if the address is taken. */
+  /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */
   listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
@@ -170,7 +170,7 @@ export class KafkaServer {
     return this.#server.listen(address, tls);
   }
 
-  /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
+  /** Stops listening, lets requests in flight finish for at most `graceMs`, then disconnects. */
   async close(graceMs: number): Promise<void> {
     await this.#retention.stop();
     this.#groups.close();

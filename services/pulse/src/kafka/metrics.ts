@@ -1,4 +1,4 @@
-// Figures of the Kafka face.
+// Metrics of the Kafka server.
 import {
   DURATION_BOUNDS_SECONDS,
   type Counter,
@@ -7,7 +7,7 @@ import {
 } from "@platform/kernel/metrics";
 import type { ConnectionFault } from "./server/connection-context.ts";
 
-/** Figures that are read when somebody asks. */
+/** Values read at each scrape. */
 export interface KafkaMetricSources {
   connections: () => number;
   refusedConnections: () => number;
@@ -17,7 +17,7 @@ export interface KafkaMetricSources {
   records: () => number;
 }
 
-/** Requests by name with their times, faults by kind; the other figures are asked for. */
+/** Counts requests with their durations, and faults by kind; other values are read at each scrape. */
 export class KafkaMetrics {
   readonly #requests: Histogram<"request">;
   readonly #surplus: Counter<"request">;
@@ -26,7 +26,7 @@ export class KafkaMetrics {
   constructor(registry: MetricRegistry, sources: KafkaMetricSources) {
     this.#requests = registry.histogram({
       name: "platform_pulse_kafka_request_duration_seconds",
-      help: "Time from a Kafka request to its answer, waits of Fetch and JoinGroup included.",
+      help: "Time from a Kafka request to its answer, including waits of Fetch and JoinGroup.",
       labels: ["request"],
       bounds: DURATION_BOUNDS_SECONDS,
     });
@@ -51,7 +51,7 @@ export class KafkaMetrics {
         ),
         counter(
           "platform_pulse_kafka_refused_connections_total",
-          "Kafka connections over a bound, in all or of one address, closed at once.",
+          "Kafka connections over a limit, in all or of one address, closed immediately.",
           sources.refusedConnections(),
         ),
         counter(

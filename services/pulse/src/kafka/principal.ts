@@ -5,6 +5,6 @@ export interface Principal {
   /** For logs and `DescribeGroups`; not a secret. */
   name: string;
   tenant: string;
-  /** When a token that the client showed ends, in epoch milliseconds; absent for what does not end. */
+  /** Expiry of the client's token in epoch milliseconds; absent if it does not expire. */
   expiresAtMs?: number;
 }

@@ -1,28 +1,28 @@
-// How many bytes a tenant may write or read over Kafka: a token bucket each, in debt instead of in refusal.
+// Byte quotas per tenant: token buckets that go into debt instead of refusing.
 import type { Clock } from "@platform/kernel/time";
 import type { Tenant } from "../topic/name.ts";
 
-/** Tenants remembered; the one that was quiet longest goes first, with a full bucket when it comes back. */
+/** Maximum number of tenants; the least recently active one is dropped and restarts with a full bucket. */
 const TENANTS_MAX = 10_000;
-/** Longest pause, as long as the windows over which Kafka measures: clients give up on silence that lasts longer. */
+/** Longest pause, equal to the windows of Kafka's quotas: clients time out after longer silence. */
 const THROTTLE_MS_MAX = 10_000;
 
 /**
- * A rate of bytes for each tenant. Nothing is refused: what was let through too early is paid for by a pause, as Kafka's
- * quotas do it (KIP-13, KIP-219).
+ * A byte rate per tenant. Nothing is refused: exceeding the rate costs a pause afterwards, like Kafka's quotas (KIP-13,
+ * KIP-219).
  */
 export class ByteQuota {
   readonly #clock: Clock;
   readonly #bytesPerSecond: number;
   readonly #buckets = new Map<Tenant, { tokens: number; atMs: number }>();
 
-  /** `bytesPerSecond`: also what may come at once; 0 for no limit. */
+  /** `bytesPerSecond` is also the burst; 0 for no limit. */
   constructor(clock: Clock, bytesPerSecond: number) {
     this.#clock = clock;
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  /** Takes bytes that were written or read; gives the pause that they cost, in whole milliseconds. */
+  /** Charges bytes that were written or read; returns the resulting pause in whole milliseconds. */
   charge(tenant: Tenant, bytes: number): number {
     const rate = this.#bytesPerSecond;
     if (rate === 0) return 0;

@@ -1,4 +1,4 @@
-// Every request that the Kafka face answers.
+// All requests of the Kafka server.
 import { createAuthenticationRoutes } from "./api/authentication.ts";
 import { createCommittedOffsetRoutes } from "./api/committed-offsets.ts";
 import { createConfigRoutes } from "./api/configs.ts";
@@ -13,7 +13,7 @@ import type { KafkaBroker } from "./broker.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
 import { buildRouteTable, type RouteTable } from "./server/route.ts";
 
-/** The table of all routes. `fakeSaltKey`: 32 secret bytes that stay the same over restarts. */
+/** Creates the route table. `fakeSaltKey`: 32 secret bytes that stay the same over restarts. */
 export function createKafkaRoutes(
   broker: KafkaBroker,
   credentials: CredentialStore,

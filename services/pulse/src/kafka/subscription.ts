@@ -1,14 +1,14 @@
-// What the members of a consumer group have subscribed to, as they tell their leader.
+// The topics subscribed by the members of a consumer group, as they report them to their leader.
 import type { GroupDescription } from "../consumer-group/index.ts";
 import { ProtocolError } from "./protocol/error.ts";
 import { Reader } from "./protocol/reader.ts";
 
-/** The protocol type of groups whose members tell their subscriptions (Kafka's ConsumerProtocol). */
+/** The protocol type of groups whose members report subscriptions (Kafka's ConsumerProtocol). */
 const CONSUMER_PROTOCOL_TYPE = "consumer";
 
 /**
- * Whether any member of a group wants a topic; undefined for a group whose members do not tell. While a group
- * rebalances, and where a member cannot be understood, every topic may be wanted.
+ * True if a member of a group subscribes to a topic; `undefined` for groups of another protocol type. During a rebalance,
+ * and if a subscription cannot be parsed, every topic counts as subscribed.
  */
 export function readSubscriptions(
   group: GroupDescription,
@@ -24,7 +24,7 @@ export function readSubscriptions(
   return (topic) => topics.has(topic);
 }
 
-// ConsumerProtocolSubscription => version(INT16) topics(ARRAY OF STRING) … ; later versions only add at the end.
+// ConsumerProtocolSubscription => version(INT16) topics(ARRAY OF STRING) … ; later versions only append fields.
 function readTopics(metadata: Buffer): string[] | undefined {
   const reader = new Reader(metadata);
   try {

@@ -1,14 +1,14 @@
-// Settings of topics that only Kafka's tools know: kept durably beside what the log keeps of a topic.
+// Durable topic settings that only Kafka's tools use.
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-/** Changes by Kafka's names; null goes back to the default. */
+/** Changes by Kafka names; null resets to the default. */
 export type ExtraChanges = Readonly<Record<string, string | null>>;
 
-/** The settings by topic. Errors are the log's. */
+/** The settings by topic. Errors are those of the log. */
 export class TopicSettings {
-  /** Largest batch that any topic takes, and what a topic takes that sets nothing. */
+  /** Largest batch of any topic, and the default of a topic. */
   readonly batchBytesMax: number;
   readonly #store: Store;
   readonly #state: StateTable;
@@ -23,23 +23,23 @@ export class TopicSettings {
       if (topics.findByHexId(id) === undefined) continue;
       this.#byTopic.set(id, new Map(Object.entries(readJson(value) as Record<string, string>)));
     }
-    // If it is lost, the next start leaves it out.
+    // If this write is lost, the next start ignores the entry.
     topics.watch({ deleted: (topic) => void this.#write(topic, new Map()).catch(() => undefined) });
   }
 
-  /** What is set for a topic. */
+  /** The stored settings of a topic. */
   of(topic: Topic): ReadonlyMap<string, string> {
     return this.#byTopic.get(idOf(topic)) ?? new Map<string, string>();
   }
 
-  /** Largest batch that a topic takes, as it comes (`max.message.bytes`). */
+  /** Largest accepted batch of a topic, as received (`max.message.bytes`). */
   batchBytesMaxOf(topic: Topic): number {
     if (this.#byTopic.size === 0) return this.batchBytesMax;
     const set = this.#byTopic.get(idOf(topic))?.get("max.message.bytes");
     return set === undefined ? this.batchBytesMax : Number(set);
   }
 
-  /** Changes settings durably; what is not named stays. */
+  /** Changes the given settings durably. */
   async change(topic: Topic, changes: ExtraChanges): Promise<void> {
     const after = new Map(this.of(topic));
     for (const [name, value] of Object.entries(changes)) {

@@ -1,4 +1,4 @@
-// What a topic asks of the records of a whole batch: its schema is checked, its transform is run.
+// Validates and transforms the records of a whole batch.
 import { promisify } from "node:util";
 import { gzip, zstdCompress } from "node:zlib";
 import { PlatformError } from "@platform/kernel/errors";
@@ -23,22 +23,22 @@ import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
 import { toMessage } from "../message.ts";
 
-/** Most bytes that a batch may take when decompressed, if its topic asks for a look inside. */
+/** Maximum decompressed size of a batch whose topic has a schema or transform. */
 const DECOMPRESSED_BYTES_MAX = 32 * 1024 * 1024;
-/** Batches that are looked into at once, over all topics; the others wait compressed. */
+/** Batches processed in parallel over all topics; the others wait compressed. */
 const SHAPING_MAX = 4;
-/** Records of a batch whose transforms are under way at once. */
+/** Transforms of one batch in parallel. */
 const TRANSFORMS_AT_ONCE = 16;
-/** Violations that a refusal names. */
+/** Violations listed in a rejection. */
 const VIOLATIONS_MAX = 100;
 
-/** A record that does not fit: its place in the batch, and why. */
+/** A rejected record: its index in the batch, and the reason. */
 export interface RecordFault {
   index: number;
   message: string;
 }
 
-/** Thrown where records are not what the topic takes: then nothing of the batch is stored. */
+/** Thrown if records violate the topic's rules: no record of the batch is stored. */
 export class UnfitBatch extends Error {
   readonly faults: readonly RecordFault[];
 
@@ -48,10 +48,10 @@ export class UnfitBatch extends Error {
   }
 }
 
-/** A batch as it is to be stored. */
+/** A batch in its stored form. */
 export interface ShapedBatch {
   batch: Buffer;
-  /** Dead letters of records whose transform failed; they belong into the batch's entry. */
+  /** Dead letters of records whose transform failed; append them in the batch's entry. */
   deadLetters: PendingRecord[];
 }
 
@@ -64,10 +64,9 @@ interface BatchShaperOptions {
 }
 
 /**
- * Looks into batches of topics that have a schema or a transform, or are compacted. Tombstones of compacted topics pass:
- * there is nothing in them to check or to transform; records without a key do not, as compaction could never take them.
- * A record whose transform fails leaves a hole, as compaction does, so that offsets
- * and the sequence numbers of idempotent producers stay what the producer takes them for.
+ * Processes batches of topics that have a schema or a transform, or are compacted. Tombstones of compacted topics pass
+ * unchanged; records without a key are rejected there, since compaction could never remove them. A record whose transform
+ * fails leaves a gap, as compaction does, so that offsets and the sequence numbers of idempotent producers stay valid.
  */
 export class BatchShaper {
   readonly #options: BatchShaperOptions;
@@ -78,16 +77,16 @@ export class BatchShaper {
     this.#options = options;
   }
 
-  /** Whether batches of a topic need a look inside. */
+  /** True if batches of a topic must be processed. */
   isNeeded(topic: Topic): boolean {
     const { schemas, transforms } = this.#options;
     return schemas.find(topic) !== undefined || transforms.has(topic) || isCompacted(topic);
   }
 
   /**
-   * The batch as it is to be stored: the same buffer where nothing changes. The checksum is not looked at.
-   * Rejects with `UnfitBatch`, with the log's `invalid-batch` and `too-large`, and with `overloaded` where transforms
-   * do not keep up or it is not done within `timeoutMs`.
+   * Returns the batch in its stored form: the same buffer if nothing changes. Does not verify the checksum.
+   * Rejects with `UnfitBatch`, with the log's `invalid-batch` and `too-large`, and with `overloaded` if transforms are too
+   * slow or `timeoutMs` is exceeded.
    */
   async shape(topic: Topic, batch: Buffer, timeoutMs: number): Promise<ShapedBatch> {
     const untilMs = this.#options.clock.monotonicMs() + timeoutMs;
@@ -126,7 +125,7 @@ export class BatchShaper {
       }
     }
     if (faults.length > 0) {
-      throw new UnfitBatch("Records do not fit the schema of the topic.", faults);
+      throw new UnfitBatch("Records violate the schema of the topic.", faults);
     }
   }
 
@@ -161,7 +160,7 @@ export class BatchShaper {
   async #bury(topic: Topic, record: StoredRecord, reason: string): Promise<PendingRecord> {
     const { deadLetters, idSource, clock } = this.#options;
     const deadLetterTopic = await deadLetters.ensure(topic);
-    // Its offset is not known yet, so it has no name of its own unless the client gave it one.
+    // The offset is not known yet, so the record has no id unless the client set one.
     const { isOwn, id, key, payload, headers, priority, retryCount } = toMessage(topic, 0, record);
     return deadLetters.toPending(deadLetterTopic, {
       sourceTopic: topic.name,
@@ -196,13 +195,13 @@ function checkKeys(topic: Topic, records: readonly StoredRecord[]): void {
 const compressors: Record<Compression, ((section: Buffer) => Promise<Buffer>) | undefined> = {
   none: undefined,
   gzip: promisify<Buffer, Buffer>(gzip),
-  // What Node.js cannot compress so comes as gzip, which every client reads.
+  // Compressions that Node.js cannot write become gzip, which every client reads.
   snappy: promisify<Buffer, Buffer>(gzip),
   lz4: promisify<Buffer, Buffer>(gzip),
   zstd: promisify<Buffer, Buffer>(zstdCompress),
 };
 
-/** An uncompressed batch compressed again. */
+/** Compresses an uncompressed batch. */
 async function compressAs(plain: Buffer, compression: Compression): Promise<Buffer> {
   const compress = compressors[compression];
   const header = readBatchHeader(plain)!;

@@ -1,4 +1,4 @@
-// The hash that picks partitions.
+// The hash that selects partitions.
 
 /** FNV-1a, 32 bits, as an unsigned number (http://www.isthe.com/chongo/tech/comp/fnv). */
 export function fnv1a(bytes: Uint8Array): number {

@@ -1,4 +1,4 @@
-// Message ids that were seen within the last five minutes, durably: a second message with one is dropped.
+// Message ids of the last five minutes, durable, to drop duplicates.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
@@ -6,16 +6,16 @@ import { decodeBatch, splitBatches } from "@platform/log/batch";
 import type { PendingRecord, Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 
-/** How long an id is remembered. */
+/** Retention of ids. */
 export const MESSAGE_ID_WINDOW_MS = 5 * 60 * 1000;
 const BUCKET_MS = 30_000;
 const ID_TOPIC_NAME = "__message-ids";
 const READ_BYTES = 1024 * 1024;
 
-/** Where the first message with an id went; undefined if that is not known any more (after a restart, or delayed). */
+/** Position of the first message with an id; `undefined` if it is unknown (after a restart, or if delayed). */
 export type FirstPlace = { partition: number; offset: number } | undefined;
 
-/** The outcome of a claim. `first` rejects if the first message could not be stored: then the id is free again. */
+/** Result of a claim. `first` rejects if the first message could not be stored: then the id is free again. */
 export type IdClaim =
   | {
       kind: "new";
@@ -25,7 +25,7 @@ export type IdClaim =
     }
   | { kind: "duplicate"; first: Promise<FirstPlace> };
 
-/** The ids of all topics, in buckets of half a minute that are dropped whole. */
+/** The ids of all topics, in buckets of half a minute that are dropped as a whole. */
 export class MessageIds {
   readonly #partition: PartitionView;
   readonly #clock: Clock;
@@ -39,7 +39,7 @@ export class MessageIds {
     this.#idsMax = idsMax;
   }
 
-  /** Reads the ids of the last five minutes. `idsMax` bounds how many are remembered; past it publishing is refused. */
+  /** Loads the ids of the last five minutes. Above `idsMax` ids, publishing with an id is refused. */
   static async open(store: Store, clock: Clock, idsMax: number): Promise<MessageIds> {
     const topic = await store.log.createTopic(ID_TOPIC_NAME, {
       config: { retentionMs: 2 * MESSAGE_ID_WINDOW_MS, segmentBytes: 8 * 1024 * 1024 },
@@ -55,16 +55,16 @@ export class MessageIds {
     return this.#count;
   }
 
-  /** Claims an id of a topic. The draft belongs into the entry of the message. Throws `overloaded` at the bound. */
+  /** Claims an id of a topic. Append the record in the message's entry. Throws `overloaded` at the bound. */
   claim(topic: Topic, id: string): IdClaim {
     const key = keyOf(topic.stored.id.toString("hex"), id);
     const first = this.#find(key);
     if (first !== undefined) return { kind: "duplicate", first };
     if (this.#count >= this.#idsMax) {
-      throw new PlatformError("overloaded", "No more message ids can be remembered at the moment.");
+      throw new PlatformError("overloaded", "The limit of remembered message ids is reached.");
     }
     const place = Promise.withResolvers<FirstPlace>();
-    // Most of the time nobody waits for it.
+    // Usually the promise is not awaited.
     place.promise.catch(() => undefined);
     const now = this.#clock.now();
     const bucket = this.#remember(key, place.promise, now);

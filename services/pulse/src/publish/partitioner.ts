@@ -1,7 +1,7 @@
-// Which partition a message goes to.
+// Selects the partition of a message.
 import { fnv1a } from "./fnv1a.ts";
 
-/** Same key, same partition (FNV-1a); without a key the partitions take turns. */
+/** Hashes the key (FNV-1a); messages without a key are distributed round-robin. */
 export class Partitioner {
   #turn = 0;
 

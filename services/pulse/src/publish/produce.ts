@@ -1,4 +1,4 @@
-// Whole record batches as wire clients send them: checked, then appended, taken apart only where the topic asks for it.
+// Appends whole record batches of Kafka clients: validates them, and decodes them only if the topic requires it.
 import { PlatformError } from "@platform/kernel/errors";
 import { LogError, type AppendResult, type PartitionView } from "@platform/log";
 import { isControl, isTransactional, validateBatch } from "@platform/log/batch";
@@ -7,41 +7,41 @@ import type { Topic } from "../topic/topics.ts";
 import { UnfitBatch, type BatchShaper, type RecordFault } from "./batch-shaper.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 
-/** One batch v2 for one partition. The buffer is taken over: nobody may write to it afterwards. */
+/** A batch v2 for a partition. The buffer must not be modified afterwards. */
 export interface ProduceBatch {
   topic: Topic;
   partition: number;
   batch: Buffer;
 }
 
-/** What became of a batch. `transactional` is refused as such, `unfit` by the topic's schema. */
+/** Result of a batch. `transactional` batches are not supported, `unfit` ones violate the topic's schema. */
 export type ProduceOutcome =
   | { kind: "stored"; result: AppendResult; logStart: number }
   | { kind: "refused"; error: LogError | PlatformError }
   | { kind: "unfit"; faults: readonly RecordFault[]; reason: string }
   | { kind: "transactional" };
 
-/** What was taken in, in records. */
+/** Counts of records. */
 export interface ProduceCounts {
   published: number;
   deadLettered: number;
 }
 
-/** Longest time for the schema and the transform of one batch, whatever the client grants. */
+/** Maximum time for the schema and the transform of one batch, whatever the client allows. */
 const SHAPE_MS_MAX = 30_000;
 const SHAPE_MS_MIN = 1_000;
 
-/** Takes batches in. */
+/** Appends batches of Kafka clients. */
 export class BatchProducer {
   readonly counts: ProduceCounts = { published: 0, deadLettered: 0 };
   readonly #store: Store;
   readonly #shaper: BatchShaper;
   readonly #batchBytesMax: number;
   readonly #tenantCounts: TenantCounts;
-  /** The last batch of each partition that is being shaped: those that come after it wait for it. */
+  /** The last batch in processing per partition: later batches wait for it. */
   readonly #shaping = new Map<PartitionView, Promise<unknown>>();
 
-  /** `batchBytesMax`: largest batch that is taken, as it comes (compressed or not). */
+  /** `batchBytesMax`: largest accepted batch, as received (compressed or not). */
   constructor(
     store: Store,
     shaper: BatchShaper,
@@ -55,9 +55,9 @@ export class BatchProducer {
   }
 
   /**
-   * Appends each batch to its partition, in the order of calls and of batches for each partition. Batches of topics
-   * without schema and transform get their offsets before the first await. Resolves when what could be stored is
-   * durable, with one outcome per batch. `timeoutMs`: what schema and transform of a batch may take.
+   * Appends each batch to its partition, in the order of calls and of batches per partition. Batches of topics without
+   * schema and transform get their offsets before the first await. Resolves with one outcome per batch once all accepted
+   * batches are durable. `timeoutMs`: time limit for schema and transform of a batch.
    */
   produce(batches: readonly ProduceBatch[], timeoutMs: number): Promise<ProduceOutcome[]> {
     const granted = Math.min(Math.max(timeoutMs, SHAPE_MS_MIN), SHAPE_MS_MAX);
@@ -124,7 +124,7 @@ export class BatchProducer {
     this.#tenantCounts.addPublished(tenant, count);
   }
 
-  /** Runs work when everything before it for the partition is done, however that ended. */
+  /** Runs work after all earlier work of the partition, whatever its result. */
   #inTurn<T>(view: PartitionView, work: () => Promise<T>): Promise<T> {
     const before = this.#shaping.get(view) ?? Promise.resolve();
     const own = before.then(work, work);

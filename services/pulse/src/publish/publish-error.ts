@@ -1,8 +1,8 @@
-// From what the log refuses to what a publisher is told.
+// Converts errors of the log to errors for publishers.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { LogError, type LogErrorCode } from "@platform/log";
 
-/** Any error on the way in as a PlatformError; what is not known stays `internal`. */
+/** Converts any error to a PlatformError; unknown ones become `internal`. */
 export function toPublishError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown;
   if (thrown instanceof LogError) return answers[thrown.code](thrown);
@@ -15,16 +15,16 @@ const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "unknown-topic": (cause) =>
     new PlatformError("not_found", "The topic has been deleted.", { cause }),
   "topic-exists": (cause) =>
-    new PlatformError("conflict", "There is a topic of that name.", { cause }),
+    new PlatformError("conflict", "A topic with this name exists.", { cause }),
   "offset-out-of-range": (cause) =>
     new PlatformError("validation_failed", cause.message, { cause }),
   "out-of-order-sequence": (cause) => new PlatformError("conflict", cause.message, { cause }),
   "producer-fenced": (cause) => new PlatformError("conflict", cause.message, { cause }),
   "duplicate-sequence": (cause) => new PlatformError("conflict", cause.message, { cause }),
-  overloaded: () => createRetryLaterError("overloaded", "The disk does not keep up.", 1),
+  overloaded: () => createRetryLaterError("overloaded", "The disk is too slow for the load.", 1),
   "disk-full": (cause) => new PlatformError("insufficient_storage", "The disk is full.", { cause }),
   "disk-failed": (cause) =>
-    new PlatformError("unavailable", "The disk failed: nothing can be written.", { cause }),
+    new PlatformError("unavailable", "The disk failed; writes are not possible.", { cause }),
   corrupt: (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
   "needs-repair": (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
   "quarantine-full": (cause) => new PlatformError("internal", cause.message, { cause }),

@@ -1,4 +1,4 @@
-// The one way in for single messages: limits, de-duplication, schema, transform, delay, then one atomic entry.
+// Publishes single messages: limits, deduplication, schema, transform, delay, then one atomic entry.
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
@@ -34,7 +34,7 @@ export interface PublishInput {
   retryCount?: number;
 }
 
-/** What became of a message. */
+/** Result of a message. */
 export type PublishOutcome = { topic: string; messageId: string; payload: Buffer } & (
   | { kind: "stored"; partition: number; offset: number }
   | { kind: "scheduled"; dueMs: number }
@@ -42,17 +42,17 @@ export type PublishOutcome = { topic: string; messageId: string; payload: Buffer
   | { kind: "dead-lettered"; deadLetterTopic: string; reason: string }
 );
 
-/** How a call is treated. */
+/** Options of `publish`. */
 export interface PublishOptions {
   /** Counts against the tenant's rate. */
   isRated: boolean;
-  /** A requeue of a dead letter: no rate, no backpressure, no de-duplication. */
+  /** A requeue of a dead letter: no rate limit, no backpressure, no deduplication. */
   isRequeue?: boolean;
-  /** Further drafts of the same atomic entry. */
+  /** Further records of the same atomic entry. */
   also?: readonly PendingRecord[];
 }
 
-/** What happens to publishing, for metrics. */
+/** Counts for metrics. */
 export interface PublishCounts {
   published: number;
   deadLettered: number;
@@ -74,7 +74,7 @@ interface PublisherOptions {
   idSource: IdSource;
   clock: Clock;
   tenantCounts: TenantCounts;
-  /** Bytes that a message may take: payload, key and headers. */
+  /** Maximum size of a message: payload, key and headers. */
   messageBytesMax: number;
 }
 
@@ -84,7 +84,7 @@ interface Claim {
   release: (why: Error) => void;
 }
 
-/** A message on its way, with what is known so far. */
+/** A message being published. */
 interface Prepared {
   input: PublishInput;
   topic: Topic;
@@ -99,7 +99,7 @@ interface Prepared {
   expiring: ExpiringEntry | undefined;
 }
 
-/** Publishes. Errors are PlatformErrors; in a call of several messages they carry the `index` of the culprit. */
+/** Publishes messages. Errors are PlatformErrors; for several messages they carry the `index` of the failed one. */
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #partitioner = new Partitioner();
@@ -110,7 +110,7 @@ export class Publisher {
   }
 
   /**
-   * Publishes messages, all or nothing, also over several topics. Resolves when they are durable, in their order.
+   * Publishes messages, all or nothing, also over several topics. Resolves with their outcomes once they are durable.
    * Errors: `validation_failed`, `payload_too_large`, `unprocessable` (schema), `too_many_requests`,
    * `ERR_BACKPRESSURE`, `overloaded`, `insufficient_storage`, `unavailable` (the disk).
    */
@@ -131,7 +131,7 @@ export class Publisher {
           all.push(await this.#begin(tenant, input));
         });
       }
-      // From here to the append nothing but what is asked of all is awaited, so that claims are short.
+      // From here to the append only necessary steps are awaited, so that claims are short.
       for (const [index, prepared] of all.entries()) {
         await withinAsync(inputs, index, () => this.#shape(prepared));
         within(inputs, index, () => this.#claim(tenant, prepared, options));
@@ -177,7 +177,10 @@ export class Publisher {
     const { topics, schemas, idSource } = this.#options;
     const topic = await topics.ensure(tenant, input.topic);
     if (input.key === undefined && isCompacted(topic)) {
-      throw new PlatformError("validation_failed", "A compacted topic takes keyed messages only.");
+      throw new PlatformError(
+        "validation_failed",
+        "A compacted topic requires messages with keys.",
+      );
     }
     schemas.check(topic, input.payload);
     return {
@@ -195,7 +198,7 @@ export class Publisher {
     };
   }
 
-  // Runs the topic's transform; what fails goes to the dead letters with its original payload.
+  // Runs the topic's transform; failed messages become dead letters with their original payload.
   async #shape(prepared: Prepared): Promise<void> {
     const { transforms, deadLetters, clock } = this.#options;
     const { topic, input, messageId } = prepared;
@@ -250,7 +253,7 @@ export class Publisher {
       await claim.pending;
       return undefined;
     };
-    // The id was not used up by a message that its sequence number makes a duplicate.
+    // A duplicate by sequence number does not use up its message id.
     const unused = new PlatformError("conflict", "The sequence number was used before.");
     for (const { release } of prepared.claims.splice(0)) release(unused);
   }
@@ -281,7 +284,7 @@ export class Publisher {
     const facts: MessageFacts = {
       id: messageId,
       priority: input.priority ?? 0,
-      // Counted from when it can be consumed.
+      // Starts when the message can be consumed.
       expiresAt: ttlMs === undefined ? undefined : now + delayMs + ttlMs,
       retryCount: input.retryCount ?? 0,
     };
@@ -354,10 +357,10 @@ export class Publisher {
   }
 }
 
-/** Bytes of all messages of one call together: more than a body of 10 MiB holds, below what the log takes as one batch. */
+/** Maximum total size of the messages of one call: more than a body of 10 MiB, below the batch limit of the log. */
 export const ENTRY_BYTES_MAX = 14 * 1024 * 1024;
 
-// Names the culprit where there are several.
+// Adds the index of the failed message if there are several.
 function within<T>(all: readonly unknown[], index: number, work: () => T): T {
   try {
     return work();

@@ -1,12 +1,12 @@
-// How fast a tenant may publish over HTTP: a token bucket each.
+// Rate limit of HTTP publishing: one token bucket per tenant.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { Tenant } from "../topic/name.ts";
 
-/** Tenants remembered; the one that was quiet longest goes first, with a full bucket when it comes back. */
+/** Maximum number of tenants; the least recently active one is dropped and restarts with a full bucket. */
 const TENANTS_MAX = 10_000;
 
-/** Token buckets by tenant. `rate` in messages a second, 0 for no limit; `capacity` is the burst. */
+/** Token buckets by tenant. `rate` in messages per second, 0 for no limit; `capacity` is the burst. */
 export class RateLimit {
   readonly #clock: Clock;
   readonly #rate: number;
@@ -20,8 +20,8 @@ export class RateLimit {
   }
 
   /**
-   * Takes tokens for `count` messages; throws `too_many_requests` where they are missing. More messages than the bucket
-   * holds need a full one and leave a debt, so that a large batch is slow but not impossible.
+   * Takes tokens for `count` messages; throws `too_many_requests` if there are too few. Batches larger than the bucket need
+   * a full bucket and leave a debt, so that they are slow but not impossible.
    */
   take(tenant: Tenant, count: number): void {
     if (this.#rate === 0) return;
@@ -44,7 +44,7 @@ export class RateLimit {
     const waitSeconds = (needed - bucket.tokens) / this.#rate;
     throw createRetryLaterError(
       "too_many_requests",
-      "Messages are published faster than the rate allows.",
+      "Messages are published faster than the rate limit allows.",
       waitSeconds,
       {
         RateLimit: `"publish";r=${Math.max(0, Math.floor(bucket.tokens))};t=${Math.ceil(waitSeconds)}`,

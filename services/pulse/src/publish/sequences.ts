@@ -1,4 +1,4 @@
-// The last sequence number of each producer, durably: what is not above it is dropped.
+// The last sequence number of each producer, durable, to drop duplicates.
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
@@ -8,7 +8,7 @@ interface Known {
   pending: Promise<void> | undefined;
 }
 
-/** The outcome of a claim. `pending` settles when the message that set the last number is stored, or is not. */
+/** Result of a claim. `pending` settles when the message with the last number has been stored or has failed. */
 export type SequenceClaim =
   | {
       kind: "new";
@@ -18,7 +18,7 @@ export type SequenceClaim =
     }
   | { kind: "duplicate"; pending: Promise<void> | undefined };
 
-/** Producers by tenant and id; the one that was quiet longest is forgotten at the bound. */
+/** Producers by tenant and id; at the bound the least recently active one is dropped. */
 export class Sequences {
   readonly #state: StateTable;
   readonly #producersMax: number;
@@ -34,7 +34,7 @@ export class Sequences {
     }
   }
 
-  /** Claims a number. The drafts belong into the entry of the message. */
+  /** Claims a number. Append the records in the message's entry. */
   claim(tenant: Tenant, producer: string, sequence: number): SequenceClaim {
     const key = keyOf(tenant, producer);
     const known = this.#producers.get(key);
@@ -57,7 +57,7 @@ export class Sequences {
         stored.resolve();
       },
       release: (why) => {
-        // A later number may have been claimed meanwhile; then that one decides.
+        // A later number may have been claimed meanwhile and then decides.
         if (this.#producers.get(key) === claimed) {
           if (known === undefined) this.#producers.delete(key);
           else this.#producers.set(key, known);

@@ -1,18 +1,18 @@
-// What a JSON Schema may ask for, so that checking a payload takes time in proportion to it.
+// Bounds of a JSON Schema, so that validating a payload takes time in proportion to its size.
 import { PlatformError } from "@platform/kernel/errors";
 
-/** Subschemas that a schema may come to when its references are followed. */
+/** Subschemas of a schema after its references are expanded. */
 const NODES_MAX = 5_000;
 const DEPTH_MAX = 64;
-/** `uniqueItems` compares every item with every other one. */
+/** `uniqueItems` compares all pairs of items. */
 const UNIQUE_ITEMS_MAX = 1_000;
 const REFUSED = ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$async"];
 
 type Node = Readonly<Record<string, unknown>>;
 
 /**
- * Throws `validation_failed` for references to elsewhere or in a circle, for schemas that grow beyond all measure when
- * followed, and for `uniqueItems` without a `maxItems`.
+ * Throws `validation_failed` for external or circular references, for schemas that grow too large when references are
+ * expanded, and for `uniqueItems` without `maxItems`.
  */
 export function checkSchemaBounds(schema: Node): void {
   let nodes = 0;
@@ -37,7 +37,7 @@ export function checkSchemaBounds(schema: Node): void {
       visit(resolve(schema, name), depth + 1, [...following, name]);
     }
     for (const [name, member] of Object.entries(node)) {
-      // Definitions count where they are referred to; values of enum and const are no schemas.
+      // Definitions count at their references; values of enum and const are not schemas.
       if (name === "$defs" || name === "definitions" || name === "enum" || name === "const")
         continue;
       visit(member, depth + 1, following);
@@ -55,5 +55,5 @@ function resolve(schema: Node, reference: string): unknown {
 }
 
 function refuse(reason: string): PlatformError {
-  return new PlatformError("validation_failed", `The schema is refused: ${reason}.`);
+  return new PlatformError("validation_failed", `The schema is invalid: ${reason}.`);
 }

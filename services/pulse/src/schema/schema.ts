@@ -1,20 +1,20 @@
-// A topic's schema: the plain map of fields to types, or JSON Schema; checking payloads and changes.
+// A topic's schema: a plain map of fields to types, or JSON Schema; validation of payloads and compatibility.
 import { PlatformError } from "@platform/kernel/errors";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
 import { checkSchemaBounds } from "./schema-bounds.ts";
 
-/** What is wrong with a payload: `field` is a dotted path, "" the payload itself. */
+/** A violation: `field` is a dotted path, "" for the payload itself. */
 export interface Violation {
   field: string;
   message: string;
 }
 
-/** A schema that is ready to check with. */
+/** A compiled schema. */
 export interface CompiledSchema {
   kind: "map" | "json-schema";
   document: Readonly<Record<string, unknown>>;
-  /** Violations of a payload that parsed as JSON; none means that it conforms. */
+  /** Violations of a parsed payload; empty if it conforms. */
   check: (payload: unknown) => Violation[];
 }
 
@@ -28,7 +28,7 @@ const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 };
 const VIOLATIONS_MAX = 50;
-/** Keywords of JSON Schema 2020-12 whose values are texts. */
+/** Keywords of JSON Schema 2020-12 with text values. */
 const TEXT_KEYWORDS: ReadonlySet<string> = new Set([
   "type",
   "title",
@@ -42,8 +42,8 @@ const TEXT_KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Compiles a registered document. One whose values are all type names is the map (each field is required, others may
- * be there as well); `{"type": "object"}` and everything else is JSON Schema 2020-12. Throws `validation_failed`.
+ * Compiles a registered document. A document whose values are all type names is a map (each field is required, others
+ * are allowed); `{"type": "object"}` and everything else is JSON Schema 2020-12. Throws `validation_failed`.
  */
 export function compileSchema(document: unknown): CompiledSchema {
   if (!isObject(document)) throw refuse("it has to be a JSON object");
@@ -54,7 +54,7 @@ export function compileSchema(document: unknown): CompiledSchema {
   throw refuse(`field ${misspelt} has no known type; there are ${types}`);
 }
 
-/** Why payloads that fit `before` might not fit `after`; undefined if all of them do, as far as can be told. */
+/** Why payloads that conform to `before` might not conform to `after`; `undefined` if all do, as far as can be determined. */
 export function explainBreak(before: CompiledSchema, after: CompiledSchema): string | undefined {
   if (before.kind !== after.kind) return "it is a schema of another kind";
   if (before.kind === "map") {
@@ -77,7 +77,7 @@ function isMap(document: Readonly<Record<string, unknown>>): boolean {
   );
 }
 
-// JSON Schema overlooks keywords that it does not know, so a map with a slip in it would let everything pass.
+// JSON Schema ignores unknown keywords, so a map with a typo would accept everything.
 function findMisspelt(document: Readonly<Record<string, unknown>>): string | undefined {
   const entries = Object.entries(document);
   if (!entries.every(([, value]) => typeof value === "string")) return undefined;
@@ -110,7 +110,7 @@ function compileJsonSchema(document: Readonly<Record<string, unknown>>): Compile
   checkSchemaBounds(document);
   let validate: ValidateFunction;
   try {
-    // One each: a compiler keeps every schema that it has seen.
+    // One compiler per schema, since a compiler keeps every schema it compiled.
     const compiler = new Ajv2020({ strict: false, logger: false, code: { regExp: linearRegExp } });
     validate = compiler.compile(document);
   } catch (error) {
@@ -129,13 +129,13 @@ function compileJsonSchema(document: Readonly<Record<string, unknown>>): Compile
   };
 }
 
-// RE2 takes time in proportion to the text, whatever the pattern.
+// RE2 takes time in proportion to the text for any pattern.
 const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
     return {
       test: (text: string) => compiled.matcher(text).find(),
-      // The compiler takes expressions with the same text for the same one.
+      // The compiler treats expressions with the same text as equal.
       toString: () => `/${pattern}/`,
     };
   },
@@ -189,5 +189,5 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function refuse(reason: string): PlatformError {
-  return new PlatformError("validation_failed", `The schema is refused: ${reason}.`);
+  return new PlatformError("validation_failed", `The schema is invalid: ${reason}.`);
 }

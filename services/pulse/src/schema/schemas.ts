@@ -1,4 +1,4 @@
-// The schemas that topics have, durably, and the check of each payload at publish.
+// The durable schemas of topics, and the validation of payloads.
 import { PlatformError } from "@platform/kernel/errors";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
@@ -26,7 +26,7 @@ export class Schemas {
     return this.#byTopic.get(topic.stored.id.toString("hex"));
   }
 
-  /** Registers a schema durably; with `compatibility` backward a breaking one is a `conflict`. */
+  /** Registers a schema durably; with backward `compatibility` a breaking schema is a `conflict`. */
   async register(
     topic: Topic,
     document: unknown,
@@ -46,14 +46,14 @@ export class Schemas {
     return schema;
   }
 
-  /** Takes a topic's schema away, durably. */
+  /** Deletes a topic's schema, durably. */
   async clear(topic: Topic): Promise<void> {
     const id = topic.stored.id.toString("hex");
     if (!this.#byTopic.delete(id)) return;
     await this.#store.append([this.#state.toPending(["schema", id], null)]);
   }
 
-  /** Throws `unprocessable` with the list of fields if the payload does not fit the topic's schema. */
+  /** Throws `unprocessable` with the list of fields if the payload violates the topic's schema. */
   check(topic: Topic, payload: Buffer): void {
     if (this.#byTopic.size === 0) return;
     const schema = this.find(topic);

@@ -1,4 +1,4 @@
-// `platform-pulse backup` and `restore`: copies of the log while the broker is stopped.
+// `platform-pulse backup` and `restore`: copy the log while the broker is stopped.
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
@@ -10,10 +10,10 @@ import { findLogFolder, type LogPlace } from "./folder.ts";
 import { explainLocked, requireFolder } from "./maintenance.ts";
 
 const SERVICE = "pulse";
-/** Time between two lines of progress. */
+/** Interval between two lines of progress. */
 const PROGRESS_MS = 2_000;
 
-/** Copies the log of a stopped broker into a new folder. Rejects if the log is open, damaged or absent. */
+/** Copies the log of a stopped broker to a new folder. Rejects if the log is open, damaged or missing. */
 export async function backupFolder(
   config: LogPlace,
   folder: string,
@@ -48,7 +48,7 @@ export async function backupFolder(
   print("Not included: the configuration, users_file, TLS files and the folder quarantine.");
 }
 
-/** Restores a backup to where the configuration expects the log; nothing may be there. */
+/** Restores a backup to the configured log folder, which must be empty or missing. */
 export async function restoreFolder(
   config: LogPlace,
   folder: string,

@@ -1,8 +1,8 @@
-// Events of the log as lines of the service's own log.
+// Logs the events of the log.
 import type { Logger } from "@platform/kernel/log";
 import { LogError, type LogEvent, type RecoveryReport } from "@platform/log";
 
-/** Logs an event of the log. Everything that may mean lost data is an error. */
+/** Logs an event. Everything that may mean lost data is an error. */
 export function logEvent(log: Logger, event: LogEvent): void {
   switch (event.kind) {
     case "checkpoint":
@@ -42,7 +42,7 @@ export function logEvent(log: Logger, event: LogEvent): void {
   }
 }
 
-/** Logs the outcome of opening the log. */
+/** Logs the recovery report. */
 export function logRecovery(log: Logger, recovery: RecoveryReport): void {
   const { quarantined, healed, setAside, ...figures } = recovery;
   log.info("log opened", {
@@ -57,7 +57,7 @@ export function logRecovery(log: Logger, recovery: RecoveryReport): void {
   });
 }
 
-/** Adds the command that helps to an error of opening the log. */
+/** Adds the helpful command to an error of opening the log. */
 export function explainOpenError(error: unknown): unknown {
   if (!(error instanceof LogError) || error.code !== "needs-repair") return error;
   const text = `${error.message}; run \`platform-pulse check\` for the whole list, then restore the files or run \`platform-pulse repair\``;

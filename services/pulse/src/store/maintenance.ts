@@ -1,4 +1,4 @@
-// `platform-pulse check` and `repair`: the log's folder while the broker is stopped.
+// `platform-pulse check` and `repair`: check and repair the log while the broker is stopped.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findFileHolder } from "@platform/kernel/lifecycle";
@@ -6,10 +6,10 @@ import { checkLog, LogError, openNodeDisk, repairLog, type CheckReport } from "@
 import type { PulseConfig } from "../config.ts";
 import { findLogFolder, type LogPlace } from "./folder.ts";
 
-/** Exit code for a log that is damaged. */
+/** Exit code for a damaged log. */
 const EXIT_DAMAGED = 1;
 
-/** Prints what is whole and what is damaged; returns the exit code. */
+/** Prints the result of a check; returns the exit code. */
 export async function checkFolder(
   config: PulseConfig,
   print: (line: string) => void,
@@ -23,12 +23,12 @@ export async function checkFolder(
   print(
     report.opens
       ? "The broker starts with this log. `platform-pulse repair` quarantines the damaged parts."
-      : "The broker refuses to start with this log. Restore the files named above, or run `platform-pulse repair`.",
+      : "The broker does not start with this log. Restore the files named above, or run `platform-pulse repair`.",
   );
   return EXIT_DAMAGED;
 }
 
-/** Repairs the folder, or with `isDryRun` prints what a repair would quarantine; returns the exit code. */
+/** Repairs the log, or with `isDryRun` prints what a repair would quarantine; returns the exit code. */
 export async function repairFolder(
   config: PulseConfig,
   isDryRun: boolean,
@@ -47,20 +47,20 @@ export async function repairFolder(
   printReport(folder, report, print);
   print(
     report.isWhole
-      ? "Nothing had to be repaired."
+      ? "No repair was necessary."
       : `Repaired. The damaged parts are in ${folder}/quarantine.`,
   );
   return 0;
 }
 
-/** The log's folder. Throws if there is none: a mistyped path must not make an empty log and call it whole. */
+/** The log's folder. Throws if it does not exist: a mistyped path must not create an empty log and report it as undamaged. */
 export function requireFolder(config: LogPlace): string {
   const folder = findLogFolder(config);
   if (!existsSync(folder)) throw new Error(`there is no log in ${folder}`);
   return folder;
 }
 
-/** Throws the error of opening a log again; one about its lock names the process that holds it. */
+/** Rethrows an error of opening a log; if it is locked, the message names the process that holds it. */
 export async function explainLocked(error: unknown, folder: string): Promise<never> {
   if (!(error instanceof LogError) || error.code !== "locked") throw error;
   const holder = await findFileHolder(join(folder, "lock.db"));
@@ -77,5 +77,5 @@ function printReport(folder: string, report: CheckReport, print: (line: string) 
   }
   for (const { file, reason } of healed)
     print(`restored from its copy at the next start   ${file}: ${reason}`);
-  if (report.isWhole) print("Everything is whole.");
+  if (report.isWhole) print("No damage was found.");
 }

@@ -1,16 +1,16 @@
-// A set of offsets that fills up from below: everything under a low watermark, and ranges above it.
+// A set of offsets: everything below a low watermark, and ranges above it.
 
-/** As it is stored: `low`, then `[from, to)` pairs above it in ascending order. */
+/** The stored form: `low`, then `[from, to)` pairs above it in ascending order. */
 export interface StoredRanges {
   low: number;
   ranges: [from: number, to: number][];
 }
 
-/** Offsets that are done. Ranges are few as long as what is done comes roughly in order. */
+/** Completed offsets. There are few ranges if completion is roughly in order. */
 export class OffsetRanges {
   #low: number;
   #ranges: [from: number, to: number][];
-  /** Offsets above the low watermark that are done. */
+  /** Number of completed offsets above the low watermark. */
   #above = 0;
 
   constructor(stored: StoredRanges = { low: 0, ranges: [] }) {
@@ -19,17 +19,17 @@ export class OffsetRanges {
     for (const [from, to] of this.#ranges) this.#above += to - from;
   }
 
-  /** Every offset below is done. */
+  /** All offsets below are complete. */
   get low(): number {
     return this.#low;
   }
 
-  /** How many ranges lie above the low watermark. */
+  /** Number of ranges above the low watermark. */
   get rangeCount(): number {
     return this.#ranges.length;
   }
 
-  /** How many of the offsets below `end` are not done. */
+  /** Number of incomplete offsets below `end`. */
   countLeft(end: number): number {
     return Math.max(0, end - this.#low - this.#above);
   }
@@ -40,7 +40,7 @@ export class OffsetRanges {
     return at >= 0 && offset < this.#ranges[at]![1];
   }
 
-  /** Marks one offset as done. */
+  /** Marks an offset as complete. */
   add(offset: number): void {
     if (this.has(offset)) return;
     if (offset === this.#low) {
@@ -62,7 +62,7 @@ export class OffsetRanges {
     else this.#ranges.splice(at + 1, 0, [offset, offset + 1]);
   }
 
-  /** Marks everything below `offset` as done, for what is gone by retention. */
+  /** Marks everything below `offset` as complete, after retention removed it. */
   raise(offset: number): void {
     if (offset <= this.#low) return;
     this.#low = offset;

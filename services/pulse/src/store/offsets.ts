@@ -1,4 +1,4 @@
-// Committed offsets of all consumer groups, Kafka's and the broker's own, and which of the two a group is.
+// Committed offsets of all groups, and whether a group is a Kafka consumer group or a shared subscription.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -10,12 +10,12 @@ const GROUP_NAME_BYTES_MAX = 255;
 /** Longest metadata of a commit in bytes of UTF-8, as in Kafka. */
 const METADATA_BYTES_MAX = 4096;
 
-/** Who runs a group: Kafka's protocol among its members, or the broker's dispatch. Never both. */
+/** The owner of a group: the Kafka protocol, or the broker's dispatch. Never both. */
 export type GroupKind = "kafka" | "dispatch";
 
 /**
- * A committed offset: the next one to read; negative where a Kafka client keeps metadata without an offset, as Kafka
- * allows. `leaderEpoch` is -1 where the client gave none.
+ * A committed offset: the next one to read. Negative if a Kafka client stored metadata without an offset, which Kafka
+ * allows. `leaderEpoch` is -1 if the client sent none.
  */
 export interface CommittedOffset {
   offset: number;
@@ -34,10 +34,10 @@ export interface OffsetCommit {
   metadata?: string;
 }
 
-/** A committed offset with the place it is for. */
+/** A committed offset with its topic and partition. */
 export type StoredOffset = CommittedOffset & { topic: Topic; partition: number };
 
-/** Bounds of the book. */
+/** Limits of `Offsets`. */
 export interface OffsetLimits {
   groupsPerTenantMax: number;
   offsetsMax: number;
@@ -50,7 +50,7 @@ interface Group {
 }
 
 /**
- * The book of committed offsets. What `commit` has resolved for survives a crash. Offsets of a deleted topic go with it.
+ * The committed offsets. A resolved `commit` survives a crash. Offsets of a deleted topic are deleted with it.
  * Errors: `not_found`, `validation_failed`, `conflict` (the group is of the other kind), `overloaded`.
  */
 export class Offsets {
@@ -69,7 +69,7 @@ export class Offsets {
     topics.watch({ deleted: (topic) => this.#forgetTopic(topic) });
   }
 
-  /** Takes over what was committed before. */
+  /** Loads the stored offsets. */
   static open(store: Store, state: StateTable, topics: Topics, limits: OffsetLimits): Offsets {
     const book = new Offsets(store, state, topics, limits);
     for (const { key, value } of state.take("group")) {
@@ -83,26 +83,26 @@ export class Offsets {
       if (topics.findByHexId(id) === undefined) orphans.push(state.toPending(key, null));
       else book.#keep(tenant, name, id, partition, readJson(value) as CommittedOffset);
     }
-    // A deletion whose forgetting a crash cut off; if this is lost, the next start does it.
+    // Completes deletions that a crash interrupted; if this write is lost, the next start repeats it.
     store.append(orphans).catch(() => undefined);
     return book;
   }
 
-  /** Claims a group for one kind, durably; `conflict` if it is of the other one. At once if it is claimed already. */
+  /** Claims a group for one kind, durably; `conflict` if it is of the other kind. */
   async claim(tenant: Tenant, group: string, kind: GroupKind): Promise<void> {
     const pending = this.toPendingClaim(tenant, group, kind);
     if (pending === undefined) return;
     await this.#store.append([pending]);
   }
 
-  /** As `claim`, leaving the append to the caller; undefined if nothing needs to be written. */
+  /** Like `claim`, without the append; `undefined` if nothing needs to be written. */
   toPendingClaim(tenant: Tenant, group: string, kind: GroupKind): PendingRecord | undefined {
     checkGroupName(group);
     const known = this.#tenants.get(tenant)?.get(group);
     if (known?.kind === kind) return undefined;
     if (known?.kind !== undefined) {
       const owner = known.kind === "kafka" ? "Kafka's" : "the broker's";
-      throw new PlatformError("conflict", `The group is one of ${owner} own already.`);
+      throw new PlatformError("conflict", `The group belongs to ${owner} already.`);
     }
     this.#checkRoom(tenant, group);
     this.#group(tenant, group).kind = kind;
@@ -113,14 +113,14 @@ export class Offsets {
     return this.#tenants.get(tenant)?.get(group)?.kind;
   }
 
-  /** Commits durably, all or nothing. The offsets can be read back when it has resolved. */
+  /** Commits durably, all or nothing. */
   async commit(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): Promise<void> {
     const pendingRecords = this.toPendingCommits(tenant, group, commits);
     await this.#store.append(pendingRecords);
     this.apply(tenant, group, commits);
   }
 
-  /** The drafts of a commit, for those who make it one entry with something else; `apply` when that is durable. */
+  /** The records of a commit, for callers that append them with others; call `apply` once they are durable. */
   toPendingCommits(
     tenant: Tenant,
     group: string,
@@ -129,7 +129,7 @@ export class Offsets {
     checkGroupName(group);
     this.#checkRoom(tenant, group);
     if (this.#count + commits.length > this.#limits.offsetsMax) {
-      throw new PlatformError("overloaded", "No more committed offsets fit.");
+      throw new PlatformError("overloaded", "The limit of committed offsets is reached.");
     }
     const committedAt = Date.now();
     return commits.map((commit) => {
@@ -143,7 +143,7 @@ export class Offsets {
     });
   }
 
-  /** Makes a commit visible; see `draftCommit`. */
+  /** Makes a durable commit visible; see `toPendingCommits`. */
   apply(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): void {
     for (const commit of commits) {
       const id = commit.topic.stored.id.toString("hex");
@@ -152,13 +152,13 @@ export class Offsets {
     }
   }
 
-  /** One committed offset; undefined if there is none. */
+  /** A committed offset; `undefined` if there is none. */
   find(tenant: Tenant, group: string, topic: Topic, partition: number) {
     const id = topic.stored.id.toString("hex");
     return this.#tenants.get(tenant)?.get(group)?.topics.get(id)?.get(partition);
   }
 
-  /** All that a group has committed. */
+  /** All committed offsets of a group. */
   *list(tenant: Tenant, group: string): Generator<StoredOffset> {
     for (const [id, partitions] of this.#tenants.get(tenant)?.get(group)?.topics ?? []) {
       const topic = this.#topics.findByHexId(id);
@@ -167,12 +167,12 @@ export class Offsets {
     }
   }
 
-  /** Names of a tenant's groups, with their kind; undefined for one that has only committed offsets. */
+  /** A tenant's groups with their kind; `undefined` for a group that only has committed offsets. */
   *groups(tenant: Tenant): Generator<{ name: string; kind: GroupKind | undefined }> {
     for (const [name, { kind }] of this.#tenants.get(tenant) ?? []) yield { name, kind };
   }
 
-  /** Kafka's groups of all tenants with the time of their last commit, in epoch milliseconds, if there is one. */
+  /** All Kafka groups with the time of their last commit in epoch milliseconds, if there is one. */
   *kafkaGroups(): Generator<{ tenant: Tenant; name: string; lastCommitAt: number | undefined }> {
     for (const [tenant, groups] of this.#tenants) {
       for (const [name, { kind, topics }] of groups) {
@@ -188,7 +188,7 @@ export class Offsets {
     }
   }
 
-  /** Forgets some of a group's offsets, durably. */
+  /** Deletes some of a group's offsets, durably. */
   async deleteOffsets(
     tenant: Tenant,
     group: string,
@@ -206,10 +206,10 @@ export class Offsets {
     }
   }
 
-  /** Forgets a group with all of its offsets, durably. */
+  /** Deletes a group with all of its offsets, durably. */
   async deleteGroup(tenant: Tenant, group: string): Promise<void> {
     const known = this.#tenants.get(tenant)?.get(group);
-    if (known === undefined) throw new PlatformError("not_found", "There is no such group.");
+    if (known === undefined) throw new PlatformError("not_found", "The group does not exist.");
     const pendingRecords = [...this.list(tenant, group)].map(({ topic, partition }) =>
       this.#state.toPending(
         ["offset", tenant, group, topic.stored.id.toString("hex"), partition],
@@ -217,7 +217,7 @@ export class Offsets {
       ),
     );
     pendingRecords.push(this.#state.toPending(["group", tenant, group], null));
-    // Gone before it is durable: whoever comes meanwhile begins a group of its own behind this in the log.
+    // Removed before it is durable: concurrent callers start a new group after this entry in the log.
     this.#replace(tenant, group, known, undefined);
     try {
       await this.#store.append(pendingRecords);
@@ -227,7 +227,7 @@ export class Offsets {
     }
   }
 
-  /** Puts a group in the place of another one, unless that has changed. */
+  /** Replaces a group, unless it has changed. */
   #replace(tenant: Tenant, name: string, from: Group | undefined, to: Group | undefined): void {
     const groups = this.#tenants.get(tenant) ?? new Map<string, Group>();
     if (groups.get(name) !== from) return;
@@ -276,7 +276,7 @@ export class Offsets {
         }
       }
     }
-    // If it is lost, the next start forgets them.
+    // If this write is lost, the next start repeats it.
     this.#store.append(pendingRecords).catch(() => undefined);
   }
 
@@ -284,11 +284,11 @@ export class Offsets {
     const groups = this.#tenants.get(tenant);
     if (groups?.has(group) === true) return;
     if ((groups?.size ?? 0) < this.#limits.groupsPerTenantMax) return;
-    throw new PlatformError("overloaded", "No more consumer groups fit.");
+    throw new PlatformError("overloaded", "The limit of consumer groups is reached.");
   }
 }
 
-/** Throws `validation_failed` unless the text can name a group. */
+/** Throws `validation_failed` for invalid group names. */
 export function checkGroupName(group: string): void {
   const bytes = Buffer.byteLength(group);
   if (bytes >= 1 && bytes <= GROUP_NAME_BYTES_MAX && group.isWellFormed()) return;
@@ -300,10 +300,10 @@ export function checkGroupName(group: string): void {
 
 function checkCommit({ topic, partition, offset, metadata = "" }: OffsetCommit): void {
   if (topic.stored.partitions[partition] === undefined) {
-    throw new PlatformError("not_found", "The topic has no such partition.");
+    throw new PlatformError("not_found", "The topic does not have this partition.");
   }
   if (!Number.isSafeInteger(offset)) {
-    throw new PlatformError("validation_failed", "An offset is a whole number.");
+    throw new PlatformError("validation_failed", "An offset must be an integer.");
   }
   if (Buffer.byteLength(metadata) > METADATA_BYTES_MAX) {
     throw new PlatformError("payload_too_large", "The metadata of the offset is too long.");

@@ -1,11 +1,11 @@
-// Ids of Kafka's idempotent producers: never given twice, reserved durably in blocks.
+// Ids of Kafka's idempotent producers: never reused, reserved durably in blocks.
 import { type StateTable, readJson } from "./state.ts";
 import type { Store } from "./store.ts";
 
-/** Ids that one durable write reserves; a crash skips what was left of a block. */
+/** Ids per reservation; a crash skips the rest of a block. */
 const BLOCK_SIZE = 1000;
 
-/** Hands out producer ids. */
+/** Allocates producer ids. */
 export class ProducerIds {
   readonly #store: Store;
   readonly #state: StateTable;
@@ -20,14 +20,14 @@ export class ProducerIds {
     this.#reserved = next;
   }
 
-  /** Goes on after the last block that was reserved. */
+  /** Continues after the last reserved block. */
   static open(store: Store, state: StateTable): ProducerIds {
     const found = state.take("producer-ids")[0];
     const next = found === undefined ? 0 : Number(readJson(found.value));
     return new ProducerIds(store, state, next);
   }
 
-  /** An id that nobody else has or ever had. */
+  /** Allocates an id that was never used. */
   async take(): Promise<number> {
     while (this.#next >= this.#reserved) {
       this.#reserving ??= this.#reserve().finally(() => {

@@ -1,4 +1,4 @@
-// Single records of a stretch of a partition, in order.
+// Reads single records of a partition in order.
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches, type StoredRecord } from "@platform/log/batch";
 import type { Store } from "./store.ts";
@@ -6,8 +6,8 @@ import type { Store } from "./store.ts";
 const READ_BYTES = 256 * 1024;
 
 /**
- * Yields the records from `from` up to `to` (or the durable end), at most about `bytesMax` bytes of them. A batch whose
- * compression cannot be undone ends it with the log's error; damage is passed over.
+ * Yields the records from `from` up to `to` (or the durable end), at most about `bytesMax` bytes. Damage is skipped.
+ * Throws the log's error for a batch that cannot be decompressed.
  */
 export async function* readRecords(
   store: Store,

@@ -1,27 +1,27 @@
-// Small durable facts under keys: offsets, cursors, settings. They live in a compacted topic of the broker's own, so
-// that a change of a fact and the messages that it belongs to can be one journal entry.
+// Small durable values under keys: offsets, cursors, settings. They are in an internal compacted topic, so that a change
+// and the messages it belongs to can be one journal entry.
 import type { Log, PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
 import type { PendingRecord, Store } from "./store.ts";
 
-/** The topic that holds the facts. */
+/** The topic of the values. */
 const STATE_TOPIC_NAME = "__state";
-/** Unread bytes of the topic after which it is compacted, at least; grows with what is kept. */
+/** Minimum of uncompacted bytes that start a compaction; grows with the live data. */
 const UNCLEAN_BYTES_MIN = 16 * 1024 * 1024;
 const READ_BYTES = 1024 * 1024;
 
-/** A key: a word for the kind of fact, then what it is about. */
+/** A key: the kind of the value, then its subject. */
 export type StateKey = readonly [kind: string, ...about: (string | number)[]];
 
-/** A fact as it was found at the start. */
+/** A value as loaded at startup. */
 export interface StateEntry {
   key: StateKey;
   value: Buffer;
 }
 
 /**
- * Reads all facts once at the start; afterwards it only makes the drafts that change them. Whoever owns a kind keeps it
- * in the shape it needs.
+ * Loads all values at startup; afterwards it only builds the records that change them. The owner of a kind keeps the
+ * values in its own form.
  */
 export class StateTable {
   readonly #store: Store;
@@ -35,7 +35,7 @@ export class StateTable {
     this.#found = found;
   }
 
-  /** Opens the table, reading every fact. */
+  /** Opens the table and loads every value. */
   static async open(store: Store): Promise<StateTable> {
     const topic = await store.log.createTopic(STATE_TOPIC_NAME, {
       config: { cleanupPolicy: "compact", segmentBytes: 32 * 1024 * 1024, deleteRetentionMs: 0 },
@@ -45,7 +45,7 @@ export class StateTable {
     return new StateTable(store, partition, await readAll(store.log, partition));
   }
 
-  /** The facts of one kind as found at the start; each kind can be taken once. */
+  /** The loaded values of one kind. Each kind can be taken once. */
   take(kind: string): StateEntry[] {
     const entries: StateEntry[] = [];
     const prefix = JSON.stringify([kind]).slice(0, -1);
@@ -57,19 +57,19 @@ export class StateTable {
     return entries;
   }
 
-  /** The draft that sets a fact, or forgets it with null. It counts when it has been appended. */
+  /** The record that sets a value, or deletes it with null. It takes effect when it is appended. */
   toPending(key: StateKey, value: Buffer | null): PendingRecord {
     const timestamp = Date.now();
     const record = { key: Buffer.from(JSON.stringify(key)), value, headers: [], timestamp };
     return { partition: this.#partition, record, mayUseReserve: true };
   }
 
-  /** As `draft`, with a value as JSON. */
+  /** Like `toPending`, with a value as JSON. */
   toPendingJson(key: StateKey, value: unknown): PendingRecord {
     return this.toPending(key, Buffer.from(JSON.stringify(value)));
   }
 
-  /** Compacts the topic if enough has come since the last time; called now and then. */
+  /** Compacts the topic if enough has been written since the last time. */
   async compactIfDue(): Promise<void> {
     const { log } = this.#store;
     const unclean = log.uncleanBytes(this.#partition);
@@ -84,7 +84,7 @@ export class StateTable {
   }
 }
 
-/** Reads a fact's JSON value; undefined if it is none. */
+/** Parses a JSON value; `undefined` if it is invalid. */
 export function readJson(value: Buffer): unknown {
   try {
     return JSON.parse(value.toString()) as unknown;
@@ -101,7 +101,7 @@ async function readAll(log: Log, partition: PartitionView): Promise<Map<string, 
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       for (const { key, value } of (await decodeBatch(batch)).records) {
         const text = key!.toString();
-        // Copied, or a few bytes would keep a whole read alive.
+        // Copied, since a few bytes would otherwise keep the whole read in memory.
         if (value === null) found.delete(text);
         else found.set(text, Buffer.from(value));
       }

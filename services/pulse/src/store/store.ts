@@ -1,4 +1,4 @@
-// The log as the broker uses it: single records gathered into atomic entries, whole batches, reads and waits.
+// The broker's access to the log: records batched into atomic entries, whole batches, reads and waits.
 import {
   DamagedError,
   LogError,
@@ -10,20 +10,20 @@ import {
 } from "@platform/log";
 import { encodeBatch, type NewRecord } from "@platform/log/batch";
 
-/** Bytes of records that one gathered entry takes at most, a little below what a batch may have. */
+/** Maximum size of the records of one entry, a little below the size limit of a batch. */
 const ENTRY_BYTES_MAX = 4 * 1024 * 1024;
-/** What a record takes in a batch beside its key, value and headers, generously. */
+/** Upper bound of a record's size in a batch besides key, value and headers. */
 const RECORD_OVERHEAD_BYTES = 64;
 
-/** One record on its way to a partition. */
+/** A record to append to a partition. */
 export interface PendingRecord {
   partition: PartitionView;
   record: NewRecord;
-  /** Written on a full disk as well, from the reserve: the broker's own small facts, such as acknowledgements. */
+  /** May use the reserve of a full disk: for the broker's own small records, such as acknowledgements. */
   mayUseReserve?: true;
 }
 
-/** A place to read from. */
+/** A position to read from. */
 export interface Position {
   partition: PartitionView;
   offset: number;
@@ -41,9 +41,9 @@ interface Waiter {
 }
 
 /**
- * Appends and reads. Everything appended in one call is one journal entry: after a crash all of it is there or nothing.
- * Calls that come while the disk is busy share an entry, so a small message costs a fraction of a batch and of a sync.
- * Errors are the log's (`LogError`).
+ * Appends and reads. Each append is one journal entry: after a crash it is there completely or not at all. Appends that
+ * arrive while the disk is busy share an entry, so a small message costs a fraction of a batch and of a sync.
+ * Errors are `LogError`s.
  */
 export class Store {
   readonly log: Log;
@@ -54,7 +54,7 @@ export class Store {
   readonly #waiters = new Map<PartitionView, Set<Waiter>>();
   readonly #unwatch: () => void;
 
-  /** `queuedBytesMax`: bytes of records that may wait to be gathered before appends are refused as `overloaded`. */
+  /** `queuedBytesMax`: bytes of records that may be queued before appends fail as `overloaded`. */
   constructor(log: Log, queuedBytesMax = 64 * 1024 * 1024) {
     this.log = log;
     this.#queuedBytesMax = queuedBytesMax;
@@ -64,31 +64,31 @@ export class Store {
   }
 
   /**
-   * Appends records durably as one atomic entry; several for one partition keep their order. Resolves with the offset
-   * of each. Entries of earlier calls come first.
+   * Appends records durably as one atomic entry; records of one partition keep their order. Resolves with the offset of
+   * each. Entries of earlier calls come first.
    */
   async append(pendingRecords: readonly PendingRecord[]): Promise<number[]> {
     if (pendingRecords.length === 0) return [];
     if (!pendingRecords.every(({ mayUseReserve }) => mayUseReserve)) this.log.requireRoom();
     const bytes = pendingRecords.reduce((sum, { record }) => sum + sizeOf(record), 0);
     if (this.#queuedBytes > this.#queuedBytesMax) {
-      throw new LogError("overloaded", "too much waits for the disk");
+      throw new LogError("overloaded", "too many bytes wait for the disk");
     }
     this.#queuedBytes += bytes;
     return new Promise((resolve, reject) => {
       this.#queue.push({ pendingRecords, bytes, resolve, reject });
       if (!this.#isFlushing) {
         this.#isFlushing = true;
-        // In a later turn, so that everyone whose request has arrived by now comes along.
+        // In a later turn, so that appends of all requests that have arrived by now share the entry.
         setImmediate(() => void this.#flush());
       }
     });
   }
 
   /**
-   * Appends whole batches v2 as they are, compressed or not, with `drafts` in the same atomic entry; the drafts are left
-   * out where a batch is a duplicate. The log takes the buffers over. `verified` in a batch says that `validateBatch`
-   * has passed.
+   * Appends whole batches v2 unchanged, compressed or not, with `pendingRecords` in the same atomic entry; those are
+   * skipped if a batch is a duplicate. The log takes ownership of the buffers. `verified` in a batch says that
+   * `validateBatch` has passed.
    */
   async appendBatches(
     batches: readonly AppendBatch[],
@@ -103,12 +103,12 @@ export class Store {
     return results.slice(0, batches.length);
   }
 
-  /** Reads whole batches from the one that holds `offset` on; nothing past the durable end is seen. */
+  /** Reads whole batches from the one that contains `offset` on; nothing past the durable end. */
   read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
     return this.log.read(partition, offset, bytesMax);
   }
 
-  /** As `read`; damage, which the log has reported, is passed over: nothing is found up to where it ends. */
+  /** Like `read`, but skips damage, which the log has reported: the result is empty up to its end. */
   async readIntact(
     partition: PartitionView,
     offset: number,
@@ -123,8 +123,8 @@ export class Store {
   }
 
   /**
-   * Resolves true as soon as one of the positions has something durable to read (at once if one has), false after
-   * `timeoutMs` or when `signal` fires. Holds no data meanwhile.
+   * Resolves true once one of the positions has durable data, false after `timeoutMs` or when `signal` fires. Holds no
+   * data meanwhile.
    */
   waitForData(
     positions: readonly Position[],
@@ -157,24 +157,24 @@ export class Store {
     });
   }
 
-  /** Wakes whoever waits for a partition, for one that was deleted. */
+  /** Wakes all waits for a partition that was deleted. */
   wake(partition: PartitionView): void {
     this.#wake(partition);
   }
 
-  /** Finishes what waits; afterwards nobody is woken any more. */
+  /** Finishes queued appends and stops wake-ups. */
   async finish(): Promise<void> {
     while (this.#isFlushing) await new Promise((resolve) => setImmediate(resolve));
     this.#unwatch();
   }
 
-  /** Finishes what waits, then closes the log. */
+  /** Finishes queued appends, then closes the log. */
   async close(): Promise<void> {
     await this.finish();
     await this.log.close();
   }
 
-  // One entry under way at a time: what comes meanwhile makes the next one, so entries grow with the load.
+  // One entry in flight at a time: appends that arrive meanwhile form the next one, so entries grow with the load.
   async #flush(): Promise<void> {
     while (this.#queue.length > 0) {
       const taken = this.#take();
@@ -182,7 +182,7 @@ export class Store {
         taken.flatMap(({ pendingRecords }) => pendingRecords),
       );
       try {
-        // What must not use the reserve was refused before it came here.
+        // Records that must not use the reserve were refused earlier.
         const results = await this.log.append(batches, { mayUseReserve: true });
         let at = 0;
         for (const { pendingRecords, resolve } of taken) {
@@ -201,7 +201,7 @@ export class Store {
     this.#isFlushing = false;
   }
 
-  // A topic that was deleted meanwhile fails those who meant it, not everyone who came in the same turn.
+  // If a topic was deleted meanwhile, only the appends to it fail, not all others of the same entry.
   async #failOrRetry(taken: readonly Waiting[], error: Error): Promise<void> {
     const isOfOne = error instanceof LogError && error.code === "unknown-topic";
     for (const waiting of taken) {
@@ -244,12 +244,12 @@ export class Store {
   }
 }
 
-// A deleted partition counts as data: who reads it then learns that it is gone.
+// A deleted partition counts as data: the next read reports the deletion.
 function hasData({ partition, offset }: Position): boolean {
   return !partition.live || partition.durableEnd > offset;
 }
 
-/** Bytes that a record takes in a batch, at most. */
+/** Upper bound of a record's size in a batch. */
 export function sizeOf(record: NewRecord): number {
   let bytes = RECORD_OVERHEAD_BYTES + (record.key?.length ?? 0) + (record.value?.length ?? 0);
   for (const { key, value } of record.headers) bytes += 10 + key.length * 3 + (value?.length ?? 0);

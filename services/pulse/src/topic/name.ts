@@ -1,4 +1,4 @@
-// Names of topics: what a client may call one, how tenants are kept apart, and wildcard patterns.
+// Names of topics and tenants: validation, stored names, Kafka names.
 import { PlatformError } from "@platform/kernel/errors";
 
 /** Longest name in bytes of UTF-8, as in Kafka; with the tenant before it the log allows 1 024. */
@@ -6,7 +6,7 @@ export const TOPIC_NAME_BYTES_MAX = 249;
 /** Longest tenant in bytes of UTF-8. */
 const TENANT_BYTES_MAX = 128;
 
-// Control characters, separators of tenants and wildcards, and what would need quoting everywhere.
+// Control characters, separators of tenants and wildcards, and characters that need quoting.
 // oxlint-disable-next-line no-control-regex -- naming the control characters is the point
 const FOREIGN = /[\u0000-\u0020\u007f:*#+/\\"$]/;
 
@@ -14,8 +14,8 @@ const FOREIGN = /[\u0000-\u0020\u007f:*#+/\\"$]/;
 export type Tenant = string;
 
 /**
- * Checks a name as a client gives it: levels separated by `.`, which may be empty as in Kafka; not `.` or `..` alone; no `:`, wildcard, `/`, `$`, blank or control
- * character, no `__` in front (those topics are the broker's own). Returns the reason, or undefined if it is fine.
+ * Validates a topic name: levels separated by `.`, which may be empty as in Kafka; not just `.` or `..`; no `:`, wildcard, `/`, `$`, blank or control
+ * character, no leading `__` (reserved for internal topics). Returns the reason, or `undefined` if the name is valid.
  */
 export function explainTopicName(name: string): string | undefined {
   if (name === "" || name === "." || name === "..") return "a topic needs a name";
@@ -27,57 +27,57 @@ export function explainTopicName(name: string): string | undefined {
   return name.isWellFormed() ? undefined : "a topic's name must be valid text";
 }
 
-/** As `explainTopicName`, throwing `validation_failed`. */
+/** Like `explainTopicName`, but throws `validation_failed`. */
 export function checkTopicName(name: string): void {
   const reason = explainTopicName(name);
   if (reason !== undefined) throw new PlatformError("validation_failed", `${reason}.`);
 }
 
-/** What a tenant's name may be, for those who gave another one. */
+/** The valid form of a tenant name, for error messages. */
 export const TENANT_FORM = `1 to ${TENANT_BYTES_MAX} of A-Z a-z 0-9 . _ -, without __ in front`;
 
 /**
- * Whether a text can be a tenant. As for topics, names that begin with `__` are the broker's own: in stored names the
- * tenant comes first.
+ * True if a text is a valid tenant. As for topics, names that begin with `__` are reserved: in stored names the tenant
+ * comes first.
  */
 export function isTenant(text: string): boolean {
   const isShort = Buffer.byteLength(text) <= TENANT_BYTES_MAX;
   return isShort && /^[A-Za-z0-9._-]+$/.test(text) && !text.startsWith("__");
 }
 
-/** The name under which the log knows a tenant's topic. */
+/** The stored name of a tenant's topic. */
 export function toStoredName(tenant: Tenant, name: string): string {
   return tenant === "" ? name : `${tenant}:${name}`;
 }
 
-/** A stored name taken apart. */
+/** Splits a stored name. */
 export function splitStoredName(stored: string): { tenant: Tenant; name: string } {
   const colon = stored.indexOf(":");
   return { tenant: stored.slice(0, Math.max(0, colon)), name: stored.slice(colon + 1) };
 }
 
-/** Whether a stored name is one of the broker's own topics. */
+/** True if a stored name is that of an internal topic. */
 export function isInternal(stored: string): boolean {
   return stored.startsWith("__");
 }
 
 /*
- * Kafka allows letters, digits, `.`, `_` and `-`. Every other byte of a name becomes `_xHH` there, and an underscore
- * that would read as the beginning of such a mark becomes `_x5F`, so that the way back is exact.
+ * Kafka allows letters, digits, `.`, `_` and `-`. Every other byte becomes `_xHH`, and an underscore that would read as
+ * the start of such an escape becomes `_x5F`, so that the mapping is reversible.
  */
 
-/** A topic's name as Kafka clients see it. */
+/** A topic's name for Kafka clients. */
 export function toKafkaName(name: string): string {
   let text = "";
   for (const byte of Buffer.from(name)) {
     const character = String.fromCharCode(byte);
     text += /[A-Za-z0-9._-]/.test(character) ? character : mark(byte);
   }
-  // What was a mark-like text before has to stay apart from the marks that were just made.
+  // Existing texts that look like escapes must differ from the escapes just made.
   return name.includes("_x") ? escapeLiteralMarks(name) : text;
 }
 
-/** The name that `toKafkaName` made this text of. */
+/** Reverses `toKafkaName`. */
 export function fromKafkaName(text: string): string {
   if (!text.includes("_x")) return text;
   const bytes: number[] = [];

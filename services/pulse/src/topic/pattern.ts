@@ -1,18 +1,18 @@
-// Wildcard patterns over topic names: `*` is one level, `#` zero or more.
+// Wildcard patterns for topic names: `*` matches one level, `#` zero or more.
 import { PlatformError } from "@platform/kernel/errors";
 import { explainTopicName, TOPIC_NAME_BYTES_MAX } from "./name.ts";
 
-/** Levels that a pattern may have. */
+/** Maximum number of levels of a pattern. */
 const LEVELS_MAX = 64;
 
-/** Whether a subscription's text is a pattern; else it is a name. */
+/** True if a subscription's text is a pattern, false if it is a name. */
 export function isPattern(text: string): boolean {
   return text.includes("*") || text.includes("#");
 }
 
 /**
  * Compiles a pattern: levels separated by `.`, each a literal, `*` (exactly one level) or `#` (zero or more levels).
- * Throws `validation_failed` for wildcards inside of a level and for names that no topic can have.
+ * Throws `validation_failed` for wildcards inside a level and for invalid names.
  */
 export function compilePattern(text: string): (name: string) => boolean {
   if (Buffer.byteLength(text) > TOPIC_NAME_BYTES_MAX) throw refuse("it is too long");
@@ -21,14 +21,14 @@ export function compilePattern(text: string): (name: string) => boolean {
   for (const level of levels) {
     if (level === "*" || level === "#") continue;
     if (isPattern(level)) throw refuse("a wildcard stands for whole levels");
-    // As in names, a level may be empty.
+    // Levels may be empty, as in names.
     const reason = level === "" ? undefined : explainTopicName(level);
     if (reason !== undefined) throw refuse(reason);
   }
   return (name) => matchLevels(levels, name.split("."));
 }
 
-// A row of the classic table at a time, so that many `#` cost levels × levels and no more.
+// One row of the dynamic programming table at a time, so many `#` cost levels × levels.
 function matchLevels(pattern: readonly string[], name: readonly string[]): boolean {
   let row = Array.from({ length: name.length + 1 }, () => false);
   row[0] = true;
@@ -45,5 +45,5 @@ function matchLevels(pattern: readonly string[], name: readonly string[]): boole
 }
 
 function refuse(reason: string): PlatformError {
-  return new PlatformError("validation_failed", `This is no pattern of topics: ${reason}.`);
+  return new PlatformError("validation_failed", `The topic pattern is invalid: ${reason}.`);
 }

@@ -1,4 +1,4 @@
-// The topics of all tenants over the log: found by name or id, made, changed and deleted, bounded per tenant.
+// The topics of all tenants: lookup, creation, changes, deletion, limits per tenant.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Log, PartitionView, TopicConfig, TopicView } from "@platform/log";
 import {
@@ -10,32 +10,32 @@ import {
   type Tenant,
 } from "./name.ts";
 
-/** A topic as faces see it. `stored` is the log's own view: partitions, settings and id are live in it. */
+/** A topic. `stored` is the log's own view with live partitions and settings. */
 export interface Topic {
   readonly tenant: Tenant;
-  /** Without the tenant. */
+  /** Name without the tenant. */
   readonly name: string;
   readonly stored: TopicView;
 }
 
-/** Bounds of what clients may make. */
+/** Limits for topics that clients create. */
 export interface TopicLimits {
-  /** Topics that one tenant may have. */
+  /** Topics per tenant. */
   topicsPerTenantMax: number;
-  /** Partitions that one topic may have. */
+  /** Partitions per topic. */
   partitionsMax: number;
 }
 
-/** What is told to those who keep something about topics. */
+/** Callbacks for parts that keep state about topics. */
 export interface TopicListener {
   created?: (topic: Topic) => void;
-  /** Called when the deletion is durable. */
+  /** Called once the deletion is durable. */
   deleted?: (topic: Topic) => void;
 }
 
 /**
- * The catalogue of topics. Tenants see their own names alone; what is not theirs is "not found" to them.
- * Errors: `not_found`, `conflict` (it exists), `validation_failed`, `overloaded` (a bound is reached).
+ * The catalogue of topics. Tenants see only their own topics; others are "not found".
+ * Errors: `not_found`, `conflict` (the topic exists), `validation_failed`, `overloaded` (a limit is reached).
  */
 export class Topics {
   readonly #log: Log;
@@ -43,7 +43,7 @@ export class Topics {
   readonly #byStored = new Map<TopicView, Topic>();
   readonly #byTenant = new Map<Tenant, Map<string, Topic>>();
   readonly #listeners = new Set<TopicListener>();
-  /** Partitions that a topic gets which is made in passing. */
+  /** Number of partitions of an automatically created topic. */
   readonly partitionsDefault: number;
 
   constructor(log: Log, limits: TopicLimits, partitionsDefault = 1) {
@@ -53,42 +53,42 @@ export class Topics {
     for (const stored of log.topics()) this.#adopt(stored);
   }
 
-  /** A tenant's topic by name; undefined if there is none (or the name is none). */
+  /** A tenant's topic by name; `undefined` if it does not exist or the name is invalid. */
   find(tenant: Tenant, name: string): Topic | undefined {
     return this.#byTenant.get(tenant)?.get(name);
   }
 
-  /** As `find`, throwing `not_found`. */
+  /** Like `find`, but throws `not_found`. */
   get(tenant: Tenant, name: string): Topic {
     const topic = this.find(tenant, name);
     if (topic !== undefined) return topic;
-    throw new PlatformError("not_found", "There is no such topic.");
+    throw new PlatformError("not_found", "The topic does not exist.");
   }
 
-  /** A tenant's topic by its sixteen-byte id; undefined also if it is another tenant's. */
+  /** A tenant's topic by its sixteen-byte id; `undefined` if it belongs to another tenant. */
   findById(tenant: Tenant, id: Buffer): Topic | undefined {
     const stored = this.#log.topicById(id.toString("hex"));
     const topic = stored === undefined ? undefined : this.#byStored.get(stored);
     return topic?.tenant === tenant ? topic : undefined;
   }
 
-  /** Any tenant's topic by its id in hex; for the broker's own books. */
+  /** A topic of any tenant by its id in hex; for internal use. */
   findByHexId(id: string): Topic | undefined {
     const stored = this.#log.topicById(id);
     return stored === undefined ? undefined : this.#byStored.get(stored);
   }
 
-  /** The topic that a partition belongs to; undefined for the broker's own. */
+  /** The topic of a partition; `undefined` for internal topics. */
   ofPartition(partition: PartitionView): Topic | undefined {
     return this.#byStored.get(partition.topic);
   }
 
-  /** A tenant's topics in the order in which they were made. */
+  /** A tenant's topics in order of creation. */
   list(tenant: Tenant): Iterable<Topic> {
     return this.#byTenant.get(tenant)?.values() ?? [];
   }
 
-  /** All topics of all tenants, without the broker's own. */
+  /** All topics of all tenants, without internal ones. */
   all(): Iterable<Topic> {
     return this.#byStored.values();
   }
@@ -101,7 +101,7 @@ export class Topics {
     return this.#byTenant.get(tenant)?.size ?? 0;
   }
 
-  /** The topic, made durably if it is not there: how publish, subscribe and Metadata bring topics about. */
+  /** Returns the topic, creating it durably if needed. Used by publish, subscribe and Metadata. */
   async ensure(tenant: Tenant, name: string): Promise<Topic> {
     const known = this.find(tenant, name);
     if (known !== undefined) return known;
@@ -113,7 +113,7 @@ export class Topics {
     return this.#adopt(stored)!;
   }
 
-  /** Makes a topic durably. */
+  /** Creates a topic durably. */
   async create(
     tenant: Tenant,
     name: string,
@@ -129,13 +129,13 @@ export class Topics {
     return this.#adopt(stored)!;
   }
 
-  /** Checks whether `create` would do, without doing it. */
+  /** Validates a `create` without performing it. */
   checkCreate(tenant: Tenant, name: string, partitions: number): void {
     if (this.find(tenant, name) !== undefined) throw alreadyThere();
     this.#checkNew(tenant, name, partitions);
   }
 
-  /** Raises the number of partitions to `total`; a topic never loses any. */
+  /** Raises the number of partitions to `total`; partitions cannot be removed. */
   async addPartitions(topic: Topic, total: number): Promise<void> {
     const has = topic.stored.partitions.length;
     if (!Number.isSafeInteger(total) || total <= has || total > this.#limits.partitionsMax) {
@@ -147,12 +147,12 @@ export class Topics {
     await this.#log.addPartitions(topic.stored, total - has);
   }
 
-  /** Changes settings durably; what is not named stays. */
+  /** Changes the given settings durably. */
   configure(topic: Topic, changes: Partial<TopicConfig>): Promise<void> {
     return this.#log.configureTopic(topic.stored, changes);
   }
 
-  /** Deletes a topic durably, with everything in it. */
+  /** Deletes a topic and its messages durably. */
   async delete(topic: Topic): Promise<void> {
     await this.#log.deleteTopic(topic.stored);
     if (!this.#byStored.delete(topic.stored)) return;
@@ -162,7 +162,7 @@ export class Topics {
     for (const listener of this.#listeners) listener.deleted?.(topic);
   }
 
-  /** Hears of topics that come and go; the returned function ends that. */
+  /** Watches creations and deletions until the returned function is called. */
   watch(listener: TopicListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -175,7 +175,10 @@ export class Topics {
       throw new PlatformError("validation_failed", `A topic has 1 to ${partitionsMax} partitions.`);
     }
     if (this.countOf(tenant) >= topicsPerTenantMax) {
-      throw new PlatformError("overloaded", `There are ${topicsPerTenantMax} topics, no more fit.`);
+      throw new PlatformError(
+        "overloaded",
+        `The limit of ${topicsPerTenantMax} topics is reached.`,
+      );
     }
   }
 
@@ -192,12 +195,12 @@ export class Topics {
   }
 }
 
-/** Whether a topic keeps the last message of each key, so that every message needs one. */
+/** True if a topic keeps the last message of each key, so that every message needs a key. */
 export function isCompacted({ stored }: Topic): boolean {
   return stored.config.cleanupPolicy !== "delete";
 }
 
-/** The name of a topic's dead letters unless another one was registered. */
+/** Default name of a topic's dead letter topic. */
 export function defaultDeadLetterName(name: string): string {
   const suffix = ".dlq";
   if (Buffer.byteLength(name) + suffix.length <= TOPIC_NAME_BYTES_MAX) return `${name}${suffix}`;
@@ -205,5 +208,5 @@ export function defaultDeadLetterName(name: string): string {
 }
 
 function alreadyThere(): PlatformError {
-  return new PlatformError("conflict", "There is a topic of that name.");
+  return new PlatformError("conflict", "A topic with this name exists.");
 }

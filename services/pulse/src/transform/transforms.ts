@@ -1,11 +1,11 @@
-// The WebAssembly transforms that topics have, durably, and their runs, fenced by @platform/wasm.
+// The durable WebAssembly transforms of topics and their runs, sandboxed by @platform/wasm.
 import { PlatformError } from "@platform/kernel/errors";
 import { GuestError, type GuestModule, type GuestPool } from "@platform/wasm";
 import type { StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
-/** The result of a run; `reason` is fit for a dead letter. */
+/** Result of a run; `reason` is suitable for a dead letter. */
 export type TransformResult =
   | { kind: "done"; payload: Buffer }
   | { kind: "failed"; reason: string };
@@ -52,7 +52,7 @@ export class Transforms {
     return this.#byTopic.size > 0 && this.#byTopic.has(topic.stored.id.toString("hex"));
   }
 
-  /** Registers a module durably, once it has been checked and compiled. Throws `validation_failed` or `payload_too_large`. */
+  /** Validates, compiles and registers a module durably. Throws `validation_failed` or `payload_too_large`. */
   async register(topic: Topic, bytes: Buffer): Promise<void> {
     let module: GuestModule;
     try {
@@ -65,7 +65,7 @@ export class Transforms {
     if (topic.stored.live) this.#byTopic.set(id, { bytes, module: Promise.resolve(module) });
   }
 
-  /** Takes a topic's transform away, durably. */
+  /** Deletes a topic's transform, durably. */
   async clear(topic: Topic): Promise<void> {
     const id = topic.stored.id.toString("hex");
     if (!this.#byTopic.delete(id)) return;
@@ -73,8 +73,8 @@ export class Transforms {
   }
 
   /**
-   * Runs a topic's transform. Whatever the module does, the result says so; only a pool that is full throws
-   * (`overloaded`), as then nothing was run.
+   * Runs a topic's transform. Failures of the module are results; only a full pool throws (`overloaded`), since then the
+   * module did not run.
    */
   async run(topic: Topic, payload: Buffer): Promise<TransformResult> {
     const registered = this.#byTopic.get(topic.stored.id.toString("hex"));
@@ -104,5 +104,5 @@ export class Transforms {
 function toRegistrationError(error: unknown): unknown {
   if (!(error instanceof GuestError)) return error;
   const code = error.code === "module-too-large" ? "payload_too_large" : "validation_failed";
-  return new PlatformError(code, `The module is refused: ${error.message}.`, { cause: error });
+  return new PlatformError(code, `The module is invalid: ${error.message}.`, { cause: error });
 }

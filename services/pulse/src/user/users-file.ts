@@ -1,4 +1,4 @@
-// Users of the wire protocols, from a file that the operator writes.
+// Reads the users of the wire protocols from the operator's file.
 import { readFileSync } from "node:fs";
 import { parseJson } from "@platform/kernel/config";
 import { z } from "zod";
@@ -19,12 +19,11 @@ const fileSchema = z
   )
   .max(USERS_MAX);
 
-/** A user with a password; `tenant` "" is the operator's. */
+/** A user with a password; `tenant` is "" for the operator. */
 export type User = z.output<typeof fileSchema>[number];
 
 /**
- * Reads `[{"name", "password", "tenant"?}]`. Throws an error that names the file and what is wrong in it, without any
- * password.
+ * Reads `[{"name", "password", "tenant"?}]`. Throws an error that names the file and the mistake, never a password.
  */
 export function readUsersFile(path: string): User[] {
   const parsed = parse(readText(path));
@@ -37,7 +36,7 @@ export function readUsersFile(path: string): User[] {
   }
   const names = new Set<string>();
   for (const { name } of result.data) {
-    if (names.has(name)) throw new Error(`users_file ${path}: the user ${name} is there twice`);
+    if (names.has(name)) throw new Error(`users_file ${path}: duplicate user ${name}`);
     names.add(name);
   }
   return result.data;
@@ -52,7 +51,7 @@ function readText(path: string): string {
   }
 }
 
-// What the parser says may quote the text, and passwords are in it.
+// The parser's message may quote the text, which contains passwords.
 function parse(text: string): { value: unknown } | undefined {
   try {
     return parseJson(text);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
 
-test("a compact topic keeps the last message of each key, and what a group has not taken yet", async (t) => {
+test("a compact topic keeps the last message of each key, and the messages a group has not consumed yet", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
   for (const name of ["kept", "owed"]) {
     const config = { cleanup_policy: "compact", segment_bytes: 65_536 };

@@ -29,7 +29,7 @@ const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.nat(15_000) }) },
 );
 
-test("after any joins, leaves, deaths and stalls the living share all partitions in one generation", async () => {
+test("after random joins, leaves, deaths and stalls the live members share all partitions in one generation", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const time = new SimulatedTime();

@@ -71,7 +71,7 @@ function stateOf(): string {
 }
 
 describe("a generation", () => {
-  test("begins with everyone who came within the initial delay; the first one leads", async () => {
+  test("begins with all members that joined within the initial delay; the first one leads", async () => {
     const [first, second] = await joinAll({}, {});
     assert.equal(first!.generation, 1);
     assert.equal(first!.leader, first!.memberId);
@@ -87,13 +87,13 @@ describe("a generation", () => {
     assert.equal(stateOf(), "Stable");
   });
 
-  test("is of the protocol that most members like best, among those that all can do", async () => {
+  test("uses the protocol preferred by most members among those supported by all", async () => {
     const of = (...names: string[]) => ({ protocols: names.map((name) => ({ name, metadata })) });
     const results = await joinAll(of("a", "b", "c"), of("b", "c"), of("c", "b"), of("b", "a", "c"));
     assert.equal(results[0]!.protocol, "b");
   });
 
-  test("refuses those who share no protocol or are of another kind", async () => {
+  test("rejects members without a common protocol or of another protocol type", async () => {
     const [first] = await joinAll({});
     await syncAll([first!]);
     const other = await coordinator.join("g", request({ protocols: [{ name: "x", metadata }] }));
@@ -105,7 +105,7 @@ describe("a generation", () => {
     assert.equal(coordinator.groupCount, 1);
   });
 
-  test("ends when another member joins; the others learn it from heartbeats", async () => {
+  test("ends when another member joins; heartbeats notify the others", async () => {
     const [first] = await joinAll({});
     await syncAll([first!]);
     const second = coordinator.join("g", request());
@@ -118,7 +118,7 @@ describe("a generation", () => {
     assert.equal(coordinator.heartbeat("g", claimOf(again)), undefined);
   });
 
-  test("goes on without those who do not rejoin in time", async () => {
+  test("continues without members that do not rejoin in time", async () => {
     const [first, second] = await joinAll(
       {},
       { rebalanceTimeoutMs: 20_000, sessionTimeoutMs: 25_000 },
@@ -135,7 +135,7 @@ describe("a generation", () => {
     assert.equal(late.error, "unknown-member-id");
   });
 
-  test("begins without a member that lives but does not rejoin in time", async () => {
+  test("begins without a live member that does not rejoin in time", async () => {
     const [first, second] = await joinAll({}, {});
     await syncAll([first!, second!]);
     const again = coordinator.join("g", request({ memberId: first!.memberId, protocols: [] }));
@@ -151,7 +151,7 @@ describe("a generation", () => {
     assert.equal((await third).generation, 2);
   });
 
-  test("is led by one who has joined, not by a static leader that is away", async () => {
+  test("is led by a joined member, not by an absent static leader", async () => {
     const long = { sessionTimeoutMs: 300_000 };
     const [first, second] = await joinAll({ ...long, instanceId: "a" }, long);
     await syncAll([first!], "a");
@@ -164,7 +164,7 @@ describe("a generation", () => {
     assert.equal((await third).leader, leader);
   });
 
-  test("ends when its leader does not sync; those who waited are told", async () => {
+  test("ends when its leader does not sync; waiting members get an error", async () => {
     const [first, second] = await joinAll({ sessionTimeoutMs: 300_000 }, {});
     const waiting = coordinator.sync("g", {
       ...claimOf(second!),
@@ -179,7 +179,7 @@ describe("a generation", () => {
     assert.equal(coordinator.heartbeat("g", claimOf(first!)), "unknown-member-id");
   });
 
-  test("ends when a member lives but never asks for its assignment", async () => {
+  test("ends when a live member never requests its assignment", async () => {
     const [first, second] = await joinAll({}, {});
     const leaderSync = syncAll([first!]);
     assert.equal((await leaderSync)[0]!.error, undefined);
@@ -194,7 +194,7 @@ describe("a generation", () => {
 });
 
 describe("a member", () => {
-  test("is sent away with an id first if it asks so, and is forgotten if it does not come", async () => {
+  test("gets an id first if it requires one, and is dropped if it does not join with it", async () => {
     const refused = await coordinator.join("g", request({ needsMemberId: true }));
     assert.equal(refused.error, "member-id-required");
     assert.match(refused.memberId, /^c-/);
@@ -208,7 +208,7 @@ describe("a member", () => {
     assert.equal(time.timerCount, 0);
   });
 
-  test("that is silent for its session is gone; its partitions go to the others", async () => {
+  test("without heartbeats during its session is removed; its partitions go to the others", async () => {
     const [first, second] = await joinAll({}, {});
     await syncAll([first!, second!]);
     await time.advance(sessionMs - 1);
@@ -218,7 +218,7 @@ describe("a member", () => {
     assert.equal(coordinator.heartbeat("g", claimOf(second!)), "unknown-member-id");
   });
 
-  test("that leaves is gone at once; a group without members is forgotten", async () => {
+  test("that leaves is removed immediately; a group without members is dropped", async () => {
     const [first, second] = await joinAll({}, {});
     await syncAll([first!, second!]);
     assert.equal(coordinator.leave("g", second!.memberId, null), undefined);
@@ -229,7 +229,7 @@ describe("a member", () => {
     assert.equal(time.timerCount, 0);
   });
 
-  test("that waits for the others may be silent for longer than its session", async () => {
+  test("with a pending join may be silent for longer than its session", async () => {
     const [first, second] = await joinAll({ sessionTimeoutMs: 30_000 }, {});
     await syncAll([first!, second!]);
     coordinator.join("g", request());
@@ -240,7 +240,7 @@ describe("a member", () => {
     assert.equal((await again).generation, leader.generation);
   });
 
-  test("that repeats a join has its older request answered", async () => {
+  test("that repeats a join gets an answer to its older request", async () => {
     const older = coordinator.join("g", request({ instanceId: "i" }));
     const newer = coordinator.join("g", request({ instanceId: "i" }));
     assert.equal((await older).error, "fenced-instance-id");
@@ -265,7 +265,7 @@ describe("a member", () => {
 });
 
 describe("a static member", () => {
-  test("comes back without a rebalance and keeps its assignment", async () => {
+  test("returns without a rebalance and keeps its assignment", async () => {
     const [first, second] = await joinAll({ instanceId: "a" }, { instanceId: "b" });
     await coordinator.sync("g", {
       ...claimOf(first!, "a"),
@@ -282,7 +282,7 @@ describe("a static member", () => {
     assert.equal(coordinator.heartbeat("g", claimOf(first!, "a")), undefined);
   });
 
-  test("that led is told to skip the assignment, or that it follows if it cannot", async () => {
+  test("that led is told to skip the assignment, or becomes a follower if it cannot", async () => {
     const [first] = await joinAll({ instanceId: "a" });
     await syncAll([first!], "a");
     const skipping = await coordinator.join("g", request({ instanceId: "a" }));
@@ -307,7 +307,7 @@ describe("a static member", () => {
 });
 
 describe("bounds", () => {
-  test("a group of full size refuses one more, given ids included", async () => {
+  test("a full group rejects further members; assigned ids count", async () => {
     restart({ membersMax: 2 });
     coordinator.join("g", request());
     coordinator.join("g", request({ needsMemberId: true }));
@@ -315,13 +315,13 @@ describe("bounds", () => {
     assert.equal(third.error, "group-max-size-reached");
   });
 
-  test("more groups than the bound are refused", async () => {
+  test("groups above the limit are rejected", async () => {
     restart({ groupsMax: 1 });
     coordinator.join("g", request());
     assert.equal((await coordinator.join("h", request())).error, "coordinator-overloaded");
   });
 
-  test("session timeouts outside the bounds are refused", async () => {
+  test("session timeouts outside the limits are rejected", async () => {
     for (const sessionTimeoutMs of [0, -1, 5_999, 30 * 60_000 + 1]) {
       const result = await coordinator.join("g", request({ sessionTimeoutMs }));
       assert.equal(result.error, "invalid-session-timeout");
@@ -329,7 +329,7 @@ describe("bounds", () => {
     assert.equal(coordinator.groupCount, 0);
   });
 
-  test("metadata and assignments over their bounds are refused", async () => {
+  test("metadata and assignments over their limits are rejected", async () => {
     restart({ metadataBytesMax: 10, assignmentBytesMax: 2 });
     const large = await coordinator.join(
       "g",
@@ -341,7 +341,7 @@ describe("bounds", () => {
     assert.equal(synced!.error, "metadata-too-large");
   });
 
-  test("a closing broker sends everyone away", async () => {
+  test("a closing broker removes all members", async () => {
     const waiting = coordinator.join("g", request());
     await settle();
     coordinator.close();

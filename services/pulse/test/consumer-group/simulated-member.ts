@@ -4,7 +4,7 @@ import type { SimulatedTime } from "./simulated-time.ts";
 
 const heartbeatMs = 3_000;
 
-/** How a simulated member is set up. */
+/** Options of a simulated member. */
 export interface SimulatedMemberOptions {
   name: string;
   isStatic: boolean;
@@ -17,7 +17,7 @@ export interface SimulatedMemberOptions {
 /** One member. It does nothing while it is stalled, and nothing more once it has died. */
 export class SimulatedMember {
   readonly options: SimulatedMemberOptions;
-  /** What it was assigned in the generation it is in; undefined while it is in none. */
+  /** Assignment of the current generation; `undefined` outside of one. */
   assigned: { generation: number; partitions: number[] } | undefined;
   readonly #coordinator: GroupCoordinator;
   readonly #time: SimulatedTime;

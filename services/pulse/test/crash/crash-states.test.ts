@@ -119,7 +119,7 @@ async function judgeState({ disk, moment }: State, seed: number, guests: GuestPo
   await again.close();
 }
 
-test("no power cut loses, splits, reorders or repeats what the broker promised", async (t) => {
+test("no power cut loses, splits, reorders or repeats acknowledged calls", async (t) => {
   const guests = new GuestPool({ callMsMax: 100 });
   t.after(() => guests.close());
   let judged = 0;

@@ -54,7 +54,7 @@ async function assertFull(pulse: PulseProcess): Promise<void> {
   assert.match((await pulse.get("/metrics")).body, /^platform_pulse_disk_full 1$/m);
 }
 
-test("a full disk is reported, keeps what was acknowledged, and is freed by deletion and retention", async (t) => {
+test("a full disk is reported, keeps acknowledged messages, and is freed by deletion and retention", async (t) => {
   const folder = mountSmallDisk(t);
   if (folder === undefined) {
     t.skip("needs the right to mount a file system");
@@ -88,7 +88,7 @@ test("a full disk is reported, keeps what was acknowledged, and is freed by dele
   assert.equal((await pulse.publish({ topic: "third", payload: "room" })).status, 200);
 });
 
-test("a start on a disk without a byte left names the disk, not another process", async (t) => {
+test("a start on a completely full disk reports the disk, not another process", async (t) => {
   const folder = mountSmallDisk(t);
   if (folder === undefined) {
     t.skip("needs the right to mount a file system");

@@ -1,4 +1,4 @@
-// What clients did and were told, and the judge that compares it with what a broker holds after a crash.
+// Records the calls and answers of clients, and compares them with the contents of a broker after a crash.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Found, Placed, Planned, Target } from "./target.ts";
@@ -18,7 +18,7 @@ export interface Commit {
   isAcknowledged: boolean;
 }
 
-/** What is known at one moment. */
+/** A snapshot of a history. */
 export interface Moment {
   topics: string[];
   calls: Call[];
@@ -31,7 +31,7 @@ export class History {
   readonly calls: Call[] = [];
   readonly commits: Commit[] = [];
 
-  /** What is known now; later acknowledgements do not change it. */
+  /** A snapshot; later acknowledgements do not change it. */
   moment(): Moment {
     return {
       topics: Array.from(this.topics),
@@ -41,7 +41,7 @@ export class History {
   }
 }
 
-/** How long delayed messages and dead letters may take to come after a start. */
+/** Time limit for delayed messages and dead letters after a start. */
 const settleMs = 30_000;
 
 /**

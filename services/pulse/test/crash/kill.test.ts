@@ -11,7 +11,7 @@ import { runLoad } from "./workload.ts";
 const rounds = Number(process.env["PLATFORM_BROKER_KILLS"] ?? 3);
 const firstSeed = Number(process.env["PLATFORM_CRASH_SEED"] ?? 1);
 
-test("kill -9 under load loses, splits, reorders or repeats nothing that the broker promised", async (t) => {
+test("kill -9 under load loses, splits, reorders or repeats no acknowledged call", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
   let calls = 0;
   let unknown = 0;

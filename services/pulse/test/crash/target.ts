@@ -16,7 +16,7 @@ export interface Planned {
   ttl_ms?: number;
 }
 
-/** What the broker said of a message. */
+/** The broker's answer for a message. */
 export interface Placed {
   isDuplicate: boolean;
   partition?: number;

@@ -3,7 +3,7 @@ import type { Random } from "@platform/log/simulation";
 import type { Call, History } from "./history.ts";
 import type { Planned, Target } from "./target.ts";
 
-/** What a run is made of. */
+/** Options of a run. */
 export interface Load {
   lanes: number;
   steps: number;

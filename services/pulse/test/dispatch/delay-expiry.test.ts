@@ -19,7 +19,7 @@ const readDeadLetters = (pulse: PulseProcess, topic: string, count: number) =>
     return body.total >= count ? body : undefined;
   });
 
-test("a delayed message comes when it is due, never before, in the order of due times", async (t) => {
+test("delayed messages are delivered when due, never earlier, in order of due times", async (t) => {
   const pulse = await startPulseProcess(t);
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/a`);
   const published = new Map<string, number>();
@@ -47,7 +47,7 @@ test("a delayed message comes when it is due, never before, in the order of due 
   reader.close();
 });
 
-test("messages that were not published in the order of their dues come in it, each once", async (t) => {
+test("messages published out of order are delivered in order of due times, each once", async (t) => {
   const pulse = await startPulseProcess(t);
   const count = 900;
   const messages = Array.from({ length: count }, (_, at) => ({
@@ -72,7 +72,7 @@ test("messages that were not published in the order of their dues come in it, ea
   );
 });
 
-test("delayed messages survive kill -9, also when they became due meanwhile, and come once", async (t) => {
+test("delayed messages survive kill -9, also if they became due meanwhile, and are delivered once", async (t) => {
   const pulse = await startPulseProcess(t);
   const messages = Array.from({ length: 40 }, (_, at) => ({
     topic: "a",
@@ -96,7 +96,7 @@ test("delayed messages survive kill -9, also when they became due meanwhile, and
   assert.equal((await pulse.get("/api/v1/tail?topic=a&n=100")).body.count, 40);
 });
 
-test("what is not consumed in time becomes one dead letter; what was consumed does not", async (t) => {
+test("an unconsumed expired message becomes one dead letter, a consumed one does not", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.publish({ topic: "alone", payload: "dies", ttl_ms: 150, key: "k" });
   const { messages, total, dlq_topic } = await readDeadLetters(pulse, "alone", 1);
@@ -123,7 +123,7 @@ test("what is not consumed in time becomes one dead letter; what was consumed do
   group.close();
 });
 
-test("expiry survives kill -9: what was left expires, what has expired does not again", async (t) => {
+test("expiry survives kill -9: remaining messages expire, expired ones do not expire again", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.publish({ topic: "a", payload: "long", ttl_ms: 2_500 });
   await pulse.publish({ topic: "a", payload: "short", ttl_ms: 100 });
@@ -139,7 +139,7 @@ test("expiry survives kill -9: what was left expires, what has expired does not 
   assert.equal((await pulse.get("/api/v1/topics/a/dlq")).body.total, 2);
 });
 
-test("a dead letter is sent back with its id and one more retry, patched if asked, and leaves the queue for good", async (t) => {
+test("a requeued dead letter keeps its id, has one more retry and the patched payload, and leaves the queue for good", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.post("/api/v1/topics/a/dlq", { dlq_topic: "graveyard" });
   for (const message_id of ["m1", "m2", "m3"]) {

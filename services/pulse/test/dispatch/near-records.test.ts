@@ -6,7 +6,7 @@ import { makeFolder, openStore, recordOf } from "../store/fixture.ts";
 
 const offsetsTo = (count: number) => Float64Array.from({ length: count }, (_, at) => at);
 
-test("one pass over the log brings what is missing, up to a bound of bytes", async (t) => {
+test("one pass over the log loads missing records, up to a byte limit", async (t) => {
   const { store } = await openStore(makeFolder(t));
   const { partitions } = await store.log.createTopic("t");
   const partition = partitions[0]!;

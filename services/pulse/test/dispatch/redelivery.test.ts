@@ -1,4 +1,4 @@
-// What happens to messages that a group's members do not acknowledge: back-off, ack wait, dead letters.
+// Unacknowledged messages of a group: back-off, acknowledgement timeout, dead letters.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -63,7 +63,7 @@ async function readLag(pulse: PulseProcess, topic: string): Promise<number> {
   return row.lag;
 }
 
-test("a message that is given back comes again after a growing back-off, then becomes a dead letter", async (t) => {
+test("a rejected message is redelivered after a growing back-off, then becomes a dead letter", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "4",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "100",
@@ -101,7 +101,7 @@ test("a message that is given back comes again after a growing back-off, then be
   member.socket.close();
 });
 
-test("ten deliveries are the default, and 0 is no limit", async (t) => {
+test("ten deliveries are the default, 0 is unlimited", async (t) => {
   const quick = { PLATFORM_PULSE_NACK_BACKOFF_MS: "1", PLATFORM_PULSE_NACK_BACKOFF_MAX_MS: "1" };
   const bounded = await startPulseProcess(t, quick);
   const unbounded = await startPulseProcess(t, { ...quick, PLATFORM_PULSE_MAX_DELIVERIES: "0" });
@@ -117,7 +117,7 @@ test("ten deliveries are the default, and 0 is no limit", async (t) => {
   }
 });
 
-test("a message that is not acknowledged in time goes to another member, and one that is does not", async (t) => {
+test("a message that is not acknowledged in time goes to another member, an acknowledged one does not", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_ACK_WAIT_MS: "300" });
   const silent = await join(pulse, "slow");
   await pulse.publish({ topic: "slow", payload: "done" });
@@ -143,7 +143,7 @@ test("a message that is not acknowledged in time goes to another member, and one
   assert.equal(auto.status, 400);
 });
 
-test("an SSE member acknowledges and gives back by message_id", async (t) => {
+test("an SSE member acknowledges and rejects by message_id", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_NACK_BACKOFF_MS: "50" });
   const member = await EventReader.open(`${pulse.url}/api/v1/subscribe/sse?group=g&ack=manual`);
   await pulse.publish({ topic: "sse", payload: "a", message_id: "one" });
@@ -173,7 +173,7 @@ test("an SSE member acknowledges and gives back by message_id", async (t) => {
   member.close();
 });
 
-test("failed deliveries are counted over a kill, and a member that leaves has failed", async (t) => {
+test("failed deliveries are counted across a kill, and a leaving member counts as failed", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "4",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",
@@ -205,7 +205,7 @@ test("failed deliveries are counted over a kill, and a member that leaves has fa
   assert.equal(await readLag(pulse, "a"), 0);
 });
 
-test("a replay lets messages fail as often as new ones", async (t) => {
+test("a replay resets failed deliveries", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "2",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",
@@ -224,7 +224,7 @@ test("a replay lets messages fail as often as new ones", async (t) => {
   member.socket.close();
 });
 
-test("a dead letter that its readers refuse stays, and makes no further dead letters", async (t) => {
+test("a rejected dead letter stays and creates no further dead letters", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "1",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",

@@ -22,7 +22,7 @@ async function publishAll(topic: string, payloads: readonly string[]): Promise<v
   assert.equal((await pulse.post("/api/v1/publish/batch", { messages })).status, 200);
 }
 
-test("every subscriber gets every message from now on, in order", async () => {
+test("every subscriber gets every new message in order", async () => {
   await publishAll("fan", ["before"]);
   const readers = await Promise.all(Array.from({ length: 5 }, () => subscribe("fan")));
   const payloads = Array.from({ length: 50 }, (_, at) => `m${at}`);
@@ -34,7 +34,7 @@ test("every subscriber gets every message from now on, in order", async () => {
   }
 });
 
-test("a subscriber that comes back with its Last-Event-ID misses nothing, also on several partitions", async () => {
+test("a subscriber that reconnects with its Last-Event-ID misses nothing, also on several partitions", async () => {
   await pulse.post("/api/v1/topics", { name: "resume", partitions: 3 });
   const payloads = Array.from({ length: 30 }, (_, at) => `m${at}`);
   const first = await subscribe("resume");
@@ -66,7 +66,7 @@ test("from chooses the earliest message, the latest, or an offset", async () => 
   assert.equal(bad.status, 400);
 });
 
-test("of what waits for a group, higher priorities are delivered first", async () => {
+test("messages waiting for a group are delivered by priority", async () => {
   const opened = await subscribe("urgent?group=g");
   opened.close();
   await sleep(100);
@@ -84,7 +84,7 @@ test("of what waits for a group, higher priorities are delivered first", async (
   reader.close();
 });
 
-test("a pattern follows what matches, also topics that come later, and no dead letters", async () => {
+test("a pattern follows matching topics, also later ones, and no dead letters", async () => {
   const reader = await subscribe(`wild.${encodeURIComponent("#")}`);
   await publishAll("wild.a", ["1"]);
   await publishAll("wild.b.c", ["2"]);
@@ -97,7 +97,7 @@ test("a pattern follows what matches, also topics that come later, and no dead l
   assert.equal((await pulse.get("/api/v1/subscribe/a*b")).status, 400);
 });
 
-test("a pattern's subscriber that comes back with its Last-Event-ID misses nothing, also in topics that came meanwhile", async () => {
+test("a pattern subscriber that reconnects with its Last-Event-ID misses nothing, also in topics created meanwhile", async () => {
   const pattern = encodeURIComponent("back.*");
   await publishAll("back.old", ["before"]);
   const first = await subscribe(pattern);
@@ -124,7 +124,7 @@ test("a pattern's subscriber that comes back with its Last-Event-ID misses nothi
   assert.equal(bad.status, 400);
 });
 
-test("each message goes to one member of a group, in turns", async () => {
+test("each message goes to one member of a group, round-robin", async () => {
   const members = await Promise.all([1, 2, 3].map(() => subscribe("turns?group=g")));
   const payloads = Array.from({ length: 30 }, (_, at) => `m${at}`);
   await publishAll("turns", payloads);
@@ -133,7 +133,7 @@ test("each message goes to one member of a group, in turns", async () => {
   for (const member of members) member.close();
 });
 
-test("what a member did not acknowledge goes to another one when it leaves, and what it did does not", async () => {
+test("unacknowledged messages of a leaving member go to another one, acknowledged ones do not", async () => {
   const url = `${pulse.url.replace("http", "ws")}/ws/subscribe/acks?group=g&ack=manual&prefetch=3`;
   const first = new WebSocket(url);
   const got: { offset: number; message_id: string }[] = [];
@@ -153,7 +153,7 @@ test("what a member did not acknowledge goes to another one when it leaves, and 
   second.close();
 });
 
-test("what a member gives back goes to the next one in turn, and nobody else can give it back", async () => {
+test("a rejected message goes to the next member, and only the member that holds a message can reject it", async () => {
   const url = `${pulse.url.replace("http", "ws")}/ws/subscribe/nacks?group=g&ack=manual`;
   const open = async () => {
     const socket = new WebSocket(url);
@@ -182,7 +182,7 @@ test("what a member gives back goes to the next one in turn, and nobody else can
   for (const { socket } of members) socket.close();
 });
 
-test("bad acknowledgements are answered and disturb nothing", async () => {
+test("invalid acknowledgements get an error and have no effect", async () => {
   const socket = new WebSocket(
     `${pulse.url.replace("http", "ws")}/ws/subscribe/badack?group=g&ack=manual`,
   );
@@ -201,7 +201,7 @@ test("bad acknowledgements are answered and disturb nothing", async () => {
   socket.close();
 });
 
-test("no subprotocol is agreed on: a client of MQTT or STOMP finds that out at once", async () => {
+test("no subprotocol is accepted: MQTT and STOMP clients fail immediately", async () => {
   for (const protocol of ["mqtt", "v12.stomp"]) {
     const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/a`, protocol);
     const [error] = (await once(socket, "error")) as [Error];
@@ -222,7 +222,7 @@ test("an SSE member acknowledges by POST /api/v1/ack", async () => {
   member.close();
 });
 
-test("a group goes on where it was after the broker was killed", async (t) => {
+test("a group continues where it was after the broker was killed", async (t) => {
   const own = await startPulseProcess(t);
   const url = `${own.url}/api/v1/subscribe/a?group=g`;
   const first = await EventReader.open(url);
@@ -278,7 +278,7 @@ test("deleting a topic ends its subscribers and frees the name", async () => {
   assert.equal((await pulse.get("/api/v1/tail?topic=gone")).body.messages[0].offset, 0);
 });
 
-test("statistics come each second over a WebSocket", async () => {
+test("statistics are sent every second over a WebSocket", async () => {
   const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/api/v1/stats/ws`);
   const [first] = await once(socket, "message");
   const stats = JSON.parse(String(first));

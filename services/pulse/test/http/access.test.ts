@@ -19,7 +19,7 @@ function makeToken(claims: Record<string, unknown>): string {
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 }
 
-test("tenants see and reach their own topics alone", async (t) => {
+test("tenants can only access their own topics", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
@@ -57,7 +57,7 @@ test("tenants see and reach their own topics alone", async (t) => {
   assert.ok(nobody.headers.has("www-authenticate"));
 });
 
-test("a token whose tenant cannot be one is refused, and makes nothing", async (t) => {
+test("a token with an invalid tenant is rejected and creates nothing", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
@@ -73,7 +73,7 @@ test("a token whose tenant cannot be one is refused, and makes nothing", async (
   assert.equal((await pulse.get("/api/v1/stats")).body.topics_count, 0);
 });
 
-test("a tenant's statistics are those of its own topics", async (t) => {
+test("a tenant's statistics cover only its own topics", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
@@ -107,7 +107,7 @@ test("a tenant's statistics are those of its own topics", async (t) => {
   socket.terminate();
 });
 
-test("a browser's subscriber may bring its token in the query, and a foreign page gets nowhere with a cookie", async (t) => {
+test("a browser may send its token in the query, and pages of other origins cannot use the cookie", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_PULSE_CORS_ORIGINS: '["https://good.example"]',
@@ -140,7 +140,7 @@ test("a browser's subscriber may bring its token in the query, and a foreign pag
   assert.equal(foreign.headers.get("access-control-allow-origin"), null);
 });
 
-test("with a certificate the HTTP face speaks TLS", async (t) => {
+test("with a certificate the HTTP listener uses TLS", async (t) => {
   const folder = (await import("../store/fixture.ts")).makeFolder(t);
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];

@@ -30,7 +30,7 @@ const limits = {
 };
 
 test(
-  "an acknowledgement that the disk refuses is not answered with success",
+  "an acknowledgement whose write fails is not answered with success",
   { timeout: 30_000 },
   async (t) => {
     const disk = new SimDisk(new Random(1));

@@ -30,7 +30,7 @@ test("a published message can be read back, with key, headers, priority and trac
   assert.equal(legacy.status, 200);
 });
 
-test("bad input is refused with a reason, and nothing is stored of it", async (t) => {
+test("invalid input is rejected with a reason, and nothing is stored", async (t) => {
   const pulse = await startPulseProcess(t);
   const cases: [Record<string, unknown>, number][] = [
     [{ payload: "no topic" }, 400],
@@ -55,7 +55,7 @@ test("bad input is refused with a reason, and nothing is stored of it", async (t
   assert.equal((await pulse.get("/api/v1/topics")).body.count, 0);
 });
 
-test("publishing is answered alike on the short way and by the router, which takes what has a query", async (t) => {
+test("publishing has the same answer on the direct route and in the router, which handles requests with a query", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
   const json = { "content-type": "application/json" };
   const good = JSON.stringify({ topic: "a", payload: "x" });
@@ -72,7 +72,7 @@ test("publishing is answered alike on the short way and by the router, which tak
   for (const [status, headers, body] of cases) {
     const ask = async (path: string) => {
       const answer = await pulse.get(path, { method: "POST", headers, body });
-      // What differs with each request.
+      // Fields that differ with each request.
       const { trace_id: _trace, message_id: _id, partition: _partition, ...rest } = answer.body;
       delete rest.offset;
       const fields = [...answer.headers].filter(([name]) => !/^(date|content-length)$/.test(name));
@@ -84,7 +84,7 @@ test("publishing is answered alike on the short way and by the router, which tak
   }
 });
 
-test("messages of one key share a partition, and the partition is FNV-1a of the key", async (t) => {
+test("messages with the same key share a partition, selected by FNV-1a of the key", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.post("/api/v1/topics", { name: "p", partitions: 8 });
   // FNV-1a, 32 bits, of "a" is 0xe40c292c and of "foobar" 0xbf9cf968 (the published vectors).
@@ -99,7 +99,7 @@ test("messages of one key share a partition, and the partition is FNV-1a of the 
   }
 });
 
-test("a batch is stored whole or not at all, also over several topics", async (t) => {
+test("a batch is stored completely or not at all, also over several topics", async (t) => {
   const pulse = await startPulseProcess(t);
   const bad = await pulse.post("/api/v1/publish/batch", {
     messages: [
@@ -129,7 +129,7 @@ test("a batch is stored whole or not at all, also over several topics", async (t
   );
 });
 
-test("a message id and a sequence number are taken once, also after a restart", async (t) => {
+test("a message id and a sequence number are accepted once, also after a restart", async (t) => {
   const pulse = await startPulseProcess(t);
   const byId = { topic: "a", payload: "1", message_id: "m" };
   const bySequence = { topic: "a", payload: "2", producer_id: "p", sequence_number: 5 };
@@ -154,7 +154,7 @@ test("a message id and a sequence number are taken once, also after a restart", 
   assert.equal((await pulse.get("/api/v1/tail?topic=a")).body.count, 3);
 });
 
-test("twice the same id at once stores one message and answers both", async (t) => {
+test("concurrent messages with the same id store one message and answer both", async (t) => {
   const pulse = await startPulseProcess(t);
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => pulse.publish({ topic: "a", payload: "x", message_id: "m" })),
@@ -171,7 +171,7 @@ test("twice the same id at once stores one message and answers both", async (t) 
   assert.equal((await pulse.get("/api/v1/tail?topic=a")).body.count, 2);
 });
 
-test("publishing faster than the rate is 429 with the time to wait", async (t) => {
+test("publishing over the rate limit gets 429 with a retry time", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_PUBLISH_RATE: "1",
     PLATFORM_PULSE_PUBLISH_CAPACITY: "5",
@@ -187,7 +187,7 @@ test("publishing faster than the rate is 429 with the time to wait", async (t) =
   assert.ok(refused.headers.has("ratelimit"));
 });
 
-test("a topic whose messages nobody takes refuses more at its bound, and takes them again once somebody reads", async (t) => {
+test("a topic with too many unconsumed messages refuses more until some are consumed", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "10" });
   const publish = () => pulse.publish({ topic: "a", payload: "x" });
   for (let at = 0; at < 10; at++) assert.equal((await publish()).status, 200);
@@ -204,7 +204,7 @@ test("a topic whose messages nobody takes refuses more at its bound, and takes t
   reader.close();
 });
 
-test("a compacted topic takes no message without a key, alone, in a batch or delayed", async (t) => {
+test("a compacted topic rejects messages without a key: single, in a batch or delayed", async (t) => {
   const pulse = await startPulseProcess(t);
   for (const policy of ["compact", "compact,delete"]) {
     const name = `latest-${policy.length}`;
@@ -216,7 +216,7 @@ test("a compacted topic takes no message without a key, alone, in a batch or del
     for (const message of [keyless, { ...keyless, delay_ms: 10 }]) {
       const { status, body } = await pulse.publish(message);
       assert.deepEqual([status, body.code], [400, "validation_failed"]);
-      assert.match(body.detail, /compacted topic takes keyed messages only/);
+      assert.match(body.detail, /compacted topic requires messages with keys/);
     }
     const batch = await pulse.post("/api/v1/publish/batch", { messages: [keyed, keyless] });
     assert.deepEqual([batch.status, batch.body.index], [400, 1]);
@@ -224,7 +224,7 @@ test("a compacted topic takes no message without a key, alone, in a batch or del
   }
 });
 
-test("what is not built yet says so, and names itself", async (t) => {
+test("unimplemented endpoints return 501 and name the feature", async (t) => {
   const pulse = await startPulseProcess(t);
   for (const path of [
     "/api/v1/events/",

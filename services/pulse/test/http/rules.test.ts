@@ -12,7 +12,7 @@ after(async () => {
   for (const done of endings) await done();
 });
 
-test("a payload that does not fit the map of fields is 422 with the fields, and nothing is stored", async () => {
+test("a payload that violates the field map gets 422 with the fields, and nothing is stored", async () => {
   const schema = { user: "string", age: "number" };
   assert.equal((await pulse.post("/api/v1/topics/map/schema", schema)).status, 200);
   const publish = (payload: unknown) =>
@@ -31,7 +31,7 @@ test("a payload that does not fit the map of fields is 422 with the fields, and 
   assert.equal((await pulse.get("/api/v1/tail?topic=map")).body.count, 1);
 });
 
-test("JSON Schema checks payloads, and a change that breaks is refused where compatibility is asked for", async () => {
+test("JSON Schema validates payloads, and breaking changes are rejected if compatibility is required", async () => {
   const schema = {
     type: "object",
     required: ["id"],
@@ -62,7 +62,7 @@ test("JSON Schema checks payloads, and a change that breaks is refused where com
   assert.equal((await register(narrower)).status, 200);
 });
 
-test("a map of fields with a type that nobody knows is refused, instead of letting everything pass", async () => {
+test("a field map with an unknown type is rejected instead of accepting everything", async () => {
   const register = (document: unknown) => pulse.post("/api/v1/topics/slips/schema", document);
   for (const document of [
     { user: "strng" },
@@ -81,7 +81,7 @@ test("a map of fields with a type that nobody knows is refused, instead of letti
   }
 });
 
-test("schemas that could take for ever to check are refused", async () => {
+test("schemas with unbounded validation time are rejected", async () => {
   const doubling: Record<string, object> = { d30: {} };
   for (let at = 0; at < 30; at++) {
     const $ref = `#/$defs/d${at + 1}`;
@@ -103,7 +103,7 @@ test("schemas that could take for ever to check are refused", async () => {
 const register = (topic: string, bytes: Buffer) =>
   pulse.get(`/api/v1/topics/${topic}/transform`, { method: "POST", body: new Uint8Array(bytes) });
 
-test("a transform changes payloads, also after a restart, until it is taken away", async () => {
+test("a transform changes payloads, also after a restart, until it is deleted", async () => {
   const registered = await register("t", assemble(shorten));
   assert.deepEqual(
     [registered.status, registered.body],
@@ -131,7 +131,7 @@ test("a transform changes payloads, also after a restart, until it is taken away
   assert.match(metrics, /^platform_pulse_wasm_executions_total 1$/m);
 });
 
-test("a transform that traps or loops sends the original to the dead letters with the reason, and the broker goes on", async () => {
+test("if a transform traps or loops, the original becomes a dead letter with the reason, and the broker continues", async () => {
   for (const [topic, body, reason] of [
     ["trap", trap, /trap/],
     ["loop", loop, /time-limit/],

@@ -1,4 +1,4 @@
-// Who may come in: SASL PLAIN and SCRAM, TLS, tenants.
+// Authentication of Kafka clients: SASL PLAIN and SCRAM, TLS, tenants.
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { createHash, createHmac, pbkdf2Sync } from "node:crypto";
@@ -47,15 +47,15 @@ async function list(client: KafkaClient): Promise<(string | null)[]> {
   return topics.map(({ name }) => name);
 }
 
-describe("before a client has shown who it is", () => {
-  test("it may ask for versions, and for nothing else", async () => {
+describe("before authentication", () => {
+  test("only ApiVersions is answered", async () => {
     const client = await stage.connect();
     assert.equal((await client.ask(apiVersions, 0, {})).errorCode, 0);
     await assert.rejects(client.ask(metadata, 12, { topics: null }), /closed/);
     assert.equal(stage.faults.at(-1)?.kind, "unauthenticated");
   });
 
-  test("a request that was sent along with the authentication is not served either", async () => {
+  test("a request pipelined with the authentication is not served", async () => {
     const client = await begin("PLAIN");
     client.send(saslAuthenticate, 2, { authBytes: plain("anna", "wrong") });
     client.send(metadata, 12, { topics: null });
@@ -63,14 +63,14 @@ describe("before a client has shown who it is", () => {
     assert.equal(await client.readFrame(), undefined);
   });
 
-  test("an unknown mechanism is refused with those that there are", async () => {
+  test("an unknown mechanism is rejected with a list of the supported ones", async () => {
     const client = await stage.connect();
     const answer = await client.ask(saslHandshake, 1, { mechanism: "GSSAPI" });
     assert.equal(answer.errorCode, ERROR_CODES.unsupportedSaslMechanism);
     assert.deepEqual(answer.mechanisms, ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]);
   });
 
-  test("an authentication without a handshake is refused", async () => {
+  test("an authentication without a handshake is rejected", async () => {
     const client = await stage.connect();
     const answer = await client.ask(saslAuthenticate, 1, { authBytes: plain("anna", "x") });
     assert.equal(answer.errorCode, ERROR_CODES.illegalSaslState);
@@ -79,7 +79,7 @@ describe("before a client has shown who it is", () => {
 
 describe("PLAIN", () => {
   for (const version of [0, 1, 2]) {
-    test(`lets the right ones in by SaslAuthenticate ${version}`, async () => {
+    test(`accepts valid credentials by SaslAuthenticate ${version}`, async () => {
       const client = await begin("PLAIN");
       const answer = await client.ask(saslAuthenticate, version, {
         authBytes: plain("anna", "correct horse"),
@@ -107,7 +107,7 @@ describe("PLAIN", () => {
     });
   }
 
-  test("works by bare frames after a handshake of version 0", async () => {
+  test("works with bare frames after a handshake of version 0", async () => {
     const client = await stage.connect();
     await client.ask(saslHandshake, 0, { mechanism: "PLAIN" });
     const token = plain("anna", "correct horse");
@@ -157,7 +157,7 @@ describe("SCRAM", () => {
       return { answer, client, verifier, serverFirst, salt };
     };
 
-    test(`${mechanism} lets the right ones in, and the server shows that it knows them`, async () => {
+    test(`${mechanism} accepts valid credentials, and the server proves that it knows them`, async () => {
       const { answer, client, verifier } = await exchange("anna", "correct horse");
       assert.equal(answer.errorCode, 0);
       assert.equal(answer.authBytes.toString(), verifier);
@@ -166,7 +166,7 @@ describe("SCRAM", () => {
       assert.equal(escaped.answer.errorCode, 0);
     });
 
-    test(`${mechanism} takes the client's nonce twice, as librdkafka before 2.6.1 sends it, and no other`, async () => {
+    test(`${mechanism} accepts the client's nonce twice, as librdkafka before 2.6.1 sends it, and no other`, async () => {
       const same = (text: string) => text;
       const twice = await exchange("anna", "correct horse", same, "clientnonce");
       assert.equal(twice.answer.errorCode, 0);
@@ -177,7 +177,7 @@ describe("SCRAM", () => {
       }
     });
 
-    test(`${mechanism} refuses a wrong password, an unknown user and a changed message alike`, async () => {
+    test(`${mechanism} rejects a wrong password, an unknown user and a changed message in the same way`, async () => {
       const wrong = await exchange("anna", "correct");
       const unknown = await exchange("carl", "correct");
       const again = await exchange("carl", "correct");
@@ -190,13 +190,13 @@ describe("SCRAM", () => {
       assert.equal(
         unknown.salt,
         again.salt,
-        "a changing salt would tell that there is no such user",
+        "a changing salt would reveal that the user does not exist",
       );
     });
   }
 });
 
-test("tenants see their own topics alone", async () => {
+test("tenants only see their own topics", async () => {
   const clients = await Promise.all(
     users.map(async ({ name, password }) => {
       const client = await begin("PLAIN");
@@ -217,7 +217,7 @@ describe("real clients", () => {
   for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-512"]) {
     const isMissing = spawnSync(program, ["-V"]).status !== 0;
     const skip = isMissing ? "the Debian package kcat is not installed" : false;
-    test(`kcat (librdkafka) comes in by ${mechanism}`, { skip }, async () => {
+    test(`kcat (librdkafka) authenticates by ${mechanism}`, { skip }, async () => {
       const settings = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
@@ -235,7 +235,7 @@ describe("real clients", () => {
   }
 
   for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"] as const) {
-    test(`kafkajs comes in by ${mechanism}`, async () => {
+    test(`kafkajs authenticates by ${mechanism}`, async () => {
       const sasl = { mechanism, username: "anna", password: "correct horse" };
       const brokers = [`127.0.0.1:${stage.port}`];
       const kafka = new Kafka({ brokers, sasl: sasl as never, logLevel: logLevel.NOTHING });
@@ -247,7 +247,7 @@ describe("real clients", () => {
     });
   }
 
-  test("@platformatic/kafka comes in by SCRAM-SHA-512", async () => {
+  test("@platformatic/kafka authenticates by SCRAM-SHA-512", async () => {
     const admin = new platformatic.Admin({
       clientId: "test",
       bootstrapBrokers: [`127.0.0.1:${stage.port}`],
@@ -259,7 +259,7 @@ describe("real clients", () => {
   });
 });
 
-test("the same protocol is spoken over TLS", async () => {
+test("TLS connections use the same protocol", async () => {
   const folder = mkdtempSync(join(tmpdir(), "pulse-tls-"));
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];

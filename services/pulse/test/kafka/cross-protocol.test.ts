@@ -1,4 +1,4 @@
-// What one face publishes the subscribers of all others get: HTTP and Kafka in × HTTP, SSE, WebSocket and Kafka out.
+// Messages published by one protocol reach subscribers of all others: HTTP and Kafka in × HTTP, SSE, WebSocket and Kafka out.
 import assert from "node:assert/strict";
 import { on } from "node:events";
 import { after, before, describe, test } from "node:test";
@@ -143,13 +143,13 @@ function fromJson(data: Record<string, unknown>): Seen {
 }
 
 for (const [incoming, publish] of Object.entries(faces)) {
-  describe(`what is published over ${incoming}`, () => {
+  describe(`messages published over ${incoming}`, () => {
     const topic = `matrix.ö.${incoming}`;
     const startedAt = Date.now();
     before(() => publish(topic));
 
     for (const [outgoing, read] of Object.entries(readers)) {
-      test(`is read over ${outgoing}`, { timeout: 60_000 }, async () => {
+      test(`are read over ${outgoing}`, { timeout: 60_000 }, async () => {
         const [text, bytes] = await read(topic);
         assert.ok(text!.timestamp >= startedAt && text!.timestamp <= Date.now());
         assert.deepEqual(
@@ -177,7 +177,7 @@ for (const [incoming, publish] of Object.entries(faces)) {
   });
 }
 
-test("a subscriber that waits gets what Kafka's producers write", async () => {
+test("a waiting subscriber gets messages of Kafka producers", async () => {
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/live`);
   await faces["Kafka"]!("live");
   await reader.wait(2, 30_000);
@@ -185,7 +185,7 @@ test("a subscriber that waits gets what Kafka's producers write", async () => {
   reader.close();
 });
 
-test("what a Kafka client has fetched counts against nobody who publishes over HTTP", async () => {
+test("messages fetched by a Kafka client do not count against HTTP publishers", async () => {
   const topic = "backlog";
   for (let index = 0; index < 5; index++) {
     assert.equal((await pulse.publish({ topic, payload: `${index}` })).status, 200);
@@ -195,7 +195,7 @@ test("what a Kafka client has fetched counts against nobody who publishes over H
   assert.equal((await pulse.publish({ topic, payload: "one more" })).status, 200);
 });
 
-test("a group belongs to the face that used it first", async () => {
+test("a group belongs to the protocol that used it first", async () => {
   await faces["Kafka"]!("owned");
   await readers["Kafka"]!("owned");
   const group = encodeURIComponent("readers of owned");
@@ -203,7 +203,7 @@ test("a group belongs to the face that used it first", async () => {
   assert.equal(status, 409);
 });
 
-test("schema and transform of a topic count for Kafka's producers too, and dead letters are found over HTTP", async () => {
+test("schema and transform of a topic apply to Kafka producers, and dead letters are available over HTTP", async () => {
   const schema = { amount: "number" };
   assert.equal((await pulse.post("/api/v1/topics/strict/schema", schema)).status, 200);
   const producer = kafka.producer();

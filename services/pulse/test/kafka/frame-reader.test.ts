@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { FrameReader } from "../../src/kafka/server/frame-reader.ts";
 
-test("frames come out whole and in order, however they are cut and whether they are expected or not", () => {
+test("frames are complete and in order for any split of the bytes, expected or not", () => {
   const frames = fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 8 });
   const cuts = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 40 });
   fc.assert(
@@ -26,7 +26,7 @@ test("frames come out whole and in order, however they are cut and whether they 
         if (expects[turn % expects.length] === true) {
           reader.push(bytes.subarray(at, end));
         } else {
-          // What is shared is overwritten by the next read.
+          // Shared buffers are overwritten by the next read.
           shared.fill(0xee);
           reader.push(shared, bytes.copy(shared, 0, at, end), true);
         }

@@ -1,4 +1,4 @@
-// Groups that nobody uses are forgotten; what is used stays.
+// Unused groups are deleted; others stay.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
@@ -31,7 +31,7 @@ async function commit(group: string): Promise<void> {
   await stage.broker.offsets.commit("", group, [{ topic, partition: 0, offset: 1 }]);
 }
 
-test("a group without members is kept for its time after the last member, one without offsets for ten minutes", async () => {
+test("a group without members is kept for the retention time, one without offsets for ten minutes", async () => {
   const { clock, retention } = watch(7 * dayMs);
   await commit("used");
   await stage.broker.offsets.claim("", "unused", "kafka");
@@ -52,7 +52,7 @@ test("a group without members is kept for its time after the last member, one wi
   assert.deepEqual(names(), ["own"]);
 });
 
-test("a group with a member is never forgotten, and without a time offsets are kept for ever", async () => {
+test("a group with a member is never deleted, and without a retention time offsets are kept for ever", async () => {
   await commit("joined");
   const client = await stage.connect();
   const { errorCode } = await client.ask(joinGroup, 3, {

@@ -98,7 +98,7 @@ async function authenticate(client: KafkaClient, user: string, password: string)
   return client.ask(saslAuthenticate, 2, { authBytes });
 }
 
-test("a token is a password under any name that is no user's, and its tenant counts", async (t) => {
+test("a token is a valid password for any name that is not a user, and determines the tenant", async (t) => {
   const { port, topics } = await open(t, makeFolder(t));
   for (const [password, tenant] of [
     [operatorToken, ""],
@@ -112,7 +112,7 @@ test("a token is a password under any name that is no user's, and its tenant cou
   }
 });
 
-test("a user's name, a token without a tenant and a forged one do not let in by token", async (t) => {
+test("a token is rejected for a user's name, without a tenant, and if it is forged", async (t) => {
   const { port } = await open(t, makeFolder(t));
   for (const [user, password] of [
     ["anna", operatorToken],
@@ -126,7 +126,7 @@ test("a user's name, a token without a tenant and a forged one do not let in by 
   }
 });
 
-test("a token that has ended serves no more requests, and a new one on the same connection goes on", async (t) => {
+test("an expired token ends the service, and a new one on the same connection continues it", async (t) => {
   const { port } = await open(t, makeFolder(t));
   await using client = await KafkaClient.connect(port);
   const { sessionLifetimeMs } = await authenticate(client, "service", tokenOf("blue", 60));
@@ -142,7 +142,7 @@ test("a token that has ended serves no more requests, and a new one on the same 
   await assert.rejects(short.ask(metadata, 12, { topics: null }), /closed/);
 });
 
-test("a client on this machine that is let in without credentials may still show some", async (t) => {
+test("an anonymous client on this machine may still authenticate", async (t) => {
   const { port, topics } = await open(t, makeFolder(t), { anonymous: "loopback" });
   await using client = await KafkaClient.connect(port);
   await client.ask(metadata, 12, { topics: [{ name: "operators" }] });
@@ -154,7 +154,7 @@ test("a client on this machine that is let in without credentials may still show
   assert.equal(errorCode, ERROR_CODES.illegalSaslState, "once is enough");
 });
 
-test("the cluster keeps its id over a restart, and requests are measured by name", async (t) => {
+test("the cluster id survives a restart, and requests are counted by name", async (t) => {
   const folder = makeFolder(t);
   const clusterIds: (string | null)[] = [];
   for (let round = 0; round < 2; round++) {

@@ -92,7 +92,7 @@ async function valuesOf(records: Buffer | null): Promise<string[]> {
 
 describe("records", () => {
   for (let version = 3; version <= 11; version++) {
-    test(`go in by Produce ${version}`, async () => {
+    test(`are written by Produce ${version}`, async () => {
       const { name, topicId } = await createTopic();
       const answer = await produceTo(name, batchOf(["a", "b"]), version);
       assert.deepEqual([answer.errorCode, answer.baseOffset], [0, 0]);
@@ -105,7 +105,7 @@ describe("records", () => {
   }
 
   for (let version = 4; version <= 16; version++) {
-    test(`come out by Fetch ${version}`, async () => {
+    test(`are read by Fetch ${version}`, async () => {
       const topic = await createTopic();
       await produceTo(topic.name, batchOf(["a", "b"]));
       await produceTo(topic.name, batchOf(["c"]));
@@ -119,7 +119,7 @@ describe("records", () => {
     });
   }
 
-  test("are waited for, and come at once when they are there", async () => {
+  test("are waited for, and returned immediately when they arrive", async () => {
     const topic = await createTopic();
     const reader = await stage.connect();
     const started = performance.now();
@@ -130,7 +130,7 @@ describe("records", () => {
     assert.ok(performance.now() - started < 5_000);
   });
 
-  test("are waited for until there are as many bytes as wanted, or the time is up", async () => {
+  test("are waited for until the minimum of bytes is reached, or the time is over", async () => {
     const topic = await createTopic();
     const reader = await stage.connect();
     await produceTo(topic.name, batchOf(["first"]));
@@ -146,7 +146,7 @@ describe("records", () => {
     assert.deepEqual([timed.errorCode, timed.records?.length], [0, 0]);
   });
 
-  test("of one batch come whole, even over the bound", async () => {
+  test("of one batch are returned together, even over the limit", async () => {
     const topic = await createTopic();
     await produceTo(topic.name, batchOf(["x".repeat(5_000)]));
     await produceTo(topic.name, batchOf(["next"]));
@@ -155,7 +155,7 @@ describe("records", () => {
   });
 });
 
-describe("a batch is refused", () => {
+describe("a batch is rejected", () => {
   const cases: [name: string, make: () => Buffer | null, code: number, version?: number][] = [
     ["with a wrong checksum", () => breakAt(batchOf(["a"]), 70), ERROR_CODES.corruptMessage],
     ["cut short", () => batchOf(["abc"]).subarray(0, 65), ERROR_CODES.corruptMessage],
@@ -163,12 +163,12 @@ describe("a batch is refused", () => {
     ["that is not there", () => null, ERROR_CODES.invalidRecord],
     ["that is empty", () => Buffer.alloc(0), ERROR_CODES.invalidRecord],
     [
-      "that is followed by another one",
+      "followed by another one",
       () => Buffer.concat([batchOf(["a"]), batchOf(["b"])]),
       ERROR_CODES.invalidRecord,
     ],
     [
-      "whose offsets do not fit its count",
+      "with offsets that do not match its count",
       () => setByte(batchOf(["a"]), 26, 3),
       ERROR_CODES.invalidRecord,
     ],
@@ -205,14 +205,14 @@ describe("a batch is refused", () => {
     });
   }
 
-  test("for a topic or partition that is not there", async () => {
+  test("for a missing topic or partition", async () => {
     assert.equal(
       (await produceTo("missing", batchOf(["a"]))).errorCode,
       ERROR_CODES.unknownTopicOrPartition,
     );
   });
 
-  test("with acknowledgements that do not exist", async () => {
+  test("with invalid acks", async () => {
     const topic = await createTopic();
     const answer = await produceTo(topic.name, batchOf(["a"]), 9, 2);
     assert.equal(answer.errorCode, ERROR_CODES.invalidRequiredAcks);
@@ -220,7 +220,7 @@ describe("a batch is refused", () => {
 });
 
 describe("a producer", () => {
-  test("without acknowledgement gets no answer, and its records are there", async () => {
+  test("with acks 0 gets no answer, and its records are stored", async () => {
     const topic = await createTopic();
     const quiet = await stage.connect();
     const body = {
@@ -242,7 +242,7 @@ describe("a producer", () => {
     assert.equal(await quiet.readFrame(), undefined, "the end of the connection is the answer");
   });
 
-  test("that is idempotent has a repeated batch stored once, and gaps refused", async () => {
+  test("that is idempotent has a repeated batch stored once, and gaps rejected", async () => {
     const topic = await createTopic();
     const ids = await client.ask(initProducerId, 4, {
       transactionalId: null,
@@ -269,7 +269,7 @@ describe("a producer", () => {
     assert.notEqual(others.producerId, producerId);
   });
 
-  test("of transactions is refused", async () => {
+  test("with transactions is rejected", async () => {
     const answer = await client.ask(initProducerId, 4, {
       transactionalId: "t",
       transactionTimeoutMs: 1000,

@@ -7,7 +7,7 @@ import { fetch, metadata, produce } from "../../src/kafka/protocol/messages/inde
 import { ByteQuota } from "../../src/kafka/quota.ts";
 import { KafkaStage } from "./stage.ts";
 
-test("a tenant over its rate pays with a pause for what was too much, and no other tenant does", () => {
+test("a tenant over its rate is paused, other tenants are not", () => {
   const clock = createManualClock();
   const quota = new ByteQuota(clock, 1_000);
   assert.equal(quota.charge("one", 1_000), 0, "a second's worth may come at once");
@@ -19,7 +19,7 @@ test("a tenant over its rate pays with a pause for what was too much, and no oth
   assert.equal(new ByteQuota(clock, 0).charge("one", 1e12), 0, "0 is without limit");
 });
 
-test("the answers to Produce and Fetch name the pause, and the connection rests for it", async () => {
+test("the answers to Produce and Fetch contain the pause, and the connection pauses", async () => {
   await using stage = await KafkaStage.open({ sync: { kind: "os" }, bytesPerSecond: 10_000 });
   const client = await stage.connect();
   await client.ask(metadata, 12, { topics: [{ name: "t" }] });

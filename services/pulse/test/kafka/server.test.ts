@@ -26,7 +26,7 @@ function frameOf(...parts: readonly (number | Buffer)[]): Buffer {
   return Buffer.concat([length, body]);
 }
 
-describe("a client that sends what is no request is cut off, and nobody else", () => {
+describe("a client that sends invalid requests is disconnected, others are not", () => {
   const zero = Buffer.alloc(4);
   const cases: [name: string, bytes: Buffer, kind: string][] = [
     ["an HTTP request", Buffer.from("GET / HTTP/1.1\r\nhost: x\r\n\r\n"), "malformed"],
@@ -55,7 +55,7 @@ describe("a client that sends what is no request is cut off, and nobody else", (
   }
 });
 
-test("ApiVersions of an unknown version is answered in version 0 with what there is", async () => {
+test("ApiVersions of an unknown version is answered in version 0 with the supported versions", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   client.sendRaw(frameOf(18, 77, Buffer.from([0, 0, 0, 5]), 0xffff, Buffer.from([9, 9, 9])));
@@ -66,7 +66,7 @@ test("ApiVersions of an unknown version is answered in version 0 with what there
   assert.ok(await isServed(client));
 });
 
-test("pipelined requests are answered in their order, also behind one that waits", async () => {
+test("pipelined requests are answered in order, also after a waiting one", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   await client.ask(metadata, 12, { topics: [{ name: "empty" }] });
@@ -79,7 +79,7 @@ test("pipelined requests are answered in their order, also behind one that waits
   assert.deepEqual(order, [first, ...others]);
 });
 
-test("a request that comes byte by byte is a request", async () => {
+test("a request that arrives byte by byte is answered", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   for (const byte of frameOf(18, 0, Buffer.alloc(4), 0xffff)) {
@@ -89,7 +89,7 @@ test("a request that comes byte by byte is a request", async () => {
   assert.ok((await client.readFrame())!.length > 10);
 });
 
-test("connections over the bound are closed; others are served when one goes", async () => {
+test("connections over the limit are closed; others are served when one closes", async () => {
   await using stage = await KafkaStage.open({ limits: { connectionsMax: 2 } });
   const [one, two] = [await stage.connect(), await stage.connect()];
   assert.ok((await isServed(one)) && (await isServed(two)));
@@ -101,7 +101,7 @@ test("connections over the bound are closed; others are served when one goes", a
   assert.ok(await isServed(await stage.connect()));
 });
 
-test("connections of one address over its bound are closed, those of others are served", async () => {
+test("connections of one address over its limit are closed, those of others are served", async () => {
   await using stage = await KafkaStage.open({ limits: { connectionsPerAddressMax: 2 } });
   const [one, two] = [await stage.connect(), await stage.connect()];
   assert.ok((await isServed(one)) && (await isServed(two)));
@@ -118,7 +118,7 @@ test("connections of one address over its bound are closed, those of others are 
   assert.ok(await isServed(await stage.connect()));
 });
 
-test("a connection on which nothing happens is closed, one that waits for an answer is not", async () => {
+test("an idle connection is closed, one that waits for an answer is not", async () => {
   await using stage = await KafkaStage.open({
     limits: { idleTimeoutMs: 1_500, stallTimeoutMs: 1_000 },
   });
@@ -133,7 +133,7 @@ test("a connection on which nothing happens is closed, one that waits for an ans
   assert.equal((await fetched).errorCode, 0);
 });
 
-test("large requests wait for room, and give it back", async () => {
+test("large requests wait for the budget and return it", async () => {
   await using stage = await KafkaStage.open({
     limits: { requestBytesMax: mebibyte, stallTimeoutMs: 1_000 },
   });
@@ -147,7 +147,7 @@ test("large requests wait for room, and give it back", async () => {
   assert.equal(stage.server.requestBytes, 0);
 });
 
-test("a closing broker does not wait for clients that are idle", async () => {
+test("a closing broker does not wait for idle clients", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   assert.ok(await isServed(client));
@@ -156,7 +156,7 @@ test("a closing broker does not wait for clients that are idle", async () => {
   assert.ok(performance.now() - startedMs < 5_000);
 });
 
-test("a closing broker answers what is under way, and takes nothing more", async () => {
+test("a closing broker answers requests in flight and accepts no more", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   await client.ask(metadata, 12, { topics: [{ name: "empty" }] });
@@ -168,7 +168,7 @@ test("a closing broker answers what is under way, and takes nothing more", async
   assert.equal(stage.server.connectionCount, 0);
 });
 
-test("clients are told the advertised address, or the one that they have reached", async () => {
+test("clients are told the advertised address, or the one they connected to", async () => {
   await using plain = await KafkaStage.open();
   const { brokers } = await (await plain.connect()).ask(metadata, 12, { topics: [] });
   assert.deepEqual(brokers, [{ nodeId: 1, host: "127.0.0.1", port: plain.port, rack: null }]);
@@ -179,7 +179,7 @@ test("clients are told the advertised address, or the one that they have reached
   assert.deepEqual(told.brokers, [{ nodeId: 1, host: "kafka.example", port: 9, rack: null }]);
 });
 
-test("a request is never answered with another one's error", async () => {
+test("a request never gets another request's error", async () => {
   await using stage = await KafkaStage.open();
   const client = await stage.connect();
   const claim = { groupId: "g", generationId: 1, memberId: "m" };
@@ -188,7 +188,7 @@ test("a request is never answered with another one's error", async () => {
 });
 
 describe("frames", () => {
-  test("are cut from any pieces", () => {
+  test("are assembled from any pieces", () => {
     const frames = new FrameReader(100);
     const bytes = Buffer.concat([frameOf(1, 2), frameOf(), frameOf(Buffer.from("abc"))]);
     const found: string[] = [];
@@ -209,7 +209,7 @@ describe("frames", () => {
 });
 
 describe("a budget", () => {
-  test("grants in the order of asking, and forgets who went away", async () => {
+  test("grants in order of request, and drops clients that are gone", async () => {
     const budget = new ByteBudget(10);
     const { signal } = new AbortController();
     const gone = new AbortController();

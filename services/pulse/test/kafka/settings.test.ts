@@ -16,7 +16,7 @@ import { KafkaClient } from "./client.ts";
 
 const mebibyte = 1024 * 1024;
 
-test("topics that are made in passing have partitions_default partitions, and Kafka's tools see it", async (t) => {
+test("automatically created topics have partitions_default partitions, also in Kafka's tools", async (t) => {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_PARTITIONS_DEFAULT: "3" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const asked = await client.ask(metadata, 12, { topics: [{ name: "asked" }] });
@@ -39,7 +39,7 @@ test("topics that are made in passing have partitions_default partitions, and Ka
   assert.equal(results[0]!.configs[0]!.value, "3");
 });
 
-test("more partitions by default than a topic may have stop the start", async (t) => {
+test("the broker does not start if partitions_default exceeds partitions_max", async (t) => {
   await assert.rejects(
     startPulseProcess(t, {
       PLATFORM_PULSE_PARTITIONS_DEFAULT: "11",
@@ -49,7 +49,7 @@ test("more partitions by default than a topic may have stop the start", async (t
   );
 });
 
-test("settings of the cold storage that is not built are refused by name", async (t) => {
+test("settings of the unimplemented cold storage are rejected by name", async (t) => {
   for (const name of ["ENDPOINT", "BUCKET", "TOKEN"]) {
     const variable = `PLATFORM_PULSE_S3_${name}`;
     const start = startPulseProcess(t, { [variable]: "something" });
@@ -57,7 +57,7 @@ test("settings of the cold storage that is not built are refused by name", async
   }
 });
 
-test("names such as a..b are topics over Kafka and HTTP alike, . and .. are not", async (t) => {
+test("names such as a..b are valid over Kafka and HTTP, . and .. are not", async (t) => {
   const pulse = await startPulseProcess(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const names = ["a..b", ".a", "a.", "..."];
@@ -74,7 +74,7 @@ test("names such as a..b are topics over Kafka and HTTP alike, . and .. are not"
   }
 });
 
-test("a batch of 10 MiB is stored and read back, a larger one is refused", async (t) => {
+test("a batch of 10 MiB is stored and read back, a larger one is rejected", async (t) => {
   const pulse = await startPulseProcess(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   await client.ask(metadata, 12, { topics: [{ name: "large" }] });
@@ -106,7 +106,7 @@ test("a batch of 10 MiB is stored and read back, a larger one is refused", async
   assert.equal(topics[0]!.partitions[0]!.records!.length, 10 * mebibyte);
 });
 
-test("a batch over HTTP may fill its body of 10 MiB, also when it goes to the dead letters", async (t) => {
+test("a batch over HTTP may have 10 MiB, also if it becomes dead letters", async (t) => {
   const pulse = await startPulseProcess(t);
   const payload = "x".repeat(1_000_000);
   const messages = Array.from({ length: 10 }, () => ({ topic: "large", payload, ttl_ms: 1 }));
@@ -122,7 +122,7 @@ test("a batch over HTTP may fill its body of 10 MiB, also when it goes to the de
   assert.equal((await pulse.publish({ topic: "other", payload: "goes on" })).status, 200);
 });
 
-test("an idle connection is closed after kafka_idle_timeout_ms, and one address has no more connections than its bound", async (t) => {
+test("an idle connection is closed after kafka_idle_timeout_ms, and connections of one address are limited", async (t) => {
   const pulse = await startPulseProcess(t, {
     PLATFORM_PULSE_KAFKA_IDLE_TIMEOUT_MS: "1000",
     PLATFORM_PULSE_KAFKA_CONNECTIONS_PER_ADDRESS_MAX: "1",
@@ -139,7 +139,7 @@ test("an idle connection is closed after kafka_idle_timeout_ms, and one address 
   );
 });
 
-test("a commit without an offset leaves the whole partition as lag", async (t) => {
+test("after a commit without an offset the lag is the whole partition", async (t) => {
   const pulse = await startPulseProcess(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   for (const payload of ["a", "b"]) await pulse.publish({ topic: "t", payload });

@@ -111,7 +111,7 @@ async function takeDeadLetters(topic: Topic): Promise<Record<string, unknown>[]>
 }
 
 describe("a topic with a schema", () => {
-  test("takes batches that fit as they came, compressed or not", async () => {
+  test("stores conforming batches unchanged, compressed or not", async () => {
     const topic = await createTopic("schema");
     const plain = batchOf(['{"amount":1}', '{"amount":2}']);
     const packed = await compressed(batchOf(['{"amount":3}']), 1);
@@ -122,7 +122,7 @@ describe("a topic with a schema", () => {
     assert.deepEqual(second!.subarray(16), packed.subarray(16));
   });
 
-  test("refuses the whole batch with the places of the records that do not fit", async () => {
+  test("rejects the whole batch and lists the violating records", async () => {
     const topic = await createTopic("schema");
     const batch = batchOf(['{"amount":1}', '{"amount":"two"}', "three", null]);
     const answer = await send(topic, await compressed(batch, 4));
@@ -137,13 +137,13 @@ describe("a topic with a schema", () => {
     assert.deepEqual(await takeValues(topic), []);
   });
 
-  test("lets tombstones pass if it is compacted", async () => {
+  test("accepts tombstones if it is compacted", async () => {
     const topic = await createTopic("schema", "compact");
     assert.equal((await send(topic, batchOf([null]))).errorCode, 0);
     assert.deepEqual(await takeValues(topic), [[0, null]]);
   });
 
-  test("refuses what is no batch inside, and what grows too large, without ending the connection", async () => {
+  test("rejects malformed and too large batches without closing the connection", async () => {
     const topic = await createTopic("schema");
     const torn = batchOf(['{"amount":1}']);
     torn[BATCH_HEADER_BYTES] = 0x7f;
@@ -162,7 +162,7 @@ describe("a topic with a transform", () => {
     ["gzip", 1],
     ["zstd", 4],
   ] as const) {
-    test(`stores what it makes of the values of ${name} batches, and nothing else changes`, async () => {
+    test(`stores the transformed values of ${name} batches, and nothing else changes`, async () => {
       const topic = await createTopic("transform");
       const plain = batchOf(["ABC", "done already", "DEF"], { attributes: 0 });
       const answer = await send(topic, code === 0 ? plain : await compressed(plain, code));
@@ -182,14 +182,14 @@ describe("a topic with a transform", () => {
     });
   }
 
-  test("stores a batch that it does not change as it came", async () => {
+  test("stores an unchanged batch as it was sent", async () => {
     const topic = await createTopic("transform");
     const packed = await compressed(batchOf(["abc"]), 4);
     await send(topic, packed);
     assert.deepEqual((await take(topic))[0]!.subarray(16), packed.subarray(16));
   });
 
-  test("sends records on which it fails to the dead letters, as they were, and leaves a hole", async () => {
+  test("turns failing records into unchanged dead letters and leaves a gap", async () => {
     const topic = await createTopic("transform");
     const answer = await send(topic, batchOf(["A", "!trap", "B", "?loop"]));
     assert.deepEqual([answer.errorCode, answer.baseOffset], [0, 0]);
@@ -212,7 +212,7 @@ describe("a topic with a transform", () => {
     assert.ok(counts.deadLettered >= 2);
   });
 
-  test("writes no dead letter twice for a batch that an idempotent producer repeats", async () => {
+  test("writes one dead letter for a batch that an idempotent producer repeats", async () => {
     const topic = await createTopic("transform");
     const { producerId } = await client.ask(initProducerId, 4, {
       transactionalId: null,
@@ -238,7 +238,7 @@ describe("a topic with a transform", () => {
     assert.equal((await takeDeadLetters(topic)).length, 3);
   });
 
-  test("keeps the order of batches that were sent without waiting, also when it is taken away meanwhile", async () => {
+  test("keeps the order of pipelined batches, also if it is deleted meanwhile", async () => {
     const topic = await createTopic("transform");
     const count = 30;
     for (let index = 0; index < count; index++) {
@@ -253,7 +253,7 @@ describe("a topic with a transform", () => {
     );
   });
 
-  test("a reader with little room gets past batches of which nothing is left", async () => {
+  test("a reader with a small limit gets past empty batches", async () => {
     const topic = await createTopic("transform");
     await send(topic, batchOf(["A"]));
     await send(topic, batchOf(["!lost"]));
@@ -264,7 +264,7 @@ describe("a topic with a transform", () => {
     assert.equal(readBatchHeader(found!)!.recordCount, 1);
   });
 
-  test("survives a restart with its holes", async () => {
+  test("survives a restart with its gaps", async () => {
     const topic = await createTopic("transform");
     await send(topic, batchOf(["A", "!lost"]));
     await send(topic, batchOf(["!lost"]));
@@ -279,7 +279,7 @@ describe("a topic with a transform", () => {
   });
 });
 
-test("other topics store batches as they came; what is broken or transactional is refused by itself", async () => {
+test("other topics store batches unchanged; malformed and transactional ones are rejected individually", async () => {
   const topic = await createTopic("plain");
   const good = batchOf(["one", "two"]);
   const broken = batchOf(["broken"]);

@@ -36,7 +36,7 @@ async function waitFor(isTrue: () => boolean, what: string, seconds = 15): Promi
   }
 }
 
-test("a client that trickles requests and reads nothing is disconnected, a consumer that waits for data is not", async () => {
+test("a client that sends slowly and reads nothing is disconnected, a consumer that waits for data is not", async () => {
   await using stage = await KafkaStage.open({
     sync: { kind: "os" },
     limits: { stallTimeoutMs: 2_000 },
@@ -59,7 +59,7 @@ test("a client that trickles requests and reads nothing is disconnected, a consu
   assert.equal((await waiting).errorCode, 0);
 });
 
-test("a client that pipelines and does not read has one answer made at a time; once it reads, all come in order", async () => {
+test("for a pipelining client that does not read, one answer is built at a time; once it reads, all arrive in order", async () => {
   await using stage = await KafkaStage.open({ sync: { kind: "os" } });
   await fill(await stage.connect(), "large", largeBytes);
   const client = await stage.connect();
@@ -88,7 +88,7 @@ test("a client that pipelines and does not read has one answer made at a time; o
   assert.deepEqual(stage.faults, []);
 });
 
-test("answers behind one that waits are not made before their turn", async () => {
+test("answers after a waiting one are not built before their turn", async () => {
   await using stage = await KafkaStage.open({ sync: { kind: "os" } });
   const client = await stage.connect();
   await fill(client, "topic", 10);
@@ -102,7 +102,7 @@ test("answers behind one that waits are not made before their turn", async () =>
   assert.equal(stage.requests.length, 21);
 });
 
-test("at the bound, clients that read nothing are disconnected, and producers and consumers beside them are served", async () => {
+test("at the limit, clients that read nothing are disconnected, and other producers and consumers are served", async () => {
   const responseBytesMax = 24 * mebibyte;
   await using stage = await KafkaStage.open({ sync: { kind: "os" }, limits: { responseBytesMax } });
   const writer = await stage.connect();
@@ -138,7 +138,7 @@ test("at the bound, clients that read nothing are disconnected, and producers an
   assert.deepEqual([...kinds], ["over-budget"]);
 });
 
-test("a request that trickles in is given up, and the room that it held is free again", async () => {
+test("a request that arrives too slowly is dropped, and its budget is returned", async () => {
   await using stage = await KafkaStage.open({
     sync: { kind: "os" },
     limits: { requestBytesMax: mebibyte, stallTimeoutMs: 2_000 },
@@ -160,7 +160,7 @@ test("a request that trickles in is given up, and the room that it held is free 
   assert.equal(stage.server.requestBytes, 0);
 });
 
-test("a Fetch for which there is no room is answered without records, and without an error", async () => {
+test("a Fetch without room is answered without records and without an error", async () => {
   await using stage = await KafkaStage.open({ sync: { kind: "os" } });
   await fill(await stage.connect(), "topic", 1_000);
   const exchange: RequestContext = {
@@ -202,7 +202,7 @@ test("a Fetch for which there is no room is answered without records, and withou
 describe("the room for answers", () => {
   const bounds = { writeStallMs: 0, answerPace: { bytesMin: 0, windowMs: 1_000 } };
 
-  test("admits in the order of asking, one by one as clients read, and forgets who went away", async () => {
+  test("admits in order of request, one by one as clients read, and drops clients that are gone", async () => {
     const budget = new OutgoingBudget(100);
     const room = new AnswerRoom(budget);
     const held = new Outflow(new Socket(), budget, bounds, () => undefined);

@@ -29,7 +29,7 @@ import { Topics } from "../../src/topic/topics.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
 
-/** How a staged broker differs from the usual one. */
+/** Changes to the default options of a staged broker. */
 export interface StageOptions {
   limits?: Partial<KafkaLimits>;
   groupLimits?: Partial<GroupLimits>;
@@ -53,7 +53,7 @@ export class KafkaStage implements AsyncDisposable {
   readonly faults: ConnectionFault[] = [];
   readonly requests: string[] = [];
   broker!: KafkaBroker;
-  /** Where topics are given schemas and transforms. */
+  /** Schemas and transforms of topics. */
   shaping!: { schemas: Schemas; transforms: Transforms };
   guests!: GuestPool;
   server!: KafkaListeners;

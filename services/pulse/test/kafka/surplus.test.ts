@@ -27,7 +27,7 @@ function withSurplus(frame: Buffer, surplus: readonly number[]): Buffer {
   return longer;
 }
 
-test("librdkafka's Metadata request for all topics is answered, surplus bytes and all", async (t) => {
+test("librdkafka's Metadata request for all topics is answered despite its surplus bytes", async (t) => {
   const pulse = await startPulseProcess(t);
   for (const topic of ["orders", "bills"]) await pulse.publish({ topic, payload: "x" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
@@ -48,7 +48,7 @@ test("librdkafka's Metadata request for all topics is answered, surplus bytes an
   assert.doesNotMatch(metrics, /^platform_pulse_kafka_faults_total\{kind="malformed"\}/m);
 });
 
-test("surplus bytes are ignored behind any request, and a truncated one still ends the connection", async (t) => {
+test("surplus bytes are ignored after any request, and a truncated one closes the connection", async (t) => {
   const pulse = await startPulseProcess(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const header = { correlationId: 9, clientId: "test" };

@@ -1,9 +1,9 @@
-// What Kafka's tools set of a topic outlives the broker, and goes with the topic.
+// Topic settings of Kafka's tools survive a restart and are deleted with the topic.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KafkaStage } from "./stage.ts";
 
-test("settings are there after a restart, and a topic of the same name begins without them", async () => {
+test("settings survive a restart, and a new topic of the same name starts without them", async () => {
   await using stage = await KafkaStage.open();
   const read = () => {
     const { settings, topics } = stage.broker;

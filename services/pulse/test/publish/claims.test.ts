@@ -24,7 +24,7 @@ const limits = {
 };
 
 test(
-  "a message that the disk refused can be sent again with its id and its sequence number",
+  "a message whose write failed can be sent again with its id and sequence number",
   { timeout: 30_000 },
   async (t) => {
     const disk = new SimDisk(new Random(1));
@@ -64,7 +64,7 @@ test(
     assert.equal(await publish("again", { messageId: "two" }), "stored");
     assert.equal(await publish("again", { sequence: 2 }), "stored");
     assert.equal(await publish("again", { messageId: "three", sequence: 3 }), "stored");
-    // What was stored stays known.
+    // Stored messages are still known.
     assert.equal(await publish("first", { messageId: "one" }), "duplicate");
     assert.equal(await publish("again", { sequence: 3 }), "duplicate");
   },

@@ -37,7 +37,7 @@ async function readTail(pulse: PulseProcess, topic: string): Promise<[number, st
   ]);
 }
 
-test("a Kafka batch with a record that does not fit the schema is refused whole, naming the record", async (t) => {
+test("a Kafka batch with a record that violates the schema is rejected as a whole, naming the record", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.post("/api/v1/topics/s/schema", { n: "number" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
@@ -51,7 +51,7 @@ test("a Kafka batch with a record that does not fit the schema is refused whole,
   assert.deepEqual(await readTail(pulse, "s"), [[0, '{"n":1}']]);
 });
 
-test("records of Kafka batches pass the transform in their order, and one that fails becomes one dead letter", async (t) => {
+test("records of Kafka batches are transformed in order, and a failing one becomes one dead letter", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.get("/api/v1/topics/t/transform", {
     method: "POST",

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ProducerIds } from "../../src/store/producer-ids.ts";
 import { makeFolder, openStore, recordOf } from "./fixture.ts";
 
-test("records appended at once have the offsets that they are read back at", async (t) => {
+test("records appended concurrently get the offsets at which they are read", async (t) => {
   const { store, topics } = await openStore(makeFolder(t));
   const topic = await topics.create("", "a", { partitions: 2 });
   const [first, second] = topic.stored.partitions;
@@ -20,7 +20,7 @@ test("records appended at once have the offsets that they are read back at", asy
   await store.close();
 });
 
-test("a topic that was deleted meanwhile fails its own records only", async (t) => {
+test("a topic that was deleted meanwhile only fails its own records", async (t) => {
   const { store, topics } = await openStore(makeFolder(t));
   const doomed = await topics.create("", "doomed");
   const kept = await topics.create("", "kept");
@@ -37,7 +37,7 @@ test("a topic that was deleted meanwhile fails its own records only", async (t) 
   await store.close();
 });
 
-test("who waits for data hears of it when it is durable, and not before its timeout otherwise", async (t) => {
+test("waits for data resolve when it is durable, otherwise at the timeout", async (t) => {
   const { store, topics } = await openStore(makeFolder(t));
   const partition = (await topics.create("", "a")).stored.partitions[0]!;
   assert.equal(await store.waitForData([{ partition, offset: 0 }], 20), false);
@@ -84,7 +84,7 @@ test("committed offsets, group kinds and producer ids survive a restart; those o
   await after.store.close();
 });
 
-test("groups and topics are bounded for each tenant", async (t) => {
+test("groups and topics are limited per tenant", async (t) => {
   const { store, topics, offsets } = await openStore(makeFolder(t));
   for (let group = 0; group < 5; group++) await offsets.claim("acme", `g${group}`, "dispatch");
   await assert.rejects(offsets.claim("acme", "one-more", "dispatch"), { code: "overloaded" });

@@ -10,7 +10,7 @@ import {
 } from "../../src/topic/name.ts";
 import { compilePattern } from "../../src/topic/pattern.ts";
 
-test("names that would reach another tenant, a wildcard or the broker's own topics are refused", () => {
+test("names with tenants, wildcards or reserved prefixes are rejected", () => {
   const bad = ["", ".", "..", "a:b", "a*", "#", "+", "$sys", "__state", "a b", "a\n", "a/b"];
   for (const name of bad) assert.equal(typeof explainTopicName(name), "string", name);
   for (const name of [
@@ -29,7 +29,7 @@ test("names that would reach another tenant, a wildcard or the broker's own topi
   assert.equal(typeof explainTopicName("x".repeat(250)), "string");
 });
 
-test("the name that Kafka clients see leads back to the name, and is legal there", () => {
+test("Kafka names are legal and reversible", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 40 }), (name) => {
       const shown = toKafkaName(name);
@@ -48,7 +48,7 @@ test("a stored name is the tenant's prefix and the name", () => {
   assert.deepEqual(splitStoredName("a.b"), { tenant: "", name: "a.b" });
 });
 
-test("* stands for one level and # for zero or more", () => {
+test("* matches one level and # zero or more", () => {
   const cases: [pattern: string, name: string, matches: boolean][] = [
     ["a.*", "a.b", true],
     ["a.*", "a", false],
@@ -71,7 +71,7 @@ test("* stands for one level and # for zero or more", () => {
   for (const bad of ["a*", "a.b#", "a.:"]) assert.throws(() => compilePattern(bad), bad);
 });
 
-test("a pattern of many # is decided in time that does not explode", () => {
+test("patterns with many # are matched in polynomial time", () => {
   const pattern = Array.from({ length: 60 }, (_, at) => (at % 2 === 0 ? "#" : "a")).join(".");
   const started = performance.now();
   assert.equal(compilePattern(pattern)(`${"a.".repeat(60)}b`), false);

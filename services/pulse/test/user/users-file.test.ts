@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { readUsersFile } from "../../src/user/users-file.ts";
 import { makeFolder } from "../store/fixture.ts";
 
-test("a file of users is read, and what is wrong in one is named without any password", (t) => {
+test("users are read from a file, and errors never contain a password", (t) => {
   const path = join(makeFolder(t), "users.json");
   const read = (text: string) => {
     writeFileSync(path, text);
@@ -20,7 +20,7 @@ test("a file of users is read, and what is wrong in one is named without any pas
     ['{"name":"a"}', /the list/],
     ['[{"name":"a","password":"secret","tenant":"a:b"}]', /0\.tenant is no tenant/],
     ['[{"name":"a","password":"secret","role":"x"}]', /0 Unrecognized key/],
-    ['[{"name":"a","password":"secret"},{"name":"a","password":"other"}]', /user a is there twice/],
+    ['[{"name":"a","password":"secret"},{"name":"a","password":"other"}]', /duplicate user a/],
   ];
   for (const [text, expected] of cases) {
     assert.throws(

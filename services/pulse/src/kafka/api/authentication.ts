@@ -1,4 +1,4 @@
-// SaslHandshake and SaslAuthenticate: who the client is.
+// SaslHandshake and SaslAuthenticate.
 import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { saslAuthenticate, saslHandshake } from "../protocol/messages/index.ts";
 import {
@@ -15,7 +15,7 @@ import type { Authentication } from "../server/session.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** The routes of authentication. `fakeSaltKey`: 32 secret bytes that stay the same. */
+/** Creates the routes of authentication. `fakeSaltKey`: 32 secret bytes that stay the same over restarts. */
 export function createAuthenticationRoutes(
   credentials: CredentialStore,
   fakeSaltKey: Buffer,
@@ -70,13 +70,13 @@ export function createAuthenticationRoutes(
   ];
 }
 
-// KIP-368: a client whose token ends shows a new one on the same connection.
+// KIP-368: a client whose token expires reauthenticates on the same connection.
 function mayBegin(authentication: Authentication): boolean {
   if (authentication.state !== "done") return authentication.state === "demanded";
   return authentication.isAnonymous === true || authentication.principal.expiresAtMs !== undefined;
 }
 
-/** Milliseconds that are left; 0 for a principal that does not end. */
+/** Remaining milliseconds; 0 for a principal that does not expire. */
 function lifetimeOf({ expiresAtMs }: Principal): number {
   return expiresAtMs === undefined ? 0 : Math.max(1, expiresAtMs - Date.now());
 }

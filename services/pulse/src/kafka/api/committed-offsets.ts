@@ -1,4 +1,4 @@
-// OffsetCommit, OffsetFetch, OffsetDelete: what groups have read.
+// OffsetCommit, OffsetFetch, OffsetDelete.
 import type { OffsetCommit } from "../../store/offsets.ts";
 import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
@@ -18,7 +18,7 @@ const METADATA_BYTES_MAX = 4096;
 type CommitRequest = Read<typeof offsetCommit.request>;
 type AskedTopics = readonly { name: string; partitionIndexes: readonly number[] }[] | null;
 
-/** The routes of committed offsets. */
+/** Creates the routes of committed offsets. */
 export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
     route(offsetCommit, async (request, { session }) => {

@@ -1,4 +1,4 @@
-// DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics, and of the broker to look at.
+// DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics, and read-only ones of the broker.
 import type { TopicConfig } from "@platform/log";
 import type { Tenant } from "../../topic/name.ts";
 import { FINE, toAnswer, type Answer } from "../answer.ts";
@@ -23,7 +23,7 @@ import { principalOf } from "../server/session.ts";
 
 const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
 
-/** The routes of settings. */
+/** Creates the routes of settings. */
 export function createConfigRoutes(broker: KafkaBroker): Route[] {
   return [
     route(describeConfigs, (request, { session }) => {
@@ -88,13 +88,13 @@ function findEntries(
   if (resourceType === RESOURCE_TYPES.topic) {
     const topic = findTopic(broker.topics, tenant, name);
     if (topic !== undefined) return listTopicConfig(stateOf(broker, topic));
-    return refuse(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
+    return refuse(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   }
   if (resourceType === RESOURCE_TYPES.broker) {
     if (name === "" || name === String(NODE_ID)) return listBrokerConfig(broker);
     return refuse(ERROR_CODES.invalidRequest, `The only broker is ${NODE_ID}.`);
   }
-  return refuse(ERROR_CODES.invalidRequest, "Only topics (2) and brokers (4) have settings here.");
+  return refuse(ERROR_CODES.invalidRequest, "Only topics (2) and brokers (4) have settings.");
 }
 
 function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[] {
@@ -109,7 +109,7 @@ function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[
     readOnly: true,
     configSource: CONFIG_SOURCES.staticBroker,
     configType: 2,
-    documentation: "Set where the broker is configured",
+    documentation: "Set in the broker's configuration",
     synonyms: [{ name, value, source: CONFIG_SOURCES.staticBroker }],
   }));
 }
@@ -125,7 +125,8 @@ async function change(
     return refuse(ERROR_CODES.invalidRequest, "Only settings of topics can be changed.");
   }
   const topic = findTopic(broker.topics, tenant, resourceName);
-  if (topic === undefined) return refuse(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
+  if (topic === undefined)
+    return refuse(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   if ("reason" in read) return refuse(ERROR_CODES.invalidConfig, read.reason);
   if (validateOnly) return FINE;
   try {

@@ -1,4 +1,4 @@
-// Fetch: stored batches as they are, waited for without holding any.
+// Fetch: returns stored batches unchanged; waiting requests hold no data.
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import type { PartitionView, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
@@ -13,13 +13,13 @@ import type { Topic } from "../../topic/topics.ts";
 
 const ZSTD_VERSION_MIN = 10;
 const TOPIC_ID_VERSION_MIN = 13;
-/** Longest wait of a Fetch, whatever it asks for. */
+/** Longest wait of a Fetch, whatever it requests. */
 const WAIT_MS_MAX = 5 * 60_000;
 
 type Request = Read<typeof fetch.request>;
 type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partitions"][number];
 
-/** A partition that is asked for: where to read, or why not. */
+/** A requested partition: the position to read, or an error. */
 interface FetchPartition {
   topic: Topic | undefined;
   index: number;
@@ -29,7 +29,7 @@ interface FetchPartition {
   errorCode: ErrorCode;
 }
 
-/** The route of Fetch. Sessions (KIP-227) are not kept: the answer's session id is always 0. */
+/** Creates the route of Fetch. Fetch sessions (KIP-227) are not supported: the session id is always 0. */
 export function createFetchRoutes(broker: KafkaBroker): Route[] {
   return [
     route(fetch, async (request, context) => {
@@ -44,7 +44,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
       }));
       const partitions = topics.flatMap((topic) => topic.partitions);
       await waitForBytes(broker, partitions, request, context);
-      // Answers are sent in order: to read before this one's turn would be to hold bytes for nothing.
+      // Answers are sent in order, so reading before this one's turn would hold bytes for nothing.
       await context.turn();
       const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
       const answers = await readWithRoom(broker, partitions, bytesMax, context);
@@ -103,8 +103,8 @@ function checkPosition(
 }
 
 /**
- * Waits until `minBytes` are there, for `maxWaitMs` at most; an error is told at once. What is there is not read
- * meanwhile: how far the partitions have grown says how much it is.
+ * Waits for `minBytes`, at most `maxWaitMs`; returns immediately if there is an error. Nothing is read meanwhile: the
+ * growth of the partitions tells how much data there is.
  */
 async function waitForBytes(
   broker: KafkaBroker,
@@ -118,7 +118,7 @@ async function waitForBytes(
   const isThere = () => partitions.some(({ view, offset }) => view!.durableEnd > offset);
   const countBytes = () => views.reduce((sum, view) => sum + view.bytes, 0);
   const before = countBytes();
-  // Of what was there at the start only this is known: enough for the usual wish for a single byte.
+  // Initially it is only known whether there is data, which is enough for the usual minimum of one byte.
   const hadSome = isThere();
   if (request.minBytes <= 0 || (hadSome && request.minBytes <= 1)) return;
   let positions = partitions.map(({ view, offset }) => ({ partition: view!, offset }));
@@ -137,7 +137,7 @@ async function waitForBytes(
   }
 }
 
-/** Bytes that can be read now, counted up to `enough`; nothing is kept. */
+/** Counts readable bytes up to `enough`, without keeping them. */
 async function measure(
   broker: KafkaBroker,
   partitions: readonly FetchPartition[],
@@ -154,9 +154,9 @@ async function measure(
 }
 
 /**
- * Reads up to `bytesMax` bytes, fewer while clients have much to read. When they have too much, small batches are read all the
- * same, so that consumers that keep up go on; larger ones wait for room, and without room in time there are no records: the
- * consumer asks again.
+ * Reads up to `bytesMax` bytes, fewer while clients have much to read. At the limit, small batches are still read, so that
+ * consumers that keep up continue; larger ones wait for room, and without room in time the answer is empty and the
+ * consumer retries.
  */
 async function readWithRoom(
   broker: KafkaBroker,
@@ -187,7 +187,7 @@ async function readWithRoom(
   return readAll(broker, partitions, { bytesMax: granted }, version);
 }
 
-/** Whether there is neither a record nor an error to tell. */
+/** True if there is neither a record nor an error. */
 function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
   for (const { records, errorCode } of answers) {
     if (errorCode !== ERROR_CODES.none || (records?.length ?? 0) > 0) return false;
@@ -195,13 +195,13 @@ function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
   return true;
 }
 
-/** Bounds of an answer. `isStrict`: also of its first batch, which otherwise may have any size, or no consumer got past it (KIP-74). */
+/** Bounds of an answer. `isStrict`: also for its first batch, which may otherwise have any size, to ensure progress (KIP-74). */
 interface ReadBounds {
   bytesMax: number;
   isStrict?: boolean;
 }
 
-/** Reads the wishes in their order until `bytesMax` are there. */
+/** Reads the partitions in order until `bytesMax` is reached. */
 async function readAll(
   broker: KafkaBroker,
   partitions: readonly FetchPartition[],
@@ -249,8 +249,8 @@ async function readPartition(
 }
 
 /**
- * Reads past batches that hold no record (all of theirs were compacted away, or could not be transformed): kafkajs
- * takes an answer of nothing else for the end of the partition and would skip what comes behind.
+ * Skips batches without records (all were compacted away, or could not be transformed): kafkajs takes an answer with only
+ * such batches for the end of the partition and would skip the rest.
  */
 async function readFilled(
   { store }: KafkaBroker,

@@ -1,4 +1,4 @@
-// JoinGroup, SyncGroup, Heartbeat, LeaveGroup and those who look at groups.
+// JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups, ListGroups, DeleteGroups.
 import { PlatformError } from "@platform/kernel/errors";
 import type { GroupDescription } from "../../consumer-group/index.ts";
 import type { Tenant } from "../../topic/name.ts";
@@ -17,17 +17,17 @@ import {
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
-/** Versions from which members need an id before they join, and leaders can skip an assignment. */
+/** First versions in which members need an id before they join, and leaders can skip an assignment. */
 const MEMBER_ID_VERSION_MIN = 4;
 const SKIP_ASSIGNMENT_VERSION_MIN = 9;
 const GROUP_TYPE = "classic";
 
-/** The name under which a tenant's group is known to the coordinator: tenants hold no colon. */
+/** The coordinator's name for a tenant's group; tenants contain no colon. */
 export function groupKey(tenant: Tenant, groupId: string): string {
   return `${tenant}:${groupId}`;
 }
 
-/** The routes of consumer groups. */
+/** Creates the routes of consumer groups. */
 export function createGroupRoutes(broker: KafkaBroker): Route[] {
   const { groups, offsets } = broker;
   return [
@@ -149,7 +149,7 @@ export function createGroupRoutes(broker: KafkaBroker): Route[] {
   ];
 }
 
-/** Makes a group one of Kafka's, durably, unless it is one of the broker's own. */
+/** Claims a group for Kafka, durably, unless it is a shared subscription. */
 export async function claimGroup(
   broker: KafkaBroker,
   tenant: Tenant,
@@ -174,7 +174,7 @@ function refuseJoin(errorCode: ErrorCode, memberId: string) {
   return { errorCode, generationId: -1, protocolName: "", leader: "", memberId, members: [] };
 }
 
-/** Whether there is such a group, and it is not one of the broker's own. */
+/** True if the group exists and is not a shared subscription. */
 export function isKafkas(broker: KafkaBroker, tenant: Tenant, groupId: string): boolean {
   for (const { name, kind } of broker.offsets.groups(tenant)) {
     if (name === groupId) return kind !== "dispatch";
@@ -212,7 +212,7 @@ function describeGroup(broker: KafkaBroker, tenant: Tenant, groupId: string) {
   };
 }
 
-/** Groups with members, and those that have only left offsets behind. */
+/** Groups with members, and groups with committed offsets only. */
 function listAll(broker: KafkaBroker, tenant: Tenant) {
   const prefix = groupKey(tenant, "");
   const active = new Map<string, GroupDescription>();

@@ -1,4 +1,4 @@
-// Metadata, DescribeCluster, FindCoordinator: where everything is. There is one broker: this one.
+// Metadata, DescribeCluster, FindCoordinator. There is one broker: this one.
 import { toAnswer } from "../answer.ts";
 import { findTopic, leaderEpochOf, NODE_ID, readTopicName, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
@@ -11,7 +11,7 @@ import type { Topic } from "../../topic/topics.ts";
 
 const TRANSACTION_KEY_TYPE = 1;
 
-/** The routes that tell clients where to go. */
+/** Creates the routes of metadata. */
 export function createMetadataRoutes(broker: KafkaBroker): Route[] {
   return [
     route(metadata, async (request, { session, version }) => {
@@ -31,7 +31,7 @@ export function createMetadataRoutes(broker: KafkaBroker): Route[] {
     }),
 
     route(describeCluster, (request, { session }) => {
-      // KIP-919: brokers (endpoint type 1) cannot tell of controllers (2).
+      // KIP-919: brokers (endpoint type 1) cannot describe controllers (2).
       const errorCode =
         request.endpointType === 1
           ? ERROR_CODES.none
@@ -41,7 +41,7 @@ export function createMetadataRoutes(broker: KafkaBroker): Route[] {
       return {
         throttleTimeMs: 0,
         errorCode,
-        errorMessage: errorCode === ERROR_CODES.none ? null : "Only brokers are described.",
+        errorMessage: errorCode === ERROR_CODES.none ? null : "Only brokers can be described.",
         clusterId: broker.clusterId,
         controllerId: NODE_ID,
         brokers: [{ brokerId: NODE_ID, ...session.advertised, rack: null }],
@@ -53,9 +53,9 @@ export function createMetadataRoutes(broker: KafkaBroker): Route[] {
       const refusal = isTransaction
         ? {
             errorCode: ERROR_CODES.transactionalIdAuthorizationFailed,
-            errorMessage: "Transactions are not available.",
+            errorMessage: "Transactions are not supported.",
           }
-        : { errorCode: ERROR_CODES.invalidRequest, errorMessage: "There is no such key type." };
+        : { errorCode: ERROR_CODES.invalidRequest, errorMessage: "The key type is unknown." };
       const place = { nodeId: NODE_ID, ...session.advertised };
       const answer =
         request.keyType === 0

@@ -1,4 +1,4 @@
-// ListOffsets, OffsetForLeaderEpoch, DeleteRecords: where partitions begin, end and change hands.
+// ListOffsets, OffsetForLeaderEpoch, DeleteRecords.
 import type { PartitionView } from "@platform/log";
 import { toAnswer } from "../answer.ts";
 import { epochAt, findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
@@ -12,7 +12,7 @@ import {
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
-/** The routes about offsets of the log. */
+/** Creates the routes of offsets. */
 export function createOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
     route(listOffsets, async ({ topics }, { session, version }) => {
@@ -64,7 +64,7 @@ interface ListedOffset {
   leaderEpoch: number;
 }
 
-/** From which version on each timestamp with a meaning of its own may be asked for. */
+/** First version of each special timestamp. */
 const TIMESTAMP_VERSIONS: ReadonlyMap<number, number> = new Map([
   [LIST_OFFSETS_TIMESTAMPS.latest, 0],
   [LIST_OFFSETS_TIMESTAMPS.earliest, 0],
@@ -123,7 +123,7 @@ async function findOffset(
   }
 }
 
-/** The record with the largest timestamp: the log finds the first one at or after a time, so that is closed in on. */
+/** Finds the record with the largest timestamp by bisection, since the log finds the first record at or after a time. */
 async function findLatestTime(broker: KafkaBroker, view: PartitionView) {
   let best = await broker.store.log.findTimestamp(view, 0);
   if (best === undefined) return undefined;
@@ -137,7 +137,7 @@ async function findLatestTime(broker: KafkaBroker, view: PartitionView) {
   return { ...best, leaderEpoch: epochAt(view, best.offset) };
 }
 
-/** Whether the client's idea of the leader's epoch is right; -1 says that it has none (KIP-320). */
+/** Checks the client's leader epoch; -1 means that it sent none (KIP-320). */
 function checkEpoch(view: PartitionView | undefined, currentLeaderEpoch: number): ErrorCode {
   if (view === undefined) return ERROR_CODES.unknownTopicOrPartition;
   const epoch = leaderEpochOf(view);
@@ -147,7 +147,7 @@ function checkEpoch(view: PartitionView | undefined, currentLeaderEpoch: number)
     : ERROR_CODES.unknownLeaderEpoch;
 }
 
-/** The end of the last epoch up to the one that is asked for. */
+/** The end of the last epoch up to the requested one. */
 function findEpochEnd(
   view: PartitionView | undefined,
   asked: { currentLeaderEpoch: number; leaderEpoch: number },

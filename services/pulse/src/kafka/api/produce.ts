@@ -1,4 +1,4 @@
-// Produce and InitProducerId: record batches as they come, one per partition.
+// Produce and InitProducerId.
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import { toAnswer, toProduceAnswer } from "../answer.ts";
 import { findTopic, type KafkaBroker } from "../broker.ts";
@@ -11,16 +11,16 @@ import { mute, principalOf } from "../server/session.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
 import type { Tenant } from "../../topic/name.ts";
 
-/** The first version that carries record batches v2, and the first that may carry zstd (KIP-110). */
+/** First versions with record batches v2, and with zstd (KIP-110). */
 const BATCH_VERSION_MIN = 3;
 const ZSTD_VERSION_MIN = 7;
-/** The attribute of batches whose times are those of the broker. */
+/** The attribute of batches with broker timestamps. */
 const LOG_APPEND_TIME_FLAG = 8;
 
 type Request = Read<typeof produce.request>;
 type PartitionAnswer = Written<typeof produce.response>["topics"][number]["partitions"][number];
 
-/** The routes of those who write. */
+/** Creates the routes of producers. */
 export function createProduceRoutes(broker: KafkaBroker): Route[] {
   return [
     route(produce, async (request, { session, version }) => {
@@ -29,7 +29,7 @@ export function createProduceRoutes(broker: KafkaBroker): Route[] {
       const throttleTimeMs = broker.quotas.produce.charge(tenant, countBytes(request));
       if (throttleTimeMs > 0) mute(session, throttleTimeMs);
       if (request.acks !== 0) return { topics, throttleTimeMs };
-      // Nobody reads an answer: the end of the connection tells the client to look for what is wrong.
+      // The client reads no answer: only the closed connection indicates the error.
       const refused = topics.flatMap(({ partitions }) => partitions).find((p) => p.errorCode !== 0);
       if (refused === undefined) return undefined;
       throw new ProtocolError(`error ${refused.errorCode} in a Produce without acknowledgement`);
@@ -59,7 +59,7 @@ function countBytes({ topics }: Request): number {
   return bytes;
 }
 
-// Everything up to the append happens at once, so that requests of a connection keep their order.
+// Everything up to the append is synchronous, so that requests of a connection keep their order.
 async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request, version: number) {
   const general = checkRequest(request, version);
   const batches: ProduceBatch[] = [];
@@ -100,10 +100,13 @@ function refuse(errorCode: ErrorCode, errorMessage: string | null = null): Refus
   return { errorCode, errorMessage };
 }
 
-/** What is wrong with the request as a whole. */
+/** Validates the request as a whole. */
 function checkRequest({ acks, transactionalId }: Request, version: number): Refusal | undefined {
   if (version < BATCH_VERSION_MIN) {
-    return refuse(ERROR_CODES.unsupportedVersion, "Message sets before version 2 are not taken.");
+    return refuse(
+      ERROR_CODES.unsupportedVersion,
+      "Message sets before version 2 are not supported.",
+    );
   }
   if (acks < -1 || acks > 1) return refuse(ERROR_CODES.invalidRequiredAcks);
   if (transactionalId !== null) return REFUSED_TRANSACTION;
@@ -112,38 +115,38 @@ function checkRequest({ acks, transactionalId }: Request, version: number): Refu
 
 const REFUSED_TRANSACTION = refuse(
   ERROR_CODES.transactionalIdAuthorizationFailed,
-  "Transactions are not available.",
+  "Transactions are not supported.",
 );
 
-/** What is wrong with a batch by the protocol's rules; lengths and checksum are for the log to check. */
+/** Validates a batch by the protocol's rules; the log checks lengths and checksum. */
 function checkRecords(
   records: Buffer | null,
   version: number,
   bytesMax: number,
 ): Refusal | undefined {
   if (records === null || records.length === 0) {
-    return refuse(ERROR_CODES.invalidRecord, "There is no record batch.");
+    return refuse(ERROR_CODES.invalidRecord, "The record batch is missing.");
   }
   if (records.length > bytesMax) {
-    return refuse(ERROR_CODES.messageTooLarge, `A batch may have ${bytesMax} bytes here.`);
+    return refuse(ERROR_CODES.messageTooLarge, `A batch may have at most ${bytesMax} bytes.`);
   }
   if (records.length > 16 && records[16] !== 2) {
-    return refuse(ERROR_CODES.invalidRecord, "Only record batches of magic 2 are taken.");
+    return refuse(ERROR_CODES.invalidRecord, "Only record batches of magic 2 are supported.");
   }
   const header = readBatchHeader(records);
-  // Too short or of an absurd length: the log says so, as of any damaged batch.
+  // Too short, or an impossible length: the log reports it like any damaged batch.
   if (header === undefined || header.bytes > records.length) return undefined;
   if (header.bytes < records.length) {
-    return refuse(ERROR_CODES.invalidRecord, "There must be one record batch for each partition.");
+    return refuse(ERROR_CODES.invalidRecord, "Each partition requires exactly one record batch.");
   }
   if (header.recordCount < 1 || header.lastOffsetDelta !== header.recordCount - 1) {
     return refuse(
       ERROR_CODES.invalidRecord,
-      "The last offset delta is not the record count less one.",
+      "The last offset delta must be the record count minus one.",
     );
   }
   if ((header.attributes & LOG_APPEND_TIME_FLAG) !== 0) {
-    return refuse(ERROR_CODES.invalidTimestamp, "Only a broker may set the time of appending.");
+    return refuse(ERROR_CODES.invalidTimestamp, "Only a broker may set the log append time.");
   }
   const compression = compressionOf(header.attributes);
   if (compression === undefined || (compression === "zstd" && version < ZSTD_VERSION_MIN)) {

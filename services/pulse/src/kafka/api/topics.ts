@@ -15,7 +15,7 @@ import { principalOf } from "../server/session.ts";
 type WantedTopic = Read<typeof createTopics.request>["topics"][number];
 type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];
 
-/** The routes that change which topics there are. */
+/** Creates the routes that create, delete and extend topics. */
 export function createTopicRoutes(broker: KafkaBroker): Route[] {
   return [
     route(createTopics, async (request, { session }) => {
@@ -24,7 +24,7 @@ export function createTopicRoutes(broker: KafkaBroker): Route[] {
       const created = request.topics.map(async (wanted) =>
         counts.get(wanted.name) === 1
           ? createOne(broker, tenant, wanted, request.validateOnly)
-          : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name is there twice."),
+          : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name occurs twice."),
       );
       return { throttleTimeMs: 0, topics: await Promise.all(created) };
     }),
@@ -46,7 +46,7 @@ export function createTopicRoutes(broker: KafkaBroker): Route[] {
         name: wanted.name,
         ...(counts.get(wanted.name) === 1
           ? await addPartitions(broker, tenant, wanted, request.validateOnly)
-          : answer(ERROR_CODES.invalidRequest, "The name is there twice.")),
+          : answer(ERROR_CODES.invalidRequest, "The name occurs twice.")),
       }));
       return { throttleTimeMs: 0, results: await Promise.all(results) };
     }),
@@ -116,12 +116,12 @@ function describeCreated(broker: KafkaBroker, topic: Topic) {
   };
 }
 
-/** There is one broker, so there is one replica, and it is here. */
+/** Checks partitions and replicas: there is one broker, so each partition has one replica, on this broker. */
 function checkPlacement(wanted: WantedTopic): Answer | undefined {
   const { assignments, numPartitions, replicationFactor } = wanted;
   if (assignments.length > 0) {
     if (numPartitions !== -1 || replicationFactor !== -1) {
-      return answer(ERROR_CODES.invalidRequest, "Assignments stand for both counts.");
+      return answer(ERROR_CODES.invalidRequest, "With assignments both counts must be -1.");
     }
     const indexes = new Set(assignments.map(({ partitionIndex }) => partitionIndex));
     const isWhole = assignments.every((_, index) => indexes.has(index));
@@ -136,7 +136,10 @@ function checkPlacement(wanted: WantedTopic): Answer | undefined {
     return answer(ERROR_CODES.invalidPartitions, "A topic has at least one partition.");
   }
   if (replicationFactor === 1 || replicationFactor === -1) return undefined;
-  return answer(ERROR_CODES.invalidReplicationFactor, "There is one broker: the factor is 1.");
+  return answer(
+    ERROR_CODES.invalidReplicationFactor,
+    "There is one broker, so the factor must be 1.",
+  );
 }
 
 async function deleteOne(
@@ -169,15 +172,19 @@ async function addPartitions(
   validateOnly: boolean,
 ): Promise<Answer> {
   const topic = findTopic(broker.topics, tenant, name);
-  if (topic === undefined) return answer(ERROR_CODES.unknownTopicOrPartition, "No such topic.");
+  if (topic === undefined)
+    return answer(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   const has = topic.stored.partitions.length;
   if (count <= has) {
-    return answer(ERROR_CODES.invalidPartitions, `The topic has ${has} partitions already.`);
+    return answer(ERROR_CODES.invalidPartitions, `The topic already has ${has} partitions.`);
   }
   if (assignments !== null) {
     const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(NODE_ID));
     if (!isHere || assignments.length !== count - has) {
-      return answer(ERROR_CODES.invalidReplicaAssignment, `Each lies on broker ${NODE_ID}.`);
+      return answer(
+        ERROR_CODES.invalidReplicaAssignment,
+        `Each partition must be on broker ${NODE_ID}.`,
+      );
     }
   }
   if (validateOnly) return FINE;
@@ -189,7 +196,7 @@ async function addPartitions(
   }
 }
 
-/** `invalid`: what a number outside the bounds is called. */
+/** `invalid`: the error code for a number outside the bounds. */
 function explain(error: unknown, invalid: ErrorCode): Answer {
   const isInvalid =
     (error instanceof PlatformError && error.code === "validation_failed") ||

@@ -1,11 +1,11 @@
-// ApiVersions: what this broker takes.
+// ApiVersions: the supported requests and versions.
 import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { apiVersions } from "../protocol/messages/index.ts";
 import { route, type Route } from "../server/route.ts";
 
 const SOFTWARE_NAME = /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/;
 
-/** The route of ApiVersions over `routes`, itself included. */
+/** Creates the route of ApiVersions over `routes`, including itself. */
 export function createVersionsRoute(routes: readonly Route[]): Route {
   const known = [...routes.map(({ message }) => message), apiVersions];
   const apiKeys = known
@@ -14,7 +14,7 @@ export function createVersionsRoute(routes: readonly Route[]): Route {
   return route(apiVersions, ({ clientSoftwareName, clientSoftwareVersion }, { version }) => {
     const isNamed =
       SOFTWARE_NAME.test(clientSoftwareName) && SOFTWARE_NAME.test(clientSoftwareVersion);
-    // KIP-511: both must be there from version 3 on.
+    // KIP-511: both are required from version 3 on.
     if (version >= 3 && !isNamed) return { errorCode: ERROR_CODES.invalidRequest, apiKeys: [] };
     return { errorCode: ERROR_CODES.none, apiKeys };
   });

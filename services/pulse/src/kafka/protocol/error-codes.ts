@@ -1,6 +1,6 @@
-// The protocol's error codes that this broker answers with.
+// The error codes of the protocol that this broker uses.
 
-/** Kafka protocol guide, "Error Codes"; names as there, in this language's case. */
+/** Kafka protocol guide, "Error Codes"; names in camel case. */
 export const ERROR_CODES = {
   unknownServerError: -1,
   none: 0,
@@ -63,5 +63,5 @@ export const ERROR_CODES = {
   throttlingQuotaExceeded: 89,
 } as const;
 
-/** One of the protocol's error codes. */
+/** An error code of the protocol. */
 export type ErrorCode = (typeof ERROR_CODES)[keyof typeof ERROR_CODES];

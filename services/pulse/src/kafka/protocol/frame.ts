@@ -1,4 +1,4 @@
-// Requests and responses as whole frames: length, header, body.
+// Requests and responses as frames: length, header, body.
 import type { WireMessage } from "./message.ts";
 import { Reader } from "./reader.ts";
 import { Writer } from "./writer.ts";
@@ -13,11 +13,11 @@ import { Writer } from "./writer.ts";
  *   response header 1 => correlation_id(INT32) TAG_BUFFER     flexible versions, but for ApiVersions
  */
 
-/** Bytes of the length in front of each frame. */
+/** Size of the length before each frame. */
 export const FRAME_LENGTH_BYTES = 4;
 const API_VERSIONS_KEY = 18;
 
-/** The part of a request header that every version has. */
+/** The fields of a request header that every version has. */
 export interface RequestHeader {
   apiKey: number;
   apiVersion: number;
@@ -25,7 +25,7 @@ export interface RequestHeader {
   clientId: string | null;
 }
 
-/** Reads the header of a request; `reader` then stands where tags and body begin. */
+/** Reads the header of a request; `reader` is then at the tags and the body. */
 export function readRequestHeader(reader: Reader): RequestHeader {
   const apiKey = reader.readInt16();
   const apiVersion = reader.readInt16();
@@ -34,8 +34,8 @@ export function readRequestHeader(reader: Reader): RequestHeader {
 }
 
 /**
- * Reads the body that follows a request header. Bytes after a complete body are left in `reader`: Apache Kafka ignores
- * them, and librdkafka 2.1 and newer sends some with every Metadata request for all topics.
+ * Reads the body after a request header. Bytes after a complete body are left in `reader`: Apache Kafka ignores them, and
+ * librdkafka 2.1 and newer sends some with every Metadata request for all topics.
  */
 export function readRequestBody<Q>(
   reader: Reader,
@@ -49,7 +49,7 @@ export function readRequestBody<Q>(
   return message.request.read(reader, version);
 }
 
-/** A request as buffers to send, with its length in front. */
+/** Encodes a request, including its length. */
 export function writeRequest<QI>(
   message: WireMessage<unknown, QI, unknown, never>,
   header: Omit<RequestHeader, "apiKey">,
@@ -68,7 +68,7 @@ export function writeRequest<QI>(
   return withLength(writer);
 }
 
-/** A response as buffers to send, with its length in front. */
+/** Encodes a response, including its length. */
 export function writeResponse<RI>(
   message: WireMessage<unknown, never, unknown, RI>,
   version: number,

@@ -1,13 +1,13 @@
-// What a request of the protocol is: its number, its versions, both sides of it; and what several share.
+// The definition of a request: key, versions, request and response types; and types that several messages share.
 import { int32, nullableString, string, struct, type Type } from "./schema.ts";
 
-/** One request of the protocol with its response. */
+/** A request of the protocol with its response. */
 export interface WireMessage<Q = unknown, QI = Q, R = unknown, RI = R> {
-  /** As the protocol guide writes it. */
+  /** The name in the protocol guide. */
   name: string;
   /** The API key. */
   key: number;
-  /** First and last version that can be read and written. */
+  /** First and last supported version. */
   versions: readonly [first: number, last: number];
   /** The first version in the flexible encoding (KIP-482); Infinity if there is none. */
   flexibleFrom: number;
@@ -15,20 +15,20 @@ export interface WireMessage<Q = unknown, QI = Q, R = unknown, RI = R> {
   response: Type<R, RI>;
 }
 
-/** Gives a message its types. */
+/** Infers the types of a message. */
 export function defineMessage<Q, QI, R, RI>(
   message: WireMessage<Q, QI, R, RI>,
 ): WireMessage<Q, QI, R, RI> {
   return message;
 }
 
-/** The bit field of authorized operations when nobody asked, or the broker does not tell. */
+/** The bit field of authorized operations if it was not requested or is not available. */
 export const AUTHORIZED_OPERATIONS_UNKNOWN = -2147483648;
 
 /** The leader of a partition, in tagged fields (KIP-951). */
 export const leaderIdAndEpoch = struct({ leaderId: int32, leaderEpoch: int32 });
 
-/** Where a broker is, in tagged fields (KIP-951). */
+/** The address of a broker, in tagged fields (KIP-951). */
 export const nodeEndpoint = struct({
   nodeId: int32,
   host: string,

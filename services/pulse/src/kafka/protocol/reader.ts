@@ -1,14 +1,13 @@
-// Reads the protocol's primitives from one frame; nothing is believed about a length before it is checked.
+// Reads the protocol's primitives from one frame; every length is checked before it is used.
 import { isUtf8 } from "node:buffer";
 import { ProtocolError } from "./error.ts";
 
-/** Elements of all arrays of one frame together, unless a caller says otherwise. */
+/** Default limit of the elements of all arrays of one frame. */
 export const ITEMS_MAX_DEFAULT = 100_000;
 
 /**
- * A cursor over one frame. Every read is checked against the end of the frame, and array counts
- * also against a budget of elements for the whole frame, so that no frame makes the reader allocate
- * much more than its own size.
+ * A cursor over one frame. Every read is checked against the end of the frame, and array counts also against a budget of
+ * elements for the whole frame, so that no frame makes the reader allocate much more than its own size.
  *
  * Primitive types: Kafka protocol guide, "Protocol Primitive Types".
  */
@@ -27,7 +26,7 @@ export class Reader {
     this.#budget = typeof itemsMax === "number" ? { items: itemsMax } : itemsMax;
   }
 
-  /** Bytes that were not read yet. */
+  /** Unread bytes. */
   get remaining(): number {
     return this.#end - this.#at;
   }
@@ -44,13 +43,13 @@ export class Reader {
     return this.#bytes.readInt32BE(this.#advance(4));
   }
 
-  /** Exact within ±2^53, as offsets and times are; farther out the nearest double. */
+  /** Exact within ±2^53, which offsets and times never exceed; otherwise the nearest double. */
   readInt64(): number {
     const at = this.#advance(8);
     return this.#bytes.readInt32BE(at) * 4294967296 + this.#bytes.readUInt32BE(at + 4);
   }
 
-  /** Any number but 0 is true. */
+  /** Any number except 0 is true. */
   readBoolean(): boolean {
     return this.readInt8() !== 0;
   }
@@ -61,7 +60,7 @@ export class Reader {
     return this.#bytes.toString("hex", at, at + 16);
   }
 
-  /** An UNSIGNED_VARINT: seven bits a byte, lowest first, at most five bytes. */
+  /** An UNSIGNED_VARINT: seven bits per byte, lowest first, at most five bytes. */
   readUnsignedVarint(): number {
     let value = 0;
     for (let shift = 0; shift <= 28; shift += 7) {
@@ -121,7 +120,7 @@ export class Reader {
     return length;
   }
 
-  /** The next `length` bytes as a reader of their own, with the same budget of elements. */
+  /** The next `length` bytes as a separate reader with the same budget of elements. */
   readSlice(length: number): Reader {
     const at = this.#advance(length);
     const slice = new Reader(this.#bytes.subarray(at, at + length), this.#budget);
@@ -137,7 +136,7 @@ export class Reader {
   #advance(length: number): number {
     const at = this.#at;
     if (length > this.#end - at) {
-      throw new ProtocolError(`${length} bytes wanted, ${this.#end - at} there`);
+      throw new ProtocolError(`${length} bytes expected, ${this.#end - at} left`);
     }
     this.#at = at + length;
     return at;

@@ -1,17 +1,17 @@
-// The words that message files are written in: primitive types, arrays, structs with version ranges.
+// The schema language of the message files: primitive types, arrays, structs with version ranges.
 import { ProtocolError } from "./error.ts";
 import type { Reader } from "./reader.ts";
 import { Writer } from "./writer.ts";
 
 /**
- * A type of the protocol: reads and writes its values. `T` is what reading gives, `I` what writing
- * takes (fields that have a fallback may be left out there). Whether the encoding is classic or
- * flexible is known to the reader and the writer; the version decides which fields there are.
+ * A type of the protocol: reads and writes its values. `T` is the result of reading, `I` the input of writing (fields
+ * with a fallback are optional there). Reader and writer know whether the encoding is classic or flexible; the version
+ * decides which fields exist.
  */
 export interface Type<T, I = T> {
   read(reader: Reader, version: number): T;
   write(writer: Writer, value: I, version: number): void;
-  /** What it is made of, for those who walk through a message. */
+  /** The structure, for code that walks through a message. */
   readonly shape: Shape;
 }
 
@@ -23,7 +23,7 @@ export type Shape =
   | { kind: "array"; nullable: boolean; item: Shape }
   | { kind: "struct"; fields: readonly FieldShape[] };
 
-/** A field of a struct: in which versions it is there, and its value elsewhere. */
+/** A field of a struct: the versions that have it, and its value in the others. */
 export interface FieldShape {
   name: string;
   since: number;
@@ -34,7 +34,7 @@ export interface FieldShape {
   shape: Shape;
 }
 
-/** A field that is not in every version, or is tagged; without it, reading gives `fallback`. */
+/** A field that is not in every version, or is tagged; without it, reading returns `fallback`. */
 export interface Field<T, I = T> {
   type: Type<T, I>;
   since: number;
@@ -43,9 +43,9 @@ export interface Field<T, I = T> {
   fallback: T;
 }
 
-/** What reading a type gives. */
+/** The result of reading a type. */
 export type Read<D> = D extends Type<infer T, infer _I> ? T : never;
-/** What writing a type takes. */
+/** The input of writing a type. */
 export type Written<D> = D extends Type<infer _T, infer I> ? I : never;
 
 export const int8: Type<number> = {
@@ -79,7 +79,7 @@ export const uuid: Type<string> = {
   write: (writer, value) => writer.writeUuid(value),
   shape: { kind: "uuid" },
 };
-/** The UUID that stands for none. */
+/** The null UUID. */
 export const UUID_ZERO = "0".repeat(32);
 export const string: Type<string> = {
   read: (reader) => reader.readString(),
@@ -135,17 +135,17 @@ export function nullableArray<T, I>(item: Type<T, I>): Type<T[] | null, readonly
   };
 }
 
-/** A field that is there from version `since` on. */
+/** A field that exists from version `since` on. */
 export function from<T, I>(since: number, type: Type<T, I>, fallback: T): Field<T, I> {
   return between(since, Infinity, type, fallback);
 }
 
-/** A field that is there up to and including version `until`. */
+/** A field that exists up to and including version `until`. */
 export function until<T, I>(last: number, type: Type<T, I>, fallback: T): Field<T, I> {
   return between(0, last, type, fallback);
 }
 
-/** A field that is there from version `since` up to and including version `last`. */
+/** A field that exists from version `since` up to and including version `last`. */
 export function between<T, I>(
   since: number,
   last: number,
@@ -155,7 +155,7 @@ export function between<T, I>(
   return { type, since, until: last, tag: undefined, fallback };
 }
 
-/** A tagged field (KIP-482) from version `since` on; it is written unless it is its fallback. */
+/** A tagged field (KIP-482) from version `since` on; omitted if it equals its fallback. */
 export function tagged<T, I, F>(
   tag: number,
   since: number,
@@ -214,7 +214,7 @@ export function struct<const F extends AnyFields | Fields>(
   return {
     read: (reader, version) => {
       const value: Record<string, unknown> = {};
-      // Every field is set, in one order, so that all values of a struct have one shape.
+      // All fields are set in a fixed order, so that all values of a struct have the same shape.
       for (const slot of plain) {
         const isThere = version >= slot.since && version <= slot.until;
         value[slot.name] = isThere ? slot.type.read(reader, version) : slot.fallback;

@@ -1,7 +1,7 @@
-// Writes the protocol's primitives; large byte fields are passed on by reference, not copied.
+// Writes the protocol's primitives; large byte fields are referenced instead of copied.
 
 const CHUNK_BYTES = 512;
-/** From this size on, bytes are referenced instead of copied into the current chunk. */
+/** Size from which bytes are referenced instead of copied into the current chunk. */
 const REFERENCE_BYTES_MIN = 4096;
 
 /**
@@ -41,7 +41,7 @@ export class Writer {
     this.#at = this.#chunk.writeInt32BE(value, this.#at);
   }
 
-  /** A whole number within ±2^53. */
+  /** An integer within ±2^53. */
   writeInt64(value: number): void {
     this.#reserve(8);
     this.#at = this.#chunk.writeInt32BE(Math.floor(value / 4294967296), this.#at);
@@ -57,7 +57,7 @@ export class Writer {
   writeUuid(value: string): void {
     this.#reserve(16);
     if (this.#chunk.write(value, this.#at, 16, "hex") !== 16) {
-      throw new RangeError("a UUID is 32 hexadecimal digits");
+      throw new RangeError("a UUID must have 32 hexadecimal digits");
     }
     this.#at += 16;
   }
@@ -86,7 +86,7 @@ export class Writer {
     if (value !== null) this.writeRaw(value);
   }
 
-  /** Buffers one after another as one RECORDS field. */
+  /** Several buffers as one RECORDS field. */
   writeRecords(buffers: readonly Buffer[] | null): void {
     let length = buffers === null ? -1 : 0;
     for (const buffer of buffers ?? []) length += buffer.length;
@@ -100,7 +100,7 @@ export class Writer {
     else this.writeInt32(length);
   }
 
-  /** Bytes as they are. Large ones are referenced: nobody may write to them afterwards. */
+  /** Raw bytes. Large ones are referenced and must not be modified afterwards. */
   writeRaw(bytes: Buffer): void {
     if (bytes.length >= REFERENCE_BYTES_MIN) {
       this.#endChunk();
@@ -112,7 +112,7 @@ export class Writer {
     this.#at += bytes.copy(this.#chunk, this.#at);
   }
 
-  /** Everything written, in order. The writer is not used afterwards. */
+  /** Everything written, in order. The writer must not be used afterwards. */
   finish(): readonly Buffer[] {
     this.#endChunk();
     return this.#chunks;

@@ -1,10 +1,10 @@
-// Users with passwords, known when the broker starts.
+// Users with passwords from the configuration.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Principal } from "../principal.ts";
 import type { CredentialStore, ScramCredential } from "./mechanism.ts";
 import { deriveScramCredential, type ScramMechanism } from "./scram.ts";
 
-/** One user. The password is not kept. */
+/** A user. The password is not stored. */
 export interface PasswordUser {
   name: string;
   password: string;
@@ -17,13 +17,13 @@ interface Entry {
   scram: Record<ScramMechanism, ScramCredential>;
 }
 
-/** A store of the given users; a name that is there twice is a mistake of the caller. */
+/** Creates a store of the given users. Throws for duplicate names. */
 export function createPasswordStore(users: readonly PasswordUser[]): CredentialStore {
   const key = randomBytes(32);
   const digestOf = (password: string) => createHmac("sha256", key).update(password).digest();
   const entries = new Map<string, Entry>();
   for (const { name, password, tenant } of users) {
-    if (entries.has(name)) throw new TypeError(`the user ${name} is there twice`);
+    if (entries.has(name)) throw new TypeError(`duplicate user ${name}`);
     entries.set(name, {
       principal: { name, tenant },
       digest: digestOf(password),

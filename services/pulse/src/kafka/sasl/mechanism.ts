@@ -1,11 +1,11 @@
-// What the SASL mechanisms have in common.
+// Types shared by the SASL mechanisms.
 import type { Principal } from "../principal.ts";
 
-/** The outcome of one message of a mechanism. */
+/** Result of one message of a mechanism. */
 export type SaslStep =
   | { kind: "continue"; bytes: Buffer }
   | { kind: "done"; bytes: Buffer; principal: Principal }
-  /** `message` may be told to the client: it does not say whether the user exists. */
+  /** `message` is safe for the client: it does not reveal whether the user exists. */
   | { kind: "failed"; message: string };
 
 /** One authentication, message by message. */
@@ -13,12 +13,12 @@ export interface SaslExchange {
   step(bytes: Buffer): Promise<SaslStep>;
 }
 
-/** The mechanisms that are offered, the best first. */
+/** The supported mechanisms, strongest first. */
 export const SASL_MECHANISMS = ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] as const;
 /** A mechanism's name. */
 export type SaslMechanism = (typeof SASL_MECHANISMS)[number];
 
-/** What SCRAM needs to know of a user (RFC 5802, section 3). */
+/** SCRAM credentials of a user (RFC 5802, section 3). */
 export interface ScramCredential {
   salt: Buffer;
   iterations: number;
@@ -26,18 +26,18 @@ export interface ScramCredential {
   serverKey: Buffer;
 }
 
-/** The users that may come in. */
+/** The users that may authenticate. */
 export interface CredentialStore {
-  /** The principal if user and password are right. Takes as long for users that do not exist. */
+  /** The principal, if user and password are valid. Takes the same time for unknown users. */
   verifyPassword(user: string, password: string): Promise<Principal | undefined>;
-  /** What SCRAM needs of a user, and who it is; undefined if there is none or it has no such credential. */
+  /** SCRAM credentials and principal of a user; `undefined` if there are none. */
   findScram(
     user: string,
     mechanism: "SCRAM-SHA-256" | "SCRAM-SHA-512",
   ): { credential: ScramCredential; principal: Principal } | undefined;
-  /** Whether a user of that name has a password. Not told to clients. */
+  /** True if a user of that name has a password. Not revealed to clients. */
   hasUser(user: string): boolean;
 }
 
-/** What a client is told when it does not get in. */
-export const AUTHENTICATION_FAILED = "Authentication failed: user or password is wrong.";
+/** The error message of a failed authentication. */
+export const AUTHENTICATION_FAILED = "Authentication failed: invalid user or password.";

@@ -8,7 +8,7 @@ import {
 
 const MESSAGE_BYTES_MAX = 2048;
 
-/** One authentication by PLAIN. An authorization identity other than the user itself is refused. */
+/** Authentication by PLAIN. An authorization identity other than the user is rejected. */
 export function beginPlain(credentials: CredentialStore): SaslExchange {
   return {
     async step(bytes): Promise<SaslStep> {

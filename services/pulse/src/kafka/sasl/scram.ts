@@ -13,7 +13,7 @@ export type ScramMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-512";
 
 const MESSAGE_BYTES_MAX = 4096;
 const NONCE_BYTES = 24;
-/** Iterations of credentials that are made here; Kafka's default, and the least that RFC 7677 allows. */
+/** Default number of iterations: Kafka's default, and the minimum of RFC 7677. */
 const ITERATIONS_DEFAULT = 4096;
 const DIGESTS = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512" } as const;
 const DIGEST_BYTES = { "SCRAM-SHA-256": 32, "SCRAM-SHA-512": 64 } as const;
@@ -30,7 +30,7 @@ interface FirstMessages {
   serverFirst: string;
 }
 
-/** Derives what the server keeps of a password. */
+/** Derives the stored credential of a password. */
 export function deriveScramCredential(
   mechanism: ScramMechanism,
   password: string,
@@ -49,8 +49,8 @@ export function deriveScramCredential(
 }
 
 /**
- * One authentication by SCRAM. For a user that does not exist it goes on to the end with a salt that
- * is always the same for that name (`fakeSaltKey`), so that nobody learns which users there are.
+ * Authentication by SCRAM. For unknown users it runs to the end with a salt that is always the same for that name
+ * (`fakeSaltKey`), so that it does not reveal which users exist.
  */
 export function beginScram(
   mechanism: ScramMechanism,
@@ -88,7 +88,7 @@ export function beginScram(
     const match = FINAL_MESSAGE.exec(text);
     if (match === null) return MALFORMED;
     const [, withoutProof, binding, nonce, proofText] = match;
-    // librdkafka before 2.6.1 puts its own nonce once more in front of the server's answer, which begins with it.
+    // librdkafka before 2.6.1 prefixes its own nonce again to the server's nonce, which already begins with it.
     const isOwn = nonce === before.nonce || nonce === before.clientNonce + before.nonce;
     if (!isOwn || Buffer.from(binding!, "base64").toString() !== before.header) return MALFORMED;
     const proof = Buffer.from(proofText!, "base64");

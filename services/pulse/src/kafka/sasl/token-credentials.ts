@@ -1,12 +1,12 @@
-// Bearer tokens as passwords of SASL PLAIN: the operator's, and JWTs whose claim `tenant` says whose topics they see.
+// Bearer tokens as passwords of SASL PLAIN: the operator's token, and JWTs with a `tenant` claim.
 import type { TokenVerifier } from "@platform/kernel/identity";
 import { isTenant } from "../../topic/name.ts";
 import type { CredentialStore } from "./mechanism.ts";
 
 /**
- * Users with passwords first; for every other name the password may be a token. The name is then only what logs and
- * DescribeGroups show. A JWT without a tenant lets nobody in. SCRAM proves a password without sending it, so it is for
- * users with passwords alone.
+ * Checks users with passwords first; for any other name the password may be a token. The name is then only shown in logs
+ * and DescribeGroups. JWTs without a tenant are rejected. SCRAM proves a password without sending it, so it works for
+ * users with passwords only.
  */
 export function createTokenCredentials(
   users: CredentialStore,

@@ -1,4 +1,4 @@
-// The answers of one connection: encoded and written in the order of the requests, as fast as the client reads them.
+// The answers of one connection, encoded and written in the order of the requests, as fast as the client reads them.
 import type { Socket } from "node:net";
 import {
   Outflow,
@@ -14,14 +14,14 @@ export type AnswerEncoder = () => readonly Buffer[];
 export interface PendingAnswer {
   /** Set when the request has been handled; "none" if the client wants no answer. */
   encode: AnswerEncoder | "none" | undefined;
-  /** Called when the answer has been written, or never will be. */
+  /** Called when the answer was written, or was dropped. */
   release: (() => void) | undefined;
   onTurn: (() => void) | undefined;
 }
 
 /** Callbacks of a queue. */
 export interface AnswerQueueEvents {
-  /** Answers have been written, or the client has read what was: the next request may be started. */
+  /** Answers were written, or the client has read them: the next request may start. */
   onProgress(): void;
   /** The client reads too slowly: the connection must be destroyed. */
   onFault(fault: OutgoingFault): void;
@@ -34,8 +34,8 @@ export interface AnswerQueueEvents {
  *
  *     │ handled, head │ in progress │ handled │ …       written from the head on, as far as handled
  *
- * Answers are encoded when they are written, and none is while the socket holds more than its high-water mark (64 KiB): a
- * client that does not read makes a connection hold one large answer at most.
+ * Answers are encoded when they are written, and not while the socket holds more than its high-water mark (64 KiB): a
+ * client that does not read makes a connection hold at most one large answer.
  */
 export class AnswerQueue {
   readonly #socket: Socket;
@@ -60,29 +60,29 @@ export class AnswerQueue {
     });
   }
 
-  /** Requests that have not been answered. */
+  /** Number of unanswered requests. */
   get size(): number {
     return this.#queue.length;
   }
 
-  /** Whether bytes wait for the client to read them. */
+  /** True if bytes wait for the client to read them. */
   get isUnread(): boolean {
     return this.#socket.writableLength > 0;
   }
 
-  /** Whether the client has so much to read that nothing further is written or started. */
+  /** True if the client must read before further answers are written and requests started. */
   get isHeldBack(): boolean {
     return this.#socket.writableNeedDrain;
   }
 
-  /** Takes a request. */
+  /** Adds a request. */
   add(): PendingAnswer {
     const pending: PendingAnswer = { encode: undefined, release: undefined, onTurn: undefined };
     this.#queue.push(pending);
     return pending;
   }
 
-  /** Resolves when all earlier requests have been answered and the client has read most of that; or when it has gone. */
+  /** Resolves when all earlier requests are answered and the client has read most of the answers, or when it is gone. */
   turn(pending: PendingAnswer): Promise<void> {
     if (this.#isClosed || (this.#queue[0] === pending && !this.isHeldBack)) {
       return Promise.resolve();
@@ -90,7 +90,7 @@ export class AnswerQueue {
     return new Promise((resolve) => (pending.onTurn = resolve));
   }
 
-  /** The request has been handled; its answer is written when it is its turn. */
+  /** Sets the answer of a request; it is written in turn. */
   answer(pending: PendingAnswer, encode: AnswerEncoder | "none"): void {
     if (this.#isClosed) return;
     pending.encode = encode;
@@ -98,7 +98,7 @@ export class AnswerQueue {
     this.#events.onProgress();
   }
 
-  /** Writes what can be written. */
+  /** Writes available answers. */
   flush(): void {
     if (this.#isClosed) return;
     try {
@@ -110,12 +110,12 @@ export class AnswerQueue {
     if (!this.isHeldBack) this.#queue[0]?.onTurn?.();
   }
 
-  /** Counts what the socket holds. */
+  /** Counts the bytes in the socket. */
   settle(): void {
     this.#outflow.settle();
   }
 
-  /** The socket has closed: nothing is held, and nobody waits for a turn. */
+  /** The socket has closed: releases everything and ends all waits. */
   close(): void {
     this.#isClosed = true;
     this.#outflow.close();
@@ -142,7 +142,7 @@ export class AnswerQueue {
     const parts = encode === undefined || encode === "none" ? [] : encode();
     for (const [index, part] of parts.entries()) {
       if (index < parts.length - 1) this.#socket.write(part);
-      // Called when all of it has gone out: what is left of other answers counts, this one no longer.
+      // Called when all of it was sent: bytes of other answers still count, these no longer.
       else this.#socket.write(part, this.#onWritten);
     }
     release?.();

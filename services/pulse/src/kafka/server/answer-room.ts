@@ -1,16 +1,16 @@
-// The queue of requests whose answers may have any size, while clients have too much to read.
+// The queue of requests with large answers, while clients have too much to read.
 import type { OutgoingBudget } from "@platform/kernel/sockets";
 
 const leaveNothing = (): void => undefined;
 
 /**
- * A queue in front of the budget of answers: first come, first served. While requests wait, answers are made one at a time,
- * so that each sees what the one before has left of the budget. `sweep` makes room.
+ * A first-come, first-served queue in front of the budget of answers. While requests wait, answers are built one at a time,
+ * so that each sees the rest of the budget that the previous one has left. `sweep` makes room.
  */
 export class AnswerRoom {
   readonly #outgoing: OutgoingBudget;
   readonly #waiting = new Set<() => void>();
-  /** Whether one that had to wait is having its answer made. */
+  /** True while the answer of a request from the queue is being built. */
   #isInUse = false;
   readonly #admitNext = (): void => {
     const [next] = this.#waiting;
@@ -23,14 +23,14 @@ export class AnswerRoom {
     this.#outgoing = outgoing;
   }
 
-  /** Whether `enter` would wait. */
+  /** True if `enter` would wait. */
   get isCrowded(): boolean {
     return this.#waiting.size > 0 || this.#outgoing.isFull;
   }
 
   /**
-   * Resolves when there is room; the returned function must be called when the answer has been written, or never will be.
-   * Resolves with undefined when `signal` fires, or after `timeoutMs`.
+   * Resolves when there is room; call the returned function when the answer was written or dropped. Resolves with
+   * `undefined` when `signal` fires, or after `timeoutMs`.
    */
   enter(signal: AbortSignal, timeoutMs?: number): Promise<(() => void) | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
@@ -61,8 +61,8 @@ export class AnswerRoom {
   }
 
   /**
-   * Judges the clients that have answers to read. While requests wait, half of the budget is freed and not only what exceeds
-   * it: those who wait may not read either, and each of them would cost the next one another sweep.
+   * Disconnects clients that read too slowly. While requests wait, it frees half of the budget instead of only the excess:
+   * the waiting clients may not read either, and each of them would cost the next one another sweep.
    */
   sweep(elapsedMs: number): void {
     const { bytesMax } = this.#outgoing;

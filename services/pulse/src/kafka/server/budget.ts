@@ -1,4 +1,4 @@
-// Bytes that all connections together may hold at once, granted in the order of asking.
+// A byte budget of all connections, granted in order of request.
 
 interface Waiting {
   bytes: number;
@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * A budget of bytes. What is asked for is granted when it fits, or when nothing is granted at all:
- * a single wish larger than the whole budget is not refused, it is served alone.
+ * A byte budget. A request is granted when it fits, or when nothing else is granted: a single request larger than the
+ * whole budget is served alone instead of being refused.
  */
 export class ByteBudget {
   readonly #total: number;
@@ -22,7 +22,7 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** Resolves with true when `bytes` are granted, with false if `signal` fires before. */
+  /** Resolves with true when `bytes` are granted, with false if `signal` fires first. */
   take(bytes: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false);
     if (this.#waiting.length === 0 && this.#fits(bytes)) {
@@ -47,7 +47,7 @@ export class ByteBudget {
     });
   }
 
-  /** Gives granted bytes back. */
+  /** Returns granted bytes. */
   release(bytes: number): void {
     this.#used -= bytes;
     this.#serve();

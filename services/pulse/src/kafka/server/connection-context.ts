@@ -1,4 +1,4 @@
-// The parts that all connections of a Kafka server share: routes, bounds, budgets and callbacks.
+// Routes, limits, budgets and callbacks shared by all connections of a Kafka server.
 import type {
   OutgoingBounds,
   OutgoingBudget,
@@ -13,41 +13,41 @@ import type { RouteTable } from "./route.ts";
 /** Shared by all connections of a server. */
 export interface ConnectionContext {
   routes: RouteTable;
-  /** Bytes of large requests that are being read or handled. */
+  /** Bytes of large requests being read or handled. */
   requestBudget: ByteBudget;
-  /** Bytes of answers that are being read from the log. */
+  /** Bytes of answers being read from the log. */
   readingBudget: ByteBudget;
   /** Bytes of answers that clients have not read. */
   outgoing: OutgoingBudget;
-  /** In front of `outgoing`. */
+  /** The queue in front of `outgoing`. */
   room: AnswerRoom;
-  /** The least that a client must read while answers wait for it. */
+  /** Minimum rate at which a client must read waiting answers. */
   outgoingBounds: OutgoingBounds;
-  /** The least that a client must send of a request that it has begun. */
+  /** Minimum rate at which a client must send a request. */
   requestPace: PaceBound;
-  /** A connection on which nothing happens is closed after this time, in ms. */
+  /** Idle connections are closed after this time, in ms. */
   idleTimeoutMs: number;
   frameBytesMax: number;
   arrayItemsMax: number;
-  /** Requests of one connection under way at once; then it is not read any further. */
+  /** Requests of one connection in flight at which reading pauses. */
   inFlightMax: number;
   shortenReads: ReadShortener;
   /** A request was answered, or failed. */
   onRequest(name: string, version: number, durationMs: number): void;
-  /** A complete request was followed by bytes of its frame, which are ignored. */
+  /** A complete request was followed by surplus bytes in its frame, which are ignored. */
   onSurplus(name: string): void;
-  /** The connection is closed because of what the client does or sent, or because a handler failed. */
+  /** The connection is closed because of the client's behaviour, or because a handler failed. */
   onFault(fault: ConnectionFault): void;
 }
 
-/** Why a connection was closed by us. */
+/** Why the server closed a connection. */
 export interface ConnectionFault {
   kind:
     | "malformed"
     | "unsupported"
     | "unauthenticated"
     | "internal"
-    /** It sent too little of a request that it had begun. */
+    /** The client sent a request too slowly. */
     | "slow-request"
     | OutgoingFault;
   remoteAddress: string;

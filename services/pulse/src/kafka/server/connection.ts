@@ -1,4 +1,4 @@
-// One connection: frames in, handlers in parallel, answers out in the order of the requests.
+// One connection: reads frames, runs handlers in parallel, answers in the order of the requests.
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
@@ -32,11 +32,11 @@ import { FrameReader } from "./frame-reader.ts";
 import type { RequestContext, Route } from "./route.ts";
 import type { Authentication, Session } from "./session.ts";
 
-/** Frames up to this size are read without asking the budget of requests. */
+/** Frames up to this size do not count against the budget of requests. */
 const SMALL_FRAME_BYTES = 64 * 1024;
-/** Bytes that may wait while the frames before them are looked at; then the socket rests. */
+/** Unprocessed bytes at which reading from the socket pauses. */
 const READ_AHEAD_BYTES = 64 * 1024;
-/** Requests that a client may make before it has shown who it is. */
+/** Requests allowed before authentication. */
 const OPEN_KEYS: ReadonlySet<number> = new Set([
   apiVersions.key,
   saslHandshake.key,
@@ -44,9 +44,9 @@ const OPEN_KEYS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Requests that are handled when they arrive, several of a connection at a time: their answers are small or, as those of
- * JoinGroup and SyncGroup, point to what is kept anyway. Fetch waits for its turn and for room by itself, once there is
- * something to read. All others may answer with much more than they ask with, and wait for both before they are handled.
+ * Requests that are handled on arrival, several of a connection in parallel: their answers are small or, for JoinGroup and
+ * SyncGroup, refer to existing data. Fetch waits for its turn and for room itself, once there is data to read. The answers
+ * of all others may be much larger than the request, so they wait for both before they are handled.
  */
 const PROMPT_KEYS: ReadonlySet<number> = new Set([
   ...OPEN_KEYS,
@@ -58,12 +58,12 @@ const PROMPT_KEYS: ReadonlySet<number> = new Set([
   produce.key,
   syncGroup.key,
 ]);
-/** Of a Fetch, for which no room is needed: the system's own buffers take as much of a client that keeps up. */
+/** Answer to a Fetch that needs no room: the system's buffers hold as much for a client that keeps up. */
 const SMALL_ANSWER_BYTES = 64 * 1024;
-/** Longest wait of a Fetch for room, then its answer is empty: as the longest quota pause, well within clients' timeouts. */
+/** Longest wait of a Fetch for room, then its answer is empty: the longest quota pause, well within clients' timeouts. */
 const ROOM_WAIT_MS = 10_000;
 
-/** Serves one socket until either side closes it. */
+/** Serves a socket until either side closes it. */
 export class Connection {
   readonly session: Session;
   readonly #socket: Socket;
@@ -75,9 +75,9 @@ export class Connection {
   #isReading = false;
   #isResting = false;
   #isClosing = false;
-  /** Budget bytes of the frame that is being read. */
+  /** Budget bytes of the frame being read. */
   #frameReserved = 0;
-  /** Whether the client had begun a request at the last sweep, and has not sent the rest since. */
+  /** True if the client had begun a request at the last sweep and has not completed it since. */
   #isMidRequest = false;
   #idleSinceMs = performance.now();
   #readBytes = 0;
@@ -104,13 +104,13 @@ export class Connection {
     socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
     if (!(socket instanceof TLSSocket)) context.shortenReads(socket, onRead);
     socket.once("close", () => this.#end());
-    // Whatever happened to it: "close" follows.
+    // "close" always follows.
     socket.on("error", () => undefined);
   }
 
   /**
-   * Closes the connection if the client has stopped in the middle of a request, or has been idle for too long. A client that
-   * has answers to read is judged by what it reads alone, in the sweep of the budget. `elapsedMs`: since the last sweep.
+   * Closes the connection if the client has stopped within a request or has been idle for too long. A client with unread
+   * answers is only judged by its reading, in the sweep of the budget. `elapsedMs`: time since the last sweep.
    */
   sweep(nowMs: number, elapsedMs: number): void {
     this.#answers.settle();
@@ -133,7 +133,7 @@ export class Connection {
     }
   }
 
-  /** Takes no more requests; closes when what is under way has been answered. */
+  /** Accepts no more requests; closes once those in flight are answered. */
   drain(): void {
     this.#isClosing = true;
     this.#socket.pause();
@@ -144,7 +144,7 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Starts what has arrived, as far as bounds allow; the socket rests once too much waits. */
+  /** Starts received requests within the limits; reading pauses if too much is unprocessed. */
   async #read(): Promise<void> {
     if (this.#isReading || this.#isClosing) return;
     this.#isReading = true;
@@ -163,7 +163,7 @@ export class Connection {
     }
   }
 
-  /** Whether the client has to take answers before anything further is started. */
+  /** True if the client must read answers before further requests start. */
   get #isHeldBack(): boolean {
     return this.#answers.isHeldBack || this.#answers.size >= this.#context.inFlightMax;
   }
@@ -194,7 +194,7 @@ export class Connection {
     const handled = this.#start(frame).finally(() => {
       if (reserved > 0) this.#context.requestBudget.release(reserved);
     });
-    // Until the client is known its requests are taken one at a time: each depends on the one before.
+    // Before authentication requests are handled one at a time, since each depends on the previous one.
     if (this.session.authentication.state !== "done") await handled;
     return true;
   }
@@ -265,7 +265,7 @@ export class Connection {
     };
   }
 
-  /** Waits until `bytes` may be read from the log for an answer, which gives them back. False if the connection is gone. */
+  /** Waits until `bytes` may be read from the log for an answer, which returns them. False if the connection is gone. */
   async #beginReading(entry: PendingAnswer, bytes: number): Promise<boolean> {
     const { readingBudget } = this.#context;
     const { signal } = this.#gone;
@@ -273,13 +273,13 @@ export class Connection {
     return this.#hold(entry, () => readingBudget.release(bytes));
   }
 
-  /** Waits until clients have little enough to read. False after `timeoutMs`, or if the connection is gone. */
+  /** Waits until clients have read enough. False after `timeoutMs`, or if the connection is gone. */
   async #enterRoom(entry: PendingAnswer, timeoutMs?: number): Promise<boolean> {
     const leave = await this.#context.room.enter(this.#gone.signal, timeoutMs);
     return leave !== undefined && this.#hold(entry, leave);
   }
 
-  /** Has `release` called when the answer has been written or never will be; false in the latter case. */
+  /** Calls `release` when the answer was written or dropped; returns false if it is dropped already. */
   #hold(entry: PendingAnswer, release: () => void): boolean {
     if (this.#gone.signal.aborted) {
       release();
@@ -296,7 +296,7 @@ export class Connection {
     return true;
   }
 
-  /** KIP-511: ApiVersions of an unknown version is answered in version 0, with what there is. */
+  /** KIP-511: ApiVersions of an unknown version is answered in version 0, with the supported versions. */
   #refuseVersion(header: RequestHeader, entry: PendingAnswer): void {
     const name = this.#context.routes.get(header.apiKey)?.message.name ?? `key ${header.apiKey}`;
     if (header.apiKey !== apiVersions.key) {
@@ -316,7 +316,7 @@ export class Connection {
     this.#answers.answer(entry, () => writeResponse(apiVersions, 0, header.correlationId, body));
   }
 
-  /** After SaslHandshake 0 the mechanism's messages are frames of their own, both ways. */
+  /** After SaslHandshake 0 the mechanism's messages are bare frames in both directions. */
   async #authenticateBare(
     frame: Buffer,
     entry: PendingAnswer,
@@ -324,7 +324,7 @@ export class Connection {
   ): Promise<void> {
     const step = await exchange.step(frame);
     if (step.kind === "failed") {
-      // There is no form for an error here: the end of the connection is the answer.
+      // This form has no errors: the closed connection is the answer.
       this.#fail("unauthenticated", step.message);
       return;
     }
@@ -336,7 +336,7 @@ export class Connection {
     this.#answers.answer(entry, () => [length, step.bytes]);
   }
 
-  /** Once nothing is left to be answered. Further bytes are dropped, so that the client's own end is seen. */
+  /** Closes once nothing is left to answer. Further bytes are dropped, so that the client's end is detected. */
   #endIfAnswered(): void {
     if (this.#answers.size > 0 || this.#socket.writableEnded) return;
     this.#socket.end();
@@ -364,7 +364,7 @@ export class Connection {
   }
 }
 
-/** Why a client may not ask for more than a way in; undefined if it may. */
+/** Why a client may only authenticate; `undefined` if it is authenticated. */
 function explainRefusal(authentication: Authentication): string | undefined {
   if (authentication.state !== "done") return "before authentication";
   const { expiresAtMs } = authentication.principal;

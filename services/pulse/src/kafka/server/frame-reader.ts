@@ -1,14 +1,14 @@
-// Bytes of a connection cut into frames. Nothing is allocated for a length before its bytes have come, unless `expect` says
-// that there is room for it.
+// Splits the bytes of a connection into frames. Memory for a length is only allocated as its bytes arrive, unless `expect`
+// guarantees room for it.
 import { ProtocolError } from "../protocol/error.ts";
 import { FRAME_LENGTH_BYTES } from "../protocol/frame.ts";
 
-/** Collects chunks and gives frames without their length. */
+/** Collects chunks and returns frames without their length. */
 export class FrameReader {
   readonly #frameBytesMax: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
-  /** The frame that is expected, with its length, and how much of it has come. */
+  /** The expected frame with its length, and the bytes received so far. */
   #expected: Buffer | undefined;
   #filled = 0;
 
@@ -16,12 +16,12 @@ export class FrameReader {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Bytes that have come and were not taken. */
+  /** Bytes received and not returned yet. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Takes `bytes[0, length)`: copied where they are `shared` and go on no further, else kept. */
+  /** Adds `bytes[0, length)`; copies them if they are `shared` with later reads. */
   push(bytes: Buffer, length = bytes.length, isShared = false): void {
     this.#bytes += length;
     let start = 0;
@@ -35,8 +35,8 @@ export class FrameReader {
   }
 
   /**
-   * Makes room for the whole frame that has begun: its bytes are put in place as they come, instead of being kept as they
-   * came and joined at the end, so that the chunks are garbage at once.
+   * Allocates the whole current frame: its bytes are copied as they arrive, instead of being kept and joined at the end, so
+   * that the chunks become garbage immediately.
    */
   expect(): void {
     const length = this.readLength();
@@ -54,20 +54,22 @@ export class FrameReader {
   }
 
   /**
-   * The length of the frame that has begun; undefined while its four bytes are not all there.
-   * Throws if it is negative or over the bound.
+   * The length of the current frame; `undefined` until its four bytes have arrived. Throws if it is negative or over the
+   * limit.
    */
   readLength(): number | undefined {
     if (this.#expected !== undefined) return this.#expected.length - FRAME_LENGTH_BYTES;
     if (this.#bytes < FRAME_LENGTH_BYTES) return undefined;
     const length = this.#gather(FRAME_LENGTH_BYTES).readInt32BE(0);
     if (length < 0 || length > this.#frameBytesMax) {
-      throw new ProtocolError(`a frame of ${length} bytes; ${this.#frameBytesMax} are allowed`);
+      throw new ProtocolError(
+        `a frame of ${length} bytes exceeds the limit of ${this.#frameBytesMax}`,
+      );
     }
     return length;
   }
 
-  /** The next frame if it is there in full. */
+  /** The next frame, if it is complete. */
   next(): Buffer | undefined {
     const length = this.readLength();
     if (length === undefined || this.#bytes < FRAME_LENGTH_BYTES + length) return undefined;
@@ -85,14 +87,14 @@ export class FrameReader {
     return first.subarray(FRAME_LENGTH_BYTES, total);
   }
 
-  /** Copies what belongs to the expected frame; gives what comes after it. */
+  /** Copies the bytes of the expected frame; returns the rest. */
   #fill(expected: Buffer, chunk: Buffer): Buffer {
     const count = chunk.copy(expected, this.#filled);
     this.#filled += count;
     return chunk.subarray(count);
   }
 
-  /** Makes the first chunk hold at least `length` bytes. */
+  /** Ensures that the first chunk holds at least `length` bytes. */
   #gather(length: number): Buffer {
     const [first] = this.#chunks;
     if (first !== undefined && first.length >= length) return first;

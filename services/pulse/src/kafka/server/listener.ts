@@ -1,4 +1,4 @@
-// The listeners of the Kafka face: plain and TLS, with bounds on connections, idleness and stalls.
+// The listeners of the Kafka server: plain and TLS, with limits on connections, idle time and slow clients.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
@@ -13,43 +13,43 @@ import type { Authentication } from "./session.ts";
 
 const SWEEP_MS = 1_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** Bytes that one read may bring. */
+/** Maximum size of a read. */
 const READ_BYTES = 65_536;
-/** Of a request that has begun, within `stallTimeoutMs`: as of an HTTP request's body. */
+/** Minimum bytes of a request within `stallTimeoutMs`, as for the body of an HTTP request. */
 const REQUEST_PACE_BYTES = 7_680;
-/** Of answers. A client that needs longer for half a default partition answer (1 MiB) gives up by itself (30 s). */
+/** Minimum rate for reading answers. A client that needs longer for half a default partition answer (1 MiB) times out (30 s). */
 const ANSWER_PACE = { bytesMin: 524_288, windowMs: 60_000 };
 
-/** Bounds of the Kafka face, over all of its listeners. */
+/** Limits of the Kafka server over all listeners. */
 export interface KafkaLimits {
-  /** Connections at once; further ones are closed at once. Default 2 000. */
+  /** Maximum number of connections; further ones are closed immediately. Default 2 000. */
   connectionsMax: number;
-  /** Those of one IPv4 address or one IPv6 network of 64 bits; further ones are closed at once. Default 1 000. */
+  /** Maximum per IPv4 address or IPv6 network of 64 bits; further ones are closed immediately. Default 1 000. */
   connectionsPerAddressMax: number;
   /** Largest request in bytes. Default 16 MiB. */
   frameBytesMax: number;
-  /** Elements of all arrays of one request. Default 100 000. */
+  /** Maximum number of elements of all arrays of one request. Default 100 000. */
   arrayItemsMax: number;
-  /** Requests of one connection under way at once. Default 64. */
+  /** Requests of one connection in flight. Default 64. */
   inFlightMax: number;
-  /** Bytes of requests over 64 KiB that are read or handled at once. Default 128 MiB. */
+  /** Bytes of requests over 64 KiB being read or handled. Default 128 MiB. */
   requestBytesMax: number;
   /**
-   * Bytes of answers that clients have not read. Beyond it Fetch and what else may have a large answer waits, and clients that
-   * have read nothing for longest are disconnected. Half as much again may be in memory while it is read from the log.
-   * Default 128 MiB.
+   * Bytes of answers that clients have not read. Beyond it Fetch and other requests with large answers wait, and clients
+   * that have read nothing for longest are disconnected. Up to half as much again may be in memory while it is read from
+   * the log. Default 128 MiB.
    */
   responseBytesMax: number;
-  /** A connection on which nothing happens is closed after this time, in ms. Default 10 min. */
+  /** Idle connections are closed after this time, in ms. Default 10 min. */
   idleTimeoutMs: number;
   /**
-   * A client that reads none of its answers for so long, or sends less than 7.5 KiB of a request that it has begun, is
-   * disconnected, in ms. Default 30 s.
+   * Clients that read no answer for this time, or send less than 7.5 KiB of a request within it, are disconnected, in ms.
+   * Default 30 s.
    */
   stallTimeoutMs: number;
 }
 
-/** The limits where nothing else is configured. */
+/** Default limits. */
 export const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   connectionsMax: 2_000,
   connectionsPerAddressMax: 1_000,
@@ -62,13 +62,13 @@ export const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   stallTimeoutMs: 30_000,
 };
 
-/** Options of a Kafka server. */
+/** Options of `KafkaListeners`. */
 export interface KafkaListenersOptions {
   routes: RouteTable;
   limits?: Partial<KafkaLimits>;
-  /** The address that clients are told; by default the address that they have reached. */
+  /** The address that clients are told; by default the address they connected to. */
   advertised?: { host: string; port: number };
-  /** Authentication of a new client: demanded, or done already. */
+  /** Authentication state of a new client: demanded, or done already. */
   admit(remoteAddress: string): Authentication;
   onRequest?(name: string, version: number, durationMs: number): void;
   onSurplus?(name: string): void;
@@ -78,22 +78,22 @@ export interface KafkaListenersOptions {
 /** A listening socket. */
 export interface KafkaListener {
   readonly port: number;
-  /** Accepts no more connections. */
+  /** Stops accepting connections. */
   stop(): Promise<void>;
 }
 
-/** Serves the Kafka protocol on any number of listeners, within one set of bounds. */
+/** Serves the Kafka protocol on any number of listeners with shared limits. */
 export class KafkaListeners {
   readonly limits: KafkaLimits;
   readonly #options: KafkaListenersOptions;
   readonly #context: ConnectionContext;
   readonly #connections = new Map<Socket, Connection>();
-  /** Counts sockets in a TLS handshake, too. */
+  /** Counts sockets in a TLS handshake as well. */
   readonly #bounds: ConnectionBounds;
   readonly #servers = new Set<Server>();
   readonly #sweeper: RepeatingTimer;
   #sweptAtMs = performance.now();
-  /** Connections that were closed at once because there were too many. */
+  /** Connections closed immediately because of a limit. */
   refusedCount = 0;
 
   constructor(options: KafkaListenersOptions) {
@@ -141,12 +141,12 @@ export class KafkaListeners {
     return this.#context.outgoing.heldBytes;
   }
 
-  /** Bytes of large requests that are being read or handled. */
+  /** Bytes of large requests being read or handled. */
   get requestBytes(): number {
     return this.#context.requestBudget.used;
   }
 
-  /** Listens on an address, with TLS if a certificate is given. Rejects if the address is taken. */
+  /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */
   async listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
@@ -158,7 +158,7 @@ export class KafkaListeners {
             socket.setNoDelay(true);
             this.#accept(socket);
           });
-    // Sockets that are still in the handshake count, too. The plain server's own listener comes after this one.
+    // Sockets in a handshake count as well. The plain server's own listener runs after this one.
     server.prependListener("connection", (socket: Socket) => this.#admit(socket));
     server.listen({
       port: address.port,
@@ -172,7 +172,7 @@ export class KafkaListeners {
     };
   }
 
-  /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
+  /** Stops listening, lets requests in flight finish for at most `graceMs`, then disconnects. */
   async close(graceMs: number): Promise<void> {
     const stopping = Array.from(this.#servers, (server) => this.#stop(server));
     const ended = Array.from(this.#connections.keys(), awaitClose);
@@ -222,7 +222,7 @@ export class KafkaListeners {
   /** Closes connections that are idle, or whose clients send or read too slowly. */
   #sweep(): void {
     const nowMs = performance.now();
-    // While this process was busy with something else, clients are not to blame.
+    // Clients are not blamed for time in which this process was busy.
     const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
     this.#sweptAtMs = nowMs;
     for (const connection of this.#connections.values()) connection.sweep(nowMs, elapsedMs);
@@ -234,7 +234,7 @@ function awaitClose(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once("close", () => resolve()));
 }
 
-/** IPv4 addresses as such, also where they come on an IPv6 socket. */
+/** Converts IPv4-mapped addresses of IPv6 sockets. */
 function plainAddress(address: string): string {
   return address.startsWith("::ffff:") ? address.slice("::ffff:".length) : address;
 }

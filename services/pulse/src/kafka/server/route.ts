@@ -1,40 +1,40 @@
-// What a request handler is given, and the table of all handlers.
+// The context of request handlers, and the route table.
 import type { WireMessage } from "../protocol/message.ts";
 import type { Session } from "./session.ts";
 
-/** One request under way. */
+/** A request being handled. */
 export interface RequestContext {
   readonly session: Session;
   readonly version: number;
-  /** The client's own name for itself; "" if it gave none. */
+  /** The client id; "" if the client sent none. */
   readonly clientId: string;
   /** Fires when the connection is gone. */
   readonly signal: AbortSignal;
   /**
-   * Resolves when every earlier request of the connection has been answered and the client has read most of those answers,
-   * or when the connection is gone.
+   * Resolves when all earlier requests of the connection are answered and the client has read most of the answers, or when
+   * the connection is gone.
    */
   turn(): Promise<void>;
   /**
-   * Waits for room for an answer of up to `bytes`, read in pieces of up to `pieceBytes`; resolves with the bytes that it may
-   * have, fewer while clients have much to read. 0 if there was no room in time, or the connection is gone. The answer gives
-   * the room back. Only for a request whose turn it is: otherwise it would hold room behind one that waits for it.
+   * Waits for room for an answer of up to `bytes`, read in pieces of up to `pieceBytes`; resolves with the granted bytes,
+   * fewer while clients have much to read. 0 if there was no room in time, or the connection is gone. The answer returns
+   * the room. Only call it in turn (see `turn`): otherwise it would hold room behind a request that waits for it.
    */
   reserve(bytes: number, pieceBytes: number): Promise<number>;
   /**
-   * As `reserve`, while there is no room: resolves with the bytes of a small answer, which needs none. 0 if there is room or
-   * nobody to answer.
+   * Counterpart of `reserve` while there is no room: resolves with the bytes of a small answer, which needs none. 0 if there
+   * is room, or the connection is gone.
    */
   reserveSmall(pieceBytes: number): Promise<number>;
 }
 
-/** A handler: gives the response, or undefined if the client wants none. */
+/** A handler: returns the response, or `undefined` if the client expects none. */
 export type Handler<Q, RI> = (
   request: Q,
   context: RequestContext,
 ) => RI | undefined | Promise<RI | undefined>;
 
-/** A message with its handler; the types of both were checked by `route`. */
+/** A message with its handler; `route` checks their types. */
 export interface Route {
   message: WireMessage<unknown, never, unknown, unknown>;
   handle: Handler<never, unknown>;
@@ -51,7 +51,7 @@ export function route<Q, QI, R, RI>(
 /** Routes by API key. */
 export type RouteTable = ReadonlyMap<number, Route>;
 
-/** The table of routes; each key may be there once. */
+/** Creates the route table; keys must be unique. */
 export function buildRouteTable(routes: readonly Route[]): RouteTable {
   const table = new Map(routes.map((one) => [one.message.key, one]));
   if (table.size !== routes.length) throw new TypeError("two routes have the same key");

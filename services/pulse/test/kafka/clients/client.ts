@@ -1,4 +1,4 @@
-// What a real Kafka client is to these tests: found or not, of a version, put to work.
+// A real Kafka client in these tests: availability, version, operations.
 
 /** The compressions that a client can write, by the names that clients use. */
 export type Codec = "none" | "gzip" | "snappy" | "lz4" | "zstd";

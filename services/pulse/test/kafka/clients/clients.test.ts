@@ -1,4 +1,4 @@
-// Real Kafka clients against the Kafka face: what each writes, every one reads. With
+// Real Kafka clients against the broker: what each writes, every one reads. With
 // PLATFORM_CLIENTS_TABLE=write the run also rewrites docs/guide/kafka-clients.md.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -60,7 +60,7 @@ for (const client of clients) {
       note(client, `writes and reads ${client.codecs.join(", ")}`);
     });
 
-    test("goes on where its group was after the broker has restarted", async (t) => {
+    test("continues at the offset of its group after a restart of the broker", async (t) => {
       if (isMissing(client, t)) return;
       await stage.restart();
       await client.produce(servers, topic, "none", 10, "later-");
@@ -87,7 +87,7 @@ for (const client of clients) {
   });
 }
 
-test("what any client has written in any compression, the others read", async (t) => {
+test("messages of any client in any compression are read by all others", async (t) => {
   const readable: [RealKafkaClient, Codec][] = [];
   const topic = "mixed";
   for (const client of clients) {
@@ -156,7 +156,7 @@ function writePage(): void {
     [
       "# Kafka clients that the broker was tried with",
       "",
-      "Each row is what `services/pulse/test/kafka/clients` showed against the Kafka face; with",
+      "Each row is what `services/pulse/test/kafka/clients` showed against the broker; with",
       "`PLATFORM_CLIENTS_TABLE=write` that test writes this page anew.",
       "",
       "| client | version | from | what was shown |",

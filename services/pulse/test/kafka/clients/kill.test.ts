@@ -159,7 +159,7 @@ describe(`while the broker is killed ${kills} times`, () => {
   });
 
   for (const client of Object.keys(streams)) {
-    test(`what ${client} was told is stored is there once and in order`, async (t) => {
+    test(`what ${client} stored is there once and in order`, async (t) => {
       if (isMissing(client)) {
         assert.notEqual(process.env["PLATFORM_TEST_PEERS"], "required");
         t.skip("Debian package python3-confluent-kafka is not installed");
@@ -170,7 +170,7 @@ describe(`while the broker is killed ${kills} times`, () => {
       assert.ok(numbers.length > 0);
       const stored = await readStored(topicOf(client));
       t.diagnostic(`${numbers.length} acknowledged, ${stored.length} stored`);
-      // What was under way when it was stopped may be there as well, behind all others.
+      // Messages in flight when it was stopped may exist as well, after all others.
       assert.deepEqual(
         stored,
         stored.map((_, index) => index),

@@ -1,10 +1,10 @@
-// What happened to the messages of a topic that a group reads, and what of it a broker may not let happen.
+// Records the processing of a topic's messages by a group, and checks the guarantees.
 
 const placesOfLife = 1_000_000;
 
 /** Judges from what members were told; messages are numbered by partition and offset without gaps. */
 export class History {
-  /** How often each message was processed, by partition and offset. */
+  /** Number of times each message was processed, by partition and offset. */
   readonly #processed: number[][];
   /** The highest commit that the broker has acknowledged, by partition. */
   readonly #committed: number[];
@@ -24,7 +24,7 @@ export class History {
     this.#committed = Array.from({ length: partitions }, () => 0);
   }
 
-  /** What was committed when a member asks where to begin. */
+  /** The committed offset when a member starts. */
   readCommitted(): number[] {
     return [...this.#committed];
   }
@@ -89,7 +89,7 @@ export class History {
     return ends.every((end, partition) => this.#committed[partition]! >= end);
   }
 
-  /** How many were processed once, and how many times more than once all others were. */
+  /** Number of messages processed, and number of repetitions. */
   count(): { messages: number; repetitions: number } {
     let messages = 0;
     let repetitions = 0;

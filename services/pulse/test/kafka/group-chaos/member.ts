@@ -14,7 +14,7 @@ import {
 import { KafkaClient } from "../client.ts";
 import type { History } from "./history.ts";
 
-/** What all members have in common. */
+/** Options of all members. */
 export interface Membership {
   port: number;
   topic: string;
@@ -41,7 +41,7 @@ export class ChaosMember {
   #place = 0;
   #stallMs = 0;
   #state: "running" | "leaving" | "dead" = "running";
-  /** Where the next read of each assigned partition begins. */
+  /** Next offset of each assigned partition. */
   #positions = new Map<number, number>();
   #committed = new Map<number, number>();
 
@@ -247,7 +247,7 @@ export class ChaosMember {
     return true;
   }
 
-  /** What a refusal means for the next join. Always false. */
+  /** Prepares the next join after an error. Always returns false. */
   #refuse(errorCode: number): boolean {
     if (errorCode === unknownMemberId) this.#memberId = "";
     // Fenced: another process has this member's name.

@@ -68,7 +68,7 @@ function fieldOf(field: FieldShape, version: number, flexible: boolean): fc.Arbi
   return field.tag === undefined ? value : fc.oneof(fc.constant(field.fallback), value);
 }
 
-/** What writing takes: records are lists of buffers there. */
+/** Input of writing, where records are lists of buffers. */
 export function toWritten(shape: Shape, value: unknown): unknown {
   if (value === null || value === undefined) return value;
   if (shape.kind === "records") return [value];

@@ -29,7 +29,7 @@ const member = { groupId: "g", memberId: "m", groupInstanceId: "i" };
 const records = { messages: [{ key: Buffer.from("k"), value: Buffer.from("v"), timestamp: 17 }] };
 const partitionOffset = { partition: 1, offset: "17" };
 
-/** What each of kafkajs' requests is made from. */
+/** Input of kafkajs' requests. */
 const options: Record<string, unknown> = {
   produce: {
     acks: -1,
@@ -114,7 +114,7 @@ describe("requests of kafkajs", () => {
     const message = allMessages.find((one) => one.name.toLowerCase() === name.toLowerCase())!;
     for (const version of versionsOf(message)) {
       if (!api.versions.includes(String(version))) continue;
-      test(`${message.name} ${version} is read, and written again byte for byte`, async () => {
+      test(`${message.name} ${version} is parsed and encoded to the same bytes`, async () => {
         const { request } = api.protocol({ version })(given);
         const encoded = await frameRequest({ correlationId: 5, clientId: "c", request });
         const reader = new Reader(encoded.buffer.subarray(4));

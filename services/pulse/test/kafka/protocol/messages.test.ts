@@ -44,7 +44,7 @@ for (const message of allMessages) {
       const requests = valueOf(message.request.shape, version, flexible);
       const responses = valueOf(message.response.shape, version, flexible);
 
-      test(`version ${version} is read as it was written`, () => {
+      test(`version ${version} is parsed as it was encoded`, () => {
         fc.assert(
           fc.property(requests, responses, (request, response) => {
             const asked = encodeRequest(message, version, request);
@@ -57,7 +57,7 @@ for (const message of allMessages) {
         );
       });
 
-      test(`version ${version} is read the same with surplus bytes behind it, and refused if cut short at any byte`, () => {
+      test(`version ${version} is parsed the same with surplus bytes after it, and rejected if truncated at any byte`, () => {
         fc.assert(
           fc.property(requests, (request) => {
             const frame = encodeRequest(message, version, request);
@@ -73,7 +73,7 @@ for (const message of allMessages) {
         );
       });
 
-      test(`version ${version} with flipped bytes is read or refused, never anything else`, () => {
+      test(`version ${version} with flipped bytes is parsed or rejected, without any other error`, () => {
         fc.assert(
           fc.property(
             requests,

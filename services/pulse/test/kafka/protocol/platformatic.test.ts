@@ -204,7 +204,7 @@ for (const message of allMessages) {
       const skip = peer === undefined ? "the peer has no such version" : false;
 
       test(
-        `a request of version ${version} is read, and written again byte for byte`,
+        `a request of version ${version} is parsed and encoded to the same bytes`,
         { skip },
         () => {
           const body = peer!.createRequest().buffer;
@@ -217,7 +217,7 @@ for (const message of allMessages) {
         },
       );
 
-      test(`a response of version ${version} is what the peer reads`, { skip }, () => {
+      test(`a response of version ${version} is parsed by the peer`, { skip }, () => {
         const flexible = version >= message.flexibleFrom;
         const values = valueOf(message.response.shape, version, flexible);
         fc.assert(

@@ -14,7 +14,7 @@ function flexible(bytes: number[]): Reader {
   return reader;
 }
 
-describe("lengths that lie are refused", () => {
+describe("wrong lengths are rejected", () => {
   const list = array(int8);
   const cases: [name: string, read: () => unknown][] = [
     ["a string past the frame", () => new Reader(Buffer.from([0, 5, 65])).readString()],
@@ -65,7 +65,7 @@ test("unknown tagged fields are skipped", () => {
   assert.deepEqual(type.read(flexible([2, 65, 2, 3, 1, 0xff, 7, 0]), 0), { name: "A" });
 });
 
-test("large byte fields are passed on by reference", () => {
+test("large byte fields are referenced, not copied", () => {
   const writer = new Writer();
   const large = Buffer.alloc(10_000, 1);
   writer.writeInt32(1);

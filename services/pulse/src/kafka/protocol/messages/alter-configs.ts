@@ -2,7 +2,7 @@
 import { array, boolean, int16, int32, int8, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** AlterConfigs. Settings that are not named go back to their defaults. */
+/** AlterConfigs. Settings that are not named are reset to their defaults. */
 export const alterConfigs = defineMessage({
   name: "AlterConfigs",
   key: 33,

@@ -1,4 +1,4 @@
-// ApiVersions (key 18), versions 0–4: which requests the broker takes. Flexible from 3 on.
+// ApiVersions (key 18), versions 0–4: the supported requests. Flexible from 3 on.
 // Its response header is always version 0, so that a client of any age can read it (KIP-511).
 import { array, boolean, from, int16, int32, int64, string, struct, tagged } from "../schema.ts";
 import { defineMessage } from "../message.ts";

@@ -1,4 +1,4 @@
-// DeleteGroups (key 42), versions 0–2: forgets empty groups. Flexible from 2 on.
+// DeleteGroups (key 42), versions 0–2: deletes empty groups. Flexible from 2 on.
 import { array, int16, int32, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

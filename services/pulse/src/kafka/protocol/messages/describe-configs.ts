@@ -13,7 +13,7 @@ import {
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** DescribeConfigs. Null keys ask for all. */
+/** DescribeConfigs. Null keys request all. */
 export const describeConfigs = defineMessage({
   name: "DescribeConfigs",
   key: 32,

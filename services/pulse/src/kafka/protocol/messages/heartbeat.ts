@@ -1,4 +1,4 @@
-// Heartbeat (key 12), versions 0–4: a member is alive. Flexible from 4 on.
+// Heartbeat (key 12), versions 0–4: keeps a member alive. Flexible from 4 on.
 import { from, int16, int32, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

@@ -2,7 +2,7 @@
 import { array, boolean, int16, int32, int8, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** What IncrementalAlterConfigs does with one setting. */
+/** Operations of IncrementalAlterConfigs. */
 export const CONFIG_OPERATIONS = { set: 0, delete: 1, append: 2, subtract: 3 } as const;
 
 /** IncrementalAlterConfigs. */

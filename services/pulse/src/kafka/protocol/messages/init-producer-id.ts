@@ -1,4 +1,4 @@
-// InitProducerId (key 22), versions 0–5: an id for an idempotent producer. Flexible from 2 on.
+// InitProducerId (key 22), versions 0–5: allocates a producer id. Flexible from 2 on.
 import { from, int16, int32, int64, nullableString, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

@@ -1,4 +1,4 @@
-// JoinGroup (key 11), versions 0–9: a member asks into the next generation. Flexible from 6 on.
+// JoinGroup (key 11), versions 0–9: joins the next generation. Flexible from 6 on.
 import {
   array,
   boolean,

@@ -1,4 +1,4 @@
-// LeaveGroup (key 13), versions 0–5: members go. Flexible from 4 on, several members from 3 on.
+// LeaveGroup (key 13), versions 0–5: removes members. Flexible from 4 on, several members from 3 on.
 import { array, from, int16, int32, nullableString, string, struct, until } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

@@ -3,7 +3,7 @@
 import { array, from, int16, int32, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** ListGroups. Empty filters let everything through. */
+/** ListGroups. Empty filters match all groups. */
 export const listGroups = defineMessage({
   name: "ListGroups",
   key: 16,

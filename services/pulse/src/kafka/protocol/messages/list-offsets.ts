@@ -2,11 +2,11 @@
 import { array, from, int16, int32, int64, int8, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** Timestamps with a meaning of their own. */
+/** Special timestamps. */
 export const LIST_OFFSETS_TIMESTAMPS = {
   /** The offset after the last record. */
   latest: -1,
-  /** The first offset that can be read. */
+  /** The first readable offset. */
   earliest: -2,
   /** The record with the largest timestamp (KIP-734). */
   maxTimestamp: -3,

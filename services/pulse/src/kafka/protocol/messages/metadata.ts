@@ -15,7 +15,7 @@ import {
 } from "../schema.ts";
 import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
-/** Metadata. Version 0 asks for all topics by an empty list, later ones by null. */
+/** Metadata. All topics are requested by an empty list in version 0, by null in later ones. */
 export const metadata = defineMessage({
   name: "Metadata",
   key: 3,

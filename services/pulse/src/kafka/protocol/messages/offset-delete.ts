@@ -1,4 +1,4 @@
-// OffsetDelete (key 47), version 0: forgets committed offsets. Not flexible.
+// OffsetDelete (key 47), version 0: deletes committed offsets. Not flexible.
 import { array, int16, int32, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

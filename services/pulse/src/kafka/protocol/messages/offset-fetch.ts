@@ -1,4 +1,4 @@
-// OffsetFetch (key 9), versions 1–9: what a group has committed. Flexible from 6 on, several groups
+// OffsetFetch (key 9), versions 1–9: committed offsets of a group. Flexible from 6 on, several groups
 // from 8 on.
 import {
   array,
@@ -30,7 +30,7 @@ const foundTopic = struct({
   ),
 });
 
-/** OffsetFetch. Null topics ask for all, from version 2 on. */
+/** OffsetFetch. Null topics request all, from version 2 on. */
 export const offsetFetch = defineMessage({
   name: "OffsetFetch",
   key: 9,

@@ -1,4 +1,4 @@
-// OffsetForLeaderEpoch (key 23), versions 2–4: where an epoch ended. Flexible from 4 on.
+// OffsetForLeaderEpoch (key 23), versions 2–4: the end of an epoch. Flexible from 4 on.
 import { array, from, int16, int32, int64, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 

@@ -1,6 +1,6 @@
 // Produce (key 0), versions 0–11: appends record batches. Flexible from 9 on.
-// Versions 0–2 carry the old message sets; they are in the table because librdkafka asks version 0
-// what compressions a broker knows, and are refused.
+// Versions 0–2 carry the old message sets; they are listed because librdkafka uses version 0 to find out which
+// compressions a broker supports, and are rejected.
 import {
   array,
   from,

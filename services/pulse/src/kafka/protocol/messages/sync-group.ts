@@ -1,4 +1,4 @@
-// SyncGroup (key 14), versions 0–5: the leader hands in assignments, everyone gets theirs. Flexible
+// SyncGroup (key 14), versions 0–5: distributes assignments. Flexible
 // from 4 on.
 import { array, bytes, from, int16, int32, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
