@@ -1,15 +1,15 @@
-// The certificate of both listeners, read from its files again when they change.
+// The TLS certificate of both listeners, reloaded when its files change.
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "@platform/kernel/log";
 
-/** A chain and its key in PEM. */
+/** A certificate chain and its key in PEM. */
 export interface Certificate {
   cert: Buffer;
   key: Buffer;
 }
 
-/** Where a certificate is. */
+/** The files of a certificate. */
 export interface CertificateFiles {
   cert: string;
   key: string;
@@ -17,7 +17,7 @@ export interface CertificateFiles {
 
 const LOOK_EVERY_MS = 10_000;
 
-/** Reads a certificate; throws where it does not load. */
+/** Reads a certificate. Throws if it is invalid. */
 export function readCertificate(files: CertificateFiles): Certificate {
   const certificate = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
   createSecureContext(certificate);
@@ -25,8 +25,8 @@ export function readCertificate(files: CertificateFiles): Certificate {
 }
 
 /**
- * Looks at the files every ten seconds and hands a new certificate to `apply`. One that does not load is warned about once,
- * and the one before stays: while a renewal replaces both files, they do not fit each other. Returns how to stop.
+ * Checks the files every ten seconds and passes a new certificate to `apply`. An invalid one is warned about once, and the
+ * previous one stays: while a renewal replaces both files, they do not match. Returns a function that stops the checks.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -49,7 +49,7 @@ export function watchCertificate(
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       if (reason !== warned)
-        log.warn("a new certificate does not load", { path: files.cert, reason });
+        log.warn("the new certificate is invalid", { path: files.cert, reason });
       warned = reason;
     }
   };

@@ -1,4 +1,4 @@
-// The vault's process: flags and environment, configuration, start, signals, drain, exit code.
+// The storage daemon: flags and environment, configuration, startup, signals, graceful shutdown, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
@@ -6,13 +6,12 @@ import { runFsck } from "./fsck/command.ts";
 import { LogOutput } from "./log/log-output.ts";
 import { startVault } from "./service.ts";
 
-// Each thread of the pool that waits for a disk is one that nobody else has: of Node's four, two large bodies that are
-// synced take all.
+// A thread of the pool that waits for a disk serves nobody else: of Node's four, two large bodies being synced block all.
 const POOL_THREADS = 16;
 
 /** Runs the command line of `platform-vaultd`. */
 export async function main(): Promise<void> {
-  // Before anything has used the pool.
+  // Must be set before the pool is used for the first time.
   process.env["UV_THREADPOOL_SIZE"] ??= String(POOL_THREADS);
   await runProgram(vaultDefinition, {
     "": async ({ config }) => {

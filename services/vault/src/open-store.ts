@@ -1,4 +1,4 @@
-// The store on local disks: how its rooms are put together, from top to bottom.
+// Opens the store on local disks: creates its parts and connects them.
 import { mkdirSync } from "node:fs";
 import { createIdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
@@ -27,30 +27,30 @@ import { type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
 import { Store } from "./store.ts";
 
-/** How a store is opened; everything but the folder has a default. */
+/** Options of a store; all but the folder have defaults. */
 export interface StoreOptions {
-  /** The folder that everything lies in; made if it is missing. With several drives, only a copy of the buckets. */
+  /** The data folder, created if it is missing. With several drives it contains only a copy of the buckets. */
   dataDir: string;
-  /** Several drives instead of the one folder: what is on them outlives the loss of some. */
+  /** Several drives instead of the one folder: their contents survive the loss of some of them. */
   drives?: DriveOptions;
-  /** Keys of `SSE-S3`; without them it is refused. */
+  /** Keys of `SSE-S3`, which is refused without them. */
   keys?: KeyProvider;
   clock?: Clock;
-  /** Hears of drives that go and come, and of damage. */
+  /** Receives lost and returned drives, and damage. */
   log?: Logger;
-  /** The space of the disk; tests pass their own. */
+  /** Reads the space of the disk. Tests pass their own. */
   readSpace?: () => DiskSpace;
   /** Bytes that stay free. Default: the larger of 1 GiB and 1 % of the disk. */
   reserveBytes?: number;
-  /** Stored bytes up to which a body lies in the index. Default 16 KiB. */
+  /** Stored bytes up to which a body is kept in the index. Default 16 KiB. */
   inlineBytesMax?: number;
   /** Stored bytes up to which a body shares a segment. Default 1 MiB. */
   segmentRecordBytesMax?: number;
-  /** Bytes after which the next segment is begun. Default 64 MiB. */
+  /** Size of a segment after which the next one begins. Default 64 MiB. */
   segmentBytesMax?: number;
-  /** Memory for bodies on their way in. Default 128 MiB. */
+  /** Memory for incoming bodies. Default 128 MiB. */
   stagingBytesMax?: number;
-  /** Uploads that may wait for that memory; one more is refused with `SlowDown`. Default 1 000. */
+  /** Uploads that may wait for that memory; more are refused with `SlowDown`. Default 1 000. */
   stagingWaitersMax?: number;
   /** Writes that may wait for their commit. Default 10 000. */
   waitingWritersMax?: number;
@@ -58,37 +58,37 @@ export interface StoreOptions {
   waitingReadersMax?: number;
   /** Threads for listings. Default 1. */
   readerThreads?: number;
-  /** Files kept open. Default 1 000. */
+  /** Open files. Default 1 000. */
   openFilesMax?: number;
-  /** Buckets that there may be. Default 10 000. */
+  /** Limit of buckets. Default 10 000. */
   bucketsMax?: number;
   /** Events that may wait for delivery. Default 100 000. */
   pendingEventsMax?: number;
-  /** The least size of a part that is not the last. Default 5 MiB. */
+  /** Minimum size of every part except the last. Default 5 MiB. */
   partBytesMin?: number;
-  /** How often lifecycle rules are carried out, in ms. Default 1 h. */
+  /** Interval of lifecycle rules, in ms. Default 1 h. */
   lifecycleEveryMs?: number;
-  /** How often a segment with garbage is compacted, in ms. Default 1 min. */
+  /** Interval of compaction, in ms. Default 1 min. */
   compactEveryMs?: number;
-  /** How often everything is read against its checksums, in ms. Default 7 days. */
+  /** Interval of scrubbing, in ms. Default 7 days. */
   scrubEveryMs?: number;
-  /** How fast. Default 16 MiB/s. */
+  /** Speed of scrubbing. Default 16 MiB/s. */
   scrubBytesPerSecond?: number;
-  /** How often the index of a single drive is checked and copied, in ms; 0 is never. Default 1 h. */
+  /** Interval of checking and copying the index of a single drive, in ms; 0 disables it. Default 1 h. */
   indexCopyEveryMs?: number;
-  /** Bytes of files that nothing refers to that are kept in quarantine on each drive. Default 10 GiB. */
+  /** Bytes of unreferenced files in quarantine on each drive. Default 10 GiB. */
   quarantineBytesMax?: number;
-  /** Bytes of an index with its WAL up to which it is read as a whole at the start. Default 64 MiB. */
+  /** Size of an index with its WAL up to which it is checked as a whole at startup. Default 64 MiB. */
   inspectedBytesMax?: number;
-  /** How fast a drive is healed. Default 64 MiB/s. */
+  /** Speed of healing a drive. Default 64 MiB/s. */
   healBytesPerSecond?: number;
 }
 
 const MIB = 1024 * 1024;
-/** Bytes of an index that is read as a whole at the start: about a second. */
+/** Reading an index of this size takes about a second. */
 const INSPECTED_BYTES_MAX = 64 * MIB;
 
-/** Opens the store in a folder. Rejects where another process has it, or where its format is newer. */
+/** Opens the store in a folder. Rejects if another process has it open, or if its format is newer. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const clock = options.clock ?? systemClock;
   const ids = createIdSource({ clock });
@@ -96,7 +96,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const opened = await takeDrives(options, () => ids.token(24), memory);
   const { drives, locks, current } = opened;
   for (const damage of opened.damaged) {
-    options.log?.error("a copy of the index is damaged and is made anew from another", {
+    options.log?.error("a copy of the index is damaged and is replaced from another drive", {
       ...damage,
     });
   }
@@ -190,7 +190,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-// One folder is a drive without an identity: it is whatever lies there.
+// A single folder is a drive without an identity file.
 async function takeDrives(
   options: StoreOptions,
   takeId: () => string,
@@ -223,13 +223,13 @@ async function takeDrives(
   };
 }
 
-// What is stored needs room on all drives alike: the fullest one decides.
+// A body needs room on all drives: the fullest one decides.
 function readSpaceOfDrives(drives: DriveSet): DiskSpace {
   const spaces = drives.present.flatMap(({ folders }) => {
     try {
       return [readDiskSpace(folders.root)];
     } catch {
-      // It has just gone, which is noticed elsewhere.
+      // The drive has just disappeared; the drive monitor notices that.
       return [];
     }
   });

@@ -1,4 +1,4 @@
-// The composition root of the vault: it makes every part and hands it on, from top to bottom.
+// The composition root: creates every part and connects them.
 import { createHash, hkdfSync } from "node:crypto";
 import { join } from "node:path";
 import { createEngine, createServer } from "@platform/http1";
@@ -49,24 +49,24 @@ import { SignatureVerifier } from "./s3/sigv4/index.ts";
 import { TimestampFormatter } from "./s3/wire/timestamp.ts";
 import type { Store } from "./store.ts";
 
-/** What a vault is started with. */
+/** Options of the service. */
 export interface VaultOptions {
   config: VaultConfig;
   log: Logger;
-  /** What the log is written to. */
+  /** The output of the log. */
   output: LogOutput;
   lifecycle: Lifecycle;
 }
 
 const TRACES_FLUSH_MS = 1_000;
-/** All of a body is bounded by what S3 takes; a request sets its own. */
+/** The body of a request is limited by S3's maximum; a request sets its own limit. */
 const BODY_BYTES_MAX = 1_048_576;
 const TARGET_BYTES_MAX = 16_384;
-/** An object may have 2 KiB of metadata in fields as short as they can be. */
+/** An object may have 2 KiB of metadata in very short headers. */
 const FIELDS_MAX = 512;
 const LOOPBACK = "127.0.0.1";
 
-/** Starts the vault; when this resolves, both APIs listen. */
+/** Starts the service. Resolves when both APIs listen. */
 export async function startVault({ config, log, output, lifecycle }: VaultOptions): Promise<void> {
   const clock = systemClock;
   const startedMs = clock.monotonicMs();
@@ -282,12 +282,12 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   });
 }
 
-// Credentials that everybody knows must not be reachable from anywhere else.
+// The built-in credentials must not be usable from other machines.
 function restrictAddress(address: ListenAddress, config: VaultConfig): ListenAddress {
   if (!hasDefaultCredentials(config) || isLoopbackAddress(address)) return address;
   if (address.host === undefined) return { host: LOOPBACK, port: address.port };
   throw new Error(
-    `the built-in credentials are for this machine alone: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
+    `the built-in credentials are allowed on this machine only: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
   );
 }
 
@@ -314,7 +314,7 @@ async function listen<T>(
   }
 }
 
-// Users belong to one account, which owns every bucket; its ids never change, whatever the keys are.
+// All users belong to one account, which owns every bucket. Its ids do not depend on the keys.
 function createAccount(): Account {
   return {
     canonicalId: createHash("sha256").update("platform-vault account").digest("hex"),

@@ -18,7 +18,7 @@ export interface StoreStats {
   buckets: number;
   /** Live objects, without noncurrent versions. */
   objects: number;
-  /** Bytes of all versions and parts, as their owners count them. */
+  /** Bytes of all versions and parts, as sent by clients. */
   storageBytes: number;
   /** Group commits, their operations, and the seconds that they took. */
   commits: number;

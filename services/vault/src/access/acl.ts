@@ -1,4 +1,4 @@
-// Access control lists: canned ones and grants, as documents and as answers to "may they?".
+// Access control lists: canned ACLs, validation, and decisions.
 import type { Acl, AclGrant, AclPermission } from "../model/acl.ts";
 import { S3Error } from "../model/s3-error.ts";
 
@@ -9,7 +9,7 @@ export const aclGroups = {
   logDelivery: "http://acs.amazonaws.com/groups/s3/LogDelivery",
 } as const;
 
-/** An owner, as lists name it. */
+/** An owner as ACLs name it. */
 export interface AclOwner {
   readonly id: string;
   readonly displayName: string;
@@ -17,7 +17,7 @@ export interface AclOwner {
 
 const GRANTS_MAX = 100;
 
-/** Names of canned lists. */
+/** Names of canned ACLs. */
 export const cannedAcls = [
   "private",
   "public-read",
@@ -29,7 +29,7 @@ export const cannedAcls = [
   "log-delivery-write",
 ] as const;
 
-/** Expands a canned list; InvalidArgument for an unknown name. */
+/** Expands a canned ACL. Throws InvalidArgument for an unknown name. */
 export function expandCannedAcl(name: string, owner: AclOwner): Acl {
   const own: AclGrant = { grantee: { kind: "user", ...owner }, permission: "FULL_CONTROL" };
   const group = (uri: string, permission: AclPermission): AclGrant => ({
@@ -37,7 +37,7 @@ export function expandCannedAcl(name: string, owner: AclOwner): Acl {
     permission,
   });
   switch (name as (typeof cannedAcls)[number]) {
-    // Buckets and objects have one owner here: what goes to the bucket's owner is the owner's already.
+    // Buckets and objects have the same owner, so grants to the owner of the bucket add nothing.
     case "private":
     case "bucket-owner-read":
     case "bucket-owner-full-control":
@@ -67,10 +67,7 @@ export function expandCannedAcl(name: string, owner: AclOwner): Acl {
   }
 }
 
-/**
- * Checks a list for what is kept: bounds, groups, and that users are the owner or named like one whom `isUser` knows.
- * Throws InvalidArgument.
- */
+/** Validates an ACL: its size, its groups, and that users are the owner or known to `isUser`. Throws InvalidArgument. */
 export function checkAcl(acl: Acl, owner: AclOwner, isUser: (name: string) => boolean): Acl {
   if (acl.grants.length > GRANTS_MAX)
     throw new S3Error("InvalidArgument", "An ACL has at most 100 grants.");
@@ -95,19 +92,19 @@ function invalidGrantee(message: string, name: string, value: string): S3Error {
   });
 }
 
-/** Whether a list grants anything to everyone, or to everyone who has any key. */
+/** True if an ACL grants anything to everyone, or to everyone with an access key. */
 export function isPublicAcl(acl: Acl): boolean {
   return acl.grants.some(
     ({ grantee }) => grantee.kind === "group" && grantee.uri !== aclGroups.logDelivery,
   );
 }
 
-/** Whether a list gives the owner full control and nobody else anything. */
+/** True if an ACL grants nothing to anyone but the owner. */
 export function isOwnersAlone(acl: Acl, owner: AclOwner): boolean {
   return acl.grants.every(({ grantee }) => grantee.kind === "user" && grantee.id === owner.id);
 }
 
-/** Whether a caller has a permission by a list; `id` is undefined for anonymous callers. */
+/** True if an ACL grants a permission to a caller; `id` is undefined for anonymous callers. */
 export function isGranted(acl: Acl, id: string | undefined, wanted: AclPermission): boolean {
   return acl.grants.some(({ grantee, permission }) => {
     if (permission !== wanted && permission !== "FULL_CONTROL") return false;

@@ -1,4 +1,4 @@
-// May this caller do this? Root keys, users' policies, bucket policies and ACLs, an explicit deny above all.
+// Access decisions for root keys, user policies, bucket policies and ACLs. An explicit deny always wins.
 import type { Acl, AclPermission } from "../model/acl.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { isGranted, isPublicAcl } from "./acl.ts";
@@ -7,7 +7,7 @@ import { compilePolicy, type Policy, type PolicyAnswer } from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
 
-/** Who calls. All keys belong to one account, which owns every bucket. */
+/** The caller of a request. All keys belong to one account, which owns every bucket. */
 export type Caller =
   | { readonly kind: "anonymous" }
   | { readonly kind: "root"; readonly accessKey: string }
@@ -16,7 +16,7 @@ export type Caller =
       readonly accessKey: string;
       readonly name: string;
       readonly policies: readonly Policy[];
-      /** Namespaces that its requests may be counted under. */
+      /** Namespaces that its requests may be charged to. */
       readonly namespaces: readonly string[];
     };
 
@@ -25,35 +25,35 @@ export interface Account {
   /** Canonical id: 64 hexadecimal digits. */
   readonly canonicalId: string;
   readonly displayName: string;
-  /** Twelve digits, as ARNs have it. */
+  /** Twelve digits, as in ARNs. */
   readonly accountId: string;
 }
 
-/** A question. */
+/** An access question. */
 export interface AccessQuestion {
   caller: Caller;
   /** `s3:GetObject` */
   action: string;
   bucket: Bucket | undefined;
-  /** The name asked for, also where there is no such bucket. */
+  /** The name in the request, even if the bucket does not exist. */
   bucketName: string;
   /** "" on bucket level. */
   key: string;
   values: ConditionValues;
-  /** The permission of an ACL that is enough, with the object's list where it is the object's that counts. */
+  /** The ACL permission that is sufficient, with the ACL of the object if that ACL decides. */
   acl?:
     | { of: "bucket" | "object"; permission: AclPermission; objectAcl?: Acl | undefined }
     | undefined;
 }
 
-/** Policy operations that root can always do: a bucket policy must not lock its owner out for good. */
+/** Policy operations that root can always do: a bucket policy must not lock out its owner forever. */
 const ROOT_ALWAYS: ReadonlySet<string> = new Set([
   "s3:GetBucketPolicy",
   "s3:PutBucketPolicy",
   "s3:DeleteBucketPolicy",
 ]);
 
-/** Decides; keeps compiled bucket policies as long as their buckets have them. */
+/** Decides access. Keeps compiled bucket policies as long as the buckets have them. */
 export class Authorizer {
   readonly account: Account;
   readonly #compiled = new WeakMap<object, Policy>();
@@ -66,7 +66,7 @@ export class Authorizer {
     return this.decide(question) === "allow";
   }
 
-  /** `deny` where a policy says so, `none` where nothing lets the caller in. */
+  /** `deny` if a policy denies, `none` if nothing allows. */
   decide(question: AccessQuestion): PolicyAnswer {
     const { caller, bucket } = question;
     const byBucket = this.#askBucketPolicy(question);
@@ -78,13 +78,13 @@ export class Authorizer {
     return bucket !== undefined && this.#isGrantedByAcl(question, bucket) ? "allow" : "none";
   }
 
-  /** Whether any policy that counts looks at values of the request. */
+  /** True if any relevant policy uses values of the request. */
   usesValues(caller: Caller, bucket: Bucket | undefined): boolean {
     if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;
     return caller.kind === "user" && caller.policies.some((policy) => policy.usesValues);
   }
 
-  /** The compiled policy of a bucket; undefined where it has none. */
+  /** The compiled policy of a bucket; `undefined` if it has none. */
   getBucketPolicy(bucket: Bucket): Policy | undefined {
     const document = bucket.settings.policy;
     if (typeof document !== "object" || document === null) return undefined;
@@ -101,7 +101,7 @@ export class Authorizer {
     const policy = bucket === undefined ? undefined : this.getBucketPolicy(bucket);
     if (bucket === undefined || policy === undefined) return "none";
     const answer = this.#ask(policy, question);
-    // A restricted bucket's public policy still denies, but lets only the account itself in.
+    // A restricted bucket's public policy still denies, but allows only the account itself.
     const isRestricted =
       caller.kind === "anonymous" &&
       readPublicAccessBlock(bucket).restrictPublicBuckets &&
@@ -136,7 +136,7 @@ export class Authorizer {
     const kept = acl.of === "bucket" ? bucket.settings.acl : acl.objectAcl;
     if (kept === undefined) return false;
     if (readPublicAccessBlock(bucket).ignorePublicAcls && isPublicAcl(kept)) return false;
-    // Users are not the account: grants to its id are the root's, groups are everyone's.
+    // Users are not the account: grants to its id apply to root, grants to groups to everyone.
     return isGranted(kept, caller.kind === "user" ? caller.name : undefined, acl.permission);
   }
 

@@ -1,14 +1,14 @@
-// Budgets of tenants: a token bucket for each, so that one tenant's load does not become everyone's.
+// Request budgets of tenants: a token bucket for each, so that the load of one does not affect the others.
 import type { Clock } from "@platform/kernel/time";
 
-/** Size of a budget. */
+/** Parameters of a budget. */
 export interface BudgetOptions {
-  /** Requests a second in the long run; 0 switches budgets off. */
+  /** Sustained rate; 0 disables budgets. */
   ratePerSecond: number;
-  /** Requests at once after a rest. */
+  /** Burst size. */
   burst: number;
   clock: Clock;
-  /** Tenants kept; the one not seen for the longest time is forgotten first. Default 10 000. */
+  /** Tenants in memory; the least recently used is dropped first. Default 10 000. */
   tenantsMax?: number;
 }
 
@@ -21,7 +21,7 @@ export class TenantBudgets {
     this.#options = { tenantsMax: 10_000, ...options };
   }
 
-  /** Takes one request from a tenant's budget; the seconds to wait where there is nothing left, else 0. */
+  /** Takes one request from a tenant's budget. Returns 0, or the seconds to wait if the budget is used up. */
   take(tenant: string): number {
     const { ratePerSecond, burst, clock, tenantsMax } = this.#options;
     if (ratePerSecond === 0) return 0;
@@ -37,7 +37,7 @@ export class TenantBudgets {
       state.tokens = Math.min(burst, state.tokens + ((nowMs - state.atMs) / 1000) * ratePerSecond);
       state.atMs = nowMs;
       if (this.#tenants.size >= tenantsMax) {
-        // Only a full table pays for the order.
+        // Only a full table pays for keeping the order.
         this.#tenants.delete(tenant);
         this.#tenants.set(tenant, state);
       }

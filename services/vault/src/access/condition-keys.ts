@@ -1,7 +1,7 @@
 // The names of condition keys ("Actions, resources, and condition keys for Amazon S3", "AWS global condition context keys").
 import { malformedPolicy } from "./malformed.ts";
 
-/** The values of a request's condition keys, names in lower case; a key that does not apply is not there. */
+/** The values of a request's condition keys, names in lower case. Keys that do not apply are absent. */
 export type ConditionValues = ReadonlyMap<string, readonly string[]>;
 
 /** Keys that requests have values for. */
@@ -54,8 +54,8 @@ const ANSWERED = [
   "s3:x-amz-website-redirect-location",
 ];
 /**
- * Keys of what no caller here has: private networks of a cloud, organizations, a second factor, temporary credentials,
- * services that act for others, access points. They are keys that do not apply, in the cloud's own sense.
+ * Keys of features that callers here do not have: private cloud networks, organizations, second factors, temporary
+ * credentials, services that act for others, access points. They count as keys that do not apply, as in the cloud.
  */
 const NEVER_THERE = [
   "aws:calledvia",
@@ -85,7 +85,7 @@ const NEVER_THERE = [
   "s3:dataaccesspointarn",
 ];
 const KEYS: ReadonlySet<string> = new Set([...ANSWERED, ...NEVER_THERE]);
-/** Keys that a tag's name follows; principals and buckets have no tags that policies look at. */
+/** Keys followed by the name of a tag. Principals and buckets have no tags that policies use. */
 const KEY_FAMILIES = [
   "s3:existingobjecttag/",
   "s3:requestobjecttag/",
@@ -94,8 +94,8 @@ const KEY_FAMILIES = [
 ];
 
 /**
- * A key by the name that values are found under: in lower case, but for the name of a tag, and with the store's own
- * prefixes as the cloud's. Undefined for a key that is not known.
+ * A key in its canonical form: lower case except for the name of a tag, with the cloud's prefixes instead of the store's.
+ * `undefined` for an unknown key.
  */
 export function findConditionKey(text: string): string | undefined {
   const name = text
@@ -110,9 +110,9 @@ export function findConditionKey(text: string): string | undefined {
     : family + name.slice(family.length);
 }
 
-/** As `findConditionKey`; MalformedPolicy for a key that is not known. */
+/** As `findConditionKey`, but throws MalformedPolicy for an unknown key. */
 export function readConditionKey(text: string): string {
   const key = findConditionKey(text);
-  if (key === undefined) throw malformedPolicy(`the condition key ${text} is not known`);
+  if (key === undefined) throw malformedPolicy(`the condition key ${text} is unknown`);
   return key;
 }

@@ -1,11 +1,11 @@
-// Conditions of policies: compiled when a policy is put, refused there where anything about them is not known.
+// Conditions of policies. They are compiled when a policy is put; anything unknown is refused.
 import { AddressSet, isNetwork } from "@platform/kernel/network";
 import { type ConditionValues, readConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { expandVariables, type TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
-/** A condition that is ready to be asked. */
+/** A compiled condition. */
 export type Condition = (values: ConditionValues) => boolean;
 
 const VALUES_MAX = 200;
@@ -14,7 +14,7 @@ type Test = (given: string, values: ConditionValues) => boolean;
 
 interface Operator {
   negated: boolean;
-  /** Makes the test of one expected value; throws MalformedPolicy for a value that is none of its kind. */
+  /** Compiles the test of one expected value. Throws MalformedPolicy for a value of the wrong kind. */
   compile: (expected: string, rules: TextRules) => Test;
 }
 
@@ -46,16 +46,16 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   notipaddress: { negated: true, compile: compileAddress },
 };
 
-/** A Condition block that is ready to be asked. */
+/** A compiled Condition block. */
 export interface CompiledConditions {
   readonly conditions: readonly Condition[];
-  /** The keys that it looks at. */
+  /** The keys that it uses. */
   readonly keys: readonly string[];
-  /** Whether only callers of fixed names or addresses meet it ("The meaning of public"). */
+  /** True if only callers with fixed names or addresses meet it ("The meaning of public"). */
   readonly isNarrow: boolean;
 }
 
-/** Compiles a Condition block. Throws MalformedPolicy for operators, keys and values that are not known. */
+/** Compiles a Condition block. Throws MalformedPolicy for unknown operators and keys and for invalid values. */
 export function compileConditions(block: unknown, rules: TextRules): CompiledConditions {
   if (typeof block !== "object" || block === null || Array.isArray(block)) {
     throw malformedPolicy("Condition must be an object");
@@ -90,7 +90,7 @@ function compileCondition(
   const ifExists = match?.[3] !== undefined;
   if (name === "null" && quantifier === undefined && !ifExists) return compileNull(key, expected);
   const operator = Object.hasOwn(OPERATORS, name) ? OPERATORS[name]! : undefined;
-  if (operator === undefined) throw malformedPolicy(`the condition operator ${text} is not known`);
+  if (operator === undefined) throw malformedPolicy(`the condition operator ${text} is unknown`);
   const tests = expected.map((value) => operator.compile(value, rules));
   const { negated } = operator;
   const holds = (given: string, values: ConditionValues): boolean =>
@@ -108,7 +108,7 @@ function compileCondition(
 
 function compileNull(key: string, expected: string[]): Condition {
   const wanted = expected.map((value) => {
-    if (!/^(?:true|false)$/i.test(value)) throw malformedPolicy("Null takes true or false");
+    if (!/^(?:true|false)$/i.test(value)) throw malformedPolicy("Null must be true or false");
     return value.toLowerCase() === "true";
   });
   return (values) => wanted.includes(!values.has(key));
@@ -135,7 +135,8 @@ function isSameIgnoringCase(a: string, b: string): boolean {
 function compareNumber(compare: (given: number, expected: number) => boolean) {
   return (text: string): Test => {
     const expected = Number(text);
-    if (text.trim() === "" || Number.isNaN(expected)) throw malformedPolicy(`${text} is no number`);
+    if (text.trim() === "" || Number.isNaN(expected))
+      throw malformedPolicy(`${text} is not a number`);
     return (given) => compare(Number(given), expected);
   };
 }
@@ -143,7 +144,7 @@ function compareNumber(compare: (given: number, expected: number) => boolean) {
 function compareDate(compare: (given: number, expected: number) => boolean) {
   return (text: string): Test => {
     const expected = readTime(text);
-    if (Number.isNaN(expected)) throw malformedPolicy(`${text} is no time`);
+    if (Number.isNaN(expected)) throw malformedPolicy(`${text} is not a time`);
     return (given) => compare(readTime(given), expected);
   };
 }
@@ -153,13 +154,13 @@ function readTime(text: string): number {
 }
 
 function compileBool(text: string): Test {
-  if (!/^(?:true|false)$/i.test(text)) throw malformedPolicy(`${text} is neither true nor false`);
+  if (!/^(?:true|false)$/i.test(text)) throw malformedPolicy(`${text} must be true or false`);
   const expected = text.toLowerCase();
   return (given) => given.toLowerCase() === expected;
 }
 
 function compileAddress(text: string): Test {
-  if (!isNetwork(text)) throw malformedPolicy(`${text} is no address or range of addresses`);
+  if (!isNetwork(text)) throw malformedPolicy(`${text} is not an address or a range of addresses`);
   const network = new AddressSet([text]);
   return (given) => network.has(given);
 }
@@ -171,11 +172,11 @@ function readValues(value: unknown): string[] {
   return list.map((item) => {
     if (typeof item === "string") return item;
     if (typeof item === "number" || typeof item === "boolean") return String(item);
-    throw malformedPolicy("a condition's value is no text");
+    throw malformedPolicy("a condition's value must be a string");
   });
 }
 
-/** Keys of who calls, as others cannot pretend to be. */
+/** Keys that identify the caller and cannot be forged. */
 const CALLER_KEYS: ReadonlySet<string> = new Set([
   "aws:principalaccount",
   "aws:principalarn",
@@ -191,12 +192,12 @@ const CALLER_KEYS: ReadonlySet<string> = new Set([
 ]);
 const FIXED_OPERATOR =
   /^(?:ForAnyValue:)?(?:StringEquals|StringEqualsIgnoreCase|StringLike|Arn(?:Equals|Like))$/i;
-/** Broader ranges than these are as good as everyone. */
+/** Broader ranges than these are as good as public. */
 const PREFIX_BITS_MIN = { 4: 8, 6: 32 } as const;
 
 function isNarrowing(operator: string, key: string, expected: readonly string[]): boolean {
   if (key === "aws:sourceip") {
-    // Each request has an address, so IfExists changes nothing.
+    // Each request has an address, so IfExists has no effect.
     return /^(?:ForAnyValue:)?IpAddress(?:IfExists)?$/i.test(operator) && expected.every(isSmall);
   }
   const isFixed = (value: string): boolean => !/[*?]|\$\{/.test(value);

@@ -1,4 +1,4 @@
-// Users and access keys: kept in one file, replaced as a whole, secrets encrypted.
+// Users and access keys, stored in one file that is replaced as a whole. Secrets are encrypted.
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -24,11 +24,11 @@ const KEYS_PER_USER_MAX = 100;
 const POLICIES_PER_USER_MAX = 20;
 const KEY_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** A user's name: what ARNs take. */
+/** The name of a user, valid in ARNs. */
 export const userNameSchema = z.string().regex(/^[A-Za-z0-9_+=,.@-]{1,64}$/, {
   error: "expected 1 to 64 letters, digits or + = , . @ _ -",
 });
-/** An access key's id. */
+/** The id of an access key. */
 export const accessKeySchema = z.string().regex(/^[A-Za-z0-9_.-]{3,128}$/, {
   error: "expected 3 to 128 letters, digits or . _ -",
 });
@@ -40,9 +40,9 @@ export const secretKeySchema = z.string().regex(/^[\x21-\x7e]{8,128}$/, {
 const userSchema = z.strictObject({
   name: userNameSchema,
   enabled: z.boolean(),
-  /** By name, as they were put. */
+  /** By name, as put. */
   policies: z.record(z.string(), z.record(z.string(), z.unknown())),
-  /** Namespaces that its requests may be counted under. */
+  /** Namespaces that its requests may be charged to. */
   namespaces: z.array(z.string()),
   createdMs: z.number(),
 });
@@ -65,14 +65,14 @@ export type UserRecord = z.output<typeof userSchema>;
 /** A key without its secret. */
 export type KeyRecord = Omit<z.output<typeof keySchema>, "sealedSecret">;
 
-/** What a key leads to. */
+/** The owner and the secret of a key. */
 export interface ActiveKey {
   secret: string;
   user: UserRecord;
   policies: readonly Policy[];
 }
 
-/** All users and keys of a store. Changes are on disk before they count. */
+/** All users and keys of a store. Changes are on disk before they take effect. */
 export class Directory {
   readonly #path: string;
   readonly #box: SecretBox;
@@ -83,7 +83,7 @@ export class Directory {
   /** Enabled keys of enabled users, ready for requests. */
   #active = new Map<string, ActiveKey>();
 
-  /** Reads the file; throws where it is not what it should be. */
+  /** Reads the file. Throws if it is invalid. */
   constructor(options: { path: string; box: SecretBox; clock: Clock; rootKey: string }) {
     this.#path = options.path;
     this.#box = options.box;
@@ -98,7 +98,7 @@ export class Directory {
     this.#activate();
   }
 
-  /** The key that a request names; undefined where it is unknown or switched off. */
+  /** The key that a request names; `undefined` if it is unknown or disabled. */
   findKey(accessKey: string): ActiveKey | undefined {
     return this.#active.get(accessKey);
   }
@@ -120,11 +120,12 @@ export class Directory {
 
   getUser(name: string): UserRecord {
     const user = this.#users.get(name);
-    if (user === undefined) throw new PlatformError("not_found", `There is no user ${name}.`);
+    if (user === undefined)
+      throw new PlatformError("not_found", `The user ${name} does not exist.`);
     return user;
   }
 
-  /** Makes a user, or replaces what is known of one. Throws MalformedPolicy for a policy that is not valid. */
+  /** Creates or replaces a user. Throws MalformedPolicy for an invalid policy. */
   putUser(user: Omit<UserRecord, "createdMs">): UserRecord {
     const before = this.#users.get(user.name);
     if (before === undefined && this.#users.size >= USERS_MAX) {
@@ -145,7 +146,7 @@ export class Directory {
     return record;
   }
 
-  /** Deletes a user with its keys. */
+  /** Deletes a user and its keys. */
   deleteUser(name: string): void {
     this.getUser(name);
     this.#change((users, keys) => {
@@ -154,7 +155,7 @@ export class Directory {
     });
   }
 
-  /** Makes a key; its secret is given back here and never again. */
+  /** Creates a key. This is the only time that its secret is returned. */
   createKey(request: {
     user: string;
     accessKey?: string | undefined;
@@ -166,9 +167,9 @@ export class Directory {
       throw new PlatformError("conflict", "There are too many keys already.");
     }
     const accessKey = request.accessKey ?? createAccessKey();
-    // Requests that name root's key are root's.
+    // The id of the root key always means root.
     if (accessKey === this.#rootKey || this.#keys.has(accessKey)) {
-      throw new PlatformError("conflict", `There is an access key ${accessKey} already.`);
+      throw new PlatformError("conflict", `The access key ${accessKey} exists already.`);
     }
     const secretKey = request.secretKey ?? randomBytes(30).toString("base64url");
     const record = {
@@ -183,7 +184,7 @@ export class Directory {
     return { ...hideSecret(record), secretKey };
   }
 
-  /** Switches a key on or off, or describes it anew. */
+  /** Enables or disables a key, or changes its description. */
   updateKey(
     accessKey: string,
     change: { enabled?: boolean | undefined; description?: string | undefined },
@@ -206,7 +207,7 @@ export class Directory {
   #getKey(accessKey: string): z.output<typeof keySchema> {
     const key = this.#keys.get(accessKey);
     if (key === undefined)
-      throw new PlatformError("not_found", `There is no access key ${accessKey}.`);
+      throw new PlatformError("not_found", `The access key ${accessKey} does not exist.`);
     return key;
   }
 
@@ -260,7 +261,7 @@ function createAccessKey(): string {
   return Array.from(randomBytes(20), (byte) => KEY_ALPHABET[byte & 31]).join("");
 }
 
-// Whole or not at all, and on the disk when it returns.
+// Replaces the file atomically; it is on disk when this returns.
 function writeWhole(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.new`;

@@ -1,4 +1,4 @@
-// Policies of buckets and users: AWS's JSON form, compiled once, asked for each request.
+// Policies of buckets and users in AWS's JSON form, compiled once and evaluated for each request.
 import type { ConditionValues } from "./condition-keys.ts";
 import { compileConditions, type CompiledConditions, type Condition } from "./condition.ts";
 import { malformedPolicy } from "./malformed.ts";
@@ -10,12 +10,12 @@ import { matchesWildcard } from "./wildcard.ts";
 
 const POLICY_BYTES_MAX = 20_480;
 const STATEMENTS_MAX = 100;
-/** The version whose texts have variables. */
+/** The policy version that has variables. */
 const VERSION_NOW = "2012-10-17";
 const VERSIONS: ReadonlySet<unknown> = new Set([VERSION_NOW, "2008-10-17", undefined]);
 const NO_CONDITIONS: CompiledConditions = { conditions: [], keys: [], isNarrow: false };
 
-/** A question to a policy. */
+/** The input of a policy. */
 export interface PolicyQuestion {
   principal: PolicyPrincipal;
   /** `s3:GetObject` */
@@ -25,27 +25,27 @@ export interface PolicyQuestion {
   values: ConditionValues;
 }
 
-/** What a policy says; a deny is explicit and wins over everything. */
+/** The result of a policy. A deny is explicit and wins over everything. */
 export type PolicyAnswer = "allow" | "deny" | "none";
 
 interface Statement {
   effect: "allow" | "deny";
   matchesPrincipal: (principal: PolicyPrincipal) => boolean;
-  /** Everyone is meant, and no condition narrows that down. */
+  /** The statement applies to everyone, without a condition that restricts it. */
   isPublic: boolean;
   matchesAction: (action: string) => boolean;
   matchesResource: (resource: string, values: ConditionValues) => boolean;
   conditions: readonly Condition[];
-  /** Whether it looks at values of the request, in conditions or variables. */
+  /** True if it uses values of the request, in conditions or variables. */
   usesValues: boolean;
 }
 
 /** A compiled policy. */
 export class Policy {
   readonly #statements: readonly Statement[];
-  /** Whether it asks for tags of objects that exist: then they must be looked up first. */
+  /** True if it uses the tags of existing objects, which must be looked up first. */
   readonly usesExistingTags: boolean;
-  /** Whether it asks for anything of a request but who sends it and what for. */
+  /** True if it uses more of a request than its caller, action and resource. */
   readonly usesValues: boolean;
 
   constructor(statements: readonly Statement[], usesExistingTags: boolean) {
@@ -54,7 +54,7 @@ export class Policy {
     this.usesValues = statements.some((statement) => statement.usesValues);
   }
 
-  /** Whether it lets everyone do something, conditions on fixed values apart ("The meaning of public"). */
+  /** True if it allows everyone something, apart from conditions on fixed values ("The meaning of public"). */
   get isPublic(): boolean {
     return this.#statements.some(({ effect, isPublic }) => effect === "allow" && isPublic);
   }
@@ -77,13 +77,12 @@ export class Policy {
 }
 
 /**
- * Compiles the policy of `bucket`, or a user's where that is undefined. Everything in it must be known: what is not is
- * refused with MalformedPolicy, never ignored.
+ * Compiles the policy of `bucket`, or the policy of a user if `bucket` is undefined. Unknown elements are refused with
+ * MalformedPolicy, never ignored.
  */
 export function compilePolicy(document: unknown, bucket: string | undefined): Policy {
   const policy = asObject(document, "the policy");
-  if (JSON.stringify(policy).length > POLICY_BYTES_MAX)
-    throw malformedPolicy("it is longer than 20 KiB");
+  if (JSON.stringify(policy).length > POLICY_BYTES_MAX) throw malformedPolicy("it exceeds 20 KiB");
   allowNames(policy, ["Version", "Id", "Statement"], "the policy");
   if (!VERSIONS.has(policy["Version"])) throw malformedPolicy("its Version is not known");
   const rules = { hasVariables: policy["Version"] === VERSION_NOW };
@@ -99,15 +98,15 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
 }
 
 /**
- * Checks what would not do what a policy's author meant: actions that do not exist; in the policy of a bucket, actions on
- * objects where no objects are named or the other way round; and Allow with NotPrincipal. For policies that are put; those
- * that were kept are as they are. Throws MalformedPolicy.
+ * Refuses policies that would not do what their author meant: unknown actions; in bucket policies, actions on objects
+ * without object resources and vice versa; Allow with NotPrincipal. Applies to policies that are put; stored ones stay as
+ * they are. Throws MalformedPolicy.
  */
 export function checkPolicyActions(document: unknown, bucket: string | undefined): void {
   const { Statement: given } = document as { Statement: unknown };
   for (const item of (Array.isArray(given) ? given : [given]) as Record<string, unknown>[]) {
     if (item["Effect"] === "Allow" && item["NotPrincipal"] !== undefined) {
-      // It would let in everyone else, those without a key among them.
+      // It would allow everyone else, including anonymous callers.
       throw malformedPolicy("Allow cannot be combined with NotPrincipal");
     }
     const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
@@ -116,7 +115,7 @@ export function checkPolicyActions(document: unknown, bucket: string | undefined
     const isPlain = item["Action"] !== undefined && item["Resource"] !== undefined;
     for (const action of actions) {
       const meant = findActionLevels(action);
-      if (meant.length === 0) throw malformedPolicy(`there is no action ${action}`);
+      if (meant.length === 0) throw malformedPolicy(`the action ${action} does not exist`);
       const applies = meant.some((level) => level !== "account" && levels.has(level));
       if (bucket !== undefined && isPlain && !applies) {
         throw malformedPolicy(
@@ -132,7 +131,7 @@ function findActionLevels(text: string): ActionLevel[] {
   return [...s3Actions].flatMap(([name, level]) => (matchesWildcard(pattern, name) ? [level] : []));
 }
 
-// A star goes on behind the slash.
+// A star may match beyond the slash.
 function listResourceLevels(resource: string): ActionLevel[] {
   if (resource.includes("/")) return ["object"];
   return resource.includes("*") ? ["bucket", "object"] : ["bucket"];
@@ -167,7 +166,7 @@ function compileStatement(
   const { Effect: effect, Sid: sid = "" } = statement;
   if (typeof sid !== "string") throw malformedPolicy("a Sid is no text");
   if (effect !== "Allow" && effect !== "Deny")
-    throw malformedPolicy("Effect is neither Allow nor Deny");
+    throw malformedPolicy("Effect must be Allow or Deny");
   const { Condition: block } = statement;
   const compiled = block === undefined ? NO_CONDITIONS : compileConditions(block, rules);
   keys.push(...compiled.keys);
@@ -216,7 +215,7 @@ function compileResources(
       throw malformedPolicy(`the resource ${text} is not valid`);
     }
     if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
-      throw malformedPolicy(`the resource ${text} is not of this bucket`);
+      throw malformedPolicy(`the resource ${text} is not in this bucket`);
     }
     return expandVariables(pattern, rules, "pattern");
   });

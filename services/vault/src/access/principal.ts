@@ -1,31 +1,31 @@
-// Whom a policy's statement is for.
+// Principals of policy statements.
 import { malformedPolicy } from "./malformed.ts";
 import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
 
-/** Who asks, as principals of policies name them. */
+/** The caller as principals can name it. */
 export interface PolicyPrincipal {
-  /** `arn:aws:iam::<account>:user/<name>`, `…:root`; undefined for anonymous callers. */
+  /** `arn:aws:iam::<account>:user/<name>`, `…:root`; `undefined` for anonymous callers. */
   arn: string | undefined;
-  /** Other texts that name the caller: the account's id, the canonical id, the user's name. */
+  /** Other names of the caller: the account id, the canonical id, the user name. */
   names: readonly string[];
-  /** Texts that name the account whose user it is: a denial to the account is one to each of its users. */
+  /** Names of the account of a user: a denial to the account denies each of its users. */
   accountNames: readonly string[];
 }
 
-/** The principals of a statement, ready to be asked. */
+/** A compiled Principal or NotPrincipal. */
 export interface CompiledPrincipal {
   matches: (principal: PolicyPrincipal) => boolean;
   isEveryone: boolean;
 }
 
-/** Compiles Principal or NotPrincipal; policies of users, whose `bucket` is undefined, have neither. */
+/** Compiles Principal or NotPrincipal. Policies of users, whose `bucket` is undefined, have neither. */
 export function compilePrincipal(
   statement: Record<string, unknown>,
   bucket: string | undefined,
 ): CompiledPrincipal {
   const given = statement["Principal"] ?? statement["NotPrincipal"];
   if (bucket === undefined) {
-    if (given !== undefined) throw malformedPolicy("a user's policy has no Principal");
+    if (given !== undefined) throw malformedPolicy("the policy of a user cannot have a Principal");
     return { matches: () => true, isEveryone: false };
   }
   const { inverted } = pickOne(statement, "Principal", "NotPrincipal");
@@ -40,10 +40,12 @@ export function compilePrincipal(
   return { matches, isEveryone: inverted || names.includes("*") };
 }
 
-/** `*`, ARNs of the account and of users, their names and ids; no patterns, which would match nobody. */
+/**
+ * `*`, ARNs of the account and of users, their names and ids. Patterns are refused, because they would match no principal.
+ */
 const CALLER =
   /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/[\w+=,.@/ -]+)|[\w+=,.@-]+)$/;
-/** What names of each kind look like; services and identity providers are none that call here. */
+/** The form of names of each kind. Services and identity providers never call here. */
 const PRINCIPALS: Readonly<Record<string, RegExp>> = {
   AWS: CALLER,
   STORE: CALLER,
@@ -64,6 +66,6 @@ function listPrincipals(given: unknown): string[] {
       ? texts.map((text) => `${kind}:${text}`)
       : texts;
   });
-  if (names.length === 0) throw malformedPolicy("Principal names nobody");
+  if (names.length === 0) throw malformedPolicy("Principal is empty");
   return names.map((name) => name.replace(/^arn:store:/, "arn:aws:"));
 }

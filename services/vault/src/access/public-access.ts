@@ -1,4 +1,4 @@
-// What a bucket's public-access block and ownership make of lists and policies.
+// The public access block and the ownership of a bucket, with their defaults.
 import type { Bucket } from "../model/bucket.ts";
 import type { ObjectOwnership, PublicAccessBlock } from "../model/bucket-settings.ts";
 
@@ -9,12 +9,12 @@ const OPEN: PublicAccessBlock = {
   restrictPublicBuckets: false,
 };
 
-/** The block of a bucket. */
+/** The public access block of a bucket. */
 export function readPublicAccessBlock(bucket: Bucket): PublicAccessBlock {
   return bucket.settings.publicAccessBlock ?? OPEN;
 }
 
-/** The ownership of a bucket; `ObjectWriter` where nothing was put. */
+/** The ownership of a bucket; `ObjectWriter` by default. */
 export function readOwnership(bucket: Bucket): ObjectOwnership {
   return bucket.settings.ownership?.objectOwnership ?? "ObjectWriter";
 }

@@ -1,4 +1,4 @@
-// The actions of S3, whatever of them is built here ("Actions, resources, and condition keys for Amazon S3").
+// All actions of S3, implemented here or not ("Actions, resources, and condition keys for Amazon S3").
 
 /** Actions on objects, by their names without `s3:` in lower case. */
 const ON_OBJECTS = `
@@ -28,7 +28,7 @@ const ON_BUCKETS = `
   PutLifecycleConfiguration PutMetricsConfiguration PutReplicationConfiguration TagResource UntagResource
 `;
 
-/** Actions on the account and on what is no bucket, which policies of buckets do not have. */
+/** Actions on the account and on other resources, which bucket policies cannot contain. */
 const ON_ACCOUNT = `
   AssociateAccessGrantsIdentityCenter CreateAccessGrant CreateAccessGrantsInstance CreateAccessGrantsLocation
   CreateAccessPoint CreateAccessPointForObjectLambda CreateJob CreateMultiRegionAccessPoint CreateStorageLensGroup
@@ -52,10 +52,10 @@ const ON_ACCOUNT = `
   UpdateStorageLensGroup
 `;
 
-/** What an action is done to. */
+/** The kind of resource that an action applies to. */
 export type ActionLevel = "account" | "bucket" | "object";
 
-/** Every action, as `s3:getobject`, with what it is done to. */
+/** Every action, as `s3:getobject`, with its level. */
 export const s3Actions: ReadonlyMap<string, ActionLevel> = new Map([
   ...readNames(ON_OBJECTS, "object"),
   ...readNames(ON_BUCKETS, "bucket"),

@@ -1,4 +1,4 @@
-// Encrypts the secrets of keys at rest: signatures need them in clear, so a hash would not do.
+// Encrypts the secrets of access keys at rest. Signatures need them in clear text, so a hash is not enough.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import {
   chmodSync,
@@ -17,7 +17,7 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** AES-256-GCM with one key; what a text belongs to is authenticated with it. */
+/** AES-256-GCM with one key. The name of the owner is authenticated with the text. */
 export class SecretBox {
   readonly #key: Buffer;
 
@@ -27,7 +27,7 @@ export class SecretBox {
     );
   }
 
-  /** Base64 of nonce, tag and text; `name` must be given again to open it. */
+  /** Base64 of nonce, tag and ciphertext; `open` needs the same `name`. */
   seal(text: string, name: string): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv("aes-256-gcm", this.#key, iv);
@@ -36,7 +36,7 @@ export class SecretBox {
     return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
   }
 
-  /** Throws where the key, the name or the bytes are not those of `seal`. */
+  /** Throws if the key, the name or the bytes differ from those of `seal`. */
   open(sealed: string, name: string): string {
     const bytes = Buffer.from(sealed, "base64");
     const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, IV_BYTES));
@@ -48,27 +48,28 @@ export class SecretBox {
 }
 
 /**
- * The master key of a data directory: 32 random bytes in a file for its owner alone, made on the first start. `isNeeded` says
- * that there are objects already which another one would not open: then a missing key is an error.
+ * The master key of a data directory: 32 random bytes in a file with mode 0600, created on the first start. With
+ * `isNeeded`, a missing key is an error, because existing objects need it.
  */
 export function loadMasterKey(path: string, isNeeded = false): Buffer {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes === 0) {
     if (isNeeded) {
       throw new Error(
-        `${path} is missing, and without it nothing opens what the store has encrypted: put it back from a backup, or ` +
-          "set PLATFORM_VAULT_MASTER_KEY to a new key (openssl rand -base64 32) and give up what is encrypted",
+        `${path} is missing, and encrypted data cannot be read without it: restore it from a backup, or ` +
+          "set PLATFORM_VAULT_MASTER_KEY to a new key (openssl rand -base64 32) and give up the encrypted data",
       );
     }
     makeMasterKey(path);
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
   const key = readFileSync(path);
-  if (key.length !== KEY_BYTES) throw new Error(`${path} is no key of ${KEY_BYTES} bytes`);
+  if (key.length !== KEY_BYTES) throw new Error(`${path} is not a key of ${KEY_BYTES} bytes`);
   return key;
 }
 
-// One that is empty was cut short before it could be used. On the disk, name and all, before anything is sealed with it.
+// An empty file was interrupted before its key was used. The key and its folder are synced before anything is sealed with
+// it.
 function makeMasterKey(path: string): void {
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -1,4 +1,4 @@
-// Variables of policies: `${aws:username}` and `${aws:username, 'default'}` in resources and in conditions on text.
+// Policy variables: `${aws:username}` and `${aws:username, 'default'}` in resources and in text conditions.
 import { findConditionKey, type ConditionValues } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { escapeWildcards } from "./wildcard.ts";
@@ -6,22 +6,22 @@ import { escapeWildcards } from "./wildcard.ts";
 const VARIABLE = /\$\{([^}]{0,256})\}/g;
 const WITH_DEFAULT = /^\s*([^,]+?)\s*(?:,\s*'([^']*)'\s*)?$/;
 const LITERALS: ReadonlySet<string> = new Set(["*", "?", "$"]);
-/** What no text matches. */
+/** Matches no text. */
 const NOTHING = "\u0000";
 
-/** How a policy's texts are read: those of older versions have no variables, what looks like one stands for itself. */
+/** Rules for the texts of a policy: older versions have no variables, so `${` stands for itself there. */
 export interface TextRules {
   readonly hasVariables: boolean;
 }
 
-/** Whether a text has variables. */
+/** True if a text has variables. */
 export function hasVariable(text: string, { hasVariables }: TextRules): boolean {
   return hasVariables && text.includes("${");
 }
 
 /**
- * Prepares a text with variables, for a comparison or as a pattern. A variable that has neither a value for a request
- * nor a default becomes a text that nothing matches. Throws MalformedPolicy for variables that are not known.
+ * Prepares a text with variables for a comparison or as a pattern. A variable without a value and without a default becomes
+ * a text that matches nothing. Throws MalformedPolicy for unknown variables.
  */
 export function expandVariables(
   text: string,
@@ -29,7 +29,7 @@ export function expandVariables(
   kind: "pattern" | "plain",
 ): (values: ConditionValues) => string {
   if (!hasVariable(text, rules)) return () => text;
-  // Texts and what stands between their braces take turns.
+  // Plain text and variables alternate.
   const parts = text.split(VARIABLE).map((part, at) => (at % 2 === 0 ? part : readVariable(part)));
   const write = kind === "pattern" ? escapeWildcards : (value: string) => value;
   return (values) => parts.map((part, at) => expandPart(part, at, values, write)).join("");
@@ -40,16 +40,16 @@ interface Variable {
   byDefault: string | undefined;
 }
 
-// A character that is written as a variable, or the key of one.
+// A literal character that is written as a variable, or the key of a variable.
 function readVariable(inner: string): string | Variable {
   if (LITERALS.has(inner)) return inner;
   const match = WITH_DEFAULT.exec(inner);
   const key = match === null ? undefined : findConditionKey(match[1]!);
-  if (key === undefined) throw malformedPolicy(`the variable \${${inner}} is not known`);
+  if (key === undefined) throw malformedPolicy(`the variable \${${inner}} is unknown`);
   return { key, byDefault: match![2] };
 }
 
-// What stands in a policy may be a pattern; what a variable stands for is a text.
+// The text of a policy may be a pattern; the value of a variable is always plain text.
 function expandPart(
   part: string | Variable,
   at: number,

@@ -1,16 +1,16 @@
-// Matching with `*` and `?`. What stands between two stars is searched for once, from where the last was found.
+// Matching with `*` and `?`. The text between two stars is searched for once, from the end of the previous match.
 
-/** Stand in patterns for the characters themselves: code points that Unicode keeps for such use inside a program. */
+/** Stand-ins for literal `*` and `?` in patterns: Unicode noncharacters, which are reserved for internal use. */
 const LITERAL_STAR = "\ufdd0";
 const LITERAL_QUESTION_MARK = "\ufdd1";
 const SPECIAL = /[?\ufdd0\ufdd1]/;
 
-/** A text as a pattern that matches it alone. */
+/** Escapes a text, so that it matches itself only. */
 export function escapeWildcards(text: string): string {
   return text.replaceAll("*", LITERAL_STAR).replaceAll("?", LITERAL_QUESTION_MARK);
 }
 
-/** Whether `text` as a whole matches `pattern`. */
+/** True if all of `text` matches `pattern`. */
 export function matchesWildcard(pattern: string, text: string): boolean {
   const star = pattern.indexOf("*");
   if (star < 0) return pattern.length === text.length && isAt(pattern, text, 0);
@@ -29,7 +29,7 @@ export function matchesWildcard(pattern: string, text: string): boolean {
   return true;
 }
 
-// A search of the engine's own takes time linear in the text, where one character after the other would take their product.
+// The engine's search takes linear time; comparing character by character would take quadratic time.
 function find(piece: string, text: string, from: number): number {
   if (!SPECIAL.test(piece)) return text.indexOf(piece, from);
   for (let at = from; at + piece.length <= text.length; at += 1) {

@@ -15,7 +15,7 @@ import { createScrubRoutes } from "./scrub-routes.ts";
 import type { ConsoleSessions } from "./sessions.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
-/** What the API is made of. */
+/** Options of the admin API. */
 export interface AdminOptions extends Pick<
   ApiOptions,
   "health" | "metrics" | "logger" | "tracer" | "clock"
@@ -23,7 +23,7 @@ export interface AdminOptions extends Pick<
   api: ObjectApi;
   owner: Owner;
   directory: Directory;
-  /** Undefined where the console is switched off. */
+  /** `undefined` if the console is disabled. */
   sessions: ConsoleSessions | undefined;
   guard: AdminGuard;
   masterKey: Buffer;
@@ -48,7 +48,7 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["GET", "/ui/", "Web console"],
 ];
 
-/** Makes the API; its fetch checks signatures before the rest sees a request. */
+/** Creates the API. Its fetch verifies signatures before any other check. */
 export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
   const { health, metrics, logger, tracer, clock, guard } = options;
   const api = createApi({
@@ -82,7 +82,8 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
         admitted = await guard.admit(request);
       } catch (error) {
         if (!(error instanceof PlatformError)) throw error;
-        // The guard refuses it below with the API's own problem document; a wrong signature must not pass as none.
+        // The guard refuses the request later with the problem document of the API. A wrong signature must not count as a
+        // missing one.
         return refuse(error, request);
       }
       return api.fetch(admitted, bindings);
@@ -169,7 +170,7 @@ function createConsoleRoutes(sessions: ConsoleSessions): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/console/session",
-      summary: "The session in force",
+      summary: "The current session",
       tag,
       access: "public",
       handle: ({ headers }) => {

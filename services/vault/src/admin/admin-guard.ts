@@ -1,4 +1,4 @@
-// Who may use the admin API: a console session, root's signature, or a token with the scope or role for it.
+// Authentication of the admin API: a console session, a root signature, or a token with the admin scope or role.
 import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
 import { checkSameOrigin, createBearerGuard } from "@platform/kernel/http";
 import type { Guard, HeaderReader } from "@platform/kernel/http";
@@ -13,19 +13,19 @@ import type { ConsoleSessions } from "./sessions.ts";
 const BODY_BYTES_MAX = 1_048_576;
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** The scope that lets a token's holder in. */
+/** The scope that grants access to the admin API. */
 export const ADMIN_SCOPE = "vault:admin";
-/** The role that does. */
+/** The role that grants access to the admin API. */
 export const ADMIN_ROLE = "admin";
 
-/** What the guard asks. */
+/** Options of the guard. */
 export interface AdminGuardOptions {
   sessions: ConsoleSessions;
   verifier: SignatureVerifier<Caller>;
   tokens: TokenVerifier | undefined;
 }
 
-/** Checks signatures where the whole request is at hand, and tells the guard of those that are root's. */
+/** Verifies signatures while the whole request is available, and passes the root's signed requests to the guard. */
 export class AdminGuard {
   readonly #options: AdminGuardOptions;
   readonly #signed = new WeakSet<HeaderReader>();
@@ -36,7 +36,7 @@ export class AdminGuard {
     this.#askBearer = options.tokens === undefined ? undefined : createBearerGuard(options.tokens);
   }
 
-  /** Verifies a signed request, its body included; any other passes as it is. A wrong signature throws. */
+  /** Verifies a signed request with its body. An unsigned request passes unchanged. Throws if the signature is wrong. */
   async admit(request: Request): Promise<Request> {
     const authorization = request.headers.get("authorization") ?? "";
     if (!authorization.startsWith("AWS4-")) return request;
@@ -50,7 +50,7 @@ export class AdminGuard {
         rawPath: url.pathname,
         query: parseQuery(url.search.slice(1)),
         fields,
-        // Tools that sign for services at large send it to S3 alone.
+        // Tools that sign for services in general send the hash of the body as a header to S3 only.
         payloadHash: hashHex(body),
       });
     });
@@ -64,7 +64,7 @@ export class AdminGuard {
     if (payload.kind === "signed" ? hashHex(body) !== payload.sha256 : body.length > 0) {
       throw new PlatformError("unauthorized", "The signature does not cover the body.");
     }
-    // Not from the request itself: it may be a listener's own kind, which the platform's Request does not take.
+    // The original request may be a listener's own class, which the platform's Request does not accept.
     const { method, headers } = request;
     const admitted = new Request(
       request.url,
@@ -74,7 +74,7 @@ export class AdminGuard {
     return admitted;
   }
 
-  /** The guard of the API. */
+  /** The guard of the admin API. */
   readonly guard: Guard = (request) => {
     if (this.#signed.has(request.headers)) return { kind: "operator" };
     const session = this.#options.sessions.find(request.headers.get("cookie"));
@@ -92,10 +92,11 @@ export class AdminGuard {
   };
 }
 
-/** Refuses what a page of another site has sent. */
+/** Refuses requests that a page of another site has sent. */
 export function requireSameOrigin(headers: HeaderReader): void {
   const verdict = checkSameOrigin(headers.get("host") ?? "", (name) => headers.get(name));
-  if (!verdict.allowed) throw new PlatformError("forbidden", `Not from here: ${verdict.reason}.`);
+  if (!verdict.allowed)
+    throw new PlatformError("forbidden", `Cross-site request refused: ${verdict.reason}.`);
 }
 
 function requireAdmin(caller: Awaited<ReturnType<Guard>>): Awaited<ReturnType<Guard>> {

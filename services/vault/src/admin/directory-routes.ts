@@ -30,7 +30,7 @@ const userBody = z.strictObject({
 const userParams = z.object({ name: userNameSchema });
 const keyParams = z.object({ access_key: accessKeySchema });
 
-/** Users, with their policies. */
+/** Routes of users and their policies. */
 export function createUserRoutes(directory: Directory): ApiRoute[] {
   const tag = "Users";
   return [
@@ -44,7 +44,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/api/v1/users/{name}",
-      summary: "One user",
+      summary: "A user",
       tag,
       params: userParams,
       handle: ({ params }) => showUser(directory.getUser(params.name)),
@@ -52,7 +52,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "PUT",
       path: "/api/v1/users/{name}",
-      summary: "Make or replace a user",
+      summary: "Create or replace a user",
       tag,
       params: userParams,
       body: userBody,
@@ -64,7 +64,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "DELETE",
       path: "/api/v1/users/{name}",
-      summary: "Delete a user with its keys",
+      summary: "Delete a user and its keys",
       tag,
       params: userParams,
       handle: ({ params }) => directory.deleteUser(params.name),
@@ -72,7 +72,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
   ];
 }
 
-/** Access keys. */
+/** Routes of access keys. */
 export function createKeyRoutes(directory: Directory): ApiRoute[] {
   const tag = "Keys";
   return [
@@ -87,8 +87,8 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: "/api/v1/keys",
-      summary: "Make an access key",
-      description: "The secret is in this answer and never again.",
+      summary: "Create an access key",
+      description: "The secret is returned only once.",
       tag,
       body: keyBody,
       status: 201,
@@ -105,7 +105,7 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "PATCH",
       path: "/api/v1/keys/{access_key}",
-      summary: "Switch an access key on or off",
+      summary: "Enable or disable an access key",
       tag,
       params: keyParams,
       body: keyChange,

@@ -13,13 +13,13 @@ import type { ObjectApi } from "../s3/context.ts";
 import type { Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 
-/** What the routes need; webhooks' secrets are made from the key. */
+/** Options of the routes. The secrets of webhooks are derived from `masterKey`. */
 export interface EventRouteOptions {
   api: ObjectApi;
   masterKey: Buffer;
 }
 
-/** Subscribing, and reading subscriptions with the secrets of their webhooks. */
+/** Routes that add subscriptions and list them with the secrets of their webhooks. */
 export function createEventRoutes(options: EventRouteOptions): ApiRoute[] {
   return [createSubscribeRoute(options), createSubscriptionsRoute(options)];
 }
@@ -29,7 +29,7 @@ function createSubscribeRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
     method: "POST",
     path: "/api/v1/events/subscribe",
     summary: "Add a notification subscription",
-    description: "The answer holds the secret that webhooks are signed with.",
+    description: "The answer contains the secret that signs webhooks.",
     body: subscriptionSchema,
     status: 201,
     handle: async ({ body }) => {
@@ -47,8 +47,8 @@ function createSubscriptionsRoute({ api, masterKey }: EventRouteOptions): ApiRou
   return defineRoute({
     method: "GET",
     path: "/api/v1/events/subscriptions",
-    summary: "Subscriptions of a bucket, with the secrets that webhooks are signed with",
-    description: "Also those that were made with PutBucketNotificationConfiguration.",
+    summary: "Subscriptions of a bucket, with the secrets that sign webhooks",
+    description: "Includes subscriptions created with PutBucketNotificationConfiguration.",
     query: z.object({ bucket: z.string().min(1).max(63) }),
     handle: async ({ query: { bucket } }) => {
       const rules = await asProblem(readRules(api.store, bucket));

@@ -1,10 +1,10 @@
-// What the store and policies refuse, as the admin API says it.
+// Errors of the store and of policies as problems of the admin API.
 import { PlatformError } from "@platform/kernel/errors";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { toS3Error } from "../s3/answer.ts";
 
-/** The result, or what was refused as a PlatformError. */
+/** Returns the result, or throws the refusal as a PlatformError. */
 export async function asProblem<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

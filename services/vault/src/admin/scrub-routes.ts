@@ -1,4 +1,4 @@
-// Scrubbing in the admin API: start a round, follow it, read the result of the last complete one.
+// Scrubbing in the admin API: start a round, read its progress and the result of the last complete one.
 import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import type { Store } from "../store.ts";
@@ -6,7 +6,7 @@ import type { CompleteScrub } from "../upkeep/last-scrub.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 
 const SCRUB_PATH = "/api/v1/scrub";
-/** Damaged bodies that an answer names. */
+/** Damaged bodies that an answer lists. */
 const NAMED_MAX = 100;
 
 /** Routes of the scrubber. */
@@ -17,10 +17,10 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
       path: SCRUB_PATH,
       summary: "Start a scrub",
       description:
-        "Reads everything that is stored against its checksums and heals what it can. Joins the scrub that is running.",
+        "Reads all stored data against its checksums and heals damage where it can. Joins a running scrub.",
       status: 202,
       handle: () => {
-        // A failure is logged by the store, and seen by the time of the last complete scrub.
+        // The store logs failures; the time of the last complete scrub shows them as well.
         void store.maintenance.scrub().catch(() => undefined);
         return describeState(store.maintenance.readScrub());
       },

@@ -1,4 +1,4 @@
-// Console sessions: logins checked and throttled, sessions in memory.
+// Console sessions: logins are checked and throttled, sessions are kept in memory.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
@@ -10,18 +10,18 @@ const FAILURE_WINDOW_MS = 900_000;
 const THROTTLED_MAX = 10_000;
 const COOKIE = "platform_vault_session";
 
-/** A session as its cookie's holder has it. */
+/** A session as its holder sees it. */
 export interface Session {
   user: string;
   expiresMs: number;
 }
 
-/** Sessions of the console. */
+/** Console sessions. */
 export class ConsoleSessions {
   readonly #clock: Clock;
   readonly #accessKey: string;
   readonly #secretDigest: Buffer;
-  /** By digest of the token: what is in memory opens nothing. */
+  /** By digest of the token: memory contents do not open a session. */
   readonly #sessions = new Map<string, Session>();
   readonly #failures = new Map<string, { count: number; sinceMs: number }>();
 
@@ -31,7 +31,7 @@ export class ConsoleSessions {
     this.#secretDigest = digest(options.secretKey);
   }
 
-  /** Checks root's key and secret; throws 401, or 429 after ten failures of an address in a quarter of an hour. */
+  /** Checks the root key and its secret. Throws 401, or 429 after ten failures from an address within 15 minutes. */
   login(peer: string, accessKey: string, secretKey: string): { cookie: string; session: Session } {
     this.#checkThrottle(peer);
     const isSecret = timingSafeEqual(digest(secretKey), this.#secretDigest);
@@ -49,7 +49,7 @@ export class ConsoleSessions {
     return { cookie: formatCookie(token, SESSION_MS / 1000), session };
   }
 
-  /** The session of a Cookie field; undefined without one that is in force. */
+  /** The session of a Cookie header; `undefined` if it has no valid session. */
   find(cookies: string | null): Session | undefined {
     const token = readCookie(cookies);
     const session = token === undefined ? undefined : this.#sessions.get(name(token));
@@ -57,7 +57,7 @@ export class ConsoleSessions {
     return session;
   }
 
-  /** Ends a session; gives the cookie that forgets it. */
+  /** Ends a session. Returns the cookie that deletes it in the browser. */
   logout(cookies: string | null): string {
     const token = readCookie(cookies);
     if (token !== undefined) this.#sessions.delete(name(token));

@@ -8,15 +8,19 @@ import type { Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 
 const tag = "Usage";
-const problems = { 404: "There is no such bucket." };
+const problems = { 404: "The bucket does not exist." };
 const params = z.object({ bucket: z.string().min(1).max(63).describe("Name of the bucket.") });
 const limit = z.int().min(1);
 
 const quotaAnswer = z.object({
   max_bytes: limit
     .nullable()
-    .describe("Limit of bytes of all versions and of parts of uploads in progress; null: none."),
-  max_objects: limit.nullable().describe("Limit of versions, without delete markers; null: none."),
+    .describe(
+      "Limit of the bytes of all versions and of the parts of uploads in progress; null for no limit.",
+    ),
+  max_objects: limit
+    .nullable()
+    .describe("Limit of versions, without delete markers; null for no limit."),
 });
 const quotaBody = z
   .strictObject({
@@ -45,7 +49,7 @@ const usageListAnswer = z.object({
   total: z.object({ buckets: count, objects: count, bytes: count }),
 });
 
-/** Reading usage, and reading, setting and removing quotas. */
+/** Routes that read usage, and read, set and remove quotas. */
 export function createUsageRoutes(store: Store): ApiRoute[] {
   return [
     defineRoute({
@@ -70,7 +74,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       method: "GET",
       path: "/api/v1/buckets/{bucket}/usage",
       summary: "Usage of a bucket",
-      description: "As of the last write that was acknowledged.",
+      description: "As of the last acknowledged write.",
       tag,
       params,
       answer: usageAnswer,
@@ -85,7 +89,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       tag,
       params,
       answer: quotaAnswer,
-      problems: { 404: "There is no such bucket, or it has no quota." },
+      problems: { 404: "The bucket does not exist or has no quota." },
       handle: async ({ params: { bucket } }) => {
         const quota = describeQuota(await readQuota(store, bucket));
         if (quota === null) throw new PlatformError("not_found", "The bucket has no quota.");
@@ -97,8 +101,8 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       path: "/api/v1/buckets/{bucket}/quota",
       summary: "Set the quota of a bucket",
       description:
-        "Replaces both limits. Writes that would exceed a limit are refused with 403 `QuotaExceeded`; what is stored " +
-        "already stays, and deleting always works.",
+        "Replaces both limits. Writes that would exceed a limit are refused with 403 `QuotaExceeded`; data that is already " +
+        "stored stays, and deletions always work.",
       tag,
       params,
       body: quotaBody,

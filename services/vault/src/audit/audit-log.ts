@@ -27,11 +27,11 @@ export interface AuditEntry {
   /** `host:port` */
   source_ip: string;
   status: number;
-  /** Code of an error answer. */
+  /** The code of an error answer. */
   error_code: string | undefined;
 }
 
-/** What the log is made of. */
+/** Options of the audit log. */
 export interface AuditLogOptions {
   store: Store;
   owner: Owner;
@@ -43,13 +43,13 @@ export interface AuditLogOptions {
 }
 
 /**
- * Gathers entries and writes them every ten seconds, or as soon as there is 1 MiB of them. Writing goes past the API, so
- * the log never tells of itself. Where the store does not take them, the oldest beyond 16 MiB are dropped and counted.
+ * Collects entries and writes them every ten seconds, or as soon as there is 1 MiB of them. It bypasses the API, so it
+ * never logs itself. While the store refuses entries, the oldest beyond 16 MiB are dropped and counted.
  */
 export class AuditLog {
   readonly #options: AuditLogOptions;
   readonly #timer: NodeJS.Timeout;
-  /** The last one is written to. */
+  /** The buffer that receives new lines. */
   #buffers: LineBuffer[] = [];
   #dropped = 0;
   #sequence = 0;
@@ -80,13 +80,13 @@ export class AuditLog {
     if (this.#buffers.length > FLUSH_BUFFERS && !this.#isFlushing) void this.flush();
   }
 
-  /** Writes what there is. Never rejects: what could not be written waits for the next time. */
+  /** Writes all entries. Never rejects: entries that cannot be written stay for the next time. */
   flush(): Promise<void> {
     this.#flushing = this.#flushing.then(() => this.#write());
     return this.#flushing;
   }
 
-  /** Writes what is left and stops. */
+  /** Writes the remaining entries and stops. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.flush();

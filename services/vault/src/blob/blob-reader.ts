@@ -1,4 +1,4 @@
-// Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
+// Reads stored bytes, verifying the checksum of each block, one frame ahead of the consumer.
 import { fstatSync } from "node:fs";
 import type { FileLease, OpenFiles } from "@platform/kernel/files";
 import { readAll, type StoreFolders } from "../disk/files.ts";
@@ -15,33 +15,36 @@ import {
 } from "./layout.ts";
 import { limitRead } from "./read-window.ts";
 
-/** A blob opened for reading: its file stays readable until `close`, whatever becomes of its name. */
+/** A blob opened for reading: its file stays readable until `close`, even if it is renamed or deleted. */
 export interface OpenBlob {
-  /** Stored bytes from `start` up to, not including, `end`. What is yielded was taken from the window, and is to be given. */
+  /**
+   * Stored bytes from `start` up to, not including, `end`. The room of each chunk was taken from the window; the consumer
+   * gives it back.
+   */
   read(start: number, end: number, window?: ReadWindow): AsyncGenerator<Buffer, void, undefined>;
   close(): void;
 }
 
-/** The wanted part of a frame, and its place. */
+/** The wanted part of a frame, and its location. */
 interface FrameRange {
-  /** Where the frame begins in the file, and how many data bytes it has. */
+  /** Offset of the frame in the file, and its data bytes. */
   position: number;
   dataBytes: number;
-  /** Of the frame's data, up to the end. */
+  /** Within the data of the frame, end excluded. */
   from: number;
   to: number;
-  /** Bytes behind them that may be read as well, for the sake of one read instead of two. */
+  /** Following bytes that may be read as well, to save a second read. */
   gapBytesMax: number;
 }
 
-/** A read of `size` bytes that is under way. */
+/** A running read of `size` bytes. */
 interface FrameRead {
   size: number;
   bytes: Promise<Buffer>;
 }
 
-const SHORT = "Stored data is shorter than it should be";
-// Reading a little more than wanted is cheaper than a second read for the checksums.
+const SHORT = "Stored data is truncated";
+// Reading a little more than necessary is cheaper than a second read for the checksums.
 const GAP_BYTES_MAX = 128 * 1024;
 
 /** Opens blobs. */
@@ -57,7 +60,7 @@ export class BlobReader {
     this.#memory = memory;
   }
 
-  /** Opens a blob that is not of parts. Rejects with `ENOENT` where its file is gone. */
+  /** Opens a blob that is not composite. Rejects with `ENOENT` if its file is missing. */
   async open(blob: BlobRecord): Promise<OpenBlob> {
     const { place } = blob;
     if (place.kind === "inline") return openInline(place.data);
@@ -65,7 +68,7 @@ export class BlobReader {
     const path =
       place.kind === "segment" ? this.#folders.segment(place.segment) : this.#folders.file(blob.id);
     const lease = await this.#files.use(path);
-    // A file that was cut is known before any of it is answered; its inode is in memory.
+    // A truncated file is detected before an answer begins; its inode is cached.
     if (place.kind === "file" && blob.stored > FRAME_BYTES) {
       if (fstatSync(lease.file).size < place.position + measureFrames(blob.stored)) {
         lease.release();
@@ -94,11 +97,11 @@ export class BlobReader {
       locateRange(blob.stored, position, at, end, limitRead(window));
     const begin = (range: FrameRange): FrameRead => {
       const bytes = this.#readFrame(lease.file, blob, range);
-      // It may fail while nobody looks; whoever awaits it later hears of it.
+      // It may fail before it is awaited; the consumer that awaits it gets the error.
       bytes.catch(() => undefined);
       return { size: range.to - range.from, bytes };
     };
-    // Room that was taken for what has not been yielded.
+    // Room that was taken for bytes that have not been yielded.
     let taken = 0;
     let ahead: FrameRead | undefined;
     try {
@@ -175,7 +178,7 @@ function openInline(data: Uint8Array): OpenBlob {
   };
 }
 
-/** The bytes from `at` to `end` of a blob, as far as they lie in one frame and one read may bring them. */
+/** The bytes from `at` to `end` of a blob, as far as they are in one frame and one read may return them. */
 function locateRange(
   stored: number,
   position: number,
@@ -186,7 +189,7 @@ function locateRange(
   const frameStart = Math.floor(at / FRAME_BYTES) * FRAME_BYTES;
   const dataBytes = Math.min(FRAME_BYTES, stored - frameStart);
   const from = at - frameStart;
-  // It ends with a block, so that none is read twice.
+  // It ends at a block boundary, so that no block is read twice.
   const toMax = Math.floor((from + bytesMax) / BLOCK_BYTES) * BLOCK_BYTES;
   return {
     position: position + locateFrame(at),

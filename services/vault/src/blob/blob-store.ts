@@ -1,4 +1,4 @@
-// The bytes: makes writers, opens what is stored, knows how much room is left.
+// The store of bytes: creates writers, opens stored blobs, checks free space.
 import { rmSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "../model/store-error.ts";
@@ -20,13 +20,13 @@ import type { FreeSpace } from "../disk/free-space.ts";
 import { StagingBudget } from "./staging-budget.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
 
-/** Bounds and sizes of the bytes' store. */
+/** Options of the store of bytes. */
 export interface BlobStoreOptions {
   drives: DriveSet;
-  /** That of the drives' readers. */
+  /** The memory of the drives' readers. */
   memory: FrameMemory;
   freeSpace: FreeSpace;
-  /** Of this start: from the index. */
+  /** Of this start, from the index. */
   generation: number;
   inlineBytesMax: number;
   segmentRecordBytesMax: number;
@@ -36,21 +36,21 @@ export interface BlobStoreOptions {
   quarantineBytesMax: number;
 }
 
-// A number is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
+// An id is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
 const IDS_PER_GENERATION = 2 ** 32;
 
-/** The bytes of a store. */
+/** Stores and reads bytes. */
 export class BlobStore {
   readonly drives: DriveSet;
   readonly code: ReedSolomon;
   readonly segments: SegmentWriter;
   readonly budget: StagingBudget;
   readonly quarantine: Quarantine;
-  /** Blobs and segments of this start have this number or a higher one. */
+  /** Blobs and segments of this start have ids from here on. */
   readonly firstId: number;
-  /** Bodies from their first byte to their commit. What began without a drive may lack something on it when it is done. */
+  /** Bodies from their first byte to their commit. Writes that began while a drive was absent may be missing on it. */
   readonly writes = new Leases();
-  /** A copy or a shard could not be read. */
+  /** Called when a copy or a shard could not be read. */
   onDamage: DamageListener = () => undefined;
   readonly #memory: FrameMemory;
   readonly #freeSpace: FreeSpace;
@@ -90,13 +90,13 @@ export class BlobStore {
     return this.drives.all.reduce((sum, { reader }) => sum + reader.corruptBlocks, 0);
   }
 
-  /** A number for a new blob. */
+  /** An id for a new blob. */
   takeId(): BlobId {
     this.#nextId += 1;
     return this.#nextId;
   }
 
-  /** Begins a blob; `InsufficientStorage` where the reserve would be touched. */
+  /** Starts a blob. Throws `InsufficientStorage` if it would use the reserve. */
   begin(blob: NewBlob): BlobWriter {
     if (this.segments.stopped !== undefined) {
       throw new StoreError(
@@ -106,8 +106,8 @@ export class BlobStore {
     }
     this.#freeSpace.require(blob.stored);
     if (this.drives.present.length <= this.drives.parity) {
-      // Nothing could be committed, and its number might be given again.
-      throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
+      // A failed store cannot commit, and would reuse the id.
+      throw new StoreError("ServiceUnavailable", "Too few drives are present to store this");
     }
     const isLarge = blob.stored > this.#environment.segmentRecordBytesMax;
     if (isLarge && this.drives.isErasureCoded) return new ShardWriter(this.#environment, blob);
@@ -134,7 +134,7 @@ export class BlobStore {
     }
   }
 
-  /** Opens a blob that is not of parts. Rejects with `ENOENT` where its bytes are gone. */
+  /** Opens a blob that is not composite. Rejects with `ENOENT` if its bytes are missing. */
   open(blob: BlobRecord): Promise<OpenBlob> {
     const [first] = this.drives.all;
     if (!this.drives.isErasureCoded || blob.place.kind === "inline")
@@ -143,7 +143,7 @@ export class BlobStore {
     return this.openShards(blob).open();
   }
 
-  /** Throws where so many drives are absent that a blob cannot be read. */
+  /** Throws if too many drives are absent to read a blob. */
   requireDrives(blob: BlobRecord): void {
     const { drives } = this;
     if (!drives.isErasureCoded || drives.present.length === drives.all.length) return;
@@ -153,7 +153,7 @@ export class BlobStore {
         ? drives.rankShards(blob.id).filter((drive) => drive.isPresent).length >= drives.data
         : place.kind !== "segment" || drives.rank(place.segment).some((drive) => drive.isPresent);
     if (isReadable) return;
-    throw new StoreError("ServiceUnavailable", "Too few drives are there to read this");
+    throw new StoreError("ServiceUnavailable", "Too few drives are present to read this");
   }
 
   /** The shards of a blob. */
@@ -161,19 +161,19 @@ export class BlobStore {
     return new ShardBlob(blob, this.drives, this.code, (damage) => this.onDamage(damage));
   }
 
-  /** Takes back a chunk that was read and that nobody looks at any more. */
+  /** Returns a chunk that is not used any more. */
   recycle(chunk: Buffer): void {
     this.#memory.recycle(chunk);
   }
 
-  /** Closes files when they are no longer in use. */
+  /** Closes files after their last use. */
   async close(): Promise<void> {
     await this.segments.close();
     await Promise.all(this.drives.all.map(({ files }) => files.close()));
   }
 }
 
-/** Removes what uploads have left behind on a drive when the process ended; what has other names is not ours. */
+/** Removes the leftovers of uploads on a drive after the process ended. Files with other names are left alone. */
 export function clearStaging({ folders }: Drive): void {
   for (const name of readdirSync(folders.staging)) {
     if (STAGED_NAME.test(name)) rmSync(join(folders.staging, name), { force: true });

@@ -1,4 +1,4 @@
-// A body on its way to the disk: into memory for the index or a segment, frame by frame into a file of its own.
+// Writes a body: into memory for the index or a segment, or frame by frame into its own file.
 import { StoreError } from "../model/store-error.ts";
 import {
   closeFile,
@@ -29,7 +29,7 @@ import {
 } from "./staged-writer.ts";
 import type { BlobPlace } from "../model/blob.ts";
 
-/** What writers share. */
+/** Parts that all writers share. */
 export interface WriterEnvironment extends ShardEnvironment {
   folders: StoreFolders;
   folderSync: FolderSync;
@@ -40,12 +40,12 @@ export interface WriterEnvironment extends ShardEnvironment {
 
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 const FRAMES_KEPT = 32;
-/** Bytes of one body after which they are brought to the disk, while more come. */
+/** Bytes of a body after which they are synced while more arrive. */
 const FLUSH_BYTES = 4 * 1024 * 1024;
-/** Frames of one body that are being written. */
+/** Frames of a body that are being written. */
 const FLIGHTS_MAX = 2;
 
-/** Chooses the place by the size. */
+/** Chooses the location by size. */
 export function createBlobWriter(environment: WriterEnvironment, blob: NewBlob): BlobWriter {
   if (blob.stored <= environment.inlineBytesMax) return new InlineWriter(environment, blob);
   if (blob.stored <= environment.segmentRecordBytesMax) return new RecordWriter(environment, blob);
@@ -69,7 +69,7 @@ abstract class MemoryWriter extends StagedWriter {
   }
 
   protected allocate(): void {
-    // Not from a pool: the writer thread gets a copy of all that stands behind the buffer.
+    // Not from a pool: the message to the writer thread copies the whole memory behind the buffer.
     this.body = Buffer.allocUnsafeSlow(this.memoryBytes);
   }
 
@@ -89,7 +89,7 @@ abstract class MemoryWriter extends StagedWriter {
     return undefined;
   }
 
-  // What was appended to a segment and never committed is garbage that compaction finds.
+  // A record that was appended and never committed is garbage, which compaction finds.
   discard(): Promise<void> {
     return this.end();
   }
@@ -140,7 +140,7 @@ class RecordWriter extends MemoryWriter implements BlobWriter {
 
 //   chunks ──► frame being filled ──(full)──► frames in flight ──► staged file ──(seal)──► renamed, synced with its folder
 //
-// At most three frames a writer; `write` falls behind when the second is in flight before the first is written.
+// At most three frames per writer; `write` waits if a second frame is in flight before the first one is written.
 class FileWriter extends StagedWriter implements BlobWriter {
   protected readonly batchBytes = FRAME_BYTES;
   protected readonly memoryBytes = FRAME_BUFFER_BYTES;
@@ -156,7 +156,7 @@ class FileWriter extends StagedWriter implements BlobWriter {
   #flushing: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #isDiscarded = false;
-  // Staged until it is sealed.
+  // Staged until `seal`.
   #path: string;
 
   constructor(environment: WriterEnvironment, blob: NewBlob) {
@@ -225,11 +225,11 @@ class FileWriter extends StagedWriter implements BlobWriter {
     await Promise.all(this.#flights);
     await this.#flushing;
     await this.#close().catch(() => undefined);
-    // Where this fails, the next start or the scrubber removes it.
+    // If this fails, the next start or the scrubber removes it.
     await removeFile(this.#path).catch(() => undefined);
   }
 
-  // The bytes and the name come to the disk together, in one wait: until both are there, nothing refers to them.
+  // The bytes and the name are synced together: nothing refers to them before both are on disk.
   async #publish(fd: number): Promise<void> {
     const { folders, folderSync } = this.#environment;
     const path = folders.file(this.#blob.id);
@@ -277,7 +277,7 @@ class FileWriter extends StagedWriter implements BlobWriter {
     this.#flights.add(flight);
   }
 
-  // Brings to the disk what was written meanwhile, so that little is left when the client waits for its answer.
+  // Syncs the bytes written so far, so that little is left when the client waits for its answer.
   #flush(fd: number, bytes: number): void {
     this.#dirty += bytes;
     if (this.#dirty < FLUSH_BYTES || this.#flushing !== undefined) return;
@@ -291,7 +291,7 @@ class FileWriter extends StagedWriter implements BlobWriter {
       });
   }
 
-  // Once, whoever comes first.
+  // Once, by the first caller.
   #open(): Promise<number> {
     this.#opening ??= this.#create();
     return this.#opening;

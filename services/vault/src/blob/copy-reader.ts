@@ -1,14 +1,14 @@
-// Reads what lies on several drives as it is: from the first drive that gives it whole.
+// Reads data that several drives have in full, from the first drive with an intact copy.
 import type { BlobRecord } from "../model/blob.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import type { OpenBlob } from "./blob-reader.ts";
 import type { DriveSet } from "./drive/drive-set.ts";
 import type { Drive } from "./drive/drive.ts";
 
-/** Hears of copies and shards that are damaged or not where they should be. */
+/** Called for copies and shards that are damaged or missing. */
 export type DamageListener = (damage: { blob: BlobRecord; slot: number }) => void;
 
-/** Opens a body in a segment; rejects with `ENOENT` where no drive has it. */
+/** Opens a body in a segment. Rejects with `ENOENT` if no drive has it. */
 export async function openCopy(
   drives: DriveSet,
   blob: BlobRecord & { place: { kind: "segment" } },
@@ -83,7 +83,7 @@ class CopyBlob implements OpenBlob {
         this.#drive = drive;
         return;
       } catch {
-        // The next one may have it; if none has, what was wrong first is what counts.
+        // The next drive may have it; if none has, the first error is thrown.
       }
     }
     throw failure;

@@ -1,9 +1,9 @@
-// Encryption at rest: AES-256-GCM over frames of 64 KiB, a key for each blob.
+// Encryption at rest: AES-256-GCM over frames of 64 KiB, with one key per blob.
 //
 //   stored = frame │ frame │ … ; frame = ciphertext (64 KiB, the last one less) │ tag (16 bytes)
 //
 // A key is never used for two blobs, so the nonce is the frame's index with a mark on the last one: frames that are moved,
-// left out or cut off do not authenticate.
+// removed or truncated fail authentication.
 import {
   createCipheriv,
   createDecipheriv,
@@ -16,7 +16,7 @@ import type { EncryptionRequest, ObjectEncryption } from "../model/object.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { BlobCipher, BlobId } from "../model/blob.ts";
 
-/** Key-encryption keys (32 bytes) of `SSE-S3`: the one in force, and all that something is still wrapped under. */
+/** Key-encryption keys (32 bytes) of `SSE-S3`: the active one, and all that still wrap something. */
 export interface KeyProvider {
   current(): { id: string; key: Buffer };
   find(id: string): Buffer | undefined;
@@ -24,18 +24,18 @@ export interface KeyProvider {
 
 const FRAME_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
-/** Bytes of a full frame as it is stored. */
+/** Stored size of a full frame. */
 export const STORED_FRAME_BYTES = FRAME_BYTES + TAG_BYTES;
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const ALGORITHM = "aes-256-gcm";
 
-/** Bytes that `size` bytes become. */
+/** The encrypted size of `size` bytes. */
 export function measureCiphertext(size: number): number {
   return size + TAG_BYTES * countFrames(size);
 }
 
-/** Makes the key of a new blob, and what the index must remember of it. */
+/** Creates the key of a new blob, and the data that the index stores about it. */
 export function createBlobKey(
   request: EncryptionRequest,
   keys: KeyProvider | undefined,
@@ -54,7 +54,7 @@ export function createBlobKey(
   if (keys === undefined) {
     throw new StoreError(
       "InvalidRequest",
-      "Server-side encryption is not configured: there is no key",
+      "Server-side encryption is not configured: the key is missing",
     );
   }
   const key = randomBytes(KEY_BYTES);
@@ -83,7 +83,7 @@ export function openBlobKey(
   return unwrapKey(kek, cipher.wrapped, blob);
 }
 
-/** Checks that the customer's key is there and is the one; works on what an object or an upload remembers. */
+/** Checks that the customer's key is present and correct, against the stored encryption of an object or an upload. */
 export function requireCustomerKey(
   encryption: ObjectEncryption | BlobCipher | undefined,
   customerKey: Buffer | undefined,
@@ -109,7 +109,7 @@ export function requireCustomerKey(
   }
 }
 
-/** What an object tells of its encryption. */
+/** The encryption of an object as answers show it. */
 export function describeEncryption(
   request: EncryptionRequest | undefined,
 ): ObjectEncryption | undefined {
@@ -117,12 +117,12 @@ export function describeEncryption(
   return { type: "SSE-C", keyMd5: digestKey(request.key) };
 }
 
-/** MD5 of a customer's key, base64, as it goes over the wire. */
+/** MD5 of a customer's key in base64, as in requests and answers. */
 export function digestKey(key: Buffer): string {
   return createHash("md5").update(key).digest("base64");
 }
 
-/** Turns a body into frames. */
+/** Encrypts a body to frames. */
 export class BodyEncryptor {
   readonly #key: Buffer;
   readonly #lastFrame: number;
@@ -135,7 +135,7 @@ export class BodyEncryptor {
     this.#lastFrame = countFrames(size) - 1;
   }
 
-  /** Takes a part of the body; returns the frames that it completed. */
+  /** Encrypts a part of the body. Returns the completed frames. */
   update(chunk: Uint8Array): Buffer[] {
     const out: Buffer[] = [];
     let rest = chunk;
@@ -164,7 +164,7 @@ export class BodyEncryptor {
   }
 }
 
-/** The stored range that holds the bytes `start` up to `end` of a body of `size` bytes. */
+/** The stored range that contains the bytes `start` up to `end` of a body of `size` bytes. */
 export function locateCiphertext(
   start: number,
   end: number,
@@ -178,7 +178,7 @@ export function locateCiphertext(
   };
 }
 
-/** Turns what `locateCiphertext` named back into a body, frame by frame, and cuts out `start` up to `end`. */
+/** Decrypts the range of `locateCiphertext` frame by frame, and cuts out `start` up to `end`. */
 export class BodyDecryptor {
   readonly #key: Buffer;
   readonly #range: { start: number; end: number; size: number };
@@ -186,7 +186,7 @@ export class BodyDecryptor {
   #index: number;
   #chunk: Buffer | undefined;
   #at = 0;
-  // The beginning of a frame whose rest has not come.
+  // The beginning of a frame whose rest has not arrived.
   #tail: Buffer | undefined;
   #tailBytes = 0;
 
@@ -202,24 +202,27 @@ export class BodyDecryptor {
     return this.#index * STORED_FRAME_BYTES;
   }
 
-  /** Bytes of the next frame that were copied out of the chunk. */
+  /** Bytes of the next frame that were copied from the chunk. */
   get tailBytes(): number {
     return this.#tailBytes;
   }
 
-  /** Whether the next frame is there as a whole. */
+  /** True if the next frame is complete. */
   get hasFrame(): boolean {
     return this.#chunk !== undefined;
   }
 
-  /** Takes the stored bytes that follow, once no whole frame is left of those before. */
+  /** Adds the stored bytes that follow; all complete frames must have been opened before. */
   feed(chunk: Buffer): void {
     this.#chunk = chunk;
     this.#at = 0;
     this.#keepTail();
   }
 
-  /** Decrypts the next frame. With the last whole one, the chunk's memory is free. Throws where the frame is not all there. */
+  /**
+   * Decrypts the next frame. After the last complete one, the memory of the chunk is free. Throws if the frame is
+   * incomplete.
+   */
   open(): Buffer {
     if (this.#chunk === undefined) {
       throw new StoreError("InternalError", "Stored data is shorter than it should be");
@@ -237,7 +240,7 @@ export class BodyDecryptor {
     return plain.subarray(Math.max(0, start - offset), Math.min(plain.length, end - offset));
   }
 
-  /** Forgets the beginning of the next frame, which is to be read again from `position` on. */
+  /** Drops the beginning of the next frame, which is then read again from `position`. */
   dropTail(): void {
     this.#tail = undefined;
     this.#tailBytes = 0;
@@ -308,7 +311,7 @@ function requireKeyLength(key: Buffer): void {
   throw new StoreError("InvalidRequest", "The key must be 256 bits long");
 }
 
-// The blob's number is authenticated, so that a wrapped key is of no use with another blob.
+// The id of the blob is authenticated, so that a wrapped key is useless for another blob.
 function wrapKey(kek: Buffer, key: Buffer, blob: BlobId): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(ALGORITHM, kek, iv).setAAD(Buffer.from(`blob ${blob}`));

@@ -1,4 +1,4 @@
-// How a body is laid out on the disk, in a segment or in a file of its own.
+// The layout of a body on disk, in a segment or in its own file.
 //
 //   record  = head │ frame │ frame │ … │ trailer │ zeros up to a multiple of 8
 //   head    = "VBLB" │ format u8 │ 0 u24 │ blob id u64 │ stored bytes u64 │ description bytes u32 │ crc u32 │ description
@@ -6,15 +6,15 @@
 //   trailer = "VEND" │ summary bytes u32 │ crc u32 │ summary
 //   segment = "VSEG" │ format u32 │ segment id u64 │ record │ record │ …
 //
-// Numbers are big-endian. The crc of head and trailer covers everything in them but itself. Description (known before the
-// body came) and summary (known after) are JSON: with them the index can be rebuilt from the records.
+// Numbers are big-endian. The crc of head and trailer covers everything in them except itself. The description (known
+// before the body arrives) and the summary (known afterwards) are JSON, from which the index can be rebuilt.
 import { crc32c } from "@node-rs/crc32";
 
-/** Bytes that have one checksum. */
+/** Bytes per checksum. */
 export const BLOCK_BYTES = 64 * 1024;
 /** Data bytes of a full frame. */
 export const FRAME_BYTES = 1024 * 1024;
-/** Bytes of a segment before its first record. */
+/** Size of the head of a segment. */
 export const SEGMENT_HEAD_BYTES = 16;
 
 const FORMAT = 1;
@@ -23,29 +23,29 @@ const TRAILER_BYTES = 12;
 const HEAD_MAGIC = 0x56424c42;
 const TRAILER_MAGIC = 0x56454e44;
 const SEGMENT_MAGIC = 0x56534547;
-/** Of a description or summary; a larger one is taken for damage. */
+/** Limit of a description or a summary; a larger one is damage. */
 const JSON_BYTES_MAX = 256 * 1024;
 
-/** What a record's head says. */
+/** The head of a record. */
 export interface RecordHead {
   id: number;
   stored: number;
   description: unknown;
-  /** Bytes of the head, description included: the first frame begins behind them. */
+  /** Size of the head with its description; the first frame follows. */
   bytes: number;
 }
 
-/** Bytes that `stored` bytes of data take as frames. */
+/** Size of `stored` bytes of data as frames. */
 export function measureFrames(stored: number): number {
   return stored + 4 * Math.ceil(stored / BLOCK_BYTES);
 }
 
-/** Where the frame that holds the data byte `offset` begins, counted from the first frame. */
+/** Offset of the frame with the data byte `offset`, from the first frame. */
 export function locateFrame(offset: number): number {
   return Math.floor(offset / FRAME_BYTES) * (FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES));
 }
 
-/** The head of a record. */
+/** Encodes the head of a record. */
 export function encodeHead(id: number, stored: number, description: unknown): Buffer {
   const text = Buffer.from(JSON.stringify(description));
   const head = Buffer.alloc(HEAD_BYTES + text.length);
@@ -59,7 +59,7 @@ export function encodeHead(id: number, stored: number, description: unknown): Bu
   return head;
 }
 
-/** Reads a head at the start of `bytes`; undefined where there is none, or not all of it. */
+/** Decodes a head at the start of `bytes`; `undefined` if it is missing or incomplete. */
 export function decodeHead(bytes: Buffer): RecordHead | undefined {
   if (bytes.length < HEAD_BYTES || bytes.readUInt32BE(0) !== HEAD_MAGIC) return undefined;
   const length = bytes.readUInt32BE(24);
@@ -74,7 +74,10 @@ export function decodeHead(bytes: Buffer): RecordHead | undefined {
   };
 }
 
-/** The trailer of a record, padded so that the next record begins at a multiple of 8. `before` is what stands in front. */
+/**
+ * Encodes the trailer of a record, padded so that the next record begins at a multiple of 8. `before` is the size of
+ * everything before it.
+ */
 export function encodeTrailer(summary: unknown, before: number): Buffer {
   const text = Buffer.from(JSON.stringify(summary));
   const bytes = TRAILER_BYTES + text.length;
@@ -86,7 +89,7 @@ export function encodeTrailer(summary: unknown, before: number): Buffer {
   return trailer;
 }
 
-/** Reads a trailer at the start of `bytes`: its summary and length without padding. */
+/** Decodes a trailer at the start of `bytes`: its summary, and its length without padding. */
 export function decodeTrailer(bytes: Buffer): { summary: unknown; bytes: number } | undefined {
   if (bytes.length < TRAILER_BYTES || bytes.readUInt32BE(0) !== TRAILER_MAGIC) return undefined;
   const length = bytes.readUInt32BE(4);
@@ -96,12 +99,12 @@ export function decodeTrailer(bytes: Buffer): { summary: unknown; bytes: number 
   return { summary: JSON.parse(text.toString("utf8")) as unknown, bytes: TRAILER_BYTES + length };
 }
 
-/** Zeros that bring a length to a multiple of 8. */
+/** Number of zeros that align a length to a multiple of 8. */
 export function padding(bytes: number): number {
   return (8 - (bytes % 8)) % 8;
 }
 
-/** Writes the checksums of a frame's data behind it; `frame` must have room for them. Returns the frame's bytes. */
+/** Writes the checksums of a frame after its data; `frame` must have room for them. Returns the bytes of the frame. */
 export function sealFrame(frame: Buffer, dataBytes: number): number {
   let at = dataBytes;
   for (let start = 0; start < dataBytes; start += BLOCK_BYTES) {
@@ -130,7 +133,7 @@ export function encodeSegmentHead(id: number): Buffer {
   return head;
 }
 
-/** The id in a segment's head, or undefined where it is none. */
+/** The id in the head of a segment; `undefined` if it is invalid. */
 export function decodeSegmentHead(bytes: Buffer): number | undefined {
   if (bytes.length < SEGMENT_HEAD_BYTES || bytes.readUInt32BE(0) !== SEGMENT_MAGIC)
     return undefined;

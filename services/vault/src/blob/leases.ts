@@ -1,12 +1,12 @@
-// Who is at work: readers, so that files are not removed under those that will still open them; and writers.
+// Leases of readers and writers: files are not removed while a reader may still open them.
 
-/** Tickets, given out in order and given back in any. */
+/** Leases, numbered in order and released in any order. */
 export class Leases {
   #oldest = 1;
   #next = 1;
   readonly #active = new Set<number>();
 
-  /** Begins something; call the result when it is done. */
+  /** Takes a lease. Call the result to release it. */
   begin(): () => void {
     const ticket = this.#next;
     this.#next += 1;
@@ -16,12 +16,12 @@ export class Leases {
     };
   }
 
-  /** A mark of now: whatever is under way at this moment is done when `isPast` says so. */
+  /** A mark of this moment; `isPast` is true once all current leases are released. */
   mark(): number {
     return this.#next;
   }
 
-  /** Whether all that was under way at a mark is done. */
+  /** True if all leases that existed at a mark are released. */
   isPast(mark: number): boolean {
     this.#oldest = this.#active.values().next().value ?? this.#next;
     return this.#oldest >= mark;

@@ -1,11 +1,11 @@
-// Where files go that nothing refers to: an index that was rolled back knows nothing of what came after, so none is removed.
+// The quarantine of unreferenced files: an index that was rolled back does not know newer files, so they are never deleted.
 import { mkdirSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Drive } from "./drive/drive.ts";
 import { renameFile } from "../disk/files.ts";
 
-/** What is in quarantine, on all drives together. */
+/** The contents of the quarantine, on all drives together. */
 export interface QuarantineTotals {
   files: number;
   bytes: number;
@@ -13,12 +13,12 @@ export interface QuarantineTotals {
 
 const ATTEMPTS_MAX = 1_000;
 
-/** The quarantine of each drive, in a folder beside what it came from. */
+/** The quarantine of each drive, in a folder of that drive. */
 export class Quarantine {
   readonly #bytesMax: number;
   readonly #held = new Map<Drive, QuarantineTotals>();
 
-  /** `bytesMax` bounds what is kept on each drive; what comes later stays where it is. */
+  /** `bytesMax` limits the quarantine of each drive; further files stay where they are. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -32,7 +32,7 @@ export class Quarantine {
     return totals;
   }
 
-  /** Counts what lies there: somebody may have emptied it. */
+  /** Measures the folder: an operator may have emptied it. */
   async measure(drive: Drive): Promise<void> {
     const held = { files: 0, bytes: 0 };
     this.#held.set(drive, held);
@@ -44,7 +44,7 @@ export class Quarantine {
     }
   }
 
-  /** Moves a file of the drive into quarantine; false where there is no room, and it stays. */
+  /** Moves a file of the drive to quarantine. False if there is no room: then it stays. */
   async take(drive: Drive, path: string): Promise<boolean> {
     if (!this.#held.has(drive)) await this.measure(drive);
     const held = this.#held.get(drive)!;

@@ -8,7 +8,7 @@ export function limitRead(window: ReadWindow | undefined): number {
   return window.bytes < 2 * BLOCK_BYTES ? BLOCK_BYTES : 2 * BLOCK_BYTES;
 }
 
-/** For reads of up to two blocks whose room was taken before. */
+/** For reads of up to two blocks whose room is already taken. */
 export const ROOM_TAKEN: ReadWindow = {
   bytes: 2 * BLOCK_BYTES,
   isEnded: false,

@@ -1,4 +1,4 @@
-// Walks the records of a segment or of a file without an index, past whatever is damaged.
+// Scans the records of a segment or a file without an index, past damage.
 import { readAll } from "../disk/files.ts";
 import {
   BLOCK_BYTES,
@@ -14,16 +14,16 @@ import {
   type RecordHead,
 } from "./layout.ts";
 
-/** A record as found. */
+/** A scanned record. */
 export interface ScannedRecord extends Pick<RecordHead, "id" | "stored" | "description"> {
   headBytes: number;
-  /** Where its first frame begins. */
+  /** Offset of its first frame. */
   framesAt: number;
-  /** What was known at its end. */
+  /** The summary in its trailer. */
   summary: unknown;
-  /** Bytes of all of it. */
+  /** Total size of the record. */
   extent: number;
-  /** All of it; undefined where a block does not match its checksum. */
+  /** The whole body; `undefined` if a block does not match its checksum. */
   read(): Promise<Buffer | undefined>;
   /** Index of the first block that does not match its checksum, or -1. */
   verify(): Promise<number>;
@@ -33,7 +33,7 @@ const HEAD_READ_BYTES = 16 * 1024;
 const HEAD_READ_BYTES_MAX = 272 * 1024;
 const ALIGNMENT = 8;
 
-/** The whole records in the order of the file. What is torn or damaged is passed over. */
+/** The complete records in the order of the file. Torn and damaged records are skipped. */
 export async function* scanRecords(fd: number): AsyncGenerator<ScannedRecord, void, undefined> {
   const first = Buffer.alloc(SEGMENT_HEAD_BYTES);
   await readAll(fd, first, 0);
@@ -100,13 +100,13 @@ async function findNextHead(fd: number, from: number): Promise<number | undefine
     const count = await readAll(fd, chunk, position);
     if (count === 0) return undefined;
     for (let at = chunk.indexOf(magic); at >= 0 && at < count; at = chunk.indexOf(magic, at + 1)) {
-      // Records begin at multiples of 8 behind the segment's head.
+      // Records begin at multiples of 8 after the head of the segment.
       if ((position + at) % ALIGNMENT === 0) return position + at;
     }
   }
 }
 
-// `frames` holds all frames one after another.
+// `frames` contains all frames one after another.
 function verifyFrames(frames: Buffer, stored: number): number {
   for (let at = 0; at < stored; at += FRAME_BYTES) {
     const start = locateFrame(at);

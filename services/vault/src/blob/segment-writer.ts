@@ -1,4 +1,4 @@
-// Appends records to the open segment: what waits is written together and shares one sync.
+// Appends records to the open segment: waiting records are written together and share one sync.
 import type { Drive } from "./drive/drive.ts";
 import { isFull, type DriveSet } from "./drive/drive-set.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -12,7 +12,7 @@ interface Waiter {
   reject: (error: unknown) => void;
 }
 
-/** Where a record begins. */
+/** The location of a record. */
 export interface SegmentPosition {
   segment: number;
   position: number;
@@ -28,8 +28,8 @@ interface OpenSegment {
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Writes segments. Every start of the store begins a new one; a full one is never touched again. With several drives it is
- * written to as many as may be lost and one more; when one of them fails, what waits goes to a new segment on the others.
+ * Writes segments. Every start of the store begins a new one; full segments are never changed. With several drives a
+ * segment is written to parity + 1 of them; if one of them fails, waiting records go to a new segment on the others.
  */
 export class SegmentWriter {
   readonly #drives: DriveSet;
@@ -40,40 +40,40 @@ export class SegmentWriter {
   #waiting: Waiter[] = [];
   #running: Promise<void> | undefined;
   #stopped: Error | undefined;
-  // Records by segment that were appended and whose commit is not settled yet.
+  // Appended records without a settled commit, by segment.
   readonly #pins = new Map<number, number>();
 
-  /** `firstId` must be above all segments that there ever were. */
+  /** `firstId` must be above the ids of all existing segments. */
   constructor(drives: DriveSet, firstId: number, bytesMax: number) {
     this.#drives = drives;
     this.#nextId = firstId;
     this.#bytesMax = bytesMax;
   }
 
-  /** Ends the open segment: what comes next goes to a new one. */
+  /** Closes the open segment: the next record goes to a new one. */
   roll(): void {
     this.#mustRoll = true;
     this.#start();
   }
 
-  /** Why nothing can be written any more, if so. */
+  /** The reason if writing has stopped. */
   get stopped(): Error | undefined {
     return this.#stopped;
   }
 
-  /** Whether records of the segment may still be on their way into the index: then it is no garbage. */
+  /** True if the commit of a record of the segment may be pending: then the segment is not garbage. */
   isPinned(segment: number): boolean {
     return this.#pins.has(segment) || this.#open?.id === segment;
   }
 
-  /** The commit of a record that was appended is settled. */
+  /** The commit of an appended record is settled. */
   unpin(segment: number): void {
     const left = (this.#pins.get(segment) ?? 0) - 1;
     if (left > 0) this.#pins.set(segment, left);
     else this.#pins.delete(segment);
   }
 
-  /** Appends a record and pins its segment; resolves when it is on the disk. The buffers must stay as they are until then. */
+  /** Appends a record and pins its segment. Resolves when it is on disk; the buffers must not change until then. */
   append(buffers: Uint8Array[]): Promise<SegmentPosition> {
     if (this.#stopped !== undefined) return Promise.reject(this.#stopped);
     const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
@@ -83,7 +83,7 @@ export class SegmentWriter {
     });
   }
 
-  /** Waits for what is under way and closes the file. */
+  /** Waits for running writes and closes the file. */
   async close(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
     await this.#closeOpen();
@@ -106,11 +106,11 @@ export class SegmentWriter {
     }
     if (!this.#mustRoll) return;
     await this.#closeOpen();
-    // What came meanwhile.
+    // Records that arrived meanwhile.
     if (this.#waiting.length > 0) await this.#run();
   }
 
-  // What was acknowledged is synced: a close that fails loses nothing.
+  // Acknowledged records are synced, so a failing close loses nothing.
   async #closeOpen(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
@@ -145,7 +145,7 @@ export class SegmentWriter {
         this.#settle(open, group);
         return;
       }
-      // Nothing may follow what is half there on some drive.
+      // No record may follow a torn one on any drive.
       if (this.#drives.isErasureCoded) this.#mustRoll = true;
       const full = failed.find(({ reason }) => isFull(reason));
       if (full !== undefined || !this.#drives.isErasureCoded) throw (full ?? failed[0]!).reason;
@@ -166,7 +166,7 @@ export class SegmentWriter {
       await syncData(fd);
       if (open.isNew) await drive.folderSync.sync(drive.folders.segments);
     } catch (error) {
-      // What a failed sync has left on the disk is unknown, and asking again would hide it.
+      // A failed sync leaves an unknown state, and a retry would hide it.
       if (!this.#drives.isErasureCoded) {
         this.#stopped = error instanceof Error ? error : new Error(String(error));
       }
@@ -196,7 +196,7 @@ export class SegmentWriter {
         .filter((drive) => drive.isPresent)
         .slice(0, wanted);
       if (drives.length < wanted) {
-        throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
+        throw new StoreError("ServiceUnavailable", "Too few drives are present to store this");
       }
       const copies = await this.#create(id, drives);
       if (copies === undefined) continue;
@@ -205,7 +205,7 @@ export class SegmentWriter {
     }
   }
 
-  // Undefined where a drive has failed meanwhile: then others are chosen.
+  // `undefined` if a drive has failed meanwhile: then other drives are chosen.
   async #create(id: number, drives: readonly Drive[]): Promise<OpenSegment["copies"] | undefined> {
     const copies: OpenSegment["copies"] = [];
     for (const drive of drives) {

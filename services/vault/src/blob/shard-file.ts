@@ -1,10 +1,10 @@
-// Writes one shard: staged, synced, then under its name.
+// Writes one shard: staged, synced, then renamed.
 import { closeFile, openFile, removeFile, renameFile, syncData, writeAll } from "../disk/files.ts";
 import { encodeHead, encodeTrailer, sealFrame } from "./layout.ts";
 import type { Drive } from "./drive/drive.ts";
 import type { BlobId } from "../model/blob.ts";
 
-/** A shard on its way to its drive. */
+/** A shard that is being written to its drive. */
 export class ShardFile {
   readonly drive: Drive;
   readonly #id: BlobId;
@@ -14,7 +14,7 @@ export class ShardFile {
   #position: number;
   #isPublished = false;
 
-  /** `stored` are the bytes of the shard's data. */
+  /** `stored` is the number of data bytes of the shard. */
   constructor(drive: Drive, id: BlobId, stored: number, description: unknown) {
     this.drive = drive;
     this.#id = id;
@@ -23,7 +23,7 @@ export class ShardFile {
     this.#position = this.#head.length;
   }
 
-  /** Whether its drive has gone since it was begun, even if it is back. */
+  /** True if its drive has disappeared since the start, even if it is back. */
   get isLost(): boolean {
     return !this.drive.isPresent || this.drive.losses !== this.#losses;
   }
@@ -37,7 +37,7 @@ export class ShardFile {
     return this.#position;
   }
 
-  /** Appends a unit; the buffer must have room for its checksums and stay as it is until this resolves. */
+  /** Appends a unit. The buffer must have room for its checksums and must not change until this resolves. */
   async write(frame: Buffer, dataBytes: number): Promise<void> {
     const bytes = sealFrame(frame, dataBytes);
     const fd = await this.#open();
@@ -45,7 +45,7 @@ export class ShardFile {
     this.#position += bytes;
   }
 
-  /** Makes it durable under its name. */
+  /** Makes it durable under its final name. */
   async publish(summary: unknown): Promise<void> {
     const { folders, folderSync } = this.drive;
     const fd = await this.#open();
@@ -62,7 +62,7 @@ export class ShardFile {
     await folderSync.sync(folders.fileFolder(this.#id));
   }
 
-  /** Removes what there is of it. Where that fails, the next start or the scrubber does it. */
+  /** Removes it. If that fails, the next start or the scrubber does it. */
   async discard(): Promise<void> {
     const { folders } = this.drive;
     const fd = this.#fd;

@@ -1,23 +1,23 @@
-// How a body is cut into shards.
+// The layout of a body in shards.
 //
 //   stripe  = unit of shard 0 │ unit of shard 1 │ … │ units of parity
 //   body    = stripe of k MiB │ stripe of k MiB │ … │ the rest, in k units of the same length, zeros at its end
 //
-// A shard is a record of its own, in a file of its own: its units one after another are the record's data, so that each full
-// unit is one frame.
+// A shard is a record in its own file: its units one after another are the data of the record, so that each full unit is
+// one frame.
 import { FRAME_BYTES } from "./layout.ts";
 
-/** What each shard's description has beside the body's. */
+/** Additional fields in the description of a shard. */
 export interface ShardDescription {
-  /** Two digits, so that all heads are of the same length. */
+  /** Two digits, so that all heads have the same length. */
   index: string;
   data: number;
   parity: number;
-  /** Stored bytes of the whole body. */
+  /** Stored size of the whole body. */
   stored: number;
 }
 
-/** A stripe: where it begins in the body and in each shard, its data bytes, and the length of its units. */
+/** A stripe: its offset in the body and in each shard, its data bytes, and the length of its units. */
 export interface Stripe {
   start: number;
   shardStart: number;
@@ -25,7 +25,7 @@ export interface Stripe {
   unitBytes: number;
 }
 
-/** The stripe that holds the data byte `offset` of a body of `stored` bytes in `data` shards. */
+/** The stripe that contains the data byte `offset` of a body of `stored` bytes in `data` shards. */
 export function locateStripe(stored: number, data: number, offset: number): Stripe {
   const stripeBytes = data * FRAME_BYTES;
   const number = Math.floor(offset / stripeBytes);
@@ -39,7 +39,7 @@ export function locateStripe(stored: number, data: number, offset: number): Stri
   };
 }
 
-/** Bytes of each shard's data. */
+/** Data bytes of each shard. */
 export function measureShard(stored: number, data: number): number {
   if (stored === 0) return 0;
   const last = locateStripe(stored, data, stored - 1);

@@ -1,4 +1,4 @@
-// Reads a body out of its shards: from those of data where they are whole, from any k otherwise.
+// Reads a body from its shards: from the data shards if they are intact, from any k shards otherwise.
 import type { BlobRecord } from "../model/blob.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -11,20 +11,20 @@ import { FRAME_BYTES } from "./layout.ts";
 import { limitRead, ROOM_TAKEN } from "./read-window.ts";
 import { locateStripe, measureShard, type Stripe } from "./shard-layout.ts";
 
-/** A read up to `stop` that is under way, one buffer a unit. */
+/** A running read up to `stop`, one buffer per unit. */
 interface StripeRead {
   stop: number;
   units: Promise<Buffer[]>;
 }
 
-/** The shards of one body, opened as they are needed. */
+/** The shards of one body, opened when needed. */
 export class ShardBlob implements OpenBlob {
   readonly #blob: BlobRecord;
   readonly #code: ReedSolomon;
   readonly #drives: readonly Drive[];
   readonly #onDamage: DamageListener;
   readonly #opening = new Map<number, Promise<OpenBlob>>();
-  // Shards that could not be read; they are not tried again.
+  // Shards that could not be read; they are not retried.
   readonly #lost = new Set<number>();
   #isClosed = false;
 
@@ -35,7 +35,7 @@ export class ShardBlob implements OpenBlob {
     this.#onDamage = onDamage;
   }
 
-  /** Rejects with `ENOENT` where no drive has a shard: the body is gone. */
+  /** Rejects with `ENOENT` if no drive has a shard: the body is gone. */
   async open(): Promise<this> {
     for (const [shard, drive] of this.#drives.entries()) {
       if (!drive.isPresent) continue;
@@ -54,7 +54,7 @@ export class ShardBlob implements OpenBlob {
     end: number,
     window?: ReadWindow,
   ): AsyncGenerator<Buffer, void, undefined> {
-    // Room that was taken for what has not been yielded.
+    // Room that was taken for bytes that have not been yielded.
     let taken = 0;
     let ahead: StripeRead | undefined;
     try {
@@ -76,7 +76,7 @@ export class ShardBlob implements OpenBlob {
           taken -= unit.length;
           yield unit;
         }
-        // Always advance: with a fractional `end`, the units are shorter than the range, and the loop would never finish.
+        // Always advance: with a fractional `end`, the units are shorter than the range, and the loop would never end.
         at = stop;
       }
     } finally {
@@ -84,7 +84,7 @@ export class ShardBlob implements OpenBlob {
     }
   }
 
-  /** The shard `index` as it should be, unit after unit, out of other shards. */
+  /** The correct content of the shard `index`, unit by unit, from other shards. */
   async *rebuild(index: number): AsyncGenerator<Buffer, void, undefined> {
     this.#lost.add(index);
     const shardBytes = measureShard(this.#blob.stored, this.#code.data);
@@ -110,7 +110,7 @@ export class ShardBlob implements OpenBlob {
     return locateStripe(this.#blob.stored, this.#code.data, offset);
   }
 
-  // The rest of a stripe as a whole, where there is memory for it now.
+  // The rest of a stripe, if there is memory for it now.
   #readStripe(at: number, end: number, window: ReadWindow | undefined): StripeRead | undefined {
     if (limitRead(window) < FRAME_BYTES) return undefined;
     const stop = this.#findStop(at, end, Infinity);
@@ -124,12 +124,12 @@ export class ShardBlob implements OpenBlob {
 
   #begin(at: number, stop: number): StripeRead {
     const units = this.#readUnits(this.#locate(at), at, stop);
-    // It may fail while nobody looks; whoever awaits it later hears of it.
+    // It may fail before it is awaited; the consumer that awaits it gets the error.
     units.catch(() => undefined);
     return { stop, units };
   }
 
-  // The data bytes `from` to `to` of the body, all in this stripe, one buffer a unit.
+  // The data bytes `from` to `to` of the body, all in this stripe, one buffer per unit.
   #readUnits(stripe: Stripe, from: number, to: number): Promise<Buffer[]> {
     const first = Math.floor((from - stripe.start) / stripe.unitBytes);
     const last = Math.floor((to - 1 - stripe.start) / stripe.unitBytes);
@@ -184,13 +184,13 @@ export class ShardBlob implements OpenBlob {
       const open = await this.#use(shard);
       const pieces: Buffer[] = [];
       const { shardStart } = stripe;
-      // A few blocks alone are not read together with what happens to follow them.
+      // Reads of a few blocks do not include the blocks after them.
       const window = end - begin <= ROOM_TAKEN.bytes ? ROOM_TAKEN : undefined;
       const reading = open.read(shardStart + begin, shardStart + end, window);
       for await (const piece of reading) pieces.push(piece);
       return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
     } catch {
-      // Whatever is wrong with it: it is left out here, and looked at by the healer.
+      // Whatever the damage: the shard is left out here, and the healer checks it.
       this.#lost.add(shard);
       if (drive.isPresent) this.#onDamage({ blob: this.#blob, slot: drive.slot });
       return undefined;

@@ -1,4 +1,4 @@
-// A body on its way to several drives: stripe by stripe cut into units, with parity, one file a drive.
+// Writes a body to several drives: cut into stripes of units, with parity, one file per drive.
 import { isFull, type DriveSet } from "./drive/drive-set.ts";
 import type { ReedSolomon } from "./erasure/reed-solomon.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -14,19 +14,19 @@ import {
 import type { StagingBudget } from "./staging-budget.ts";
 import type { BlobPlace } from "../model/blob.ts";
 
-/** What shard writers share. */
+/** Parts that shard writers share. */
 export interface ShardEnvironment {
   drives: DriveSet;
   code: ReedSolomon;
   budget: StagingBudget;
-  /** Unit buffers that may be used again. */
+  /** Reusable unit buffers. */
   frames: Buffer[];
 }
 
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 const FRAMES_KEPT = 32;
 
-/** Writes the shards of one body. A drive that fails is left out as long as enough are left. */
+/** Writes the shards of one body. A failing drive is left out as long as enough drives remain. */
 export class ShardWriter extends StagedWriter implements BlobWriter {
   protected readonly memoryBytes: number;
   readonly #env: ShardEnvironment;
@@ -74,7 +74,7 @@ export class ShardWriter extends StagedWriter implements BlobWriter {
     );
   }
 
-  // One unit after another.
+  // Unit by unit.
   protected fill(bytes: Uint8Array, at: number): void {
     const { unitBytes } = this.#stripe;
     let rest = bytes;
@@ -153,13 +153,13 @@ export class ShardWriter extends StagedWriter implements BlobWriter {
     }
   }
 
-  // On all drives at once; one that fails is left out from then on, a full one fails the body.
+  // On all drives in parallel. A failing drive is left out from then on; a full one fails the body.
   async #forEach(work: (file: ShardFile, index: number) => Promise<void>): Promise<void> {
     const { drives } = this.#env;
     const results = await Promise.allSettled(
       this.#files.map(async (file, index) => {
         if (file === undefined) return;
-        // A drive that went and came back has lost what was staged.
+        // A drive that disappeared and returned has lost its staged file.
         if (file.isLost) this.#files[index] = undefined;
         else await work(file, index);
       }),
@@ -179,11 +179,11 @@ export class ShardWriter extends StagedWriter implements BlobWriter {
   #requireEnough(): void {
     const left = this.#files.filter((file) => file !== undefined).length;
     if (left >= this.#env.code.data) return;
-    throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
+    throw new StoreError("ServiceUnavailable", "Too few drives are present to store this");
   }
 }
 
-/** The description of one shard: the body's, and which shard it is. */
+/** The description of one shard: that of the body, and the index of the shard. */
 export function describeShard(
   { description, stored }: Pick<NewBlob, "description" | "stored">,
   index: number,

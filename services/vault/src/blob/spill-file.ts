@@ -1,9 +1,10 @@
-// A file for what has arrived of a body whose memory others need. It is read back and removed before the body is stored.
+// A file for the received bytes of a body whose memory is needed by others. It is read back and removed before the body is
+// stored.
 import { closeFile, openFile, readAll, removeFile, writeAll } from "../disk/files.ts";
 
 const READ_BYTES = 256 * 1024;
 
-/** Opened for each use only: there may be as many as connections, and descriptors are few. */
+/** Opened for each use only: there may be one per connection, and descriptors are scarce. */
 export class SpillFile {
   readonly #findPath: () => string;
   #bytes = 0;
@@ -12,12 +13,12 @@ export class SpillFile {
     this.#findPath = findPath;
   }
 
-  /** Bytes in it. */
+  /** Size of the file. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Appends bytes; the buffers must stay as they are until this resolves. */
+  /** Appends bytes. The buffers must not change until this resolves. */
   async append(buffers: readonly Uint8Array[]): Promise<void> {
     const fd = await openFile(this.#findPath(), this.#bytes === 0 ? "w" : "r+");
     try {
@@ -28,7 +29,7 @@ export class SpillFile {
     for (const { length } of buffers) this.#bytes += length;
   }
 
-  /** Hands all of it to `take`, piece by piece; each is good until `take` returns. */
+  /** Passes the whole content to `take` in chunks. A chunk is valid until `take` returns. */
   async read(take: (piece: Buffer, at: number) => void): Promise<void> {
     const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes));
     const fd = await openFile(this.#findPath(), "r");
@@ -44,7 +45,7 @@ export class SpillFile {
     }
   }
 
-  /** Removes it. Where that fails, the next start does it. */
+  /** Removes the file. If that fails, the next start does it. */
   async remove(): Promise<void> {
     this.#bytes = 0;
     await removeFile(this.#findPath()).catch(() => undefined);

@@ -1,8 +1,8 @@
-// A body's bytes between its client and its writer. Writers work on batches: a whole record, a frame of a file, a stripe of
-// shards. The memory of a batch is taken when enough of it has arrived, and given up when the rest comes slowly and others
+// Buffers a body between its client and its writer. Writers work on batches: a whole record, a frame of a file, a stripe of
+// shards. The memory of a batch is taken when enough bytes have arrived, and given up if the rest arrives slowly and others
 // need it.
 //
-//             ┌──(a large piece, or more than fits)──► batch in memory ──(full)──► flush, next batch
+//             ┌──(a large chunk, or more than fits)──► batch in memory ──(full)──► flush, next batch
 //   chunks ──►│                                            ▲    │
 //             └──► small buffer ──(others need memory)──►  spill file
 import type { BlobId, BlobPlace } from "../model/blob.ts";
@@ -12,27 +12,27 @@ import { SMALL_BYTES_MAX, type MemoryHolder, type StagingBudget } from "./stagin
 
 const SMALL_BYTES_MIN = 4 * 1024;
 
-/** What is known of a blob before its first byte. */
+/** The properties of a blob before its first byte. */
 export interface NewBlob {
   id: BlobId;
   /** Bytes that will be written. */
   stored: number;
   description: unknown;
-  /** Whose memory it takes. */
+  /** The tenant that its memory is charged to. */
   tenant: string;
 }
 
-/** Takes the bytes of one blob. */
+/** Writes the bytes of one blob. */
 export interface BlobWriter {
   /** As `Upload.write`. */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** All bytes were written: makes them durable. */
   seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }>;
-  /** Forgets them. Harmless after `seal` has failed; after it has succeeded it removes what was stored. */
+  /** Drops the bytes. Harmless after a failed `seal`; after a successful one it removes the stored body. */
   discard(): Promise<void>;
 }
 
-/** What `StagedWriter` is made of. */
+/** Options of a `StagedWriter`. */
 export interface StagedWriterOptions {
   budget: StagingBudget;
   tenant: string;
@@ -40,19 +40,19 @@ export interface StagedWriterOptions {
   spillPath: () => string;
 }
 
-/** Collects batches for a writer, which implements what is abstract here. */
+/** Collects batches for a writer, which implements the abstract members. */
 export abstract class StagedWriter implements MemoryHolder {
   readonly tenant: string;
   heldBytes = 0;
   progressBytes = 0;
   readonly #budget: StagingBudget;
   readonly #spill: SpillFile;
-  /** Bytes of the batch that have arrived: those in the spill file, and behind them those in memory. */
+  /** Bytes of the batch that have arrived: first those in the spill file, then those in memory. */
   #filled = 0;
-  /** Memory of the batch; 0 without. Then what is in memory is in the small buffer. */
+  /** Memory of the batch; 0 without one. Then the bytes in memory are in the small buffer. */
   #batchMemory = 0;
   #small: Buffer | undefined;
-  /** A body that was fast gets its next batch's memory without proving it again. */
+  /** A body that was fast gets the memory of its next batch immediately. */
   #isFast = false;
   /** Work that the next write waits for. */
   #busy: Promise<void> | undefined;
@@ -68,19 +68,19 @@ export abstract class StagedWriter implements MemoryHolder {
     this.#spill = new SpillFile(spillPath);
   }
 
-  /** Data bytes of the batch that is being collected. */
+  /** Data bytes of the current batch. */
   protected abstract readonly batchBytes: number;
-  /** Memory that it takes. */
+  /** Memory of a batch. */
   protected abstract readonly memoryBytes: number;
-  /** Makes the memory of a batch. */
+  /** Allocates the memory of a batch. */
   protected abstract allocate(): void;
   /** Copies bytes into the batch. */
   protected abstract fill(bytes: Uint8Array, at: number): void;
-  /** The first `bytes` of the batch, as they lie in memory. */
+  /** The first `bytes` of the batch, as they are in memory. */
   protected abstract view(bytes: number): Uint8Array[];
   /** Drops the memory of the batch. */
   protected abstract drop(): void;
-  /** The batch is full: nothing to do if it is the last one, else `handOver` or `restart`. */
+  /** The batch is full. The last batch needs no action; the others call `handOver` or `restart`. */
   protected abstract flush(): Promise<void> | undefined;
 
   /** As `Upload.write`. */
@@ -113,7 +113,7 @@ export abstract class StagedWriter implements MemoryHolder {
     return true;
   }
 
-  /** Bytes of the last batch, all of it in memory when this resolves; called once, when the body is complete. */
+  /** Bytes of the last batch, all in memory when this resolves. Called once, when the body is complete. */
   protected async collectLast(): Promise<number> {
     while (this.#busy !== undefined) await this.#busy;
     if (this.#failure !== undefined) throw this.#failure;
@@ -122,7 +122,7 @@ export abstract class StagedWriter implements MemoryHolder {
     return this.#filled;
   }
 
-  /** The batch is on its way: its memory goes with it, and `release` gives it back. */
+  /** The batch is being written: its memory goes with it, and `release` returns it. */
   protected handOver(): () => void {
     const bytes = this.#batchMemory;
     this.#batchMemory = 0;
@@ -131,14 +131,14 @@ export abstract class StagedWriter implements MemoryHolder {
     return () => this.#budget.give(this, bytes);
   }
 
-  /** The batch is done with: its memory serves the next one, if nobody else waits for it. */
+  /** The batch is complete: the next one reuses its memory, unless others wait for it. */
   protected restart(): void {
     this.#filled = 0;
     this.#isFast = true;
     if (this.#budget.isWanted(this.#batchMemory)) this.#giveBatch();
   }
 
-  /** Gives everything back. Harmless if repeated. */
+  /** Releases everything. Idempotent. */
   protected async end(): Promise<void> {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -192,7 +192,7 @@ export abstract class StagedWriter implements MemoryHolder {
     return undefined;
   }
 
-  // More than fits: into the memory of a batch, or, of a body that was slow before, to what it has in the file.
+  // More than fits: into the memory of a batch, or appended to the spill file if the body was slow before.
   async #grow(part: Buffer, complete: boolean): Promise<void> {
     if (this.#spill.bytes === 0 || complete) {
       await this.#load();
@@ -212,7 +212,7 @@ export abstract class StagedWriter implements MemoryHolder {
     const before = this.#small?.length ?? 0;
     const granted = await this.#wait(waiting);
     if (!granted) return;
-    // What it had may have gone to the file meanwhile.
+    // Its bytes may have moved to the file meanwhile.
     const now = this.#small?.length ?? 0;
     if (now < before) this.#budget.give(this, wanted - before);
     if (now < before || this.#isEnded) {
@@ -232,7 +232,7 @@ export abstract class StagedWriter implements MemoryHolder {
     this.#small = wide;
   }
 
-  // Gets the memory of the batch, and into it what there is of it.
+  // Takes the memory of the batch, and fills it with the bytes received so far.
   async #load(): Promise<void> {
     const waiting = this.#budget.take(this, this.memoryBytes);
     if (waiting !== undefined && !(await this.#wait(waiting))) return;
@@ -252,7 +252,7 @@ export abstract class StagedWriter implements MemoryHolder {
     }
   }
 
-  // While a body waits, what it has may be asked for as well.
+  // While a body waits, its own memory may be requested as well.
   async #wait(waiting: Promise<boolean>): Promise<boolean> {
     this.#isWaiting = true;
     const granted = await waiting;
@@ -267,7 +267,7 @@ export abstract class StagedWriter implements MemoryHolder {
     try {
       await this.#append(buffers);
     } catch {
-      // The next write says it.
+      // The next write throws it.
       return;
     } finally {
       this.#spilling = undefined;
@@ -317,7 +317,7 @@ export abstract class StagedWriter implements MemoryHolder {
     const busy = work.finally(() => {
       if (this.#busy === busy) this.#busy = undefined;
     });
-    // Who waits for it hears of what goes wrong.
+    // A waiting write receives the error.
     busy.catch(() => undefined);
     this.#busy = busy;
     return busy;
@@ -336,7 +336,7 @@ function chooseCapacity(bytes: number): number {
   return capacity;
 }
 
-/** What an error of the disk is to the caller. */
+/** Converts a disk error to a `StoreError`. */
 export function translateDiskError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const code = (error as NodeJS.ErrnoException).code;

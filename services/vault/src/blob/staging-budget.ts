@@ -1,44 +1,44 @@
-// Memory for bodies on their way in: how much of it each tenant and each kind of body may hold, who gets it next, and who is
-// asked to give it up.
+// The memory of incoming bodies: shares of tenants and of small bodies, the order of the queue, and the choice of bodies
+// that must spill.
 //
 //   0 ──────────────── bodies that are large ──────────────┬── small ones only ──┐ bytesMax
 //     a tenant that holds more than its share leaves this  │                     │
 //     much of it to the others ◄───────────────────────────┘                     │
 import { StoreError } from "../model/store-error.ts";
 
-/** Takes of up to this many bytes are small: memory is kept free for them. */
+/** Requests of up to this many bytes are small: memory is reserved for them. */
 export const SMALL_BYTES_MAX = 64 * 1024;
 
-/** A body that takes memory. */
+/** A body that holds memory. */
 export interface MemoryHolder {
   readonly tenant: string;
-  /** Bytes that it holds; kept by the budget. */
+  /** Bytes that it holds, maintained by the budget. */
   heldBytes: number;
-  /** Bytes that its client has sent; the budget sets it back. */
+  /** Bytes received from its client; reset by the budget. */
   progressBytes: number;
-  /** Another body needs memory: begins to give this one's up. False if it cannot now. */
+  /** Another body needs memory: starts to release this one's. False if that is impossible now. */
   yieldMemory(): boolean;
 }
 
 interface Waiter {
   holder: MemoryHolder;
   bytes: number;
-  /** True with the memory; false where the body is forgotten. */
+  /** Resolves to true with the memory, to false if the body was dropped. */
   resolve: (granted: boolean) => void;
 }
 
-/** Part of the memory that only small takes get. */
+/** Share of the memory that is reserved for small requests. */
 const SMALL_PART = 1 / 8;
-/** Part of the memory that a tenant may hold without leaving as much to others. */
+/** Share of the memory that a tenant may hold without leaving as much to others. */
 const TENANT_PART = 1 / 4;
-/** How often bodies that arrive slowly are looked for, while others wait. */
+/** Interval of the search for slow bodies while others wait. */
 const LOOK_EVERY_MS = 250;
-/** A body is slow if it grew by less than this part of its memory between two looks. */
+/** A body is slow if it grew by less than this share of its memory between two searches. */
 const SLOW_PART = 1 / 32;
 
 /**
- * Gives out memory. Among those that wait the tenant with the least memory is next. While somebody waits, bodies that
- * arrive slowly are asked to move what they hold to the disk.
+ * Distributes memory. Of the waiting tenants the one with the least memory is next. While others wait, slow bodies must
+ * move their bytes to disk.
  */
 export class StagingBudget {
   readonly #bytesMax: number;
@@ -60,17 +60,17 @@ export class StagingBudget {
     return this.#taken;
   }
 
-  /** Bodies that wait for memory. */
+  /** Number of bodies that wait for memory. */
   get waiting(): number {
     return this.#small.length + this.#large.length;
   }
 
-  /** Whether bodies wait for the kind of memory that a take of `bytes` is. */
+  /** True if bodies wait for the kind of memory that a request of `bytes` needs. */
   isWanted(bytes: number): boolean {
     return (bytes <= SMALL_BYTES_MAX ? this.#small : this.#large).length > 0;
   }
 
-  /** Takes bytes if they are free and nobody waits for them. */
+  /** Takes bytes if they are free and no other body waits for them. */
   tryTake(holder: MemoryHolder, bytes: number): boolean {
     if (this.isWanted(bytes) || !this.#admits(holder, bytes)) return false;
     this.#grant(holder, bytes);
@@ -78,8 +78,8 @@ export class StagingBudget {
   }
 
   /**
-   * Takes bytes: at once (undefined), or when there are some; resolves to false if the body was forgotten meanwhile.
-   * Throws `SlowDown` where too many wait.
+   * Takes bytes: immediately (`undefined`), or when they are available; resolves to false if the body was dropped
+   * meanwhile. Throws `SlowDown` if too many wait.
    */
   take(holder: MemoryHolder, bytes: number): Promise<boolean> | undefined {
     if (this.tryTake(holder, bytes)) return undefined;
@@ -88,12 +88,12 @@ export class StagingBudget {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     waiting.push({ holder, bytes, resolve });
     this.#timer ??= this.#startLooking();
-    // Those who wait may do so for what this one's tenant leaves to others.
+    // The waiting bodies may wait only for memory that this tenant must leave to others.
     this.#dispatch();
     return promise;
   }
 
-  /** Gives bytes back. */
+  /** Releases bytes. */
   give(holder: MemoryHolder, bytes: number): void {
     this.#taken -= bytes;
     if (bytes > SMALL_BYTES_MAX) this.#takenLarge -= bytes;
@@ -105,7 +105,7 @@ export class StagingBudget {
     if (this.waiting > 0) this.#dispatch();
   }
 
-  /** The body needs nothing more: it waits no longer. */
+  /** The body needs no more memory and leaves the queue. */
   forget(holder: MemoryHolder): void {
     if (this.waiting === 0) return;
     for (const list of [this.#small, this.#large]) {
@@ -125,7 +125,7 @@ export class StagingBudget {
 
   #admits({ tenant }: MemoryHolder, bytes: number): boolean {
     const isSmall = bytes <= SMALL_BYTES_MAX;
-    // One that is larger than everything still gets its turn, alone.
+    // A request that exceeds the total still gets its turn, alone.
     if (isSmall ? this.#taken === 0 : this.#takenLarge === 0) return true;
     const smallOnly = this.#bytesMax * SMALL_PART;
     const limit = isSmall ? this.#bytesMax : this.#bytesMax - smallOnly;
@@ -138,7 +138,7 @@ export class StagingBudget {
   #requirePlace(tenant: string): void {
     const all = [...this.#small, ...this.#large];
     const own = all.filter(({ holder }) => holder.tenant === tenant).length;
-    // Half of the places are for others.
+    // Half of the queue is for other tenants.
     if (all.length < this.#waitingMax && own < Math.max(1, this.#waitingMax / 2)) return;
     throw new StoreError("SlowDown", "Too many uploads wait for memory");
   }
@@ -172,7 +172,7 @@ export class StagingBudget {
       next = waiter;
       least = held;
     }
-    // If it does not fit yet, nobody passes it: one that needs much would never get it.
+    // A request that does not fit yet blocks the queue; otherwise large requests would never get memory.
     return next !== undefined && this.#admits(next.holder, next.bytes) ? next : undefined;
   }
 
@@ -181,7 +181,7 @@ export class StagingBudget {
     return setInterval(() => this.#askSlow(), LOOK_EVERY_MS).unref();
   }
 
-  // The slowest first, and no more of them than those need who wait.
+  // The slowest first, and only as many as needed.
   #askSlow(): void {
     const slow = [...this.#holders]
       .filter(({ progressBytes, heldBytes }) => progressBytes < heldBytes * SLOW_PART)

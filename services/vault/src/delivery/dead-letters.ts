@@ -1,18 +1,18 @@
-// Events that were given up, one JSON line each, in files of bounded size and number.
+// Undeliverable events, one JSON line each, in files of bounded size and number.
 import { appendFile, mkdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { PendingEvent } from "../model/event.ts";
 
-/** Where events end that could not be delivered. */
+/** The destination of undeliverable events. */
 export interface DeadLetters {
-  /** Resolves when the line is written. The target is left out: it may hold a password. */
+  /** Resolves when the line is written. The target is omitted: it may contain a password. */
   add(event: PendingEvent, reason: string, attempts: number): Promise<void>;
 }
 
-/** How much is kept. */
+/** Limits of the files. */
 export interface DeadLetterOptions {
   path: string;
-  /** A file that has reached this size is put aside as `<path>.1`, replacing the one before. Default 16 MiB. */
+  /** A file of this size is renamed to `<path>.1`, replacing the previous one. Default 16 MiB. */
   fileBytesMax?: number;
   now: () => number;
 }

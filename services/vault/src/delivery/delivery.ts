@@ -1,8 +1,8 @@
-// Brings events from the store's outbox to their targets: at least once, each target at its own pace.
+// Delivers events from the store's outbox to their targets: at least once, each target at its own pace.
 //
 //   outbox ──► cursor ──► a queue per subscription ──► webhook, STOMP
-//     ▲                      │ full: what it has not taken is read again when there is room
-//     └── acknowledged ◄─────┘ delivered, or given up and written to the dead letters
+//     ▲                      │ full: the events that it refused are read again when it has room
+//     └── acknowledged ◄─────┘ delivered, or abandoned and written to the dead letters
 import { createHash } from "node:crypto";
 import type { AddressPolicy, EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
@@ -15,17 +15,17 @@ import { TargetQueue } from "./target-queue.ts";
 import { readTarget, type DeliveryTarget } from "./target.ts";
 import { createWebhookSender, deriveWebhookSecret } from "./webhook.ts";
 
-/** What delivery needs, and how patient it is. */
+/** Options of delivery. */
 export interface DeliveryOptions {
   outbox: EventOutbox;
   deadLetters: DeadLetters;
-  /** For webhooks; it checks and pins addresses. */
+  /** For webhooks; checks and pins addresses. */
   fetch: EgressFetch;
   /** For STOMP brokers. */
   policy: AddressPolicy;
-  /** The secrets of webhooks are made from it; 32 bytes or more. */
+  /** The secrets of webhooks are derived from it; 32 bytes or more. */
   masterKey: Uint8Array;
-  /** Told with each event. */
+  /** Part of each event record. */
   origin: EventOrigin;
   log: Logger;
   /** Milliseconds since 1970. */
@@ -35,13 +35,13 @@ export interface DeliveryOptions {
   /** Default 1 s, doubled up to 5 min. */
   retryMs?: number;
   retryMsMax?: number;
-  /** An event that could not be delivered for this long is given up, in ms. Default 24 h. */
+  /** Delivery of an event is abandoned after this time, in ms. Default 24 h. */
   ageMsMax?: number;
   /** Events in memory per subscription. Default 500. */
   queueEventsMax?: number;
-  /** Events under way at once per subscription. Default 8. */
+  /** Events in flight per subscription. Default 8. */
   concurrency?: number;
-  /** Subscriptions with a queue; an idle one makes room for another. Default 1 000. */
+  /** Subscriptions with a queue; an idle one is replaced by another. Default 1 000. */
   queuesMax?: number;
 }
 
@@ -53,13 +53,13 @@ export interface DeliveryStats {
 }
 
 const PAGE_EVENTS = 500;
-/** Acknowledgements are gathered for so long, in ms, or until there are so many. */
+/** Acknowledgements are collected for this time, in ms, or until there are this many. */
 const ACKNOWLEDGE_MS = 20;
 const ACKNOWLEDGE_EVENTS = 500;
-/** How long to wait before the outbox is read again after it failed, in ms. */
+/** Wait before the outbox is read again after a failure, in ms. */
 const OUTBOX_RETRY_MS = 1_000;
 
-/** Delivers until it is closed. */
+/** Delivers events until it is closed. */
 export class Delivery {
   readonly #options: Required<DeliveryOptions>;
   readonly #queues = new Map<string, TargetQueue>();
@@ -87,7 +87,7 @@ export class Delivery {
     this.#wake();
   }
 
-  /** Stops and acknowledges what was delivered. What was not is delivered after the next start. */
+  /** Stops and acknowledges delivered events. The others are delivered after the next start. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stopListening();
@@ -137,8 +137,8 @@ export class Delivery {
     if (queue.lagsAfterId === undefined && !queue.offer(event)) queue.lagsAfterId = event.id - 1;
   }
 
-  // What a full queue has not taken lies in the outbox still; only this subscription's events are looked at, and only up
-  // to the cursor, which does not move meanwhile.
+  // Events that a full queue has refused are still in the outbox. Only the events of this subscription are read, and only
+  // up to the cursor, which does not move meanwhile.
   async #readAgain(key: string, queue: TargetQueue): Promise<void> {
     for (;;) {
       const page = await this.#options.outbox.read(PAGE_EVENTS, queue.lagsAfterId);
@@ -156,7 +156,7 @@ export class Delivery {
   #openQueue(key: string, event: PendingEvent): TargetQueue | undefined {
     const target = readTarget(event.target);
     if (target === undefined) {
-      this.#giveUp(event, "the subscription's target cannot be read", 0);
+      this.#giveUp(event, "the target of the subscription cannot be parsed", 0);
       return undefined;
     }
     this.#makeRoom();
@@ -172,7 +172,7 @@ export class Delivery {
       onFailed: (failed, reason) => {
         this.stats.failed++;
         const { bucket, ruleId } = failed;
-        options.log.warn("an event was not delivered", { bucket, rule: ruleId, reason });
+        options.log.warn("an event could not be delivered", { bucket, rule: ruleId, reason });
       },
       onGivenUp: (given, reason, attempts) => this.#giveUp(given, reason, attempts),
       onRoom: () => this.#wake(),
@@ -201,11 +201,16 @@ export class Delivery {
   #giveUp(event: PendingEvent, reason: string, attempts: number): void {
     const { bucket, ruleId, id } = event;
     this.stats.givenUp++;
-    this.#options.log.error("an event was given up", { bucket, rule: ruleId, event: id, reason });
+    this.#options.log.error("event delivery abandoned", {
+      bucket,
+      rule: ruleId,
+      event: id,
+      reason,
+    });
     this.#options.deadLetters.add(event, reason, attempts).then(
       () => this.#finish(event),
       (error: unknown) =>
-        // It stays in the outbox and is tried again after the next start.
+        // It stays in the outbox and is retried after the next start.
         this.#options.log.error("a dead letter could not be written", { error: String(error) }),
     );
   }
@@ -236,7 +241,7 @@ function hasRoom(queue: TargetQueue, eventsMax: number): boolean {
   return queue.size <= eventsMax / 2;
 }
 
-// A subscription that was changed gets a queue of its own; what waits for the old target is still brought there.
+// A changed subscription gets a new queue; its waiting events still go to the old target.
 function describeQueue(event: PendingEvent): string {
   const target = createHash("sha256").update(JSON.stringify(event.target)).digest("base64");
   return `${event.bucket}\0${event.ruleId}\0${target}`;

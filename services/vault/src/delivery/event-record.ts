@@ -1,22 +1,22 @@
-// An event as subscribers get it: the record of S3 event notifications, version 2.1 ("Event message structure").
+// An event as subscribers receive it: the record of S3 event notifications, version 2.1 ("Event message structure").
 import type { PendingEvent } from "../model/event.ts";
 import type { EventNameForm } from "./target.ts";
 
 const VERSION = "2.1";
 const ANONYMOUS = "Anonymous";
-/** Who does what nobody asked for: lifecycle rules. */
+/** The principal of lifecycle rules. */
 const SERVICE = "s3.amazonaws.com";
-/** The version of what is not versioned, which S3 does not name. */
+/** The version id of unversioned objects, which S3 omits. */
 const NO_VERSION: ReadonlySet<string> = new Set(["", "null"]);
 
-/** Where events come from. */
+/** The source of events. */
 export interface EventOrigin {
   region: string;
-  /** Canonical id of who owns the buckets. */
+  /** Canonical id of the owner of the buckets. */
   ownerId: string;
 }
 
-/** The body of one delivery as JSON: `{"Records":[one record]}`. Keys are percent-encoded, a space being `+`. */
+/** The body of one delivery as JSON: `{"Records":[one record]}`. Keys are percent-encoded, with `+` for a space. */
 export function formatEvent(
   event: PendingEvent,
   { region, ownerId }: EventOrigin,

@@ -1,9 +1,9 @@
-// What a way of delivery offers to the queue in front of it.
+// The interface between a queue and its way of delivery.
 import type { PendingEvent } from "../model/event.ts";
 
 /**
- * What became of one attempt. `retry` is worth another one; `blames` says whom: the target, which is then left alone
- * for a while, or this event, which steps aside. `afterMs` is what the target asked for.
+ * The result of one attempt. `retry` allows another one. `blames` names the culprit: the target, which then gets a pause,
+ * or this event, which is delayed alone. `afterMs` is the delay that the target requested.
  */
 export type SendOutcome =
   | { kind: "delivered" }

@@ -1,4 +1,4 @@
-// Frames of STOMP 1.2: what a client sends, and what it understands of what comes back.
+// Frames of STOMP 1.2: those that a client sends, and those of a broker that it understands.
 //
 //   frame  = command LF *( header LF ) LF *OCTET NUL *( EOL )
 //   header = name ":" value          (stomp.github.io/stomp-specification-1.2.html, "Augmented BNF")
@@ -19,19 +19,19 @@ const UNESCAPES: Readonly<Record<string, string>> = {
   "\\c": ":",
 };
 
-/** A frame from a broker; of a repeated header the first value counts. */
+/** A frame from a broker; if a header repeats, its first value counts. */
 export interface StompFrame {
   command: string;
   headers: ReadonlyMap<string, string>;
   body: Buffer;
 }
 
-/** A broker sent something that is no frame, or one larger than allowed. */
+/** The broker sent an invalid frame, or one above the size limit. */
 export class StompFrameError extends Error {
   override readonly name = "StompFrameError";
 }
 
-/** The bytes of a frame. `CONNECT` knows no escapes (section "Value Encoding"). */
+/** Encodes a frame. `CONNECT` has no escapes (section "Value Encoding"). */
 export function encodeFrame(
   command: string,
   headers: Readonly<Record<string, string>>,
@@ -45,12 +45,12 @@ export function encodeFrame(
   return Buffer.from(`${command}\n${lines.join("")}\n${body}\0`);
 }
 
-/** Cuts incoming bytes into frames, whatever pieces they come in. */
+/** Splits incoming bytes into frames, however they are chunked. */
 export class StompFrameReader {
   readonly #bytesMax: number;
   #pending: Buffer = Buffer.alloc(0);
 
-  /** `bytesMax` bounds a whole frame. */
+  /** `bytesMax` limits a whole frame. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -92,7 +92,7 @@ export class StompFrameReader {
       return end < 0 ? undefined : end;
     }
     if (!/^\d{1,10}$/.test(declared))
-      throw new StompFrameError("a content-length that is no number");
+      throw new StompFrameError("a content-length that is not a number");
     const end = start + Number(declared);
     if (end > this.#bytesMax)
       throw new StompFrameError(`a frame of more than ${this.#bytesMax} bytes`);
@@ -118,7 +118,7 @@ function readHeaders(command: string, lines: readonly string[]): Map<string, str
       ? text
       : text.replace(/\\(?:.|$)/g, (pair) => {
           const char = UNESCAPES[pair];
-          if (char === undefined) throw new StompFrameError("an escape that is not defined");
+          if (char === undefined) throw new StompFrameError("an undefined escape");
           return char;
         });
   for (const line of lines) {

@@ -13,20 +13,20 @@ const FRAME_BYTES_MAX = 65_536;
 const REASON_CHARS_MAX = 200;
 const PORTS: Readonly<Record<string, number>> = { "stomp:": 61_613, "stomps:": 61_614 };
 
-/** What a STOMP sender needs. */
+/** Options of a STOMP sender. */
 export interface StompSenderOptions {
   target: StompTarget & Pick<DeliveryTarget, "names">;
   origin: EventOrigin;
   policy: AddressPolicy;
-  /** How long connecting, the login and each receipt may take, in ms. Default 10 000. */
+  /** Time limit of connecting, of the login and of each receipt, in ms. Default 10 000. */
   timeoutMs?: number;
   /** A connection without traffic is closed after this long, in ms. Default 30 000. */
   idleMs?: number;
-  /** Finds all addresses of a name. Default: the system's resolver. */
+  /** Resolves all addresses of a name. Default: the system's resolver. */
   resolve?: (host: string) => Promise<readonly { address: string; family: number }[]>;
 }
 
-/** Sends events as JSON messages. A message counts as delivered when the broker's receipt is there. */
+/** Sends events as JSON messages. A message is delivered when the broker's receipt arrives. */
 export function createStompSender(options: StompSenderOptions): Sender {
   let connection: Promise<StompConnection> | undefined;
   const forget = () => (connection = undefined);
@@ -61,12 +61,12 @@ async function openConnection(
   const resolve = options.resolve ?? ((name) => lookup(name, { all: true }));
   const addresses =
     isIP(host) === 0 ? await findAddresses(host, resolve) : [{ address: host, family: isIP(host) }];
-  // The connection goes to an address that was checked: the name is not asked again.
+  // The connection goes to a checked address: the name is not resolved again.
   if (
     addresses.length === 0 ||
     !addresses.every(({ address }) => options.policy.isAllowed(address))
   )
-    throw new Error(`${host}: the address may not be reached`);
+    throw new Error(`${host}: the address is not allowed`);
   const { address } = addresses[0]!;
   const port = url.port === "" ? PORTS[url.protocol]! : Number(url.port);
   const socket =
@@ -91,7 +91,7 @@ async function findAddresses(
 
 type Waiting = { settle: (outcome: SendOutcome) => void; timer: NodeJS.Timeout };
 
-/** A connection that is logged in, or about to be. Whatever goes wrong ends it and every message that waits. */
+/** A connection that is logged in, or about to be. Any failure ends it and all waiting messages. */
 class StompConnection {
   readonly #socket: Socket;
   readonly #host: string;
@@ -175,7 +175,7 @@ class StompConnection {
     });
   }
 
-  /** Ends the connection; what waits for a receipt is to be tried again. */
+  /** Ends the connection; messages without a receipt are to be retried. */
   close(reason: string): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -215,13 +215,13 @@ class StompConnection {
         this.close(`said ${(frame.headers.get("message") ?? "ERROR").slice(0, REASON_CHARS_MAX)}`);
         return;
       default:
-        // Nothing was subscribed to: this is no broker, or not one that was understood.
-        this.close("sent something that is no answer of a STOMP broker");
+        // Without a subscription, a message means that this is not a broker, or not one that was understood.
+        this.close("sent something that is not an answer of a STOMP broker");
     }
   }
 }
 
-// "/" is the name of RabbitMQ's first virtual host; brokers without virtual hosts do not look.
+// "/" is RabbitMQ's first virtual host; brokers without virtual hosts ignore it.
 function readVirtualHost(url: string): string {
   return new URL(url).pathname.slice(1) || "/";
 }

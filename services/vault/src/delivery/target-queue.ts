@@ -1,30 +1,30 @@
-// The events of one subscription on their way to its target: who is next, who waits, when to leave the target alone.
+// The events of one subscription on their way to its target: order, delays, and pauses of the target.
 //
-//   offered ──► ready ──► under way ──► delivered
+//   offered ──► ready ──► in flight ──► delivered
 //                 ▲           │
 //                 └─ delayed ◄┘ failed: each event has its own next time, the one due first goes first
 //
-// After `FAILURES_TO_PROBE` failures in a row the target is probed with one event at a time, ever less often.
+// After `FAILURES_TO_PROBE` failures in a row the target is probed with one event at a time, at growing intervals.
 import type { PendingEvent } from "../model/event.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 
 const FAILURES_TO_PROBE = 3;
 
-/** What a queue does with its events, and how often. */
+/** Options of a queue. */
 export interface TargetQueueOptions {
   sender: Sender;
-  /** Events in the queue, those under way included. */
+  /** Events in the queue, including those in flight. */
   eventsMax: number;
-  /** Events under way at once. */
+  /** Events in flight. */
   concurrency: number;
-  /** The wait after the first failure in ms, doubled by each further one up to `retryMsMax`. */
+  /** The wait after the first failure in ms, doubled by each further failure up to `retryMsMax`. */
   retryMs: number;
   retryMsMax: number;
-  /** An event is given up when it is this old. */
+  /** Delivery of an event is abandoned at this age. */
   ageMsMax: number;
   /** Milliseconds since 1970. */
   now: () => number;
-  /** A number from 0 to 1, so that targets that failed together do not come back together. */
+  /** A number from 0 to 1, so that targets that failed together do not retry together. */
   random: () => number;
   onDelivered: (event: PendingEvent) => void;
   onFailed: (event: PendingEvent, reason: string) => void;
@@ -35,19 +35,19 @@ export interface TargetQueueOptions {
 
 type Delayed = { event: PendingEvent; attempts: number; dueMs: number };
 
-/** A bounded queue before one target. */
+/** A bounded queue in front of one target. */
 export class TargetQueue {
   readonly #options: TargetQueueOptions;
   readonly #ready: Delayed[] = [];
-  /** The one due first at the front. */
+  /** Sorted by due time. */
   readonly #delayed: Delayed[] = [];
   #underWay = 0;
   #failures = 0;
-  /** When the target may be tried again. */
+  /** The earliest time of the next attempt. */
   #openAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** Events with ids above this one were not taken: there was no room. */
+  /** Events with ids above this one were refused for lack of room. */
   lagsAfterId: number | undefined;
 
   constructor(options: TargetQueueOptions) {
@@ -58,7 +58,7 @@ export class TargetQueue {
     return this.#ready.length + this.#delayed.length + this.#underWay;
   }
 
-  /** Takes an event, or says that there is no room. */
+  /** Accepts an event; false if there is no room. */
   offer(event: PendingEvent): boolean {
     if (this.#isClosed || this.size >= this.#options.eventsMax) return false;
     this.#ready.push({ event, attempts: 0, dueMs: 0 });
@@ -66,7 +66,7 @@ export class TargetQueue {
     return true;
   }
 
-  /** Stops; what is under way may still be delivered, and is delivered again after the next start otherwise. */
+  /** Stops. Deliveries in flight may still succeed; otherwise they are repeated after the next start. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -128,7 +128,7 @@ export class TargetQueue {
       if (this.#failures >= FAILURES_TO_PROBE)
         this.#openAtMs = now() + this.#backOff(this.#failures - FAILURES_TO_PROBE, outcome.afterMs);
     } else {
-      // It answers, so it lives.
+      // An answer means that the target is alive.
       this.#failures = 0;
       this.#openAtMs = 0;
     }
@@ -142,7 +142,7 @@ export class TargetQueue {
     this.#delayed.splice(at < 0 ? this.#delayed.length : at, 0, item);
   }
 
-  /** Between half and the whole of the doubled wait. */
+  /** Between half of the doubled wait and all of it. */
   #backOff(doublings: number, askedMs = 0): number {
     const { retryMs, retryMsMax, random } = this.#options;
     const wait = Math.min(retryMsMax, retryMs * 2 ** Math.min(doublings, 30));

@@ -1,4 +1,4 @@
-// Where a subscription's events go: checked when it is made, read back when an event is delivered.
+// The target of a subscription: validated when it is created, read back when an event is delivered.
 import type { AddressPolicy } from "@platform/kernel/egress";
 import { isIP } from "node:net";
 
@@ -22,7 +22,7 @@ export interface StompTarget {
   password?: string;
 }
 
-/** How event names are written: `objstore:ObjectCreated:Put`, or as the S3 form of a subscription has it, without. */
+/** The form of event names: `objstore:ObjectCreated:Put`, or without the prefix as in the S3 form of a subscription. */
 export type EventNameForm = "objstore" | "s3";
 
 /** A subscription's target as the store keeps it. */
@@ -31,25 +31,25 @@ export type DeliveryTarget = (WebhookTarget | StompTarget) & { names: EventNameF
 const URL_CHARS_MAX = 2_048;
 const DESTINATION_CHARS_MAX = 512;
 const CREDENTIAL_CHARS_MAX = 256;
-/** One segment of characters that need no escape. */
+/** A segment of characters that need no escape. */
 const VIRTUAL_HOST = /^(?:\/[\w.~-]*)?$/;
-// Control characters have no place in what becomes a header of a frame or a request.
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+// Control characters are not allowed in values that become headers of frames or requests. oxlint-disable-next-line
+// no-control-regex -- control characters are the subject of the match
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** What was wrong with a target; the message is for the person who made the subscription. */
+/** A target is invalid. The message is for the person who created the subscription. */
 export class TargetError extends Error {
   override readonly name = "TargetError";
 }
 
-/** Checks a webhook's URL. Throws a TargetError. Names are resolved, and checked again, at each delivery. */
+/** Validates the URL of a webhook. Throws a TargetError. Its name is resolved and checked again at each delivery. */
 export function checkWebhook(url: string, policy: AddressPolicy): WebhookTarget {
   const parsed = parseUrl(url, ["http:", "https:"]);
   checkHost(parsed, policy);
   return { kind: "webhook", url: parsed.href };
 }
 
-/** Checks a STOMP target. Throws a TargetError. */
+/** Validates a STOMP target. Throws a TargetError. */
 export function checkStomp(
   target: { url: string; destination: string; user?: string; password?: string },
   policy: AddressPolicy,
@@ -57,7 +57,7 @@ export function checkStomp(
   const parsed = parseUrl(target.url, ["stomp:", "stomps:"]);
   checkHost(parsed, policy);
   if (parsed.search !== "" || parsed.hash !== "" || !VIRTUAL_HOST.test(parsed.pathname))
-    throw new TargetError("The broker's URL has more than a virtual host after the port.");
+    throw new TargetError("The URL of the broker has more than a virtual host after the port.");
   checkText("destination", target.destination, DESTINATION_CHARS_MAX);
   if (target.destination === "") throw new TargetError("The destination is empty.");
   const { user, password } = target;
@@ -72,7 +72,7 @@ export function checkStomp(
   };
 }
 
-/** The target of a stored event; undefined for what no version of this program wrote. */
+/** The target of a stored event; `undefined` if no version of this program wrote it. */
 export function readTarget(stored: Readonly<Record<string, unknown>>): DeliveryTarget | undefined {
   const { kind, url, destination, user, password } = stored;
   const names: EventNameForm = stored["names"] === "s3" ? "s3" : "objstore";
@@ -96,7 +96,7 @@ function parseUrl(text: string, protocols: readonly string[]): URL {
     throw new TargetError(`The URL does not begin with ${forms} and a host.`);
   }
   if (url.username !== "" || url.password !== "")
-    throw new TargetError("The URL holds credentials.");
+    throw new TargetError("The URL contains credentials.");
   return url;
 }
 

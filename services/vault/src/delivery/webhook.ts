@@ -1,4 +1,4 @@
-// Delivery by HTTP, signed as Standard Webhooks has it (https://www.standardwebhooks.com, "Signature scheme").
+// Delivery by HTTP, signed as Standard Webhooks specifies (https://www.standardwebhooks.com, "Signature scheme").
 import { createHmac } from "node:crypto";
 import { EgressError } from "@platform/kernel/egress";
 import type { EgressFetch } from "@platform/kernel/egress";
@@ -9,22 +9,22 @@ import type { DeliveryTarget, WebhookTarget } from "./target.ts";
 
 const SECRET_PREFIX = "whsec_";
 const USER_AGENT = "platform-vaultd/2";
-/** `Retry-After` is followed up to here. */
+/** `Retry-After` is honoured up to this limit. */
 const RETRY_AFTER_SECONDS_MAX = 3_600;
 
 /**
- * The secret that a webhook's receiver checks signatures with, made from the service's own: one receiver cannot sign
- * for another, and nothing needs to be stored.
+ * The secret that signs the requests to a webhook, derived from the service's master key: one receiver cannot sign for
+ * another, and nothing needs to be stored.
  */
 export function deriveWebhookSecret(masterKey: Uint8Array, bucket: string, url: string): string {
   const key = createHmac("sha256", masterKey).update(`webhook\0${bucket}\0${url}`).digest();
   return SECRET_PREFIX + key.toString("base64");
 }
 
-/** Posts events; any 2xx answer is a delivery. Redirects are not followed. */
+/** Posts events. Any 2xx answer is a delivery. Redirects are not followed. */
 export function createWebhookSender(options: {
   target: WebhookTarget & Pick<DeliveryTarget, "names">;
-  /** As `deriveWebhookSecret` gives it. */
+  /** See `deriveWebhookSecret`. */
   secret: string;
   origin: EventOrigin;
   fetch: EgressFetch;
@@ -65,7 +65,7 @@ function judgeAnswer(answer: Response, event: PendingEvent): SendOutcome {
   const { status } = answer;
   if (status >= 200 && status < 300) return { kind: "delivered" };
   const reason = `answered with status ${status} to event ${event.id}`;
-  // What a receiver refuses with a 4xx it refuses for what this event holds; the next may please it.
+  // A 4xx answer refuses the content of this event; the next event may be accepted.
   const blames = status >= 400 && status < 500 && status !== 408 && status !== 429;
   const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN);
   return {

@@ -1,4 +1,4 @@
-// File operations with promises and bare descriptors, and the folders of a store.
+// File operations with promises and plain descriptors, and the folders of a store.
 import {
   close,
   fdatasync,
@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { BlobId } from "../model/blob.ts";
 
-/** Opens a file; flags as of `fs.open`. Files are for this user alone. */
+/** Opens a file with the flags of `fs.open`. New files are accessible to this user only. */
 export function openFile(path: string, flags: string): Promise<number> {
   return openWithMode(path, flags, 0o600);
 }
@@ -27,7 +27,7 @@ const openWithMode = promisify(open) as (
 ) => Promise<number>;
 /** Closes a descriptor. */
 export const closeFile: (fd: number) => Promise<void> = promisify(close);
-/** Brings a file's data, and its length, to the disk. */
+/** Syncs the data and the length of a file to disk. */
 export const syncData: (fd: number) => Promise<void> = promisify(fdatasync);
 /** Renames a file. */
 export const renameFile: (from: string, to: string) => Promise<void> = promisify(rename);
@@ -36,7 +36,7 @@ export const removeFile: (path: string) => Promise<void> = promisify(unlink);
 
 const syncAll: (fd: number) => Promise<void> = promisify(fsync);
 
-/** Writes all of the buffers from `position` on. */
+/** Writes all buffers, starting at `position`. */
 export async function writeAll(
   fd: number,
   buffers: readonly Uint8Array[],
@@ -91,7 +91,7 @@ export async function readAll(fd: number, into: Buffer, position: number): Promi
   return done;
 }
 
-/** Where a store keeps what. */
+/** The paths of a store. */
 export class StoreFolders {
   readonly root: string;
   readonly segments: string;
@@ -109,17 +109,17 @@ export class StoreFolders {
     return join(this.root, "index.sqlite");
   }
 
-  /** The copy of the index that is made now and then. */
+  /** The periodic copy of the index. */
   get indexCopy(): string {
     return join(this.root, "index-copy.sqlite");
   }
 
-  /** Files that nothing refers to, until somebody has looked at them. */
+  /** Unreferenced files, kept for inspection. */
   get quarantine(): string {
     return join(this.root, "quarantine");
   }
 
-  /** What the last complete scrub has found. */
+  /** The result of the last complete scrub. */
   get scrub(): string {
     return join(this.root, "scrub.json");
   }
@@ -132,11 +132,11 @@ export class StoreFolders {
     return join(this.root, "lock.sqlite");
   }
 
-  /** Makes what is missing. Returns the folders whose entries must be synced then. */
+  /** Creates missing folders. Returns the folders whose entries must be synced afterwards. */
   make(): string[] {
     mkdirSync(this.segments, { recursive: true, mode: 0o700 });
     mkdirSync(this.staging, { recursive: true, mode: 0o700 });
-    // Each time, and synced each time: the first start may have been cut short between any two of them.
+    // On every start, and synced every time: the first start may have been interrupted anywhere.
     for (let index = 0; index < FILE_FOLDERS; index += 1) {
       mkdirSync(join(this.files, folderName(index)), { recursive: true, mode: 0o700 });
     }
@@ -159,7 +159,7 @@ export class StoreFolders {
     return join(this.staging, id.toString(16).padStart(14, "0"));
   }
 
-  /** Where a body waits whose memory others need. */
+  /** The file of a body whose memory is needed by others. */
   spilled(id: BlobId): string {
     return `${this.staged(id)}.spill`;
   }
@@ -171,12 +171,12 @@ function folderName(index: number): string {
   return index.toString(16).padStart(2, "0");
 }
 
-/** Syncs folders; whoever asks while a sync is under way shares the next one. */
+/** Syncs folders. Calls during a sync share the next one. */
 export class FolderSync {
   readonly #next = new Map<string, Promise<void>>();
   readonly #running = new Map<string, Promise<void>>();
 
-  /** Resolves when all entries that are there now are on the disk. */
+  /** Resolves when all current entries are on disk. */
   sync(folder: string): Promise<void> {
     const waiting = this.#next.get(folder);
     if (waiting !== undefined) return waiting;
@@ -196,7 +196,7 @@ export class FolderSync {
   }
 }
 
-/** Brings the entries of a folder to the disk. */
+/** Syncs the entries of a folder to disk. */
 export async function syncFolder(folder: string): Promise<void> {
   const fd = await openFile(folder, "r");
   try {

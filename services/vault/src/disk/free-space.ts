@@ -1,8 +1,8 @@
-// The reserve: writing stops before the disk is full, so that deleting, compaction and the index can go on.
+// The disk reserve: writes stop before the disk is full, so that deletion, compaction and the index can continue.
 import { statfsSync } from "node:fs";
 import { StoreError } from "../model/store-error.ts";
 
-/** Bytes of a file system that are free for us, and all there are. */
+/** Free bytes and total bytes of a file system. */
 export interface DiskSpace {
   freeBytes: number;
   totalBytes: number;
@@ -12,13 +12,13 @@ const RESERVE_BYTES_MIN = 1024 ** 3;
 const RESERVE_SHARE = 0.01;
 const READ_EVERY_MS = 1_000;
 
-/** Reads the space of the file system that holds `path`. */
+/** Reads the space of the file system that contains `path`. */
 export function readDiskSpace(path: string): DiskSpace {
   const { bavail, blocks, bsize } = statfsSync(path);
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Knows how much room is left, as of a second ago at most, minus what was promised since. */
+/** The free space: read at most a second ago, minus the bytes reserved since then. */
 export class FreeSpace {
   readonly #read: () => DiskSpace;
   readonly #now: () => number;
@@ -26,7 +26,7 @@ export class FreeSpace {
   #space: DiskSpace;
   #readAt: number;
 
-  /** `now` is a monotonic reading in ms; `reserveBytes` is by default the larger of 1 GiB and 1 %. */
+  /** `now` is a monotonic time in ms. Default of `reserveBytes`: the larger of 1 GiB and 1 % of the disk. */
   constructor(read: () => DiskSpace, now: () => number, reserveBytes?: number) {
     this.#read = read;
     this.#now = now;
@@ -41,12 +41,12 @@ export class FreeSpace {
     return this.#space.freeBytes;
   }
 
-  /** Whether the reserve is being used up. */
+  /** True if less than the reserve is free. */
   get isFull(): boolean {
     return this.freeBytes < this.#reserveBytes;
   }
 
-  /** Promises `bytes`; throws `InsufficientStorage` where the reserve would be touched. */
+  /** Reserves `bytes`. Throws `InsufficientStorage` if that would use the reserve. */
   require(bytes: number): void {
     this.#refresh();
     if (this.#space.freeBytes - bytes < this.#reserveBytes) {

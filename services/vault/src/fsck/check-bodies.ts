@@ -1,4 +1,4 @@
-// Reads every body that an index refers to against its checksums, and names the objects of those that are damaged.
+// Reads every body that an index refers to against its checksums, and names the objects with damaged bodies.
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
 import { closeFile, openFile, type StoreFolders } from "../disk/files.ts";
@@ -7,16 +7,16 @@ import type { DriveSet } from "../blob/drive/drive-set.ts";
 import { openIndexReader, type IndexConnection } from "../index/schema.ts";
 import { listBodies, readBodyId } from "./records.ts";
 
-/** Bodies as they were found. */
+/** The result of checking bodies. */
 export interface BodiesReport {
   bodies: number;
-  /** Objects with bodies, or parts of them, of which too little is left. */
+  /** Objects with bodies, or parts, that cannot be restored. */
   lost: string[];
-  /** Copies and shards that are damaged or missing on one drive and whole on others. */
+  /** Copies and shards that are damaged or missing on one drive and intact on others. */
   healable: number;
-  /** Files that lie in quarantine and belong elsewhere; put back by a repair. */
+  /** Files in quarantine that are in use; a repair moves them back. */
   returned: number;
-  /** Bodies that the index refers to nowhere. */
+  /** Bodies that the index does not refer to. */
   unused: number;
 }
 
@@ -38,7 +38,7 @@ export async function checkBodies(
     for (const row of rows) {
       const id = Number(row["id"]);
       used.add(id);
-      // A manifest is there for the index to be rebuilt; nothing is read from it.
+      // A manifest is only needed to rebuild the index.
       if (row["kind"] === "parts") continue;
       report.bodies += 1;
       const segment = row["kind"] === "segment" ? Number(row["segment"]) : undefined;
@@ -60,7 +60,7 @@ export async function checkBodies(
   }
 }
 
-// Paths of the files in which the body is whole.
+// Paths of the files that contain an intact copy of the body.
 type Bodies = Map<number, string[]>;
 
 async function scanFolder(folders: StoreFolders): Promise<Bodies> {
@@ -94,7 +94,7 @@ function hasBody(
   if (!isRepair) return true;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   renameSync(elsewhere, path);
-  // The other bodies of a segment come along.
+  // The other bodies of a segment move with it.
   for (const list of bodies.values()) {
     const at = list.indexOf(elsewhere);
     if (at >= 0) list[at] = path;

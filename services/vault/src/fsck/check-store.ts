@@ -1,4 +1,4 @@
-// Checks a store that nobody has open, file by file: what is whole, what is damaged, what can be restored; and restores it.
+// Checks a stopped store file by file: finds damage and what can be restored, and restores it.
 import {
   existsSync,
   mkdirSync,
@@ -26,33 +26,33 @@ import { StoreError } from "../model/store-error.ts";
 import { checkBodies } from "./check-bodies.ts";
 import { restoreIndex, type RestoreReport } from "./restore-index.ts";
 
-/** Which store is checked, and whether it is changed. */
+/** Options of the check. */
 export interface FsckOptions {
   dataDir: string;
   /** Folders of several drives, in their order. */
   drives?: readonly string[];
-  /** Restores what can be; without it nothing is changed. */
+  /** Restores everything that can be restored; nothing is changed without it. */
   isRepair: boolean;
 }
 
-/** One thing that was found. */
+/** One finding. */
 export interface FsckFinding {
-  /** `lost`: acknowledged once, and nothing it could be restored from is left. */
+  /** `lost`: acknowledged data that cannot be restored. */
   state: "whole" | "damaged" | "restored" | "lost" | "note";
   path: string;
   text: string;
 }
 
-/** All that was found. */
+/** All findings. */
 export interface FsckReport {
   findings: FsckFinding[];
-  /** Nothing is damaged; after a repair: nothing is damaged any more, and nothing was lost. */
+  /** Nothing is damaged. After a repair: no damage remains, and nothing was lost. */
   isWhole: boolean;
 }
 
 const NAMED_MAX = 1_000;
 
-/** Checks a store. Rejects where another process has it open, or where it is no store. */
+/** Checks a store. Rejects if another process has it open, or if it is not a store. */
 export async function checkStore(options: FsckOptions): Promise<FsckReport> {
   const findings: FsckFinding[] = [];
   const check = new StoreCheck(options, (state, path, text) =>
@@ -67,7 +67,7 @@ export async function checkStore(options: FsckOptions): Promise<FsckReport> {
 type Note = (state: FsckFinding["state"], path: string, text: string) => void;
 
 class StoreCheck {
-  /** False where a damage is left that a repair cannot undo. */
+  /** False if damage remains that a repair cannot undo. */
   isWhole = true;
   readonly #options: FsckOptions;
   readonly #note: Note;
@@ -92,7 +92,7 @@ class StoreCheck {
     }
   }
 
-  // Without a repair nothing is written into the store, in the trying of it either.
+  // Without a repair nothing is written into the store.
   #makeWorkFolder(): string {
     const { dataDir, isRepair } = this.#options;
     if (!existsSync(dataDir)) throw refuse(`${dataDir} is missing`);
@@ -121,7 +121,7 @@ class StoreCheck {
 
   async #checkDrives(paths: readonly string[], work: string): Promise<void> {
     const known = chooseIdentity(paths);
-    if (known === undefined) throw refuse("none of the drives says which store it belongs to");
+    if (known === undefined) throw refuse("no drive identifies its store");
     const all = paths.map((path, slot) => makeDrive(new StoreFolders(path), slot));
     const { slot: _, ...identity } = known;
     for (const drive of all) await this.#checkIdentity(drive, identity);
@@ -145,7 +145,7 @@ class StoreCheck {
     const found = tryReadIdentity(folders.root);
     const reason = judgeIdentity(found, identity, slot);
     if (reason === undefined) return this.#note("whole", path, `drive ${slot}`);
-    // A folder with an index and bodies is the drive of its place; another store's has another number.
+    // A folder with an index and bodies belongs to the drive of its slot; another store would have another id.
     const isOurs = existsSync(folders.index) || existsSync(folders.segments);
     const isForeign = found !== undefined && !isSimilar(found.store, identity.store);
     this.#note("damaged", path, reason);
@@ -159,7 +159,7 @@ class StoreCheck {
     this.#note("restored", path, "written from what the other drives say");
   }
 
-  // Resolves to the copy of the index that counts.
+  // Resolves to the copy of the index that is used.
   async #checkReplicas(drives: DriveSet, work: string): Promise<string | undefined> {
     const { isRepair } = this.#options;
     const judged = drives.present.map((drive) => ({
@@ -176,7 +176,7 @@ class StoreCheck {
     const marks = judged.flatMap(({ drive }) => readMark(drive.folders.index).mark ?? []);
     const newest = marks.find((mark) => best !== undefined && isBefore(best.position, mark));
     if (newest !== undefined) {
-      const text = `commit ${newest.commit} was written, and the newest whole copy of the index has those up to ${best?.position.commit}`;
+      const text = `commit ${newest.commit} was written, but the newest intact copy of the index ends at ${best?.position.commit}`;
       this.#note("lost", drives.present[0]!.folders.index, text);
     }
     if (best === undefined) return this.#restoreReplica(drives, work);
@@ -212,14 +212,14 @@ class StoreCheck {
       this.#note("lost", root, `${name}: its body is damaged`);
     if (lost.length > NAMED_MAX) this.#note("lost", root, `${lost.length - NAMED_MAX} more`);
     if (healable > 0) {
-      const text = `${healable} shards and copies on single drives: the running store writes them anew`;
+      const text = `${healable} shards and copies on single drives: the running store rewrites them`;
       this.#note("damaged", root, text);
     }
     if (returned > 0) {
       const text = `${returned} bodies lie in quarantine and are in use`;
       this.#note(isRepair ? "restored" : "damaged", root, isRepair ? `${text}: put back` : text);
     }
-    if (unused > 0) this.#note("note", root, `${unused} bodies that no object refers to`);
+    if (unused > 0) this.#note("note", root, `${unused} bodies without an object`);
     if (lost.length + healable + returned === 0) {
       this.#note("whole", root, `${report.bodies} bodies in segments and files`);
     }
@@ -242,7 +242,7 @@ class StoreCheck {
     }
   }
 
-  // What lies in the data folder with several drives as well.
+  // The files that the data folder contains with several drives as well.
   #checkDataDir(folders: StoreFolders): void {
     const key = join(folders.root, "access", "master.key");
     if (existsSync(key) && readFileSync(key).length !== 32) {
@@ -265,7 +265,7 @@ class StoreCheck {
     if (existsSync(indexCopy)) {
       const { findings } = inspectIndex(indexCopy);
       const isWhole = findings.length === 0;
-      const text = isWhole ? "every row is whole" : findings[0]!;
+      const text = isWhole ? "every row is intact" : findings[0]!;
       this.#note(isWhole ? "whole" : "damaged", indexCopy, text);
       if (!isWhole && this.#options.isRepair) {
         renameSync(indexCopy, join(makeQuarantine(folders), "index-copy.sqlite"));
@@ -278,8 +278,7 @@ class StoreCheck {
       this.#note("damaged", buckets, "it is damaged; the next start writes it anew");
     }
     const staged = existsSync(folders.staging) ? readdirSync(folders.staging).length : 0;
-    if (staged > 0)
-      this.#note("note", folders.staging, `${staged} files of uploads that were cut short`);
+    if (staged > 0) this.#note("note", folders.staging, `${staged} files of interrupted uploads`);
   }
 
   #lock({ lock }: StoreFolders): void {
@@ -287,7 +286,7 @@ class StoreCheck {
   }
 }
 
-// A flipped bit or two, not the number of another store.
+// At most two flipped bits, not the id of another store.
 function isSimilar(one: string, other: string): boolean {
   if (one.length !== other.length) return false;
   let differing = 0;
@@ -301,7 +300,7 @@ function makeDrive(folders: StoreFolders, slot: number): Drive {
   return new Drive(slot, folders, 100, new FrameMemory());
 }
 
-// The files of the damaged index stay: somebody may still get more out of them.
+// The files of the damaged index stay for further rescue attempts.
 function moveIndex(folders: StoreFolders): void {
   const base = makeQuarantine(folders);
   let target = "";

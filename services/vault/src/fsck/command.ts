@@ -1,8 +1,8 @@
-// `platform-vaultd fsck`: checks the store of a configuration and prints what was found.
+// `platform-vaultd fsck`: checks the store of a configuration and prints the findings.
 import type { VaultConfig } from "../config.ts";
 import { checkStore } from "./check-store.ts";
 
-/** Runs the command. Resolves to the exit code: 0 where nothing is damaged or lost. */
+/** Runs the command. Resolves to the exit code: 0 if nothing is damaged or lost. */
 export async function runFsck(config: VaultConfig, isRepair: boolean): Promise<number> {
   const { findings, isWhole } = await checkStore({
     dataDir: config.data_dir,

@@ -1,14 +1,14 @@
-// The last steps of a restored index: versions in their tables, references and segments counted.
+// The last steps of restoring an index: versions go to their tables, references and segment bytes are counted.
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { VersionRow } from "../index/records.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
 import { sealVersion } from "../index/seal.ts";
 import type { Row } from "./salvage.ts";
 
-/** A row of the table `found`, which holds `current` and `versions` together. */
+/** A row of the table `found`, which contains `current` and `versions` together. */
 export type FoundVersion = VersionRow & { marker: number; noncurrent_since: number | null };
 
-/** Puts the rows of `found` where they belong: the newest of a key into `current`, the others into `versions`. */
+/** Moves the rows of `found` to their tables: the newest row of a key to `current`, the others to `versions`. */
 export function placeVersions(database: DatabaseSync): void {
   const columns = VERSION_COLUMNS;
   const marks = columns.replaceAll(/\w+/g, "?");
@@ -37,12 +37,12 @@ export function placeVersions(database: DatabaseSync): void {
   }
 }
 
-/** Drops bodies that nothing refers to, and counts references and the bytes of segments. */
+/** Drops unreferenced bodies, and counts references and the bytes of segments. */
 export function countReferences(database: DatabaseSync): void {
   const references =
     "select blob from current union all select blob from versions union all " +
     "select part from blob_parts union all select blob from parts";
-  // Bodies of parts go with the body that they are parts of.
+  // The bodies of parts are dropped with the body that they belong to.
   for (const text of [
     "delete from blob_parts where blob not in (select blob from current where blob is not null " +
       "union all select blob from versions where blob is not null)",

@@ -1,4 +1,4 @@
-// The records on the disk as they describe themselves, without an index.
+// The records on disk as they describe themselves, without an index.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { closeFile, openFile, type StoreFolders } from "../disk/files.ts";
@@ -16,19 +16,19 @@ import type { Bucket } from "../model/bucket.ts";
 import { encodeHold, encodeKey, formatChecksum, type VersionRow } from "../index/records.ts";
 import { buildComposite } from "../transaction/complete-operation.ts";
 
-/** A record with the blob that it is. */
+/** A record with its blob. */
 export interface FoundRecord {
   description: RecordDescription;
   summary: RecordSummary;
   blob: BlobRecord;
-  /** Where it lies. */
+  /** Its location. */
   path: string;
 }
 
-/** A record that is an object, in one piece or of parts. */
+/** A record of an object, in one piece or of parts. */
 export type ObjectRecord = FoundRecord & { description: ObjectDescription | ManifestDescription };
 
-/** All records in a folder of a store, by blob; those in quarantine are in files of their own or in segments, too. */
+/** All records in a folder of a store, by blob. Records in quarantine are in files or segments, too. */
 export async function readRecords(folders: StoreFolders): Promise<Map<number, FoundRecord>> {
   const records = new Map<number, FoundRecord>();
   for (const path of listBodies(folders)) {
@@ -46,7 +46,9 @@ export async function readRecords(folders: StoreFolders): Promise<Map<number, Fo
   return records;
 }
 
-/** Paths of segments and files with bodies, those in quarantine first: what lies in its place comes after and counts. */
+/**
+ * Paths of segments and files with bodies. Those in quarantine come first, so files in their regular place replace them.
+ */
 export function listBodies(folders: StoreFolders): string[] {
   const list = (folder: string) =>
     existsSync(folder)
@@ -69,7 +71,7 @@ export function readBodyId(path: string): number {
 
 const BODY_NAME = /([0-9a-f]{14})\.(?:seg|blob)(?:\.\d+)?$/;
 
-/** Whether a record is an object, not a part of an upload. */
+/** True if a record is an object, not a part of an upload. */
 export function isObjectRecord(record: FoundRecord): record is ObjectRecord {
   return "versionId" in record.description;
 }
@@ -103,7 +105,7 @@ export function buildVersionRow(
   };
 }
 
-/** A bucket of which nothing is known but an object in it: private, as new ones are. */
+/** A bucket that is only known from an object in it: private, like new buckets. */
 export function guessBucket({ bucket, at, versioned, columns }: ObjectDescription): Bucket {
   const owner =
     columns.owner === null
@@ -125,7 +127,7 @@ function buildRecord(
   path: string,
 ): FoundRecord | undefined {
   const known = description as RecordDescription;
-  // One shard is not the body.
+  // A single shard is not the body.
   if ("shard" in known) return undefined;
   const isSegment = path.includes(".seg");
   const place: BlobPlace = isSegment
@@ -136,7 +138,7 @@ function buildRecord(
     "parts" in known
       ? known.parts.reduce((sum, part) => sum + part.size, 0)
       : (known.size ?? stored);
-  // A size that does not fit what is stored is not believed.
+  // A size that does not match the stored bytes is ignored.
   if (known.cipher !== undefined && measureCiphertext(size) !== stored) return undefined;
   const blob: BlobRecord = {
     id,
@@ -149,12 +151,12 @@ function buildRecord(
   return { description: known, summary: summary as RecordSummary, blob, path };
 }
 
-/** The copy of the buckets; none where it is missing or damaged. */
+/** The copy of the buckets; empty if it is missing or damaged. */
 export function readBuckets(folders: StoreFolders): Bucket[] {
   try {
     return readBucketsFile(folders.buckets);
   } catch {
-    // The rows of the index, or guesses, have to do.
+    // The rows of the index, or defaults, must suffice.
     return [];
   }
 }

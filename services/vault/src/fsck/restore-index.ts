@@ -1,4 +1,4 @@
-// Builds an index anew from what is left: rows of the damaged one, of its copy, and records that describe themselves.
+// Builds a new index from the remains: rows of the damaged index, of its copy, and self-describing records.
 import { existsSync } from "node:fs";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { StoreFolders } from "../disk/files.ts";
@@ -22,23 +22,23 @@ import { countReferences, placeVersions, type FoundVersion } from "./place-rows.
 import { Salvage, type Row } from "./salvage.ts";
 import { OTHER_TABLES, readText, VERSION_TABLES } from "./tables.ts";
 
-/** What a new index is made of, and what is not in it. */
+/** Sources of the new index, and what it lacks. */
 export interface RestoreReport {
   objects: number;
-  /** Versions by where they came from. */
+  /** Versions by their source. */
   fromIndex: number;
   fromCopy: number;
   fromRecords: number;
-  /** Objects that are known by name and could not be restored. */
+  /** Objects with a known name that could not be restored. */
   lost: { name: string; reason: string }[];
-  /** What is lost without a name, in sentences. */
+  /** Losses without a name, in sentences. */
   notes: string[];
 }
 
 const IDS_PER_GENERATION = 2 ** 32;
 const SEQUENCE_RANGE = 100_000;
 
-/** Makes a new index at `target`. The files of the old one are read and not changed. */
+/** Builds a new index at `target`. The files of the old one are read and not changed. */
 export async function restoreIndex(
   folders: StoreFolders,
   target: string,
@@ -68,9 +68,9 @@ class IndexRestorer {
   readonly #mark: IndexMark | undefined;
   #position: IndexMark = { commitGeneration: 0, commit: 0 };
   #generation: number;
-  // The index was read as a whole, and is as new as it was.
+  // The index was read completely and is up to date.
   #isComplete = false;
-  // It was read as a whole, and is older: what has a lower number than its newest blob and is not in it was deleted.
+  // It was read completely but is older: blobs with lower numbers than its newest blob that it lacks were deleted.
   #lastKnownBlob = 0;
   #seq = 0;
 
@@ -90,7 +90,7 @@ class IndexRestorer {
     this.#database.close();
   }
 
-  /** Adds what the index says, and its copy where that is not all. */
+  /** Adds the rows of the index, and of its copy if the index is incomplete. */
   addIndex(work: string): void {
     const { index, indexCopy } = this.#folders;
     const isThere = existsSync(index) || existsSync(`${index}-wal`);
@@ -113,7 +113,7 @@ class IndexRestorer {
     copy.close();
   }
 
-  /** Adds objects and bodies that only the records tell of. */
+  /** Adds objects and bodies that only records describe. */
   async addRecords(): Promise<void> {
     if (this.#isComplete && this.#run(MISSING_BLOBS).length === 0) return;
     const records = await readRecords(this.#folders);
@@ -128,7 +128,7 @@ class IndexRestorer {
     for (const record of objects) this.#addObject(record, records);
   }
 
-  /** Puts everything in its place, and counts it. */
+  /** Moves everything to its table, and counts it. */
   finish(): RestoreReport {
     this.#nameBuckets();
     this.#dropLost();
@@ -169,7 +169,7 @@ class IndexRestorer {
     return added;
   }
 
-  // What a damaged tree does not give in order it may give by number.
+  // Rows of a damaged tree that a scan misses may be found by their keys.
   #findBlobs(salvage: Salvage): void {
     const blobs = OTHER_TABLES.find(({ name }) => name === "blobs")!;
     for (const { id } of this.#run(MISSING_BLOBS)) {
@@ -210,7 +210,7 @@ class IndexRestorer {
       );
   }
 
-  // Whether all of it is there.
+  // True if the body is complete.
   #addBlob(blob: BlobRecord, records: ReadonlyMap<number, FoundRecord>): boolean {
     const { place } = blob;
     const shared = place.kind === "parts" ? place.manifest : place;
@@ -268,13 +268,13 @@ class IndexRestorer {
     }
     if (!this.#addBlob(blob, records)) {
       const name = `${description.bucket}/${description.key}`;
-      this.#report.lost.push({ name, reason: "parts of it are missing" });
+      this.#report.lost.push({ name, reason: "some of its parts are missing" });
       return;
     }
     const all = [...others, { ...row, marker: 0, noncurrent_since: null }];
     const isNewest = others.every(({ modified }) => modified <= row.modified);
     if (!isNewest) all.sort((a, b) => a.modified - b.modified || a.seq - b.seq);
-    // The order of the versions of a key is that of their numbers.
+    // Versions of a key are ordered by their numbers.
     if (!isNewest)
       this.#run("delete from temp.found where bucket = ? and key = ?", bucket, row.key);
     for (const version of isNewest ? all.slice(-1) : all)
@@ -292,7 +292,7 @@ class IndexRestorer {
     return Number(lastInsertRowid);
   }
 
-  // Objects whose bucket is not known any more get one of a new name.
+  // Objects of an unknown bucket are put into a new bucket.
   #nameBuckets(): void {
     const orphans = this.#run(
       "select distinct bucket from temp.found where bucket not in (select id from buckets)",
@@ -373,7 +373,7 @@ class IndexRestorer {
       );
     } else if (mark !== undefined && isBefore(this.#position, mark)) {
       notes.push(
-        `Commit ${mark.commit} was acknowledged, and the index has those up to ${this.#position.commit}: objects of up to 16 KiB, deletions and changes of attributes since then are lost, except for what its copy has.`,
+        `Commit ${mark.commit} was acknowledged, but the index ends at ${this.#position.commit}: objects of up to 16 KiB, deletions and changes of attributes since then are lost, except for what its copy has.`,
       );
     } else {
       notes.push(

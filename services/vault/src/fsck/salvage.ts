@@ -1,4 +1,4 @@
-// Reads the rows of an index that may be damaged: those that match their seals, around whatever cannot be read.
+// Reads the rows of an index that may be damaged: those that match their seals, around the unreadable parts.
 import {
   closeSync,
   copyFileSync,
@@ -20,7 +20,7 @@ import { salvageWal } from "./wal.ts";
 /** A row by the names of its columns. */
 export type Row = Record<string, SQLOutputValue>;
 
-/** A table of a damaged index: its columns, in what order it is read, and what its rows are judged by. */
+/** A table of a damaged index: its columns, the order in which it is read, and the check of its rows. */
 export interface SalvagedTable {
   name: string;
   order: string;
@@ -30,7 +30,7 @@ export interface SalvagedTable {
 /** An index that is read around its damage. */
 export class Salvage {
   readonly #database: DatabaseSync;
-  /** Whether each row of each table that was read was there and whole. */
+  /** True if each row of each table that was read was present and intact. */
   isComplete = true;
 
   private constructor(database: DatabaseSync) {
@@ -38,8 +38,8 @@ export class Salvage {
   }
 
   /**
-   * Opens the index at `path` by copies of its files in `folder`; the originals stay as they are. Undefined where nothing
-   * in it can be read.
+   * Opens the index at `path` through copies of its files in `folder`; the originals stay unchanged. `undefined` if it
+   * cannot be read at all.
    */
   static open(path: string, folder: string): Salvage | undefined {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -52,7 +52,7 @@ export class Salvage {
     return undefined;
   }
 
-  /** The rows that can be read: from the front up to the damage, and from the back. */
+  /** The readable rows: from the front up to the damage, and from the back. */
   *readRows({ name, order, isWhole }: SalvagedTable): Generator<Row, void, undefined> {
     let last: string | undefined;
     let isCut = false;
@@ -82,7 +82,7 @@ export class Salvage {
     }
   }
 
-  /** Rows by what they are looked up by; none where they cannot be read. */
+  /** Rows found by their key; empty if they cannot be read. */
   find(text: string, ...values: SQLInputValue[]): Row[] {
     try {
       return this.#database.prepare(text).all(...values);
@@ -119,11 +119,11 @@ function tryOpen(
     for (const table of ["meta", "buckets", "current", "versions", "blobs"]) {
       database.prepare(`select * from ${table} limit 1`);
     }
-    // A log with a damaged frame is cut there without an error.
+    // SQLite silently cuts a log at a damaged frame.
     const damaged = copy === copyAsIs && countDamagedFrames(path) > 0;
     if (!damaged) return database;
   } catch {
-    // The next way may get further.
+    // The other direction may get further.
   }
   database?.close();
   return undefined;
@@ -136,13 +136,13 @@ function countDamagedFrames(path: string): number {
 }
 
 function copyAsIs(path: string, work: string): void {
-  // SQLite would remove the log beside an empty file.
+  // SQLite would delete the log of an empty file.
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw new Error("it is empty");
   copyFileSync(path, work);
   if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${work}-wal`);
 }
 
-// The fields of the header that are the same in each of our indexes (https://sqlite.org/fileformat2.html).
+// The header fields that are the same in every index (https://sqlite.org/fileformat2.html).
 function copyWithoutDamage(path: string, work: string): void {
   if (existsSync(path)) copyFileSync(path, work);
   if ((statSync(work, { throwIfNoEntry: false })?.size ?? 0) < PAGE_BYTES) {
@@ -152,7 +152,7 @@ function copyWithoutDamage(path: string, work: string): void {
     head.write("SQLite format 3\0", 0, "latin1");
     head.writeUInt16BE(PAGE_BYTES, 16);
     head.set([2, 2, 0, 64, 32, 32], 18);
-    // The length of the file counts, and no page is free.
+    // The length of the file is used, without free pages.
     head.fill(0, 28, 40);
     head.writeUInt32BE(4, 44);
     head.writeUInt32BE(1, 56);
@@ -162,7 +162,8 @@ function copyWithoutDamage(path: string, work: string): void {
   writeFileSync(`${work}-wal`, salvageWal(readFileSync(`${path}-wal`), PAGE_BYTES).bytes);
 }
 
-// The first page has the schema, and where its trees begin: an index that was never copied has it as a new one has.
+// The first page has the schema and the root pages of its trees: an index that was never copied has them where a new index
+// has them.
 function copyWithNewFirstPage(path: string, work: string): void {
   copyWithoutDamage(path, work);
   const model = `${work}.model`;

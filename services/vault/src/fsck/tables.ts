@@ -1,4 +1,4 @@
-// The tables of an index as they are salvaged: in what order they are read, and what their rows are judged by.
+// The tables of an index for salvaging: the order in which they are read, and the check of their rows.
 import type { BlobRow, VersionRow } from "../index/records.ts";
 import {
   matchesSeal,
@@ -24,7 +24,7 @@ export const VERSION_TABLES: readonly SalvagedTable[] = ["current", "versions"].
   isWhole: (row) => isSealed(row, sealVersion(row as unknown as VersionRow)),
 }));
 
-/** The other tables: columns in the order of the table, what a row is judged by, and its seal where it has one. */
+/** The other tables: columns in the order of the table, the check of a row, and its seal if it has one. */
 export const OTHER_TABLES: readonly (SalvagedTable & {
   columns: readonly string[];
   seal?: (row: Row) => number;
@@ -64,7 +64,7 @@ export const OTHER_TABLES: readonly (SalvagedTable & {
   isWhole: (row: Row) => table.seal === undefined || isSealed(row, table.seal(row)),
 }));
 
-/** A column of text. */
+/** A text column. */
 export function readText(row: Row, column: string): string {
   const value = row[column];
   return typeof value === "string" ? value : "";

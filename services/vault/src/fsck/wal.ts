@@ -1,11 +1,11 @@
-// Reads a write-ahead log frame by frame, past frames that are damaged: SQLite itself stops at the first of them.
+// Reads a write-ahead log frame by frame, past damaged frames: SQLite itself stops at the first of them.
 //
-// The checksum of a frame begins with that of the frame before, as stored; so each frame can be judged by itself.
+// The checksum of a frame begins with the stored checksum of the previous frame, so each frame can be checked by itself.
 // (https://sqlite.org/fileformat2.html#the_write_ahead_log)
 
-/** What is left of a log. */
+/** The remains of a log. */
 export interface WalSalvage {
-  /** A log of the frames that are whole, up to the last commit among them; empty where there is none. */
+  /** A log of the intact frames up to the last commit among them; empty if there are none. */
   bytes: Buffer;
   frames: number;
   damaged: number;
@@ -19,7 +19,7 @@ const FORMAT = 3007000;
 
 type Sum = readonly [number, number];
 
-/** Leaves damaged frames out of a log whose pages have `pageBytes`, and writes its checksums anew. */
+/** Removes damaged frames from a log with pages of `pageBytes`, and rewrites its checksums. */
 export function salvageWal(wal: Buffer, pageBytes: number): WalSalvage {
   const frameBytes = FRAME_HEAD_BYTES + pageBytes;
   const head = readHead(wal, pageBytes);
@@ -38,7 +38,7 @@ export function salvageWal(wal: Buffer, pageBytes: number): WalSalvage {
       kept.push(frame);
       if (frame.readUInt32BE(4) !== 0) committed = kept.length;
     } else if (!isOurs && !isWhole) {
-      // What an earlier round of the log has left behind, or the head of one of ours; the next frames decide.
+      // The head of this log, or a leftover of an earlier one; the next frames decide.
       if (!hasOurs(wal, at + frameBytes, frameBytes, head.salts)) break;
       damaged += 1;
     } else {
@@ -53,7 +53,7 @@ export function salvageWal(wal: Buffer, pageBytes: number): WalSalvage {
   };
 }
 
-// Where the head is damaged, the frames say what stood in it.
+// If the head is damaged, its contents are derived from the frames.
 function readHead(wal: Buffer, pageBytes: number): { salts: Buffer; isWhole: boolean } {
   const isWhole =
     wal.length >= HEAD_BYTES &&

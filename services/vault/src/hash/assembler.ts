@@ -1,5 +1,5 @@
-// Writes WebAssembly modules: as much of the binary format (WebAssembly Core Specification 2.0, section 5) as kernels of
-// our own need. An expression is the code of its operands with the instruction behind them.
+// Writes WebAssembly modules: the subset of the binary format (WebAssembly Core Specification 2.0, section 5) that the
+// hashing code needs. An expression is the code of its operands followed by the instruction.
 
 /** Encoded instructions. */
 export type Code = readonly number[];
@@ -18,7 +18,7 @@ const SIMD = 0xfd;
 const FUNCTION_TYPE = 0x60;
 const SHARED_LIMITS = 0x03;
 
-/** A function under construction; it returns nothing. */
+/** A function under construction, without results. */
 export class FunctionBuilder {
   readonly name: string;
   readonly #parameters: ValueType[] = [];
@@ -29,12 +29,12 @@ export class FunctionBuilder {
     this.name = name;
   }
 
-  /** The next parameter. All of them come before the first local. */
+  /** The next parameter. All parameters come before the first local. */
   parameter(type: ValueType): Local {
     return { index: this.#parameters.push(type) - 1 };
   }
 
-  /** A new local, zero at the start. */
+  /** A new local, initially zero. */
   local(type: ValueType): Local {
     return { index: this.#parameters.length + this.#locals.push(type) - 1 };
   }
@@ -44,7 +44,7 @@ export class FunctionBuilder {
     for (const code of codes) this.#body.push(...code);
   }
 
-  /** Appends a loop over what `build` emits: once, and again as long as the value of `condition` is not zero. */
+  /** Appends a loop over the code that `build` emits. It runs once, and repeats while `condition` is not zero. */
   repeatWhile(condition: Code, build: () => void): void {
     const outer = this.#body;
     this.#body = [];
@@ -68,7 +68,7 @@ export class FunctionBuilder {
   }
 }
 
-/** A module of functions over one shared memory, which it imports as `env.memory`; pages are of 64 KiB. */
+/** A module of functions over one shared memory, which it imports as `env.memory`. Pages have 64 KiB. */
 export function encodeModule(
   functions: readonly FunctionBuilder[],
   memoryPages: number,
@@ -109,17 +109,17 @@ export function get({ index }: Local): Code {
   return [0x20, ...encodeUnsigned(index)];
 }
 
-/** Gives a variable a value. */
+/** Assigns a value to a variable. */
 export function set({ index }: Local, value: Code): Code {
   return [...value, 0x21, ...encodeUnsigned(index)];
 }
 
-/** Gives a variable a value, which is also the value of the expression. */
+/** Assigns a value to a variable; the expression has the same value. */
 export function tee({ index }: Local, value: Code): Code {
   return [...value, 0x22, ...encodeUnsigned(index)];
 }
 
-/** Instructions on 32-bit integers. */
+/** Instructions for 32-bit integers. */
 export const i32 = {
   const: (value: number): Code => [0x41, ...encodeSigned(BigInt(value | 0))],
   load: (at: Code, offset = 0): Code => [...at, 0x28, 2, ...encodeUnsigned(offset)],
@@ -140,7 +140,7 @@ export const i32 = {
   wrap: (a: Code): Code => [...a, 0xa7],
 };
 
-/** Instructions on 64-bit integers. */
+/** Instructions for 64-bit integers. */
 export const i64 = {
   const: (value: bigint): Code => [0x42, ...encodeSigned(BigInt.asIntN(64, value))],
   load: (at: Code, offset = 0): Code => [...at, 0x29, 3, ...encodeUnsigned(offset)],
@@ -158,10 +158,10 @@ export const i64 = {
   shrU: (a: Code, bits: Code): Code => [...a, ...bits, 0x88],
 };
 
-/** Instructions on 128 bits, as four 32-bit lanes where they calculate. */
+/** Instructions for 128-bit vectors, as four 32-bit lanes for arithmetic. */
 export const v128 = {
   load: (at: Code, offset = 0): Code => [...at, ...simd(0x00), 0, ...encodeUnsigned(offset)],
-  /** Four times the 32 bits at an address. */
+  /** The 32 bits at an address in all four lanes. */
   load32Splat: (at: Code, offset = 0): Code => [...at, ...simd(0x09), 2, ...encodeUnsigned(offset)],
   /** `vector` with one lane loaded from an address. */
   load32Lane: (at: Code, vector: Code, lane: number, offset = 0): Code => [
@@ -181,7 +181,7 @@ export const v128 = {
     ...encodeUnsigned(offset),
     lane,
   ],
-  /** Four of the eight lanes of `a` and `b`, those of `b` counted from 4. */
+  /** Four of the eight lanes of `a` and `b`; those of `b` count from 4. */
   shuffle: (a: Code, b: Code, lanes: readonly [number, number, number, number]): Code => [
     ...a,
     ...b,

@@ -1,15 +1,15 @@
-// The digests of a body on its way in.
+// The digests of an incoming body.
 import type { BodyDigests } from "../model/object.ts";
 
-/** Takes a body's bytes in order. Ends with `digest` or `forget`. */
+/** Hashes the bytes of a body in order. Ends with `digest` or `forget`. */
 export interface BodyHasher {
   /**
-   * Takes bytes, which may be reused when it returns. A promise means that hashing has fallen behind: wait for it before
+   * Adds bytes; the buffer may be reused after the call. A promise means that hashing has fallen behind: await it before
    * the next call.
    */
   update(chunk: Uint8Array): Promise<void> | undefined;
-  /** The body is complete. Rejects where its thread has failed. */
+  /** The body is complete. Rejects if its thread has failed. */
   digest(): BodyDigests | Promise<BodyDigests>;
-  /** Nobody asks for the digests any more. Harmless after either. */
+  /** The digests are not needed any more. Harmless after `digest` and `forget`. */
   forget(): void;
 }

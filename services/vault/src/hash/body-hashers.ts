@@ -1,4 +1,4 @@
-// Makes hashers for bodies: small ones on this thread, large ones on threads of their own.
+// Creates hashers for bodies: small bodies are hashed on this thread, large ones on dedicated threads.
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
@@ -11,18 +11,18 @@ import { InlineHasher, type Scratch } from "./inline-hasher.ts";
 import type { HashDone, HashThreadData } from "./messages.ts";
 import { ThreadHasher } from "./thread-hasher.ts";
 
-/** Bodies up to this are hashed where they are received. */
+/** Bodies up to this size are hashed on the thread that receives them. */
 const INLINE_BYTES_MAX = 512 * 1024;
-/** Each takes the bytes of four bodies at once: more threads than that leave lanes empty. */
+/** Each thread hashes four bodies at once; more threads would leave lanes empty. */
 const THREADS_MAX = 4;
-/** For each thread those that four bodies have in flight and fill, and some for others. */
+/** Frames per thread: those that four bodies have in flight and fill, and some for others. */
 const FRAMES_PER_THREAD = 64;
 
-/** Bounds; each has a default. */
+/** Options of the hashers. */
 export interface BodyHashersOptions {
   /** Default: half of the processors, 1 to 4. */
   threads?: number;
-  /** Bodies under way at once; one more is refused with `SlowDown`. Default 16 384. */
+  /** Bodies in progress; more are refused with `SlowDown`. Default 16 384. */
   bodiesMax?: number;
   /** Frames of 256 KiB that large bodies share. Default 64 for each thread. */
   frames?: number;
@@ -33,7 +33,7 @@ interface Thread {
   hashers: Map<number, ThreadHasher>;
 }
 
-/** Hashers of all bodies of a store. Threads start with the first body that is large. */
+/** The hashers of a store. Threads start with the first large body. */
 export class BodyHashers {
   readonly #memory: HashMemory;
   readonly #kernel: HashKernel;
@@ -54,7 +54,7 @@ export class BodyHashers {
     this.#frames = new FramePool(this.#memory, 1);
   }
 
-  /** For a body of so many bytes. Throws `SlowDown` where too many are under way. */
+  /** Creates a hasher for a body of a known size. Throws `SlowDown` if too many are in progress. */
   begin(bytes: number, algorithms: readonly ChecksumAlgorithm[]): BodyHasher {
     const slot = this.#takeSlot();
     if (bytes <= INLINE_BYTES_MAX) {
@@ -76,7 +76,7 @@ export class BodyHashers {
     return hasher;
   }
 
-  /** Ends the threads. Bodies that are still under way fail. */
+  /** Ends the threads. Bodies in progress fail. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }
@@ -85,13 +85,14 @@ export class BodyHashers {
     const free = this.#freeSlots.pop();
     if (free !== undefined) return free;
     if (this.#slotsUsed === this.#memory.slots) {
-      throw new StoreError("SlowDown", "Too many uploads are under way");
+      throw new StoreError("SlowDown", "Too many uploads are in progress");
     }
     this.#slotsUsed += 1;
     return this.#slotsUsed - 1;
   }
 
-  // Bodies side by side cost less than bodies apart: a thread gets four before the next one is started.
+  // Hashing bodies in parallel lanes is cheaper than hashing them separately: a thread gets four before the next one
+  // starts.
   #chooseThread(): Thread {
     const [first, ...others] = this.#threads;
     if (first === undefined) return this.#startThread();
@@ -109,7 +110,7 @@ export class BodyHashers {
     worker.on("message", (done: HashDone[]) => {
       for (const one of done) thread.hashers.get(one.slot)?.onDone(restoreBuffers(one));
     });
-    let reason = "it was ended";
+    let reason = "it was closed";
     worker.on("error", (error) => {
       reason = error instanceof Error ? error.message : String(error);
     });
@@ -126,7 +127,7 @@ function chooseThreads(): number {
   return Math.max(1, Math.min(THREADS_MAX, Math.floor(availableParallelism() / 2)));
 }
 
-// Buffers come through a message as plain arrays of bytes.
+// Buffers arrive from messages as plain byte arrays.
 function restoreBuffers({ slot, digests }: HashDone): HashDone {
   if (digests === undefined) return { slot, digests };
   const { bytes, md5, checksums } = digests;

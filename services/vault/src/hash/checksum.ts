@@ -1,20 +1,20 @@
-// Checksums by native code, and of bytes that are all there.
+// Checksums by native code, also of bytes in memory.
 import { createHash, type Hash } from "node:crypto";
 import { crc32, crc32c } from "@node-rs/crc32";
 import type { ChecksumAlgorithm } from "../model/object.ts";
 import { advanceCrc64, CRC64_START, formatCrc64 } from "./crc64.ts";
 
-/** A checksum under way. */
+/** A checksum in progress. */
 export interface ChecksumState {
   update(chunk: Uint8Array): void;
-  /** The raw digest, big-endian; ends it. */
+  /** The raw digest, big-endian; ends the checksum. */
   digest(): Buffer;
 }
 
-/** Those that the kernel does not compute. */
+/** The algorithms that the kernel does not compute. */
 export type NativeAlgorithm = Exclude<ChecksumAlgorithm, "CRC64NVME">;
 
-/** A fresh state. */
+/** Creates a checksum. */
 export function startChecksum(algorithm: NativeAlgorithm): ChecksumState {
   switch (algorithm) {
     case "CRC32":

@@ -5,7 +5,7 @@ export const CRC64_POLYNOMIAL = 0x9a6c9329ac4bc9b5n;
 
 const ALL_ONES = (1n << 64n) - 1n;
 
-/** For each byte what it does to a state of zeros; `tables[k]`, when `k` more bytes have followed. */
+/** The effect of each byte on a zero state; `tables[k]` applies when `k` more bytes follow. */
 export function buildCrc64Tables(count: number): bigint[][] {
   const first = Array.from({ length: 256 }, (_, index) => {
     let value = BigInt(index);
@@ -27,7 +27,7 @@ const TABLE = buildCrc64Tables(1)[0]!;
 const HIGH = Uint32Array.from(TABLE, (value) => Number(value >> 32n));
 const LOW = Uint32Array.from(TABLE, (value) => Number(value & 0xffffffffn));
 
-/** The state after `bytes`, from the state before them; a checksum begins at all ones and ends with the complement. */
+/** The state after `bytes`. A checksum begins with all ones and ends with the complement. */
 export function advanceCrc64(state: bigint, bytes: Uint8Array): bigint {
   let high = Number(state >> 32n);
   let low = Number(state & 0xffffffffn);
@@ -46,5 +46,5 @@ export function formatCrc64(state: bigint): Buffer {
   return digest;
 }
 
-/** The state before the first byte. */
+/** The initial state. */
 export const CRC64_START: bigint = ALL_ONES;

@@ -1,5 +1,4 @@
-// The frames of shared memory in which bodies travel to hash threads. There are few: who needs one gets it from those who
-// fill theirs slowly.
+// Frames of shared memory that carry bodies to hash threads. They are scarce: bodies that fill theirs slowly give them up.
 import type { HashMemory } from "./hash-kernel.ts";
 
 /** A frame: its address in the shared memory, and its bytes. */
@@ -8,20 +7,20 @@ export interface Frame {
   view: Buffer;
 }
 
-/** Who is filling a frame. */
+/** A body that fills a frame. */
 export interface FrameHolder {
-  /** Gives the frame away, by way of the thread or at once; false where that has to wait for what is in flight. */
+  /** Gives the frame up, through the thread or immediately; false if it must wait for frames in flight. */
   yieldFrame(): boolean;
 }
 
-/** Gives out frames in the order of asking. */
+/** Hands out frames in the order of requests. */
 export class FramePool {
   readonly #free: Frame[];
-  // Those that are being filled, the oldest first.
+  // Frames that are being filled, oldest first.
   readonly #filling = new Map<Frame, FrameHolder>();
   readonly #waiting: ((frame: Frame) => void)[] = [];
 
-  /** All frames of the memory from `first` on. */
+  /** All frames of the memory, from `first` on. */
   constructor(memory: HashMemory, first: number) {
     this.#free = Array.from({ length: memory.frames - first }, (_, index) => ({
       at: memory.locateFrame(first + index),
@@ -29,12 +28,12 @@ export class FramePool {
     })).toReversed();
   }
 
-  /** Whether somebody waits: then nobody keeps a frame that is filled in part. */
+  /** True if a body waits: then partly filled frames are not kept. */
   get isWanted(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** A frame, if one is free and nobody waits. */
+  /** A frame, if one is free and no body waits. */
   take(holder: FrameHolder): Frame | undefined {
     if (this.#waiting.length > 0) return undefined;
     const frame = this.#free.pop();
@@ -42,7 +41,7 @@ export class FramePool {
     return frame;
   }
 
-  /** The next frame that gets free. Somebody who fills one slowly is asked for it. */
+  /** The next free frame. A body that fills one slowly is told to give it up. */
   wait(holder: FrameHolder): Promise<Frame> {
     const { promise, resolve } = Promise.withResolvers<Frame>();
     this.#waiting.push((frame) => {
@@ -53,12 +52,12 @@ export class FramePool {
     return promise;
   }
 
-  /** The frame is full enough: it is on its way, and nobody asks for it any more. */
+  /** The frame is sent to its thread and cannot be requested any more. */
   settle(frame: Frame): void {
     this.#filling.delete(frame);
   }
 
-  /** Takes a frame back. */
+  /** Returns a frame. */
   give(frame: Frame): void {
     this.#filling.delete(frame);
     const next = this.#waiting.shift();

@@ -13,10 +13,10 @@ const PAGE_BYTES = 65_536;
 const STATE_BYTES = 32;
 const MD5_START = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476] as const;
 
-/** Bytes of a body in a frame at most. */
+/** Bytes of a body per frame. */
 export const FRAME_BYTES = 256 * 1024;
-// Behind its bytes a frame has room for the padding of MD5. Frames are no multiple of 4 KiB apart, or else the same bytes of
-// four of them would drive each other out of the processor's first cache.
+// A frame has room for the padding of MD5 after its bytes. The distance of frames is not a multiple of 4 KiB: otherwise the
+// same offsets of four frames would evict each other from the processor's L1 cache.
 const FRAME_STRIDE = FRAME_BYTES + 1024 + 2 * BLOCK_BYTES;
 
 /** Some blocks of one body. */
@@ -26,7 +26,7 @@ export interface BlockRun {
   at: number;
 }
 
-/** Memory for so many bodies under way and so many frames. Pages that nothing was written to take none. */
+/** Memory for a number of bodies in progress and of frames. Untouched pages take no memory. */
 export class HashMemory {
   readonly slots: number;
   readonly frames: number;
@@ -38,7 +38,7 @@ export class HashMemory {
   constructor(slots: number, frames: number, memory?: WebAssembly.Memory<SharedArrayBuffer>) {
     this.slots = slots;
     this.frames = frames;
-    // One state more, for lanes without a body.
+    // One extra state, for lanes without a body.
     this.#framesAt = roundUp(this.#statesAt + (slots + 1) * STATE_BYTES, PAGE_BYTES);
     this.pages = Math.ceil((this.#framesAt + frames * FRAME_STRIDE) / PAGE_BYTES);
     this.memory =
@@ -55,13 +55,13 @@ export class HashMemory {
     return this.#framesAt + frame * FRAME_STRIDE;
   }
 
-  /** A frame's bytes, with room for the padding. */
+  /** The bytes of a frame, with room for the padding. */
   viewFrame(frame: number): Buffer {
     return Buffer.from(this.memory.buffer, this.locateFrame(frame), FRAME_BYTES + 2 * BLOCK_BYTES);
   }
 }
 
-/** Hashes what stands in the memory. Each thread has its own; a slot belongs to one thread at a time. */
+/** Hashes the contents of the memory. Each thread has its own; a slot belongs to one thread at a time. */
 export class HashKernel {
   readonly #memory: HashMemory;
   readonly #functions: KernelFunctions;
@@ -80,7 +80,7 @@ export class HashKernel {
     this.#functions = instance.exports as unknown as KernelFunctions;
   }
 
-  /** Writes what the code looks up. Once for a memory, before anything else. */
+  /** Writes the tables. Once per memory, before anything else. */
   prepare(): void {
     for (const [step, constant] of md5Constants.entries()) {
       const from = layout.constants / 4 + LANES * step;
@@ -92,14 +92,14 @@ export class HashKernel {
     }
   }
 
-  /** Begins a body in a slot. */
+  /** Starts a body in a slot. */
   start(slot: number): void {
     const at = this.#memory.locateState(slot);
     this.#words.set(MD5_START, (at + layout.md5) / 4);
     this.#longs[(at + layout.crc64) / 8] = CRC64_START;
   }
 
-  /** Takes whole blocks of a body. */
+  /** Hashes whole blocks of a body. */
   run(slot: number, at: number, blocks: number, hasCrc: boolean): void {
     if (blocks === 0) return;
     const state = this.#memory.locateState(slot);
@@ -107,11 +107,11 @@ export class HashKernel {
     else this.#functions.md5(state, at, blocks);
   }
 
-  /** Takes as many blocks, 1 or more, of each of two to four bodies, side by side. */
+  /** Hashes the same number of blocks, 1 or more, of each of two to four bodies in parallel. */
   runWide(runs: readonly BlockRun[], blocks: number, hasCrc: boolean): void {
     const { slots } = this.#memory;
-    // A lane without a body takes the first one's bytes and calculates for nobody; stores go in the order of the lanes, so
-    // that lanes without one may share a state.
+    // A lane without a body uses the bytes of the first one and discards the result. Results are stored in the order of the
+    // lanes, so lanes without a body may share a state.
     const lane = (index: number): BlockRun => runs[index] ?? { slot: slots, at: runs[0]!.at };
     const [a, b, c, d] = [lane(0), lane(1), lane(2), lane(3)];
     const state = (run: BlockRun) => this.#memory.locateState(run.slot);
@@ -119,7 +119,7 @@ export class HashKernel {
     run(state(a), state(b), state(c), state(d), a.at, b.at, c.at, d.at, blocks);
   }
 
-  /** Takes the last bytes of a body of `total` bytes, behind which there must be room for two blocks. */
+  /** Hashes the last bytes of a body of `total` bytes, followed by room for two blocks. */
   finish(slot: number, at: number, bytes: number, total: number, hasCrc: boolean): void {
     const blocks = Math.floor(bytes / BLOCK_BYTES);
     this.run(slot, at, blocks, hasCrc);
@@ -139,7 +139,7 @@ export class HashKernel {
     this.run(slot, rest, (padded - rest) / BLOCK_BYTES, false);
   }
 
-  /** The MD5 of a body that is finished. */
+  /** The MD5 of a finished body. */
   readMd5(slot: number): Buffer {
     const at = this.#memory.locateState(slot) + layout.md5;
     return Buffer.from(this.#bytes.slice(at, at + 16));

@@ -1,19 +1,19 @@
-// A hash thread: takes the bytes of up to four bodies side by side, each body's in their order.
+// A hash thread: hashes up to four bodies in parallel, each in its own order.
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { HashKernel, HashMemory, type BlockRun } from "./hash-kernel.ts";
 import { BLOCK_BYTES, LANES } from "./kernel-module.ts";
 import { IN_FLIGHT_MAX, type HashDone, type HashJob, type HashThreadData } from "./messages.ts";
 import { SlotHasher } from "./slot-hasher.ts";
 
-// Bytes of a body that wait, or are taken in part.
+// Bytes of a body that wait or are partly hashed.
 interface Stretch extends BlockRun {
   hasher: SlotHasher;
   job: Extract<HashJob, { type: "hash" }>;
-  /** Whole blocks that are left. */
+  /** Remaining whole blocks. */
   blocks: number;
 }
 
-/** Frames of one body that wait for other bodies. */
+/** Frames of a body that wait for other bodies. */
 const QUEUED_MAX = IN_FLIGHT_MAX / 2;
 
 class HashLanes {
@@ -22,7 +22,7 @@ class HashLanes {
   readonly #waitingMax: number;
   readonly #answer: (done: HashDone[]) => void;
   readonly #hashers = new Map<number, SlotHasher>();
-  // In the order in which they came.
+  // In the order of arrival.
   #waiting: Stretch[] = [];
 
   constructor(memory: HashMemory, answer: (done: HashDone[]) => void) {
@@ -40,7 +40,7 @@ class HashLanes {
         break;
       case "hash": {
         const hasher = this.#hashers.get(slot);
-        if (hasher === undefined) throw new Error(`no body was begun in slot ${slot}`);
+        if (hasher === undefined) throw new Error(`no body was started in slot ${slot}`);
         const blocks = Math.floor(job.bytes / BLOCK_BYTES);
         this.#waiting.push({ slot, at: job.at, blocks, hasher, job });
         break;
@@ -50,7 +50,9 @@ class HashLanes {
     }
   }
 
-  /** Hashes as much as all lanes have; false where there is nothing to do, or something better to wait for. */
+  /**
+   * Hashes the common number of blocks of all lanes. False if there is no work, or if waiting for more bodies is better.
+   */
   step(): boolean {
     if (!this.#isReady()) return false;
     const lanes = this.#chooseLanes();
@@ -62,7 +64,7 @@ class HashLanes {
     return true;
   }
 
-  // What waits is done with at once: its frames are wanted elsewhere.
+  // Waiting frames are hashed immediately: their memory is needed elsewhere.
   #forget(slot: number): void {
     this.#hashers.delete(slot);
     const dropped = this.#waiting.filter((stretch) => stretch.slot === slot);
@@ -70,7 +72,7 @@ class HashLanes {
     if (dropped.length > 0) this.#answer(dropped.map(() => ({ slot, digests: undefined })));
   }
 
-  // A body in a lane of its own takes as long as four together: one waits for others as long as that holds nobody up.
+  // A single body takes as long as four in parallel: it waits for others as long as that delays no client.
   #isReady(): boolean {
     const queued = new Map<number, number>();
     for (const { slot, job } of this.#waiting) {
@@ -82,7 +84,7 @@ class HashLanes {
     return queued.size > 0 && queued.size >= Math.min(LANES, this.#hashers.size);
   }
 
-  // The oldest bytes of each of the first bodies that wait.
+  // The oldest bytes of each of the first waiting bodies.
   #chooseLanes(): Stretch[] {
     const lanes = new Map<number, Stretch>();
     for (const stretch of this.#waiting) {
@@ -124,7 +126,7 @@ const lanes = new HashLanes(new HashMemory(slots, frames, memory), (done) =>
 port.on("message", (first: HashJob) => {
   lanes.take(first);
   do {
-    // What has come meanwhile fills the lanes.
+    // New arrivals fill the lanes.
     for (let more = receive(); more !== undefined; more = receive()) lanes.take(more);
   } while (lanes.step());
 });

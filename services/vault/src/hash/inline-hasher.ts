@@ -1,11 +1,11 @@
-// Hashes a body on the thread that receives it: for a small one, another thread is further away than the end.
+// Hashes a body on the thread that receives it: for a small one, passing it to another thread takes longer.
 import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 import type { BodyHasher } from "./body-hasher.ts";
 import { FRAME_BYTES, type HashKernel } from "./hash-kernel.ts";
 import { BLOCK_BYTES } from "./kernel-module.ts";
 import { SlotHasher } from "./slot-hasher.ts";
 
-/** Where inline hashers put bytes for the kernel; nothing stays there between calls. */
+/** A scratch area of the kernel's memory; it keeps nothing between calls. */
 export interface Scratch {
   at: number;
   view: Buffer;
@@ -17,7 +17,7 @@ export class InlineHasher implements BodyHasher {
   readonly #scratch: Scratch;
   readonly #hasher: SlotHasher;
   readonly #release: () => void;
-  // What did not fill a block.
+  // Bytes that did not fill a block.
   #rest: Buffer | undefined;
   #restBytes = 0;
   #isEnded = false;

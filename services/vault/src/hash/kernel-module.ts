@@ -1,8 +1,8 @@
-// The code that hashes bodies: MD5 (RFC 1321) over one body or four at once, with CRC-64/NVME of the same bytes in the
-// same loop.
+// The code that hashes bodies: MD5 (RFC 1321) over one body or four at once, with CRC-64/NVME of the same bytes in the same
+// loop.
 //
-// Each step of MD5 waits for the one before, so that a core is idle most of the time: four bodies side by side in the lanes
-// of a vector take little longer than one, and the table look-ups of the CRC fit into the gaps.
+// Each step of MD5 depends on the previous one, so a core is idle most of the time. Four bodies in the lanes of a vector
+// take little longer than one, and the table lookups of the CRC fit into the gaps.
 import {
   type Code,
   encodeModule,
@@ -19,10 +19,10 @@ import {
 
 /** Bytes of a block of MD5. */
 export const BLOCK_BYTES = 64;
-/** Bodies that the wide functions take. */
+/** Number of bodies of the wide functions. */
 export const LANES = 4;
 
-/** Where the module expects what in its memory; all in bytes. */
+/** The layout of the module's memory, in bytes. */
 export const layout = {
   /** The 64 constants of MD5, each four times: 16 bytes each. */
   constants: 0,
@@ -43,7 +43,7 @@ export interface KernelFunctions {
   md5Crc64Wide: WideFunction;
 }
 
-/** Takes as many blocks of each of four bodies, whose states must differ. */
+/** Hashes the same number of blocks of each of four bodies, whose states must differ. */
 export type WideFunction = (...args: [...states: Four, ...ats: Four, blocks: number]) => void;
 type Four = [number, number, number, number];
 
@@ -53,7 +53,7 @@ export const md5Constants: readonly number[] = Array.from(
   (_, step) => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32) >>> 0,
 );
 
-/** Builds the module over a shared memory of so many pages. */
+/** Builds the module over a shared memory of `pages` pages. */
 export function buildKernelModule(memoryPages: number): Uint8Array<ArrayBuffer> {
   return encodeModule(
     [
@@ -110,13 +110,13 @@ const wide: Words = {
       v128.shl(tee(spare, value), i32.const(bits)),
       v128.shrU(get(spare), i32.const(32 - bits)),
     ),
-  // From memory: a literal costs more instructions than a load.
+  // Loaded from memory: a literal costs more instructions.
   constant: (step) => v128.load(i32.const(0), layout.constants + 16 * step),
 };
 
 type Chain = [Local, Local, Local, Local];
 
-// One block. `word` is the code of a word of the message; what `between` gives is put behind each step.
+// One block. `word` is the code of a word of the message; the code from `between` is placed after each step.
 function emitBlock(
   code: FunctionBuilder,
   words: Words,
@@ -140,7 +140,7 @@ function emitBlock(
   }
 }
 
-// F, G, H and I, each written so that as little as can be waits for `b`, which comes last.
+// F, G, H and I, each written so that few operations wait for `b`, which is available last.
 function addRound(words: Words, round: number, sum: Code, [b, c, d]: Local[]): Code {
   const [x, y, z] = [get(b!), get(c!), get(d!)];
   switch (round) {
@@ -222,7 +222,7 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
       chain,
       (index) => get(message[index]!),
       (step) => {
-        // 32 words of 8 bytes in 64 steps, one body after another.
+        // 32 words of 8 bytes in 64 steps, body by body.
         if (!hasCrc || step % 2 === 0) return [];
         const turn = step >> 1;
         const lane = turn % LANES;
@@ -240,7 +240,7 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
   return code;
 }
 
-// From four words of each of four bodies to four vectors with the same word of all of them.
+// Transposes four words of each of four bodies to four vectors with the same word of all bodies.
 function emitTransposition(
   code: FunctionBuilder,
   ats: readonly Local[],
@@ -267,7 +267,7 @@ function emitTransposition(
   );
 }
 
-// Eight bytes at a time, by a table for each (slicing-by-8).
+// Eight bytes at a time, with one table for each (slicing-by-8).
 function advanceCrc(crc: Local, at: Local, offset: number): Code {
   const looked = [0, 1, 2, 3, 4, 5, 6, 7].map((byte) => {
     // The byte times the 8 bytes of an entry.
@@ -281,7 +281,7 @@ function advanceCrc(crc: Local, at: Local, offset: number): Code {
   return [...set(crc, i64.xor(get(crc), i64.load(get(at), offset))), ...set(crc, xorAll(looked))];
 }
 
-// As a tree: fewer wait for each other.
+// As a tree, to shorten the dependency chain.
 function xorAll(values: readonly Code[]): Code {
   if (values.length === 1) return values[0]!;
   const half = values.length / 2;

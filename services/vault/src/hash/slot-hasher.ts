@@ -1,10 +1,10 @@
-// All digests of one body whose bytes stand in the memory of the kernel.
+// All digests of a body whose bytes are in the memory of the kernel.
 import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 import { startChecksum, type ChecksumState, type NativeAlgorithm } from "./checksum.ts";
 import { formatCrc64 } from "./crc64.ts";
 import type { HashKernel } from "./hash-kernel.ts";
 
-/** Keeps what a body's digests need beside its slot; used by the one thread that hashes the body. */
+/** The parts of a body's digests that are outside its slot; used by the thread that hashes the body. */
 export class SlotHasher {
   readonly slot: number;
   readonly hasCrc64: boolean;
@@ -22,13 +22,13 @@ export class SlotHasher {
     kernel.start(slot);
   }
 
-  /** The next bytes; their whole blocks the caller hands to the kernel. */
+  /** Adds the next bytes, whose whole blocks the caller passes to the kernel. */
   update(bytes: Uint8Array): void {
     this.#bytes += bytes.length;
     for (const [, state] of this.#others) state.update(bytes);
   }
 
-  /** The digests; `at` and `rest` are what is left for the kernel of what `update` was told of. */
+  /** The digests; `at` and `rest` are the bytes of `update` that the kernel has not received yet. */
   finish(at: number, rest: number): BodyDigests {
     this.#kernel.finish(this.slot, at, rest, this.#bytes, this.hasCrc64);
     const checksums: Partial<Record<ChecksumAlgorithm, Buffer>> = {};

@@ -1,4 +1,4 @@
-// Hashes a body on another thread: its bytes go there in frames of shared memory.
+// Hashes a body on another thread, to which its bytes go in frames of shared memory.
 //
 //   chunks ──► frame being filled ──(full, or another body needs it)──► frames in flight ──► free again
 import { StoreError } from "../model/store-error.ts";
@@ -18,7 +18,7 @@ export class ThreadHasher implements BodyHasher {
   readonly #inFlight: Frame[] = [];
   #frame: Frame | undefined;
   #filled = 0;
-  // What was left of a block when the frame was given away.
+  // The rest of a block when the frame was given up.
   readonly #rest = Buffer.alloc(BLOCK_BYTES);
   #restBytes = 0;
   #wake: (() => void) | undefined;
@@ -27,7 +27,7 @@ export class ThreadHasher implements BodyHasher {
   #isEnded = false;
   #isReleased = false;
 
-  /** `post` hands jobs to the thread of this body; `release` is called when the slot is free again. */
+  /** `post` sends jobs to the thread of this body; `release` is called when the slot is free again. */
   constructor(
     frames: FramePool,
     slot: number,
@@ -74,7 +74,7 @@ export class ThreadHasher implements BodyHasher {
     this.#releaseWhenIdle();
   }
 
-  /** Another body needs a frame: sends what this one's has, and gives it away. False where it cannot now. */
+  /** Another body needs a frame: sends the content of this one and gives it up. False if that is impossible now. */
   yieldFrame(): boolean {
     const frame = this.#frame;
     if (frame === undefined || this.#isBehind()) return false;
@@ -91,7 +91,7 @@ export class ThreadHasher implements BodyHasher {
     return true;
   }
 
-  /** The thread has done the oldest job that is in flight. */
+  /** The thread has finished the oldest job in flight. */
   onDone({ digests }: HashDone): void {
     const frame = this.#inFlight.shift();
     if (frame !== undefined) this.#frames.give(frame);
@@ -101,7 +101,7 @@ export class ThreadHasher implements BodyHasher {
     this.#releaseWhenIdle();
   }
 
-  /** The thread is gone. */
+  /** The thread has ended. */
   onFailure(failure: StoreError): void {
     this.#failure = failure;
     for (const frame of this.#inFlight.splice(0)) this.#frames.give(frame);
@@ -116,19 +116,19 @@ export class ThreadHasher implements BodyHasher {
     return this.#inFlight.length >= IN_FLIGHT_MAX;
   }
 
-  // Not for one frame only: each time that a body has to wait, its connection is held and let go.
+  // Waits for more than one frame: each wait pauses and resumes the connection.
   async #catchUp(): Promise<void> {
     if (!this.#isBehind()) return;
     while (this.#inFlight.length > IN_FLIGHT_MAX / 2 && !this.#isOver()) await this.#progress();
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  // Copies what fits; returns what is left when it must wait.
+  // Copies the bytes that fit. Returns the rest if it must wait.
   #fill(chunk: Buffer): Buffer {
     let left = chunk;
     for (;;) {
       if (this.#filled === FRAME_BYTES) {
-        // One more than may be waited for, or else each time a part of a chunk would have to be kept elsewhere.
+        // One more than the number waited for; otherwise a part of a chunk would have to be kept elsewhere each time.
         if (this.#inFlight.length > IN_FLIGHT_MAX) return left;
         this.#launch(FRAME_BYTES, { isUrgent: false, isLast: false });
       }
@@ -138,7 +138,7 @@ export class ThreadHasher implements BodyHasher {
         if (frame === undefined) return left;
         this.#beginFrame(frame);
       }
-      // `copy` and not `set`, which moves bytes one after another where memory is shared.
+      // `copy` rather than `set`, which copies byte by byte in shared memory.
       const count = left.copy(this.#frame!.view, this.#filled, 0, FRAME_BYTES - this.#filled);
       this.#filled += count;
       left = left.subarray(count);

@@ -1,6 +1,6 @@
-// The hash of the bodies that rows of the index hold: over words of 64 bits, in four lanes that do not wait for each other.
-// A change escapes it once in 2^32. Rows are hashed each time they are read: a CRC, which works through the bytes in one
-// chain, takes three times as long.
+// The hash of inline bodies in index rows: over 64-bit words, in four independent lanes. It misses a change once in 2^32.
+// Rows are hashed each time they are read; a CRC, which processes the bytes in one dependency chain, takes three times as
+// long.
 import {
   type Code,
   encodeModule,
@@ -18,14 +18,14 @@ const FACTOR = 0xc2b2ae3d27d4eb4fn;
 const ROTATION = 31n;
 const LANES = 4;
 const STRIPE_BYTES = 8 * LANES;
-/** In front of the bytes: the result. */
+/** The result precedes the bytes. */
 const BYTES_AT = STRIPE_BYTES;
 
-/** As many bytes at a time; whole stripes. */
+/** Bytes per step; whole stripes. */
 export const BYTES_MAX = PAGE_BYTES - BYTES_AT;
 
 interface Functions {
-  /** Hashes as many stripes, 1 or more. */
+  /** Hashes 1 or more stripes. */
   hash(stripes: number): void;
 }
 
@@ -36,7 +36,7 @@ const module = new WebAssembly.Module(encodeModule([buildHash()], 1));
 const { exports } = new WebAssembly.Instance(module, { env: { memory } });
 const functions = exports as unknown as Functions;
 
-/** The hash, 32 bits, of 1 to `BYTES_MAX` bytes as if zeros followed them up to a whole stripe. */
+/** The 32-bit hash of 1 to `BYTES_MAX` bytes, padded with zeros to a whole stripe. */
 export function hashStripes(bytes: Uint8Array): number {
   const end = BYTES_AT + bytes.length;
   const stripes = Math.ceil(bytes.length / STRIPE_BYTES);

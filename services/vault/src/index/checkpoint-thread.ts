@@ -1,10 +1,10 @@
-// The checkpoint thread: moves commits from the WAL into the index, beside the writer and without stopping it.
+// The checkpoint thread: moves commits from the WAL to the index without blocking the writer.
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 
 const CHECK_EVERY_MS = 200;
-/** From this size of the WAL on there is something to do, in bytes. */
+/** Checkpoints start at this size of the WAL, in bytes. */
 const WAL_BYTES_MIN = 8 * 1024 * 1024;
 
 const port = parentPort;
@@ -19,7 +19,7 @@ if (port !== null) {
     try {
       checkpoint.get();
     } catch {
-      // The disk is full, or fails: commits stay in the WAL, where the next round finds them, and the writer its errors.
+      // The disk is full or fails: commits stay in the WAL for the next round, and the writer gets the errors itself.
     }
   }, CHECK_EVERY_MS);
   port.on("message", () => {

@@ -1,10 +1,10 @@
-// The event loop's connection to the index where there are several copies: when one cannot be read, the next one is.
+// The event loop's connection to an index with several copies: if one cannot be read, the next one is used.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { IndexConnection, openIndexReader } from "./schema.ts";
 
 /** Reads from one copy at a time. */
 export class FailoverIndex extends IndexConnection {
-  /** Asked for another copy where one could not be read; `switchTo` is to be called before it returns true. */
+  /** Called if a copy cannot be read. Must call `switchTo` before it returns true. */
   onFailure: () => boolean = () => false;
   #path: string;
 
@@ -17,7 +17,7 @@ export class FailoverIndex extends IndexConnection {
     return this.#path;
   }
 
-  /** Goes on with another copy. */
+  /** Continues with another copy. */
   switchTo(path: string): void {
     this.replace(openDatabase(path));
     this.#path = path;
@@ -37,7 +37,7 @@ export class FailoverIndex extends IndexConnection {
       }
     };
     type Values = Parameters<StatementSync["get"]>;
-    // Only what reads is used here, and rows of `iterate` are few: they are read at once.
+    // Only reads are used here, and `iterate` returns few rows: they are read immediately.
     return {
       get: (...values: Values) => again((statement) => statement.get(...values)),
       all: (...values: Values) => again((statement) => statement.all(...values)),
@@ -49,7 +49,7 @@ export class FailoverIndex extends IndexConnection {
 // SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN, SQLITE_NOTADB (https://sqlite.org/rescode.html)
 const DISK_FAILURES = new Set([10, 11, 14, 26]);
 
-/** Whether an error says that the file of the index cannot be read. */
+/** True if an error means that the file of the index cannot be read. */
 export function isDiskFailure(error: unknown): boolean {
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
   return typeof code === "number" && DISK_FAILURES.has(code & 0xff);

@@ -1,4 +1,4 @@
-// Reads all of an index and says what is wrong with it: the tree of its pages, its schema, each row, what refers to what.
+// Checks a whole index: the tree of its pages, its schema, each row, and all references.
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { BlobRow, VersionRow } from "./records.ts";
@@ -12,22 +12,22 @@ import {
 import { COUNT_USAGE, readAllUsage, USAGE_COLUMNS } from "./usage-rows.ts";
 import { matchesSeal, sealBlob, sealBucket, sealPart, sealVersion } from "./seal.ts";
 
-/** What was found. Empty findings mean that the index is whole. */
+/** The result. Without findings the index is intact. */
 export interface IndexInspection {
   findings: string[];
   rows: number;
 }
 
-/** Findings that are told; one is enough to distrust the rest. */
+/** Limit of reported findings; a single one is enough to distrust the rest. */
 const FINDINGS_MAX = 20;
 
-/** Bytes of an index with its WAL; 0 where there is none. */
+/** Bytes of an index with its WAL; 0 if it is missing. */
 export function measureIndex(path: string): number {
   const measure = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0;
   return measure(path) + measure(`${path}-wal`);
 }
 
-/** Inspects the index at `path`, which is read as it is and not changed. */
+/** Inspects the index at `path` without changing it. */
 export function inspectIndex(path: string): IndexInspection {
   const inspection: IndexInspection = { findings: [], rows: 0 };
   const note = (finding: string) => {
@@ -135,7 +135,7 @@ function inspectRows(
   return rows;
 }
 
-/** Each text selects what is wrong, with a name in the first column. */
+/** Each query selects violations, with a name in the first column. */
 const REFERENCES: readonly (readonly [string, string])[] = [
   [
     "an object refers to a blob that is missing",
@@ -166,7 +166,7 @@ const REFERENCES: readonly (readonly [string, string])[] = [
       "on b.segment = s.id where s.live <> coalesce(b.n, 0)",
   ],
   [
-    "a segment is not known",
+    "a segment is unknown",
     "select segment from blobs where segment is not null and segment not in (select id from segments)",
   ],
   ["a blob is garbage and in use", "select blob from garbage where blob in (select id from blobs)"],

@@ -1,6 +1,6 @@
-// Ranges of keys in binary order, and names that a delimiter makes common.
+// Ranges of keys in binary order, and common prefixes.
 
-/** The smallest key behind all that begin with `prefix`; undefined where there is none. */
+/** The smallest key after all keys with `prefix`; `undefined` if there is none. */
 export function findEndOfPrefix(prefix: Buffer): Buffer | undefined {
   for (let last = prefix.length - 1; last >= 0; last -= 1) {
     const byte = prefix[last]!;
@@ -12,18 +12,18 @@ export function findEndOfPrefix(prefix: Buffer): Buffer | undefined {
   return undefined;
 }
 
-/** The smallest key behind `key`. */
+/** The smallest key after `key`. */
 export function findNextKey(key: Buffer): Buffer {
   return Buffer.concat([key, Buffer.alloc(1)]);
 }
 
-/** Keys from `from` on, up to but without `to`. */
+/** Keys from `from` up to, not including, `to`. */
 export interface KeyRange {
   from: Buffer;
   to: Buffer | undefined;
 }
 
-/** Keys under a prefix that stand behind a position. */
+/** Keys under a prefix after a position. */
 export function buildKeyRange(
   prefix: string,
   after: { value: string; isPrefix: boolean } | undefined,
@@ -39,7 +39,7 @@ export function buildKeyRange(
   return { from, to };
 }
 
-/** The common prefix of a key: up to and with the first delimiter behind the prefix. */
+/** The common prefix of a key: up to and including the first delimiter after the prefix. */
 export function findCommonPrefix(
   key: Buffer,
   prefixBytes: number,
@@ -50,7 +50,7 @@ export function findCommonPrefix(
   return at < 0 ? undefined : key.subarray(0, at + delimiter.length);
 }
 
-/** A buffer on the same memory as what SQLite returned. */
+/** A buffer on the memory that SQLite returned. */
 export function viewBytes(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

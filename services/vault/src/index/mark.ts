@@ -1,5 +1,5 @@
-// The mark of an index: how far it has come, in a file of its own, so that an index that was rolled back, emptied or lost
-// is told apart from a new one.
+// The mark of an index: the number of its last commit in a separate file. It tells an index that was rolled back, emptied
+// or lost from a new one.
 //
 //   mark = slot │ slot, 512 bytes each, written in turn
 //   slot = "VMRK" │ format u32 │ commit generation u64 │ commit u64 │ crc u32
@@ -25,7 +25,7 @@ export function nameMark(path: string): string {
   return `${path}.mark`;
 }
 
-/** Whether one state is older than another. */
+/** True if one state is older than another. */
 export function isBefore(one: IndexMark, other: IndexMark): boolean {
   if (one.commitGeneration !== other.commitGeneration) {
     return one.commitGeneration < other.commitGeneration;
@@ -33,7 +33,7 @@ export function isBefore(one: IndexMark, other: IndexMark): boolean {
   return one.commit < other.commit;
 }
 
-/** Reads the mark of an index: the newer of its slots, undefined where neither is whole. */
+/** Reads the mark of an index: the newer slot; `undefined` if neither is intact. */
 export function readMark(indexPath: string): { mark: IndexMark | undefined; isDamaged: boolean } {
   const path = nameMark(indexPath);
   if (!existsSync(path)) return { mark: undefined, isDamaged: false };
@@ -57,7 +57,7 @@ export function readMark(indexPath: string): { mark: IndexMark | undefined; isDa
   };
 }
 
-/** The open mark of an index that is written to. */
+/** The open mark of an index that is being written. */
 export class MarkFile {
   readonly #fd: number;
   readonly #slot = Buffer.alloc(SLOT_BYTES);
@@ -72,11 +72,11 @@ export class MarkFile {
     try {
       fsyncSync(this.#fd);
     } catch {
-      // As in `save`: on a full disk the store starts all the same.
+      // As in `save`: the store starts even if the disk is full.
     }
   }
 
-  /** Notes a commit. Where that fails the mark stays behind, and tells less: the commit itself is not in doubt. */
+  /** Records a commit. If that fails, the mark is too old and detects less; the commit itself is safe. */
   save(mark: IndexMark): void {
     try {
       this.#write(mark);

@@ -1,4 +1,4 @@
-// Rows of the index as objects, and back.
+// Converts rows of the index to objects and back.
 import type { Acl } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
@@ -11,7 +11,7 @@ import type {
   ObjectInfo,
 } from "../model/object.ts";
 
-/** What `detail` holds of an object, as JSON. */
+/** The JSON in `detail` of an object. */
 export interface ObjectDetail {
   headers?: ContentHeaders;
   metadata?: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export interface VersionRow {
   tags: string | null;
   retain_mode: RetentionMode | null;
   retain_until: number | null;
-  /** Legal hold: 0 never said, 1 on, 2 off. */
+  /** Legal hold: 0 never set, 1 on, 2 off. */
   hold: number;
   detail: string;
   /** See `seal.ts`; null in rows of format 1. */
@@ -45,7 +45,7 @@ export interface VersionRow {
   marker?: number;
 }
 
-/** A row of `blobs` but its count of references, which the writer alone looks at. */
+/** A row of `blobs` without its reference count, which only the writer uses. */
 export interface BlobRow {
   id: number;
   kind: "inline" | "segment" | "file" | "parts";
@@ -85,7 +85,10 @@ export function parseChecksum(text: string): ObjectChecksum {
   };
 }
 
-/** As `formatChecksum`, of a part: its upload's, and behind a semicolon one of another algorithm that came with the part. */
+/**
+ * As `formatChecksum`, for a part: the checksum of the upload's algorithm, and after a semicolon one of another algorithm
+ * that the client sent.
+ */
 export function formatPartChecksums(
   computed: ObjectChecksum | undefined,
   given: ObjectChecksum | undefined,
@@ -95,19 +98,19 @@ export function formatPartChecksums(
   return first === null || second === null ? first : `${first};${second}`;
 }
 
-/** The inverse of `formatPartChecksums`; the first is the upload's. */
+/** The inverse of `formatPartChecksums`; the upload's checksum comes first. */
 export function parsePartChecksums(text: string): readonly [ObjectChecksum, ...ObjectChecksum[]] {
   const [first, ...rest] = text.split(";");
   return [parseChecksum(first!), ...rest.map(parseChecksum)];
 }
 
-/** A legal hold as its column has it; null where nothing was said. */
+/** A legal hold as a column; null if it was never set. */
 export function encodeHold(on: boolean | null): number {
   if (on === null) return 0;
   return on ? 1 : 2;
 }
 
-/** What callers see of a row. */
+/** Converts a row to an object's information. */
 export function buildObjectInfo(
   bucket: string,
   row: VersionRow,
@@ -141,7 +144,7 @@ export function buildObjectInfo(
   return info;
 }
 
-/** Reads the JSON of owners; almost all objects have the same one, which is read once. */
+/** Parses the JSON of owners, with a cache: almost all objects have the same owner. */
 export class OwnerReader {
   #text = "";
   #owner: Owner | undefined;
@@ -155,12 +158,12 @@ export class OwnerReader {
   }
 }
 
-/** Reads the JSON of an owner. */
+/** Parses the JSON of an owner. */
 export function parseOwner(text: string): Owner {
   return JSON.parse(text) as Owner;
 }
 
-/** What a row says of where the bytes lie. */
+/** Converts the location columns of a row. */
 export function buildBlobRecord(row: BlobRow): BlobRecord {
   const blob: BlobRecord = {
     id: row.id,

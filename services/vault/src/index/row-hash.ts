@@ -1,23 +1,23 @@
-// The hash that seals are made of: the mixing of MurmurHash3 (32 bits) over the columns of a row.
+// The hash of seals: the mixing of MurmurHash3 (32 bits) over the columns of a row.
 //
-// Any change within one number, or within two neighbouring characters, changes it; others escape once in 2^32. It runs with
-// each row that is read, so it is made to cost little: to put a text together and hand it to native code costs several times
-// as much as to hash its characters here.
+// It detects any change within one number or two neighbouring characters, and misses others once in 2^32. It runs for each
+// row that is read, so it must be cheap: building a text and hashing it in native code costs several times as much as
+// hashing its characters here.
 import { BYTES_MAX, hashStripes } from "./bytes-hash.ts";
 
-/** The value of a column; damage may turn any type into any other, so types are told apart. */
+/** The value of a column. Damage may turn any type into any other, so types are distinguished. */
 export type ColumnValue = number | string | Uint8Array | null | undefined;
 
 const NULL = 0x6e756c6c;
 const TEXT = 0x74657874;
 const BYTES = 0x62797465;
-/** More bytes than these are worth copying to where they are hashed faster. */
+/** Longer values are worth copying to WebAssembly memory, where hashing is faster. */
 const FEW_BYTES = 32;
 
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer);
 
-/** Adds a column to a hash; null and undefined are the same. */
+/** Adds a column to a hash; null and undefined are equivalent. */
 export function addColumn(hash: number, value: ColumnValue): number {
   if (typeof value === "number") {
     double[0] = value;
@@ -27,7 +27,7 @@ export function addColumn(hash: number, value: ColumnValue): number {
   return addWord(hash, value === null || value === undefined ? NULL : hashBytes(value));
 }
 
-/** A column of texts most of which are the same as in the row before, which is compared and not hashed again. */
+/** A text column that is usually the same as in the previous row: it is compared rather than hashed again. */
 export class RecurringText {
   #text = "";
   #hash = hashText("");

@@ -1,22 +1,22 @@
-// The index: its tables, its format marker, and how a connection to it is opened.
+// The index: its tables, its format version, and its connections.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { StoreError } from "../model/store-error.ts";
 import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
- * Grows by one with each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
+ * Incremented by each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
  * buckets.
  */
 export const FORMAT_VERSION = 3;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
-/** Past this the writer itself takes the WAL back to its beginning, in bytes. */
+/** Size of the WAL above which the writer itself truncates it. */
 export const WAL_BYTES_MAX = 128 * 1024 * 1024;
 
 /**
  * Columns that a live object (`current`) and an older version or delete marker (`versions`) share. `seq` is the order of
- * commits; `version` is `null` (the text) for the null version; `detail` is JSON of what listings do not need.
+ * commits; `version` is `null` (the text) for the null version; `detail` is JSON with everything that listings do not need.
  */
 export const VERSION_COLUMNS =
   "bucket, key, seq, version, size, etag, modified, blob, class, checksum, owner, tags, " +
@@ -108,7 +108,7 @@ create table events (id integer primary key autoincrement, record text not null)
 /** The tables whose rows are sealed. */
 const SEALED_TABLES = ["buckets", "current", "versions", "blobs", "blob_parts", "parts"] as const;
 
-// Constant time, whatever the size of the tables: rows that are there have no seal until they are written again.
+// Constant time, regardless of the size of the tables: existing rows have no seal until they are written again.
 const SEAL_COLUMNS = SEALED_TABLES.map((table) => `alter table ${table} add column seal integer;`);
 
 /** A connection with its prepared statements. */
@@ -125,8 +125,8 @@ export class IndexConnection {
   }
 
   /**
-   * The prepared form of `text`; texts come from the code alone, so there are only so many. A text is asked for with
-   * `asArrays` each time or never: its rows are then arrays, which cost less than objects with the names of columns.
+   * The prepared statement of `text`. Texts are constants of the code, so their number is bounded. With `asArrays` its rows
+   * are arrays, which cost less than objects with column names; a text must always be used with the same `asArrays`.
    */
   sql(text: string, asArrays = false): StatementSync {
     let statement = this.#statements.get(text);
@@ -138,12 +138,12 @@ export class IndexConnection {
     return statement;
   }
 
-  /** A row read from here is damaged. Returns whether another copy of the index is read from now on. */
+  /** A row of this connection is damaged. Returns true if another copy of the index is used from now on. */
   leaveDamaged(): boolean {
     return false;
   }
 
-  /** Goes on with another connection; the one before is closed. */
+  /** Continues with another connection and closes the previous one. */
   protected replace(database: DatabaseSync): void {
     const before = this.#database;
     this.#statements.clear();
@@ -158,7 +158,7 @@ export class IndexConnection {
   }
 }
 
-/** Opens the index for its one writer; makes the tables in a new file, refuses a newer format. */
+/** Opens the index for its only writer. Creates the tables in a new file, refuses a newer format. */
 export function openIndexWriter(path: string): IndexConnection {
   const database = new DatabaseSync(path, { timeout: 10_000 });
   try {
@@ -191,7 +191,7 @@ function migrate(database: DatabaseSync, path: string): void {
   if (found > FORMAT_VERSION) {
     throw new StoreError(
       "ServiceUnavailable",
-      `${path} has format ${found}, this program reads up to ${FORMAT_VERSION}: run a newer one`,
+      `${path} has format ${found}, this program supports up to ${FORMAT_VERSION}: use a newer version`,
     );
   }
   database.exec("begin immediate");
@@ -201,20 +201,20 @@ function migrate(database: DatabaseSync, path: string): void {
   database.exec("commit");
 }
 
-/** Takes the tables of an index from one format to another; 0 is an empty file. */
+/** Migrates the tables of an index from one format to another; 0 is an empty file. */
 export function makeTables(database: DatabaseSync, from: number, to: number): void {
   if (from < 1) database.exec(TABLES_OF_FORMAT_1);
   if (from < 2 && to >= 2) database.exec(SEAL_COLUMNS.join("\n"));
   if (from < 3 && to >= 3) database.exec(USAGE_TABLE);
 }
 
-// Reads all rows of versions, once. Earlier formats had the sums alone.
+// Reads all rows of versions, once. Earlier formats had only totals.
 function countBuckets(database: DatabaseSync): void {
   recountUsage(database);
   database.exec("delete from meta where name in ('objects', 'storage_bytes')");
 }
 
-/** The name in the index under which it stands whether a drive lacks something. */
+/** The name in `meta` of the mark that a drive is incomplete. */
 export function nameDriveMark(slot: number | ""): string {
   return `drive_behind_${slot}`;
 }

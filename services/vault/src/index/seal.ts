@@ -1,13 +1,10 @@
-// Checksums of index rows: SQLite has none of its own, and a flipped bit in a page reads like any other value.
+// Checksums of index rows: SQLite has none, and a flipped bit in a page is indistinguishable from a valid value.
 import { StoreError } from "../model/store-error.ts";
 import type { BucketUsage } from "../model/usage.ts";
 import type { BlobRow, VersionRow } from "./records.ts";
 import { addColumn, RecurringText, type ColumnValue } from "./row-hash.ts";
 
-/**
- * The columns of a part that its seal covers; `owner` is the blob or the upload that the part belongs to, `start` 0 in an
- * upload.
- */
+/** The columns of a part that its seal covers. `owner` is the blob or the upload of the part; `start` is 0 in an upload. */
 export interface SealedPart {
   owner: number;
   start: number;
@@ -49,7 +46,7 @@ export function sealVersion(row: VersionRow): number {
   return recurring.detail.add(hash, row.detail) >>> 0;
 }
 
-/** The seal of a row of `blobs`, with the body where the row holds it. The count of references is not covered. */
+/** The seal of a row of `blobs`, with the body if the row contains it. The reference count is not covered. */
 export function sealBlob(row: BlobRow): number {
   let hash = addColumn(0, row.id);
   hash = recurring.kind.add(hash, row.kind);
@@ -83,12 +80,12 @@ function sealColumns(...columns: ColumnValue[]): number {
   return columns.reduce<number>(addColumn, 0) >>> 0;
 }
 
-/** Whether a seal matches. Rows of format 1 have none, and pass until they are written the next time. */
+/** True if a seal matches. Rows of format 1 have none, and pass until they are rewritten. */
 export function matchesSeal(found: number | null | undefined, computed: number): boolean {
   return found === null || found === undefined || found === computed;
 }
 
-/** A row does not match its seal: nothing is answered from it. */
+/** A row does not match its seal and must not be used. */
 export class DamagedRowError extends StoreError {
   constructor(what: string) {
     super("InternalError", `The index is damaged (${what})`);

@@ -1,10 +1,10 @@
-// Copies the index as of one moment into a new file, beside readers and the writer.
+// Copies a snapshot of the index into a new file, alongside readers and the writer.
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { nameDriveMark, openIndexReader } from "./schema.ts";
 
-/** What the thread is started with. `slot` is the drive of the copy. */
+/** The data that the thread starts with. `slot` is the drive of the copy. */
 export interface SnapshotData {
   from: string;
   to: string;

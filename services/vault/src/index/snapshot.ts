@@ -8,8 +8,8 @@ import { openIndexReader } from "./schema.ts";
 import type { SnapshotData } from "./snapshot-thread.ts";
 
 /**
- * Copies the index `from`, as of one moment, over the one at `to`, which nobody may have open. The copy says from its first
- * moment on that its drive, `slot`, lacks something. Durable when it resolves.
+ * Copies a snapshot of the index `from` over the index at `to`, which must not be open. From its first moment the copy
+ * marks its drive, `slot`, as incomplete. It is durable when this resolves.
  */
 export async function copyIndex(from: string, to: string, slot: number): Promise<void> {
   const staged = stageCopy(to);
@@ -21,28 +21,31 @@ export async function copyIndex(from: string, to: string, slot: number): Promise
     worker.once("error", reject);
     worker.once("exit", () => resolve());
   });
-  // The old file goes before its WAL: without it, what is left is no index, and is copied anew.
+  // The old file is removed before its WAL: the remains are not an index, and are replaced.
   for (const ending of ["", "-wal", "-shm", ".mark"]) rmSync(`${to}${ending}`, { force: true });
   await renameFile(staged, to);
   await syncFolder(dirname(to));
 }
 
-/** Removes what the making of a copy at `to` has left behind. */
+/** Removes the leftovers of an interrupted copy at `to`. */
 export function clearCopy(to: string): void {
   for (const ending of ["", "-journal"]) rmSync(`${stageCopy(to)}${ending}`, { force: true });
 }
 
-/** How far a copy of the index has come. */
+/** The position of a copy of the index. */
 export interface IndexPosition {
   /** Of the last start that had it open. */
   generation: number;
-  /** Of the start that has committed its last group; with the number of that group it names one state of the index. */
+  /**
+   * Of the start that committed its last group; together with the number of that group it identifies one state of the
+   * index.
+   */
   commitGeneration: number;
-  /** Number of its last group; 0 where there never was one. */
+  /** Number of its last group; 0 before the first. */
   commit: number;
 }
 
-/** How far an index has come; undefined where there is none, or it cannot be read. */
+/** The position of an index; `undefined` if it is missing or unreadable. */
 export function readPosition(path: string): IndexPosition | undefined {
   try {
     const index = openIndexReader(path);
@@ -58,18 +61,18 @@ export function readPosition(path: string): IndexPosition | undefined {
       index.close();
     }
   } catch {
-    // Missing or damaged: it is made anew from another.
+    // Missing or damaged: it is replaced from another copy.
     return undefined;
   }
 }
 
-/** Whether nothing was ever committed to an index, if there is one at all: its making was cut short. */
+/** True if the index is missing, or nothing was ever committed to it: its creation was interrupted. */
 export function isUnusedIndex(path: string): boolean {
   if (!existsSync(path)) return true;
   const position = readPosition(path);
   if (position !== undefined) return position.commit === 0;
   try {
-    // For writing, so that what was cut short is rolled back.
+    // Opened for writing, so that an interrupted transaction is rolled back.
     const database = new DatabaseSync(path);
     try {
       return Number(database.prepare("pragma user_version").get()?.["user_version"]) === 0;

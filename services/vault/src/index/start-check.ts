@@ -1,4 +1,4 @@
-// What is looked at before an index is written to: whether it is there, as new as it was, and whole.
+// The checks of an index before it is written: that it is present, up to date, and intact.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { StoreFolders } from "../disk/files.ts";
@@ -7,13 +7,13 @@ import { inspectIndex, measureIndex } from "./inspect.ts";
 import { isBefore, readMark } from "./mark.ts";
 import { isUnusedIndex, readPosition, type IndexPosition } from "./snapshot.ts";
 
-/** What there is to say of an index at a start. `reason` is set where it must not be written to. */
+/** The result of the check. `reason` is set if the index must not be written. */
 export interface IndexState {
   position: IndexPosition | undefined;
   reason: string | undefined;
 }
 
-/** Looks at the index of a folder. One larger than `inspectedBytesMax` is not read as a whole. */
+/** Checks the index of a folder. One larger than `inspectedBytesMax` is not read as a whole. */
 export function judgeIndex(folders: StoreFolders, inspectedBytesMax: number): IndexState {
   const { index } = folders;
   const { mark } = readMark(index);
@@ -39,7 +39,7 @@ export function judgeIndex(folders: StoreFolders, inspectedBytesMax: number): In
   return { position, reason: undefined };
 }
 
-/** Throws where the index of a folder must not be written to, with what to do. */
+/** Throws if the index of a folder must not be written; the message names the remedy. */
 export function requireWholeIndex(folders: StoreFolders, inspectedBytesMax: number): void {
   const { reason } = judgeIndex(folders, inspectedBytesMax);
   if (reason === undefined) return;
@@ -49,7 +49,7 @@ export function requireWholeIndex(folders: StoreFolders, inspectedBytesMax: numb
   );
 }
 
-/** The highest number of a start that the names of segments tell of. */
+/** The highest generation in the names of segments. */
 export function findLastGeneration(folders: StoreFolders): number {
   const names = existsSync(folders.segments) ? readdirSync(folders.segments) : [];
   const ids = names.map((name) => Number.parseInt(name, 16)).filter(Number.isSafeInteger);
@@ -65,7 +65,7 @@ function hasBodies(folders: StoreFolders): boolean {
   return readdirSync(folders.files).some((name) => isFilled(join(folders.files, name)));
 }
 
-// Commits that are not in the index yet: SQLite would remove them beside an index that is missing or empty.
+// Commits that are only in the WAL: SQLite would delete it if the index is missing or empty.
 function hasLog(index: string): boolean {
   return (statSync(`${index}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }

@@ -1,4 +1,5 @@
-// One process a folder: SQLite's exclusive transaction is a lock on every platform, and the system lets it go with the process.
+// One process per folder: SQLite's exclusive transaction is a lock on every platform, and the system releases it with the
+// process.
 import { truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "../model/store-error.ts";
@@ -6,14 +7,14 @@ import { StoreError } from "../model/store-error.ts";
 // SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html)
 const DAMAGES = new Set([11, 26]);
 
-/** Takes the lock; throws `ServiceUnavailable` where another process has it. Returns the way to let it go. */
+/** Takes the lock. Throws `ServiceUnavailable` if another process has it. Returns a function that releases it. */
 export function lockStore(path: string): () => void {
   try {
     return tryLock(path);
   } catch (error) {
     if (!isDamage(error)) throw explain(path, error);
   }
-  // SQLite has read it, so nobody holds it; and there never was anything in it.
+  // SQLite has read it, so no process has locked it; and it never contained data.
   try {
     truncateSync(path);
     return tryLock(path);

@@ -1,4 +1,4 @@
-// The table `usage`: a row per bucket, written in the same transaction as the rows that it counts.
+// The table `usage`: one row per bucket, written in the same transaction as the rows that it counts.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { damagedRow, matchesSeal, sealUsage } from "./seal.ts";
 import type { BucketUsage } from "../model/usage.ts";
@@ -18,7 +18,7 @@ export const USAGE_TABLE = `create table usage (
 /** The counted columns, in the order of the table. */
 export const USAGE_COLUMNS = "objects, versions, markers, bytes, uploads, upload_bytes";
 
-/** Selects the rows that the table must have, without their seals, by reading all that is counted. */
+/** Selects the correct rows of the table, without their seals, by counting everything. */
 export const COUNT_USAGE =
   "select bucket, sum(objects) as objects, sum(versions) as versions, sum(markers) as markers, " +
   "sum(bytes) as bytes, sum(uploads) as uploads, sum(upload_bytes) as upload_bytes from (" +
@@ -29,19 +29,19 @@ export const COUNT_USAGE =
   "select u.bucket, 0, 0, 0, 0, 0, sum(p.size) from parts p join uploads u on u.id = p.upload group by u.bucket" +
   ") group by bucket";
 
-/** What statements are prepared with. */
+/** Prepares statements. */
 interface Statements {
   sql(text: string): StatementSync;
 }
 
-/** The usage of one bucket; throws where its row is damaged. */
+/** The usage of one bucket. Throws if its row is damaged. */
 export function readUsage(index: Statements, bucket: number): BucketUsage {
   const row = index.sql(`select bucket, ${USAGE_COLUMNS}, seal from usage where bucket = ?`);
   const found = row.get(bucket);
   return found === undefined ? createUsage() : toUsage(found);
 }
 
-/** The usage of all buckets that are not empty, by number; throws where a row is damaged. */
+/** The usage of all buckets that are not empty, by number. Throws if a row is damaged. */
 export function readAllUsage(index: Statements): Map<number, BucketUsage> {
   const rows = index.sql(`select bucket, ${USAGE_COLUMNS}, seal from usage`).all();
   return new Map(rows.map((row) => [Number(row["bucket"]), toUsage(row)]));
@@ -68,7 +68,7 @@ export function writeUsage(index: Statements, bucket: number, usage: BucketUsage
     );
 }
 
-/** Counts all buckets again. */
+/** Recounts all buckets. */
 export function recountUsage(database: DatabaseSync): void {
   database.exec("delete from usage");
   const index: Statements = { sql: (text) => database.prepare(text) };
@@ -82,7 +82,7 @@ export function createUsage(): BucketUsage {
   return { objects: 0, versions: 0, deleteMarkers: 0, bytes: 0, uploads: 0, uploadBytes: 0 };
 }
 
-/** Whether two usages are the same. */
+/** True if two usages are equal. */
 export function isSameUsage(one: BucketUsage, other: BucketUsage): boolean {
   return (
     one.objects === other.objects &&

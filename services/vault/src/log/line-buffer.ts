@@ -1,10 +1,10 @@
-// Lines that are kept for a while. They are kept as bytes: texts that outlive a collection are copied by the collector.
+// A buffer of lines. They are kept as bytes, because the garbage collector copies strings that survive a collection.
 
-/** Lines as UTF-8, one behind the other, up to a bound. */
+/** Lines in UTF-8 one after another, up to a size limit. */
 export class LineBuffer {
-  /** Lines in it. */
+  /** Number of lines. */
   lines = 0;
-  /** Their bytes. */
+  /** Their size in bytes. */
   length = 0;
   readonly #bytes: Buffer;
 
@@ -12,22 +12,22 @@ export class LineBuffer {
     this.#bytes = Buffer.allocUnsafeSlow(bytesMax);
   }
 
-  /** Takes a line, its end included; false where there is no room for it. */
+  /** Appends a line with its line end; false if there is no room. */
   add(line: string): boolean {
     const room = this.#bytes.length - this.length;
-    // A character has three bytes at most.
+    // A UTF-16 unit has at most three bytes.
     if (line.length * 3 > room && Buffer.byteLength(line) > room) return false;
     this.length += this.#bytes.write(line, this.length);
     this.lines += 1;
     return true;
   }
 
-  /** Its lines: a view that the next `add` after `clear` writes to. */
+  /** The lines: a view that is overwritten by the next `add` after `clear`. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.length);
   }
 
-  /** Forgets all lines. */
+  /** Drops all lines. */
   clear(): void {
     this.lines = 0;
     this.length = 0;

@@ -1,12 +1,13 @@
-// Standard output for the log: lines that come close together go out in one write. A system call costs more than a line.
+// Standard output of the log. Lines that follow each other closely are written together: a system call costs more than a
+// line.
 import { LineBuffer } from "./line-buffer.ts";
 
-/** Time in which lines are gathered. */
+/** Buffering time. */
 const GATHER_MS = 20;
-/** Lines go out before that once they fill this. */
+/** A buffer of this size is written immediately. */
 const GATHERED_BYTES_MAX = 65_536;
 
-/** Standard output for a log. Lines go out in the order in which they came, at once except after `gather`. */
+/** Standard output of a log. Lines keep their order and are written immediately, except after `gather`. */
 export class LogOutput {
   readonly format: "json" | "pretty";
   readonly #gathered = new LineBuffer(GATHERED_BYTES_MAX);
@@ -15,12 +16,12 @@ export class LogOutput {
   constructor(format: "json" | "pretty" | "auto") {
     const isTerminal = process.stdout.isTTY;
     this.format = format === "auto" ? (isTerminal ? "pretty" : "json") : format;
-    // A reader that has gone away (`| head`) must not end the service.
+    // A closed pipe (`| head`) must not end the service.
     process.stdout.on("error", () => {});
     process.once("exit", () => this.#flush());
   }
 
-  /** Takes one whole line. */
+  /** Writes a complete line. */
   readonly write = (line: string): void => {
     if (this.#isGathering) {
       if (this.#gathered.add(line)) return;
@@ -30,7 +31,7 @@ export class LogOutput {
     process.stdout.write(line);
   };
 
-  /** From now on lines wait for others, for 20 ms at most. */
+  /** Starts buffering, for at most 20 ms. */
   gather(): void {
     if (this.#isGathering) return;
     this.#isGathering = true;

@@ -1,11 +1,11 @@
-// Where the bytes of a body lie, as the index remembers it.
+// The location of a body's bytes, as stored in the index.
 
-/** Names a blob; never given twice, over restarts either. */
+/** The id of a blob, never reused, even after restarts. */
 export type BlobId = number;
 
 /**
- * A body on the disk. `size` is what its owner put in, `stored` what it became (larger when encrypted), `extent` the bytes
- * that it takes in its segment or file, header and checksums included.
+ * A stored body. `size` is the size of the original bytes, `stored` that of the stored ones (larger if encrypted), `extent`
+ * the size in its segment or file, including header and checksums.
  */
 export interface BlobRecord {
   id: BlobId;
@@ -13,14 +13,13 @@ export interface BlobRecord {
   stored: number;
   place: BlobPlace;
   extent: number;
-  /** Set for what is encrypted: how to get at the key. */
+  /** Set if it is encrypted: the data that leads to its key. */
   cipher?: BlobCipher;
 }
 
 /**
- * `inline`: in the index. `segment`: in a file with others. `file`: in one of its own. `parts`: other blobs one after
- * another; their `manifest` is a record in a segment, so that the index can be rebuilt. `position` is where the first frame
- * begins.
+ * `inline`: in the index. `segment`: in a file with others. `file`: in its own file. `parts`: other blobs in sequence;
+ * their `manifest` is a record in a segment, so that the index can be rebuilt. `position` is the offset of the first frame.
  */
 export type BlobPlace =
   | { kind: "inline"; data: Uint8Array }
@@ -28,7 +27,7 @@ export type BlobPlace =
   | { kind: "file"; position: number }
   | { kind: "parts"; manifest?: { segment: number; position: number } };
 
-/** A part of a blob of parts. */
+/** A part of a composite blob. */
 export interface BlobPart {
   number: number;
   start: number;
@@ -37,8 +36,8 @@ export interface BlobPart {
 }
 
 /**
- * How the key of a blob is found: wrapped under a key-encryption key of the store (`SSE-S3`), or from the customer's key
- * and a salt (`SSE-C`). Binary values are base64.
+ * The way to the key of a blob: wrapped with a key-encryption key of the store (`SSE-S3`), or derived from the customer's
+ * key and a salt (`SSE-C`). Binary values are base64.
  */
 export type BlobCipher =
   | { type: "SSE-S3"; kek: string; wrapped: string }

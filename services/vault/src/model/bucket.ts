@@ -1,33 +1,33 @@
 // Buckets as the store's callers see them.
 import type { BucketSettings } from "./bucket-settings.ts";
 
-/** Who a bucket or an object belongs to. */
+/** The owner of a bucket or an object. */
 export interface Owner {
   id: string;
   displayName: string;
 }
 
-/** `Unset` until versioning is configured for the first time; a bucket never goes back to it. */
+/** `Unset` until versioning is configured for the first time; a bucket never returns to it. */
 export type VersioningState = "Unset" | "Enabled" | "Suspended";
 
-/** A bucket as of the last commit. The object is replaced, never changed, when the bucket is. */
+/** A bucket as of the last commit. Changes replace the object; it is never mutated. */
 export interface Bucket {
   readonly name: string;
   readonly createdMs: number;
   readonly owner: Owner;
   readonly region: string;
   readonly versioning: VersioningState;
-  /** Object lock was switched on; it cannot be switched off, nor can versioning be suspended then. */
+  /** Object lock is enabled; it cannot be disabled, and versioning can then not be suspended. */
   readonly objectLockEnabled: boolean;
   readonly settings: Readonly<Partial<BucketSettings>>;
 }
 
-/** What a bucket is made with. */
+/** Options of a new bucket. */
 export interface CreateBucketRequest {
   bucket: string;
   owner: Owner;
   region: string;
-  /** Switches versioning on, too. Default false. */
+  /** Enables versioning, too. Default false. */
   objectLockEnabled?: boolean;
   settings?: Partial<BucketSettings>;
 }

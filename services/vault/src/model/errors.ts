@@ -139,7 +139,7 @@ export const ERRORS = {
   ],
   OwnershipControlsNotFoundError: [404, "The bucket ownership controls were not found"],
   PreconditionFailed: [412, "At least one of the pre-conditions you specified did not hold"],
-  // Ceph's code: S3 has no quotas. Clients do not send again what is refused with 403.
+  // The code of Ceph: S3 has no quotas. Clients do not retry after a 403.
   QuotaExceeded: [403, "The quota of the bucket would be exceeded."],
   ReplicationConfigurationNotFoundError: [404, "The replication configuration was not found"],
   RequestHeaderSectionTooLarge: [

@@ -1,6 +1,6 @@
-// What happened to objects, as told to subscribers: rules in, durable events out.
+// Notification rules of buckets, and durable events about objects.
 
-/** The names of events, without the `s3:` or `objstore:` before them. */
+/** Event names without the prefix `s3:` or `objstore:`. */
 export type ObjectEventName =
   | "ObjectCreated:Put"
   | "ObjectCreated:Post"
@@ -17,26 +17,26 @@ export type ObjectEventName =
 /** One subscription of a bucket. */
 export interface NotificationRule {
   id: string;
-  /** Names of events, or a family with a star at its end: `ObjectCreated:*`. */
+  /** Event names, or families with a trailing star: `ObjectCreated:*`. */
   events: readonly string[];
   prefix?: string;
   suffix?: string;
-  /** Which of S3's three forms it was put in, and is told in; a topic where it is not there. */
+  /** S3's form in which it was put and is returned; a topic if absent. */
   form?: "queue" | "function";
-  /** Where to; the store hands it out with each event and does not look inside. */
+  /** The destination, opaque to the store. */
   target: Readonly<Record<string, unknown>>;
 }
 
-/** Who did it, for the event's record. */
+/** The caller, for the record of the event. */
 export interface Actor {
   principalId?: string;
   sourceIp?: string;
   requestId?: string;
 }
 
-/** An event that waits for its delivery. It stays until it is acknowledged, through crashes too. */
+/** An event that waits for its delivery. It stays until it is acknowledged, even after crashes. */
 export interface PendingEvent {
-  /** Rises from event to event. */
+  /** Increases from event to event. */
   id: number;
   ruleId: string;
   target: Readonly<Record<string, unknown>>;
@@ -52,12 +52,12 @@ export interface PendingEvent {
   actor: Actor;
 }
 
-/** Events that wait, oldest first. At most `StoreOptions.pendingEventsMax`; past it, the oldest are dropped and counted. */
+/** Pending events, oldest first. At most `StoreOptions.pendingEventsMax`; beyond it the oldest are dropped and counted. */
 export interface EventOutbox {
   /** Up to `max` (1 000 at most) events with an id above `afterId`. */
   read(max: number, afterId?: number): Promise<PendingEvent[]>;
-  /** Forgets events that were delivered or given up. */
+  /** Removes events that were delivered or abandoned. */
   acknowledge(ids: readonly number[]): Promise<void>;
-  /** Calls back when there are new events; returns the way to stop. */
+  /** Calls back when there are new events. Returns a function that unsubscribes. */
   onEvents(listener: () => void): () => void;
 }

@@ -1,16 +1,16 @@
-// What a rule is for, and when it is due.
+// Matching of lifecycle rules, and the times at which they are due.
 import type { LifecycleRule } from "./lifecycle.ts";
 
 const DAY_MS = 86_400_000;
 
-/** What of an object a filter looks at. */
+/** The properties of an object that filters use. */
 export interface FilterSubject {
   key: string;
   sizeBytes: number;
   tags: Readonly<Record<string, string>>;
 }
 
-/** Whether the rule's filter names the object. */
+/** True if the filter of the rule matches the object. */
 export function matchesFilter({ filter }: LifecycleRule, subject: FilterSubject): boolean {
   const { prefix, tags, sizeGreaterThan, sizeLessThan } = filter;
   if (prefix !== undefined && !subject.key.startsWith(prefix)) return false;
@@ -20,20 +20,20 @@ export function matchesFilter({ filter }: LifecycleRule, subject: FilterSubject)
 }
 
 /**
- * Things that began before this moment are `days` old at `nowMs`: an action is due at the midnight (UTC) that follows
+ * Entries from before this time are `days` old at `nowMs`: an action is due at the following midnight (UTC)
  * (https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html).
  */
 export function findDueBefore(days: number, nowMs: number): number {
   return Math.floor(nowMs / DAY_MS) * DAY_MS - days * DAY_MS;
 }
 
-/** What a rule will do, and when. */
+/** The next action of a rule, and its time. */
 interface DueAction {
   atMs: number;
   ruleId: string;
 }
 
-/** When the first of the rules expires a live object that began at `sinceMs`; undefined where none does. */
+/** The first rule that expires a live object created at `sinceMs`, and the time; `undefined` if there is none. */
 export function findExpiration(
   rules: readonly LifecycleRule[],
   subject: FilterSubject,
@@ -47,7 +47,7 @@ export function findExpiration(
   });
 }
 
-/** When the first of the rules ends an upload under `key` that began at `sinceMs`; undefined where none does. */
+/** The first rule that ends an upload under `key` created at `sinceMs`, and the time; `undefined` if there is none. */
 export function findUploadAbort(
   rules: readonly LifecycleRule[],
   key: string,
@@ -73,7 +73,7 @@ function findFirst(
   return first;
 }
 
-/** When what began at `sinceMs` is due. */
+/** The time at which an entry of `sinceMs` is due. */
 export function findDueDate(sinceMs: number, days: number): number {
   return Math.ceil((sinceMs + days * DAY_MS) / DAY_MS) * DAY_MS;
 }

@@ -1,6 +1,6 @@
 // Lifecycle rules as the store applies them.
 
-/** Which objects a rule is for: all that is given must hold. */
+/** The filter of a rule: all given conditions must hold. */
 export interface LifecycleFilter {
   prefix?: string;
   tags?: Readonly<Record<string, string>>;
@@ -10,19 +10,19 @@ export interface LifecycleFilter {
   sizeLessThan?: number;
 }
 
-/** One rule. Days are counted as the object API does: an action is due at the midnight (UTC) that follows its age. */
+/** One rule. Days are counted as in the object API: an action is due at the midnight (UTC) after that age. */
 export interface LifecycleRule {
   id: string;
   enabled: boolean;
   filter: LifecycleFilter;
-  /** The rule came with its prefix beside the filter, in the older form, and is told so. */
+  /** The rule was put in the older form, with its prefix outside the filter, and is returned in that form. */
   hasOlderForm?: true;
   expiration?: { days: number } | { atMs: number } | { expiredObjectDeleteMarker: boolean };
   noncurrentVersionExpiration?: { days: number; newerVersionsKept?: number };
   abortIncompleteUpload?: { days: number };
-  /** Moves objects to another storage class; carried out by the cold tier, not by the store. */
+  /** Moves objects to another storage class. The store ignores it. */
   transitions?: readonly (({ days: number } | { atMs: number }) & { storageClass: string })[];
-  /** As `transitions`, for versions that were replaced. */
+  /** As `transitions`, for noncurrent versions. */
   noncurrentTransitions?: readonly {
     days: number;
     storageClass: string;
@@ -30,12 +30,12 @@ export interface LifecycleRule {
   }[];
 }
 
-/** Which objects transitions leave where they are for their size, by the names that the API has for it. */
+/** The minimum object size of transitions, by its names in the API. */
 export type TransitionMinimum = "all_storage_classes_128K" | "varies_by_storage_class";
 
-/** A bucket's lifecycle. */
+/** The lifecycle configuration of a bucket. */
 export interface LifecycleConfiguration {
   rules: readonly LifecycleRule[];
-  /** `all_storage_classes_128K` where it is not there. */
+  /** `all_storage_classes_128K` if absent. */
   transitionMinimum?: TransitionMinimum;
 }

@@ -1,4 +1,4 @@
-// Objects as the store's callers see them: requests, bodies, what is known of an object.
+// Objects as the store's callers see them: requests, bodies, information.
 import type { Acl } from "./acl.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor, ObjectEventName } from "./event.ts";
@@ -8,21 +8,21 @@ import type { ReadWindow } from "./read-window.ts";
 /** Additional checksums of the object API. */
 export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
 
-/** A checksum as it is answered: base64, with `-<parts>` behind it if it is composite. */
+/** A checksum as in answers: base64, with a suffix `-<parts>` if it is composite. */
 export interface ObjectChecksum {
   algorithm: ChecksumAlgorithm;
   value: string;
   type: "FULL_OBJECT" | "COMPOSITE";
 }
 
-/** What was computed over a body. Digests are raw bytes, big-endian where they are CRCs. */
+/** The digests of a body, as raw bytes; CRCs are big-endian. */
 export interface BodyDigests {
   bytes: number;
   md5: Buffer;
   checksums: Readonly<Partial<Record<ChecksumAlgorithm, Buffer>>>;
 }
 
-/** Headers that are kept with an object and given back as they came. */
+/** Headers that are stored with an object and returned unchanged. */
 export interface ContentHeaders {
   contentType?: string;
   cacheControl?: string;
@@ -32,13 +32,13 @@ export interface ContentHeaders {
   expires?: string;
 }
 
-/** How a body is encrypted at rest; the keys of `SSE-C` (32 bytes) come with each request and are not kept. */
+/** Encryption at rest; the keys of `SSE-C` (32 bytes) come with each request and are not stored. */
 export type EncryptionRequest = { type: "SSE-S3" } | { type: "SSE-C"; key: Buffer };
 
-/** How an object is encrypted; `keyMd5` (base64) says which key it wants. */
+/** The encryption of an object; `keyMd5` (base64) identifies the required key. */
 export type ObjectEncryption = { type: "SSE-S3" } | { type: "SSE-C"; keyMd5: string };
 
-/** Everything that an object is given when it is made. */
+/** All attributes of a new object. */
 export interface ObjectAttributes {
   headers?: ContentHeaders;
   /** User metadata, names in lower case; names and values together at most 8 KiB. */
@@ -71,21 +71,21 @@ export interface ReadConditions {
 export interface PutRequest extends ObjectAttributes {
   bucket: string;
   key: string;
-  /** How long the body will be; a body that is longer or shorter is refused. */
+  /** The length of the body; longer and shorter bodies are refused. */
   contentLength: number;
-  /** Checksum to keep with the object. */
+  /** Checksum to store with the object. */
   checksum?: ChecksumAlgorithm;
-  /** Checksums to compute beside, for the caller's eyes only. */
+  /** More digests to compute, for the caller only. */
   digests?: readonly ChecksumAlgorithm[];
   conditions?: WriteConditions;
   actor?: Actor;
-  /** Whose memory the body takes on its way in. */
+  /** Tenant that the memory of the body is charged to. */
   tenant?: string;
   /** Default `ObjectCreated:Put`. */
   event?: ObjectEventName;
 }
 
-/** What became of a body. */
+/** The result of a put. */
 export interface PutResult {
   etag: string;
   /** `null` unless versioning is enabled. */
@@ -97,31 +97,31 @@ export interface PutResult {
 }
 
 /**
- * A body on its way in. `write` any number of times, `finish` once, compare the digests with what the client sent, then
- * `commit` or `abort`. Nothing is visible before `commit` resolves, and by then it is durable.
+ * An incoming body. Call `write` any number of times, `finish` once, compare the digests with those of the client, then
+ * call `commit` or `abort`. The object is invisible before `commit` resolves, and durable afterwards.
  */
 export interface Upload<Result> {
   /**
-   * Takes a part of the body; the buffer may be reused when it returns. A promise means that the store has fallen
-   * behind: wait for it before the next call. Throws `EntityTooLarge` past the declared length.
+   * Adds bytes; the buffer may be reused after the call. A promise means that the store has fallen behind: await it before
+   * the next call. Throws `EntityTooLarge` past the declared length.
    */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** The body is complete: its digests. Throws `IncompleteBody` if it is shorter than declared. */
+  /** Completes the body and returns its digests. Throws `IncompleteBody` if it is shorter than declared. */
   finish(): Promise<BodyDigests>;
-  /** Makes the body an object, or rejects and forgets it. Conditions and locks are decided here. */
+  /** Makes the body an object. Checks conditions and locks, and drops the body if it rejects. */
   commit(): Promise<Result>;
-  /** Forgets the body. Harmless at any time, also after `commit`. */
+  /** Drops the body. Harmless at any time, even after `commit`. */
   abort(): Promise<void>;
 }
 
-/** Which version: `null` for the null version, the live one if it is left out. */
+/** The version: `null` for the null version, the live one if absent. */
 export interface ObjectAddress {
   bucket: string;
   key: string;
   versionId?: string;
 }
 
-/** What is known of an object version. */
+/** Information about an object version. */
 export interface ObjectInfo extends Omit<ObjectAttributes, "encryption"> {
   bucket: string;
   key: string;
@@ -138,74 +138,74 @@ export interface ObjectInfo extends Omit<ObjectAttributes, "encryption"> {
   tags: Readonly<Record<string, string>>;
   checksum?: ObjectChecksum;
   encryption?: ObjectEncryption;
-  /** Set for what multipart uploads have made. */
+  /** Set for objects of multipart uploads. */
   partsCount?: number;
 }
 
-/** A range as asked for: from `start` on, `start` to `end` (both included), or the last `suffix` bytes. */
+/** A requested range: from `start` on, `start` to `end` (both included), or the last `suffix` bytes. */
 export type RangeRequest = { start: number; end?: number } | { suffix: number };
 
-/** Which object, or which part of it, is to be read. */
+/** The object, or the part of it, to read. */
 export interface GetRequest extends ObjectAddress {
   range?: RangeRequest;
-  /** From 1 on; instead of a range. */
+  /** From 1; instead of a range. */
   partNumber?: number;
   conditions?: ReadConditions;
-  /** The customer's key of an object under SSE-C, 32 bytes. */
+  /** The customer's key of an object with SSE-C, 32 bytes. */
   customerKey?: Buffer;
-  /** How much of the body may be in memory for the reader; without it whole frames, one ahead. */
+  /** Limits the memory for this reader; without it whole frames are read, one ahead. */
   window?: ReadWindow;
 }
 
-/** What is read: `start` to `end`, both included, of `ObjectInfo.sizeBytes`. */
+/** A resolved range: `start` to `end`, both included, of `ObjectInfo.sizeBytes`. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** An object's metadata, with the range that was asked for resolved against its size. */
+/** The metadata of an object, with the requested range resolved against its size. */
 export interface HeadResult {
-  /** Where a range or a part was asked for, its checksum is that of the bytes that are read, if one is known of them. */
+  /** With a range or a part, `checksum` covers the returned bytes; it is absent if unknown. */
   object: ObjectInfo;
-  /** Set when a range or a part was asked for. */
+  /** Set if a range or a part was requested. */
   range?: ByteRange;
-  /** Bytes of the answer's body. */
+  /** Size of the response body. */
   contentLength: number;
 }
 
-/** An open object. Either iterate to the end or `close`; both are fine. */
+/** An open object. Iterate to the end, or call `close`. */
 export interface ObjectReader extends HeadResult {
-  /** The whole answer, where it was in memory anyway; `chunks` gives the same. */
+  /** The whole response body if it was in memory anyway; `chunks` yields the same bytes. */
   readonly whole: Buffer | undefined;
-  /** The bytes in order, verified against their checksums at rest. Throws `InternalError` where those do not match. */
+  /** The bytes in order, verified against their checksums at rest. Throws `InternalError` on a mismatch. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** Gives back a chunk that nobody looks at any more, so that its memory is used again. Nobody has to. */
+  /** Returns a chunk for reuse of its memory. Optional. */
   recycle(chunk: Buffer): void;
   close(): void;
 }
 
-/** What is to be deleted. */
+/** The version to delete. */
 export interface DeleteRequest extends ObjectAddress {
   conditions?: { ifMatch?: string; ifModifiedMs?: number; ifSizeBytes?: number };
-  /** The caller may bypass governance retention, and asked to. */
+  /** The request asked to bypass governance retention, and the caller may do so. */
   bypassGovernance?: boolean;
   actor?: Actor;
 }
 
-/** What deleting did. Deleting what is not there succeeds. */
+/** The result of a deletion. Deleting a missing object succeeds. */
 export interface DeleteResult {
-  /** The version that was deleted, or the delete marker that was made. Unset in buckets without versions. */
+  /** The deleted version, or the new delete marker. Unset in buckets without versions. */
   versionId?: string;
-  /** A delete marker was made, or was what got deleted. */
+  /** A delete marker was created or deleted. */
   deleteMarker: boolean;
 }
 
-/** A copy within the store. Bytes are shared where they can be, not copied. */
+/** A copy within the store. Bytes are shared if possible. */
 export interface CopyRequest {
   source: ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
   bucket: string;
   key: string;
-  /** Default `COPY`: headers, metadata and redirect of the source; `REPLACE` takes those of `attributes`. */
+  /** Default `COPY`: headers, metadata and redirect of the source. `REPLACE` uses those of `attributes`. */
   metadataDirective?: "COPY" | "REPLACE";
   /** Default `COPY`. */
   taggingDirective?: "COPY" | "REPLACE";
@@ -215,7 +215,7 @@ export interface CopyRequest {
   actor?: Actor;
 }
 
-/** What a copy made. */
+/** The result of a copy. */
 export interface CopyResult extends PutResult {
   sourceVersionId: string;
 }
@@ -230,13 +230,13 @@ export interface ListedObject {
   checksum?: ObjectChecksum;
 }
 
-/** Where a listing goes on: behind a key, or behind everything under a common prefix. */
+/** The position to continue from: after a key, or after all keys of a common prefix. */
 export interface ListPosition {
   value: string;
   isPrefix: boolean;
 }
 
-/** What to list, in the binary order of the keys' UTF-8. */
+/** A listing in the binary order of the keys' UTF-8. */
 export interface ListRequest {
   bucket: string;
   prefix?: string;
@@ -251,6 +251,6 @@ export interface ListResult {
   objects: ListedObject[];
   commonPrefixes: string[];
   isTruncated: boolean;
-  /** The last object or common prefix of the page; give it as `after` for the next one. Set if truncated. */
+  /** The last object or common prefix of the page, to pass as `after`. Set if truncated. */
   next?: ListPosition;
 }

@@ -1,4 +1,4 @@
-// Enforces quotas: refuses what would add to a bucket that is full. Writes that do not add anything always pass.
+// Enforces quotas: refuses writes that add to a full bucket. Writes that add nothing always pass.
 import type { Bucket } from "./bucket.ts";
 import { StoreError } from "./store-error.ts";
 import type { BucketUsage } from "./usage.ts";

@@ -5,7 +5,7 @@ import type { ErrorCode } from "./errors.ts";
 export interface StoreErrorDetails {
   bucket?: string;
   key?: string;
-  /** The version that the error speaks of, `null` for the null version. */
+  /** The affected version, `null` for the null version. */
   versionId?: string;
   /** The version is a delete marker. */
   deleteMarker?: boolean;
@@ -13,13 +13,13 @@ export interface StoreErrorDetails {
   modifiedMs?: number;
   /** Without quotes; with `NotModified` and `PreconditionFailed`. */
   etag?: string;
-  /** What the object says of how long it may be kept, with `NotModified`. */
+  /** The caching headers of the object, with `NotModified`. */
   freshness?: { cacheControl?: string; expires?: string };
   /** The object's size, with `InvalidRange`. */
   sizeBytes?: number;
-  /** Which of an upload's parts is meant, as the request or the index has it; `bytesMin` with `EntityTooSmall`. */
+  /** The affected part of an upload, as in the request or the index; `bytesMin` with `EntityTooSmall`. */
   part?: { number: number; etag: string; sizeBytes?: number; bytesMin?: number };
-  /** Which condition failed, by its header's name, with `PreconditionFailed`. */
+  /** The header of the condition that failed, with `PreconditionFailed`. */
   condition?: string;
 }
 

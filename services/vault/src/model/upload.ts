@@ -1,4 +1,4 @@
-// Multipart uploads: requests and answers.
+// Multipart uploads: requests and results.
 import type { Owner } from "./bucket.ts";
 import type { Actor } from "./event.ts";
 import type {
@@ -14,15 +14,18 @@ import type {
   WriteConditions,
 } from "./object.ts";
 
-/** The checksum of an object to be. */
+/** The checksum of the future object. */
 export interface UploadChecksum {
   algorithm: ChecksumAlgorithm;
   type: "FULL_OBJECT" | "COMPOSITE";
-  /** Nobody asked for it: parts may bring checksums of other algorithms, which are checked and kept beside. */
+  /**
+   * A default that the client did not request: parts may have checksums of other algorithms, which are verified and stored
+   * as well.
+   */
   isDefault?: true;
 }
 
-/** Begins an upload; the attributes are those of the object to be. */
+/** Creates an upload with the attributes of the future object. */
 export interface CreateUploadRequest extends ObjectAttributes {
   bucket: string;
   key: string;
@@ -30,14 +33,14 @@ export interface CreateUploadRequest extends ObjectAttributes {
   initiator?: Owner;
 }
 
-/** Names an upload. */
+/** The address of an upload. */
 export interface UploadAddress {
   bucket: string;
   key: string;
   uploadId: string;
 }
 
-/** An upload under way. */
+/** An upload in progress. */
 export interface UploadInfo extends UploadAddress {
   createdMs: number;
   storageClass: string;
@@ -49,18 +52,18 @@ export interface UploadInfo extends UploadAddress {
 
 /** A body that is to become a part. */
 export interface PutPartRequest extends UploadAddress {
-  /** 1 to 10 000. A part under a number that is taken replaces it. */
+  /** 1 to 10 000. An existing part with the same number is replaced. */
   partNumber: number;
   contentLength: number;
   checksum?: ChecksumAlgorithm;
   digests?: readonly ChecksumAlgorithm[];
-  /** Whose memory the body takes on its way in. */
+  /** Tenant that the memory of the body is charged to. */
   tenant?: string;
-  /** The key of an upload under SSE-C. */
+  /** The key of an upload with SSE-C. */
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
 }
 
-/** What became of a part. */
+/** The result of a part. */
 export interface PartResult {
   etag: string;
   sizeBytes: number;
@@ -69,7 +72,7 @@ export interface PartResult {
   encryption?: ObjectEncryption;
 }
 
-/** A part out of an object of the store. */
+/** Copies a part from an object of the store. */
 export interface CopyPartRequest extends UploadAddress {
   partNumber: number;
   source: ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
@@ -77,15 +80,15 @@ export interface CopyPartRequest extends UploadAddress {
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
 }
 
-/** Makes an object of parts. */
+/** Completes an upload. */
 export interface CompleteUploadRequest extends UploadAddress {
-  /** In rising order. ETags are without quotes; a checksum is base64 and must then be the part's. */
+  /** In ascending order. ETags are without quotes; a checksum is base64 and must match the part's. */
   parts: readonly { partNumber: number; etag: string; checksum?: string }[];
-  /** Checksum (base64) over the whole object, or the composite one, that must come out. */
+  /** Expected checksum (base64) of the whole object, or the composite one. */
   checksum?: string;
-  /** The type of checksum that the upload must have been begun with. */
+  /** The checksum type that the upload must have. */
   checksumType?: ObjectChecksum["type"];
-  /** Size in bytes that must come out. */
+  /** Expected size in bytes. */
   sizeBytes?: number;
   conditions?: WriteConditions;
   actor?: Actor;
@@ -105,11 +108,11 @@ export interface ListPartsResult {
   upload: UploadInfo;
   parts: ListedPart[];
   isTruncated: boolean;
-  /** Give it as `afterPartNumber` for the next page. Set if truncated. */
+  /** To pass as `afterPartNumber` for the next page. Set if truncated. */
   nextPartNumber?: number;
 }
 
-/** Which uploads to list, by key, then by the time they began. */
+/** A listing of uploads, by key, then by start time. */
 export interface ListUploadsRequest {
   bucket: string;
   prefix?: string;

@@ -1,6 +1,6 @@
 // Usage and quota of a bucket.
 
-/** What is stored in a bucket. */
+/** The contents of a bucket. */
 export interface BucketUsage {
   /** Live objects. */
   objects: number;
@@ -19,6 +19,6 @@ export interface BucketUsage {
 export interface BucketQuota {
   /** Bytes of all versions and of the parts of uploads in progress. */
   bytesMax?: number;
-  /** Versions, without delete markers: live objects where a bucket has no versioning. */
+  /** Versions, without delete markers: live objects in buckets without versioning. */
   objectsMax?: number;
 }

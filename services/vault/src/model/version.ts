@@ -9,12 +9,12 @@ export interface ListedVersion extends ListedObject {
   isDeleteMarker: boolean;
 }
 
-/** Where a listing of versions goes on: behind one version of a key, behind the key, or behind a common prefix. */
+/** The position to continue from: after one version of a key, after the key, or after a common prefix. */
 export interface VersionPosition extends ListPosition {
   versionId?: string;
 }
 
-/** What to list: by key, newest version first. */
+/** A listing by key, newest version first. */
 export interface ListVersionsRequest {
   bucket: string;
   prefix?: string;

@@ -1,11 +1,11 @@
-// Finds what lifecycle rules are due for, in the order of time, a page at once.
+// Finds candidates for lifecycle rules in the order of time, page by page.
 import { decodeKey } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 
-/** Where to look: live objects by age, older versions by the time they were replaced, uploads by their begin. */
+/** Sources: live objects by age, older versions by the time of their replacement, uploads by their start. */
 export type CandidateKind = "current" | "noncurrent" | "marker" | "upload";
 
-/** What to look for: rows of a bucket that are older than `beforeMs`, behind a position. */
+/** The query: rows of a bucket that are older than `beforeMs`, after a position. */
 export interface CandidateQuery {
   kind: CandidateKind;
   bucketId: number;
@@ -26,7 +26,7 @@ export interface Candidate extends CandidatePosition {
   versionId: string;
   sizeBytes: number;
   tags: Readonly<Record<string, string>>;
-  /** Noncurrent versions of the key that are newer. */
+  /** Number of newer noncurrent versions of the key. */
   newerVersions: number;
 }
 
@@ -93,7 +93,7 @@ export function listCandidates(index: IndexConnection, query: CandidateQuery): C
   });
 }
 
-// For a noncurrent version those that are newer, for a marker all others of its key; a few hundred are as good as many.
+// Counts the newer versions of a noncurrent version, or all other versions beside a marker, up to a few hundred.
 function countOthers(
   index: IndexConnection,
   { bucketId, kind }: CandidateQuery,

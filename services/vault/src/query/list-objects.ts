@@ -1,7 +1,7 @@
-// Listing live objects: a seek for each page and for each common prefix, never a walk over what a prefix hides.
+// Listing of live objects: one seek for each page and each common prefix, without reading the rows under a prefix.
 //
-// A page is a thousand rows, and what it costs is rows: SQLite makes one JSON array of each column, the reader thread hands
-// those texts on as they are, and only the event loop makes objects of them.
+// A page has a thousand rows, and its cost is per row: SQLite builds one JSON array for each column, the reader thread
+// passes those texts on unchanged, and only the event loop creates objects from them.
 import { buildKeyRange, findEndOfPrefix, findNextKey, type KeyRange } from "../index/key-range.ts";
 import { decodeKey, parseChecksum } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
@@ -17,10 +17,10 @@ export interface ListedRow {
   checksum: string | null;
 }
 
-/** A listing of one bucket, by its number. */
+/** A listing of one bucket, by its number in the index. */
 export type ListQuery = Omit<ListRequest, "bucket"> & { bucketId: number };
 
-// Rows, a column each.
+// Rows, one array per column.
 interface Columns {
   keys: string[];
   sizes: number[];
@@ -30,18 +30,18 @@ interface Columns {
   checksums: (string | null)[];
 }
 
-/** A page as the reader thread answers it. */
+/** A page as the reader thread returns it. */
 export interface ListedPage {
-  /** JSON of the rows' columns; without a delimiter there may be one row more than was asked for, if there are more. */
+  /** JSON of the columns. Without a delimiter it may have one extra row, if there are more. */
   columns: Record<keyof Columns, string>;
   commonPrefixes: string[];
   isTruncated: boolean;
-  /** Behind the last row or common prefix; with a delimiter. */
+  /** The position after the last row or common prefix; with a delimiter. */
   next?: ListResult["next"];
 }
 
 const KEYS_MAX = 1000;
-/** Rows that are read behind a seek at first: the next one may be under a common prefix. */
+/** Rows that are read first after a seek: the next one may be under a common prefix. */
 const FIRST_READ_ROWS = 8;
 
 /** Lists a page. */
@@ -58,10 +58,10 @@ export function listObjects(index: IndexConnection, query: ListQuery): ListedPag
   return { columns, commonPrefixes: [], isTruncated: count > maxKeys };
 }
 
-/** Makes objects of a page. */
+/** Creates objects from a page. */
 export function buildListResult(page: ListedPage, maxKeys = KEYS_MAX): ListResult {
   const { keys, sizes, etags, times, classes, checksums } = parseColumns(page.columns);
-  // The one that tells that there are more.
+  // The extra row means that there are more.
   if (keys.length > maxKeys) keys.length = maxKeys;
   const objects = keys.map((key, at) => {
     const object: ListedObject = {
@@ -127,7 +127,7 @@ function formatColumns(columns: Columns): ListedPage["columns"] {
   };
 }
 
-// A page in which what lies behind a delimiter is one entry.
+// A page with common prefixes.
 class FoldedPage {
   readonly #index: IndexConnection;
   readonly #bucketId: number;
@@ -162,7 +162,7 @@ class FoldedPage {
       const isFolded = this.#take(parseColumns(columns), left);
       const isEnd = this.#isTruncated || (!isFolded && count < limit);
       left = isEnd ? undefined : this.#rest;
-      // A run of keys is read in larger and larger pieces, a row of common prefixes in small ones.
+      // Runs of keys are read in growing batches, rows of common prefixes in small ones.
       limit = isFolded ? FIRST_READ_ROWS : Math.min(limit * 4, KEYS_MAX + 1);
     }
     return {
@@ -173,7 +173,7 @@ class FoldedPage {
     };
   }
 
-  // Takes rows up to the first common prefix, and notes what is left behind them; true where it came to one.
+  // Takes rows up to the first common prefix, and records the position after them. True if it reached one.
   #take(columns: Columns, range: KeyRange): boolean {
     this.#rest = undefined;
     const { keys } = columns;
@@ -212,7 +212,7 @@ class FoldedPage {
   }
 }
 
-/** What callers see of a listed row. */
+/** Converts a row to a listed object. */
 export function buildListedObject(row: ListedRow): ListedObject {
   const object: ListedObject = {
     key: decodeKey(row.key),

@@ -1,4 +1,4 @@
-// Listing uploads under way and their parts.
+// Listings of uploads in progress and of their parts.
 import {
   buildKeyRange,
   findCommonPrefix,
@@ -25,16 +25,16 @@ import type {
 } from "../model/upload.ts";
 import type { PartRow, UploadDetail, UploadRow } from "../transaction/upload-rows.ts";
 
-/** A listing of one bucket, by its number. */
+/** A listing of one bucket, by its number in the index. */
 export type ListUploadsQuery = ListUploadsRequest & { bucketId: number };
 
-/** Pages of parts. */
+/** A page of parts. */
 export interface PageOfParts {
   afterPartNumber?: number;
   maxParts?: number;
 }
 
-/** What callers see of an upload. */
+/** Converts a row to upload information. */
 export function buildUploadInfo(bucket: string, row: UploadRow): UploadInfo {
   const detail = JSON.parse(row.detail) as UploadDetail;
   const { encryption } = JSON.parse(detail.object.detail) as ObjectDetail;
@@ -52,7 +52,7 @@ export function buildUploadInfo(bucket: string, row: UploadRow): UploadInfo {
   return info;
 }
 
-/** An upload under way, if there is one. */
+/** An upload in progress; `undefined` if it does not exist. */
 export function findUpload(
   index: IndexConnection,
   bucketId: number,
@@ -65,7 +65,7 @@ export function findUpload(
     .get(address.uploadId, bucketId, encodeKey(address.key)) as unknown as UploadRow | undefined;
 }
 
-/** The part under a number. */
+/** The part with a number. */
 export function findPartRow(
   index: IndexConnection,
   upload: number,
@@ -129,7 +129,7 @@ function buildListedPart(row: PartRow): ListedPart {
   return part;
 }
 
-/** A page of a bucket's uploads: by key, then by the time they began. */
+/** A page of a bucket's uploads, by key, then by start time. */
 export function listUploads(index: IndexConnection, query: ListUploadsQuery): ListUploadsResult {
   const page: ListUploadsResult = { uploads: [], commonPrefixes: [], isTruncated: false };
   const max = query.maxUploads ?? 1000;

@@ -1,4 +1,4 @@
-// Listing versions and delete markers: by key, newest first.
+// Listing of versions and delete markers, by key, newest first.
 import {
   buildKeyRange,
   findCommonPrefix,
@@ -11,13 +11,13 @@ import type { IndexConnection } from "../index/schema.ts";
 import { buildListedObject, type ListedRow } from "./list-objects.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
 
-/** A listing of one bucket, by its number. */
+/** A listing of one bucket, by its number in the index. */
 export type ListVersionsQuery = Omit<ListVersionsRequest, "bucket"> & { bucketId: number };
 
 type Row = ListedRow & { version: string; latest: number; marker: number };
 
 const COLUMNS = "key, seq, version, size, etag, modified, class, checksum";
-// A row without `noncurrent_since` in `versions` is a delete marker that is the newest of its key.
+// A row of `versions` without `noncurrent_since` is a delete marker that is the newest version of its key.
 const OLDER_COLUMNS = `${COLUMNS}, marker, noncurrent_since is null as latest`;
 
 /** Lists a page. */
@@ -32,7 +32,7 @@ export function listVersions(index: IndexConnection, query: ListVersionsQuery): 
     const key = encodeKey(query.after.value);
     const seq = findSequence(index, query.bucketId, key, query.after.versionId);
     if (seq === undefined) {
-      // It has been deleted since: what is left of its key has not been listed yet.
+      // It has been deleted since: the remaining versions of its key are not listed yet.
       range = buildKeyRange(prefix, undefined);
       if (range !== undefined && Buffer.compare(range.from, key) < 0) range.from = viewBytes(key);
     } else if (!reader.readRestOfKey(index, query.bucketId, key, seq)) {
@@ -57,7 +57,7 @@ class PageReader {
     this.#delimiter = delimiter === undefined ? undefined : Buffer.from(delimiter);
   }
 
-  /** The versions of a key that are older than `seq`; false when the page is full. */
+  /** Lists the versions of a key that are older than `seq`. False if the page is full. */
   readRestOfKey(index: IndexConnection, bucketId: number, key: Uint8Array, seq: number): boolean {
     const rows = index
       .sql(

@@ -1,4 +1,4 @@
-// Lookups of single objects, on the event loop: a few pages out of the cache cost less than a message to a thread.
+// Lookups of single objects on the event loop: reading a few cached pages costs less than a message to a thread.
 import type { SQLInputValue } from "node:sqlite";
 import {
   type BlobRow,
@@ -22,31 +22,31 @@ import { StoreError } from "../model/store-error.ts";
 import type { BucketUsage } from "../model/usage.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 
-/** A version as found. */
+/** A version that was found. */
 export interface FoundVersion {
   row: VersionRow;
   isLatest: boolean;
 }
 
-/** A version with the blob that holds its bytes; undefined where there is none. */
+/** A version with the blob of its bytes, if it has one. */
 export interface StoredVersion extends FoundVersion {
   blob: BlobRecord | undefined;
 }
 
-/** A part of a blob of parts with the blob that it is. */
+/** A part of a composite blob, with its own blob. */
 export interface FoundPart extends BlobPart {
   record: BlobRecord;
 }
 
 const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data, seal";
 
-/** What is asked of `current` and `versions` about one version; rows are `VersionColumns`. */
+/** Queries of `current` and `versions` for one version; rows are `VersionColumns`. */
 interface VersionQuery {
   current: string;
   version: string;
 }
 
-/** Those of a version, and where its blob is asked for, what that has beside its number and size. */
+/** Columns of a version and, with its blob, the other columns of the blob. */
 type VersionColumns = [
   bucket: number,
   key: Uint8Array,
@@ -93,12 +93,12 @@ export class PointReader {
     this.#index = index;
   }
 
-  /** The version, or why there is none: `NoSuchKey`, `NoSuchVersion`, or `MethodNotAllowed` for a delete marker. */
+  /** The version. Throws `NoSuchKey`, `NoSuchVersion`, or `MethodNotAllowed` for a delete marker. */
   requireVersion(bucket: BucketState, key: string, versionId?: string): FoundVersion {
     return this.#require(VERSION_ALONE, bucket, key, versionId);
   }
 
-  /** As `requireVersion`, with where its bytes are: cheaper than one after the other. */
+  /** As `requireVersion`, with its blob: cheaper than two lookups. */
   requireStored(bucket: BucketState, key: string, versionId?: string): StoredVersion {
     return this.#require(VERSION_WITH_BLOB, bucket, key, versionId);
   }
@@ -142,7 +142,7 @@ export class PointReader {
     });
   }
 
-  // Where there is another copy of the index, it is asked, and the damaged one is made anew.
+  // If there is another copy of the index, it is used, and the damaged one is replaced.
   #readSealed<Result>(work: () => Result): Result {
     try {
       return work();
@@ -154,7 +154,7 @@ export class PointReader {
     }
   }
 
-  /** A blob by its number; undefined where it was released meanwhile. */
+  /** A blob by its id; `undefined` if it was released meanwhile. */
   findBlob(id: number): BlobRecord | undefined {
     return this.#readSealed(() => {
       const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
@@ -162,7 +162,7 @@ export class PointReader {
     });
   }
 
-  /** The parts of a blob that hold the bytes `start` up to `end`, in order. */
+  /** The parts of a blob that contain the bytes `start` up to `end`, in order. */
   findParts(blob: number, start: number, end: number): FoundPart[] {
     return this.#readSealed(() => this.#findParts(blob, start, end));
   }
@@ -193,7 +193,7 @@ export class PointReader {
     });
   }
 
-  /** Where a part of a blob of parts lies in it, and its checksums as the index has them. */
+  /** The position of a part in its blob, and its checksums as stored in the index. */
   findPart(
     blob: number,
     number: number,
@@ -203,12 +203,12 @@ export class PointReader {
       .get(blob, number) as { start: number; size: number; checksum: string | null } | undefined;
   }
 
-  /** What is stored in a bucket, as of the last commit. */
+  /** The usage of a bucket as of the last commit. */
   readUsage(bucket: number): BucketUsage {
     return this.#readSealed(() => readUsage(this.#index, bucket));
   }
 
-  /** Bytes of the null version of a key, which a put without versioning replaces; undefined if there is none. */
+  /** Size of the null version of a key, which a put without versioning replaces; `undefined` if there is none. */
   measureNullVersion(bucket: number, key: string): number | undefined {
     const keyBytes = encodeKey(key);
     const row = this.#index
@@ -220,7 +220,7 @@ export class PointReader {
     return row === undefined ? undefined : Number(row["size"]);
   }
 
-  /** Bytes of a part of an upload in progress; 0 if there is none. */
+  /** Size of a part of an upload in progress; 0 if it does not exist. */
   measurePart(uploadId: string, number: number): number {
     const row = this.#index
       .sql(

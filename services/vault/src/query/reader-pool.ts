@@ -1,4 +1,4 @@
-// Queries that read many rows, off the event loop: each goes to the reader thread with the least to do.
+// Queries that read many rows run off the event loop, on the reader thread with the least work.
 import { Worker } from "node:worker_threads";
 import { StoreError } from "../model/store-error.ts";
 import type { QueryArguments, QueryName, QueryResult } from "./reader-queries.ts";
@@ -15,9 +15,9 @@ interface Reader {
   ended: Promise<void>;
 }
 
-/** Reader threads. */
+/** A pool of reader threads. */
 export class ReaderPool {
-  /** Asked for another copy of the index where one could not be read; `switchTo` is to be called before it returns true. */
+  /** Called if the index cannot be read. Must call `switchTo` before it returns true. */
   onFailure: () => boolean = () => false;
   readonly #threads: number;
   readonly #waitingMax: number;
@@ -25,14 +25,14 @@ export class ReaderPool {
   #nextId = 1;
   #isClosed = false;
 
-  /** `waitingMax` queries may wait in all; one more is refused with `SlowDown`. */
+  /** Up to `waitingMax` queries may wait in total; more are refused with `SlowDown`. */
   constructor(path: string, threads: number, waitingMax: number) {
     this.#threads = threads;
     this.#waitingMax = waitingMax;
     this.#readers = Array.from({ length: threads }, () => startReader(path));
   }
 
-  /** Goes on with another copy of the index; what was asked of the one before is answered by it. */
+  /** Continues with another copy of the index, which answers the pending queries as well. */
   switchTo(path: string): void {
     const before = this.#readers;
     this.#readers = Array.from({ length: this.#threads }, () => startReader(path));
@@ -74,7 +74,7 @@ export class ReaderPool {
     });
   }
 
-  /** Ends the threads when they have answered. */
+  /** Ends the threads after they have answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(

@@ -1,11 +1,11 @@
-// What reader threads can be asked, in one table.
+// The table of queries that reader threads run.
 import { listCandidates } from "./lifecycle-candidates.ts";
 import { listObjectParts, listUploads } from "./list-uploads.ts";
 import { listObjects } from "./list-objects.ts";
 import { listVersions } from "./list-versions.ts";
 import type { IndexConnection } from "../index/schema.ts";
 
-/** The queries by name. Each works on the newest snapshot and reads a bounded number of rows. */
+/** The queries by name. Each reads a bounded number of rows of the newest snapshot. */
 export const readerQueries = {
   listObjects,
   listVersions,
@@ -21,10 +21,10 @@ export type QueryName = keyof Queries;
 
 type Tail<T> = T extends [unknown, ...infer Rest] ? Rest : never;
 
-/** What a query is asked with. */
+/** The arguments of a query. */
 export type QueryArguments<Name extends QueryName> = Tail<Parameters<Queries[Name]>>;
 
-/** What a query gives. */
+/** The result of a query. */
 export type QueryResult<Name extends QueryName> = ReturnType<Queries[Name]>;
 
 /** Runs a query. */

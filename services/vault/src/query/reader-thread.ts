@@ -1,16 +1,16 @@
-// A reader thread: answers queries on a read-only connection, one after another.
+// A reader thread: runs queries on a read-only connection, one after another.
 import { parentPort, workerData } from "node:worker_threads";
 import { runQuery, type QueryName } from "./reader-queries.ts";
 import { openIndexReader } from "../index/schema.ts";
 
-/** A question to a reader thread. */
+/** A request to a reader thread. */
 export interface ReaderRequest {
   id: number;
   name: QueryName;
   values: unknown[];
 }
 
-/** Its answer. */
+/** The answer of a reader thread. */
 export type ReaderResponse = { id: number } & ({ value: unknown } | { error: string });
 
 const port = parentPort;

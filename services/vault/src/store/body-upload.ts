@@ -1,4 +1,4 @@
-// A body on its way in, from its first byte to its row in the index: hashed, encrypted, stored, committed.
+// An incoming body, from its first byte to its row in the index: hashed, encrypted, stored, committed.
 import { createHash } from "node:crypto";
 import type { BlobStore } from "../blob/blob-store.ts";
 import type { BlobWriter } from "../blob/staged-writer.ts";
@@ -23,26 +23,26 @@ import type {
   Upload,
 } from "../model/object.ts";
 
-/** What uploads share. */
+/** Parts that all uploads share. */
 export interface UploadEnvironment {
   blobs: BlobStore;
   hashers: BodyHashers;
   keys: KeyProvider | undefined;
 }
 
-/** What is known of a body before its first byte. */
+/** Options of an upload. */
 export interface BodyRequest {
   contentLength: number;
   checksum: ChecksumAlgorithm | undefined;
   digests: readonly ChecksumAlgorithm[] | undefined;
   encryption: EncryptionRequest | undefined;
-  /** Whose memory it takes on its way in; "" for the service's own. */
+  /** Tenant that its memory is charged to; "" for the service itself. */
   tenant: string | undefined;
-  /** Goes into the head of the record. */
+  /** Written to the head of the record. */
   description: RecordDescription;
 }
 
-/** A body that is stored and not yet referred to. */
+/** A stored body without a reference in the index. */
 export interface StoredBody {
   blob: BlobRecord;
   etag: string;
@@ -53,7 +53,7 @@ export interface StoredBody {
 
 type State = "open" | "finished" | "committed" | "ended";
 
-/** Implements `Upload` over a blob writer; `commit` is what makes the stored body an object or a part. */
+/** Implements `Upload` with a blob writer; `commit` makes the stored body an object or a part. */
 export class BodyUpload<Result> implements Upload<Result> {
   readonly #request: BodyRequest;
   readonly #id: BlobId;
@@ -106,7 +106,7 @@ export class BodyUpload<Result> implements Upload<Result> {
       throw new StoreError("EntityTooLarge", "The body is longer than declared");
     }
     const hashing = this.#hasher.update(chunk);
-    // Should writing fail at once, nobody would look at what becomes of this.
+    // An immediate failure would otherwise be an unhandled rejection.
     hashing?.catch(() => undefined);
     const writing =
       this.#encryptor === undefined
@@ -153,7 +153,7 @@ export class BodyUpload<Result> implements Upload<Result> {
       const encryption = describeEncryption(this.#request.encryption);
       return await this.#commit({ blob, etag, checksum, encryption, digests });
     } catch (error) {
-      // Where it is in doubt whether the index refers to the bytes, they stay.
+      // If it is unknown whether the index refers to the bytes, they stay.
       const isRefused =
         error instanceof StoreError &&
         error.code !== "InternalError" &&
@@ -197,7 +197,7 @@ export class BodyUpload<Result> implements Upload<Result> {
     return undefined;
   }
 
-  // Under a customer's key the ETag must not tell the MD5 of what the key keeps secret.
+  // With a customer's key, the ETag must not reveal the MD5 of the plain text.
   #chooseEtag({ md5 }: BodyDigests): string {
     if (this.#cipher?.type !== "SSE-C") return md5.toString("hex");
     return createHash("sha256").update(md5).update(this.#cipher.salt).digest("hex").slice(0, 32);

@@ -1,4 +1,4 @@
-// A stored body as its owner put it in: parts one after another, decrypted, any range of it.
+// The plain text of a stored body: parts in sequence, decrypted, any range.
 import type { OpenBlob } from "../blob/blob-reader.ts";
 import type { BlobStore } from "../blob/blob-store.ts";
 import { type KeyProvider, openBlobKey } from "../blob/encryption.ts";
@@ -8,7 +8,7 @@ import type { ReadWindow } from "../model/read-window.ts";
 import type { PointReader } from "../query/point-reader.ts";
 import { DecryptedReader } from "./decrypted-reader.ts";
 
-/** A stretch of one blob. */
+/** A range of one blob. */
 interface Piece {
   blob: BlobRecord;
   start: number;
@@ -18,17 +18,17 @@ interface Piece {
 
 /** A body that is open for reading. */
 export interface OpenBody {
-  /** All of it, where it is in memory anyway. */
+  /** The whole range, if it is in memory anyway. */
   readonly whole: Buffer | undefined;
-  /** The bytes in order. Ends with `close` in any case. */
+  /** The bytes in order. The reader must call `close` in any case. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** Takes back a chunk that nobody looks at any more. */
+  /** Returns a chunk that is not used any more. */
   recycle(chunk: Buffer): void;
-  /** Gives the file back. */
+  /** Releases the file. */
   close(): void;
 }
 
-/** A body that came with its look-up: there is no file to be kept from going. */
+/** A body that was read with its row: it needs no lease on a file. */
 class BodyInMemory implements OpenBody {
   readonly whole: Buffer;
 
@@ -45,7 +45,7 @@ class BodyInMemory implements OpenBody {
   close(): void {}
 }
 
-/** A body in files, or encrypted; the first of its files is open. */
+/** A body in files, or encrypted; its first file is open. */
 class BodyOfPieces implements OpenBody {
   readonly whole = undefined;
   readonly #blobs: BlobStore;
@@ -72,7 +72,7 @@ class BodyOfPieces implements OpenBody {
     this.#rest = this.#read();
   }
 
-  /** Reads the first chunk: what is wrong with it is known before anything is answered. */
+  /** Reads the first chunk, so that errors surface before an answer begins. */
   async begin(): Promise<void> {
     this.#next = await this.#rest.next();
   }
@@ -151,8 +151,8 @@ export class BodyOpener {
   }
 
   /**
-   * Opens the bytes `start` up to `end` of a blob that has just been looked up, of which no more is in memory than the window
-   * allows; undefined where the blob or its file has gone.
+   * Opens the bytes `start` up to `end` of a blob that was just looked up, within the memory of the window. `undefined` if
+   * the blob or its file has disappeared.
    */
   open(
     blob: BlobRecord | undefined,
@@ -227,7 +227,7 @@ export class BodyOpener {
   }
 }
 
-// The bytes that are in the index itself, as they are; undefined where files are to be opened, or something decrypted.
+// The bytes of an inline, unencrypted blob; `undefined` for blobs in files and encrypted ones.
 function findInMemory({ place, cipher }: BlobRecord, start: number, end: number) {
   if (end <= start) return Buffer.alloc(0);
   if (place.kind !== "inline" || cipher !== undefined) return undefined;

@@ -1,4 +1,4 @@
-// Buckets in memory: what every request looks up, replaced whenever a change of one was committed.
+// The buckets in memory: every request looks one up; a committed change replaces the entry.
 import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
 import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
@@ -11,7 +11,7 @@ import type { BucketsFile } from "./buckets-file.ts";
 const NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const ADDRESS = /^\d+\.\d+\.\d+\.\d+$/;
 const RESERVED = /^(?:xn--|sthree-|amzn-s3-demo-)|(?:-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$/;
-/** Labels of a name begin and end with a letter or digit, as those of hosts do. */
+/** Labels begin and end with a letter or digit, as in host names. */
 const LABEL_BROKEN = /\.\.|\.-|-\./;
 
 /** The buckets of a store. */
@@ -64,7 +64,7 @@ export class BucketCatalogue {
     return this.#sorted;
   }
 
-  /** Waits for the copy on the disk. */
+  /** Waits for the copy on disk. */
   async close(): Promise<void> {
     await this.#file.close();
   }

@@ -1,4 +1,4 @@
-// A copy of the buckets beside the index, so that their configuration outlives it.
+// A copy of the buckets outside the index, so that they survive its loss.
 import { existsSync, readFileSync } from "node:fs";
 import { crc32c } from "@node-rs/crc32";
 import { closeFile, openFile, renameFile, syncData, writeAll } from "../disk/files.ts";
@@ -6,7 +6,7 @@ import type { Bucket } from "../model/bucket.ts";
 
 const FORMAT = 1;
 
-/** Writes the file anew when buckets change; what comes while it is written is written after. */
+/** Rewrites the file when buckets change; changes during a write are written afterwards. */
 export class BucketsFile {
   readonly #path: string;
   #next: readonly Bucket[] | undefined;
@@ -16,7 +16,10 @@ export class BucketsFile {
     this.#path = path;
   }
 
-  /** Notes the buckets. The index is what counts: nobody waits for this copy, and one that fails is made up by the next. */
+  /**
+   * Stores the buckets. The index is authoritative: callers do not wait for this copy, and the next call makes up for a
+   * failure.
+   */
   save(buckets: readonly Bucket[]): void {
     this.#next = buckets;
     this.#running ??= this.#run()
@@ -26,17 +29,17 @@ export class BucketsFile {
       });
   }
 
-  /** Writes the file where it is not as the index has it: it was damaged, or a start was cut short before it. */
+  /** Rewrites a file that differs from the index: it was damaged, or the last write was interrupted. */
   refresh(buckets: readonly Bucket[]): void {
     try {
       if (existsSync(this.#path) && readFileSync(this.#path, "utf8") === encode(buckets)) return;
     } catch {
-      // It cannot be read: it is written anew.
+      // Unreadable: it is rewritten.
     }
     if (buckets.length > 0 || existsSync(this.#path)) this.save(buckets);
   }
 
-  /** Waits for the writing. */
+  /** Waits for a running write. */
   async close(): Promise<void> {
     await this.#running;
   }
@@ -58,12 +61,12 @@ export class BucketsFile {
   }
 }
 
-/** Reads the copy; none where it is missing. Throws where it is damaged. */
+/** Reads the copy; `undefined` if it is missing. Throws if it is damaged. */
 export function readBucketsFile(path: string): Bucket[] {
   if (!existsSync(path)) return [];
   const text = readFileSync(path, "utf8");
   const { buckets, crc } = JSON.parse(text) as { buckets: Bucket[]; crc?: number };
-  // Those of earlier versions have no checksum.
+  // Files of earlier versions have no checksum.
   if (crc !== undefined && encode(buckets) !== text) throw new Error(`${path} is damaged`);
   return buckets;
 }

@@ -4,8 +4,8 @@ import { StoreError } from "../model/store-error.ts";
 import type { ContentHeaders, ReadConditions } from "../model/object.ts";
 
 /**
- * Throws `PreconditionFailed`, or `NotModified` where a reader has what it asks for already. A copy has no such answer:
- * with `isCopy` everything that does not hold has failed. `headers` are those of the object that is read.
+ * Throws `PreconditionFailed`, or `NotModified` if the reader already has the current version. A copy never answers
+ * `NotModified`: with `isCopy` every failing condition is `PreconditionFailed`. `headers` are those of the object.
  */
 export function checkReadConditions(
   conditions: ReadConditions | undefined,

@@ -1,4 +1,4 @@
-// Copies within the store: bytes are shared where they may stay as they are, and copied where they may not.
+// Copies within the store: bytes are shared if they can stay as they are, and copied otherwise.
 import { requireCustomerKey } from "../blob/encryption.ts";
 import type { BlobRecord } from "../model/blob.ts";
 import { parseChecksum, parseOwner, type VersionRow } from "../index/records.ts";
@@ -18,16 +18,16 @@ import type {
 } from "../model/object.ts";
 import { requireAttributes, requireKey } from "./validate.ts";
 
-/** Where a copy comes from. */
+/** The source of a copy. */
 export type CopySource = ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
 
-/** A source as found. */
+/** A source that was looked up. */
 export interface FoundSource {
   row: VersionRow;
   blob: BlobRecord;
 }
 
-// A source that is overwritten while it is copied is looked up again.
+// A source that is overwritten during the copy is looked up again.
 const ATTEMPTS_MAX = 5;
 
 /** Copies objects. */
@@ -57,7 +57,7 @@ export class CopyService {
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
   }
 
-  /** The source, its conditions checked; undefined where it changed while it was looked at. */
+  /** Looks up the source and checks its conditions. `undefined` if it changed meanwhile. */
   find(address: CopySource): FoundSource | undefined {
     const state = this.#env.buckets.requireState(address.bucket);
     const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
@@ -73,7 +73,7 @@ export class CopyService {
     end: number,
     customerKey?: Buffer,
   ): Promise<OpenBody | undefined> {
-    // It may have moved since it was found.
+    // It may have moved since the lookup.
     const { bodies, points } = this.#env;
     return bodies.open(points.findBlob(blob.id), start, end, customerKey);
   }
@@ -87,7 +87,7 @@ export class CopyService {
     const nowMs = now();
     const columns = buildAttributeColumns(attributes);
     const source = parseDetail(row);
-    // The bytes stay as they are, encrypted ones and those of parts too, and the object says so.
+    // The bytes stay as they are, including encryption and parts, and the object records that.
     const kept = {
       ...(source.encryption === undefined ? {} : { encryption: source.encryption }),
       ...(source.parts === undefined ? {} : { parts: source.parts }),
@@ -161,7 +161,7 @@ export class CopyService {
   }
 }
 
-/** Writes all of a body into an upload and commits it. */
+/** Copies a whole body into an upload and commits it. */
 export async function pump<Result>(body: OpenBody, upload: Upload<Result>): Promise<Result> {
   try {
     for await (const chunk of body.chunks()) {
@@ -206,7 +206,7 @@ function mayShare(request: CopyRequest, { row, blob }: FoundSource): boolean {
   return isEncryptedAs(parseDetail(row).encryption?.type ?? blob.cipher?.type, encryption);
 }
 
-// Under a customer's key every copy has a key of its own; and what the store has encrypted stays so.
+// With a customer's key every copy needs a new key; data that the store has encrypted stays encrypted.
 function isEncryptedAs(
   type: EncryptionRequest["type"] | undefined,
   wanted: EncryptionRequest | undefined,

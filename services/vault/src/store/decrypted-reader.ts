@@ -1,4 +1,4 @@
-// Reads an encrypted blob: as a stream while there is memory, frame by frame where it has to be waited for.
+// Reads an encrypted blob: as a stream while there is memory, frame by frame if memory is short.
 import type { OpenBlob } from "../blob/blob-reader.ts";
 import { BodyDecryptor, locateCiphertext, STORED_FRAME_BYTES } from "../blob/encryption.ts";
 import { ROOM_TAKEN } from "../blob/read-window.ts";
@@ -8,20 +8,20 @@ import type { ReadWindow } from "../model/read-window.ts";
 export interface DecryptedReaderOptions {
   open: OpenBlob;
   key: Buffer;
-  /** Of the body: from where up to where, and its size. */
+  /** Range and total size of the body. */
   range: { start: number; end: number; size: number };
   window: ReadWindow | undefined;
-  /** Takes back a stored chunk that was decrypted. */
+  /** Returns a stored chunk after its decryption. */
   recycle: (chunk: Buffer) => void;
 }
 
 /**
- * Both what is stored and what was decrypted counts: a chunk's room is given back with the last frame that it completes, when
- * the client's socket counts the frames that were decrypted.
+ * Stored and decrypted bytes are both charged. The room of a chunk is given back with the last frame that it completes; by
+ * then the client's socket is charged for the decrypted frames.
  *
- * Encrypted frames do not end where reads end, so a stream holds the beginning of one between two reads. Waiting then would
- * be waiting for room and holding some: where there is none immediately, the stream ends, the beginning is dropped, and the
- * frame is read again as a whole in its turn.
+ * Encrypted frames do not align with reads, so a stream holds the beginning of a frame between two reads. It must not wait
+ * for room while it holds some: if there is none immediately, the stream ends, the beginning is dropped, and the frame is
+ * read again as a whole in its turn.
  */
 export class DecryptedReader {
   readonly #options: DecryptedReaderOptions;
@@ -35,7 +35,7 @@ export class DecryptedReader {
     this.#end = locateCiphertext(range.start, range.end, range.size).end;
   }
 
-  /** The body's bytes, in pieces of up to 64 KiB. */
+  /** The bytes of the body, in chunks of up to 64 KiB. */
   async *read(): AsyncGenerator<Buffer, void, undefined> {
     while (this.#decryptor.position < this.#end) {
       yield* this.#stream();
@@ -75,7 +75,7 @@ export class DecryptedReader {
     const decryptor = this.#decryptor;
     const { position } = decryptor;
     const end = Math.min(position + STORED_FRAME_BYTES, this.#end);
-    // Stored in blocks with checksums, an encrypted frame begins in one and ends in the next.
+    // Data is stored in blocks with checksums; an encrypted frame begins in one block and ends in the next.
     const room = window?.take(ROOM_TAKEN.bytes);
     if (room !== undefined) await room;
     try {
@@ -93,7 +93,7 @@ export class DecryptedReader {
   }
 }
 
-/** Ends the read that finds no room, instead of waiting. */
+/** Ends a read that finds no room, instead of waiting. */
 class ImpatientWindow implements ReadWindow {
   isEnded = false;
   readonly #window: ReadWindow;

@@ -1,4 +1,4 @@
-// Multipart uploads: begun, filled, completed or aborted, listed.
+// Multipart uploads: create, add parts, complete or abort, list.
 import { requireCustomerKey } from "../blob/encryption.ts";
 import { formatPartChecksums, parseChecksum, type ObjectDetail } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
@@ -43,7 +43,7 @@ import type { ManifestPart, UploadDetail, UploadRow } from "../transaction/uploa
 const PART_NUMBER_MAX = 10_000;
 const ATTEMPTS_MAX = 5;
 
-/** Uploads. */
+/** Multipart uploads. */
 export class MultipartService {
   readonly #env: ServiceEnvironment;
   readonly #copies: CopyService;
@@ -148,7 +148,7 @@ export class MultipartService {
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
   }
 
-  // What is full now is refused before its bytes are sent; the writer decides.
+  // Refuses an upload to a full bucket before its bytes are sent; the writer makes the final decision.
   #requireQuota({ bucket: name, uploadId, partNumber, contentLength }: PutPartRequest): void {
     const { buckets, points } = this.#env;
     const { id, bucket } = buckets.requireState(name);
@@ -169,7 +169,7 @@ export class MultipartService {
       const blobId = blobs.takeId();
       const nowMs = now();
       const named = this.#nameBlobs(request);
-      // What is needed to find the object again without an index; it is referred to only if the completion succeeds.
+      // The data needed to find the object again without an index; it is referenced only if the completion succeeds.
       const endWrite = blobs.writes.begin();
       let pinned: number | undefined;
       try {
@@ -200,7 +200,7 @@ export class MultipartService {
     throw new StoreError("SlowDown", "The parts change faster than they can be completed");
   }
 
-  // Whatever is not right is judged by the writer.
+  // The writer validates the request.
   #nameBlobs(request: CompleteUploadRequest) {
     const { id, bucket } = this.#env.buckets.requireState(request.bucket);
     const upload = findUpload(this.#index, id, request);
@@ -314,7 +314,7 @@ function requirePartNumber(partNumber: number): void {
   );
 }
 
-// Unlike a read's, a copy's range must lie within its source.
+// Unlike the range of a read, the range of a copy must lie within its source.
 function requireRangeWithin(range: CopyPartRequest["range"], size: number): void {
   if (range === undefined || !("start" in range) || (range.end ?? range.start) < size) return;
   throw new StoreError(
@@ -348,7 +348,7 @@ function chooseEncryption(
   try {
     requireCustomerKey(encryption, given?.key);
   } catch (error) {
-    // Nobody is kept from anything that is there: the request does not go with the one that began the upload.
+    // This is not a denied access: the parameters differ from those that created the upload.
     throw error instanceof StoreError && error.code === "AccessDenied"
       ? new StoreError(
           "InvalidRequest",
@@ -359,7 +359,7 @@ function chooseEncryption(
   return given ?? (encryption?.type === "SSE-S3" ? encryption : undefined);
 }
 
-// A part is shared where it is a whole body, stored in one piece, encrypted and summed up as the upload wants it.
+// A part is shared if it is a whole body in one piece, with the encryption and the checksum of the upload.
 function mayShare(request: CopyPartRequest, detail: UploadDetail, source: FoundSource): boolean {
   const { row, blob } = source;
   const isWhole =

@@ -1,16 +1,16 @@
-// From what a caller wants an object to be to the rows of the index.
+// Converts the attributes of a new object to columns of the index.
 import { describeEncryption } from "../blob/encryption.ts";
 import type { ObjectDetail } from "../index/records.ts";
 import type { NewObject } from "../transaction/put-operation.ts";
 import type { ObjectAttributes } from "../model/object.ts";
 
-/** The columns that come from attributes alone. */
+/** The columns that depend on attributes only. */
 export type AttributeColumns = Pick<
   NewObject,
   "class" | "owner" | "tags" | "retention" | "hold" | "detail"
 >;
 
-/** Columns and detail of attributes. */
+/** Builds the columns and the detail of the attributes. */
 export function buildAttributeColumns(attributes: ObjectAttributes): AttributeColumns {
   const detail: ObjectDetail = {};
   const { headers, metadata, websiteRedirect, acl, tags, owner, retention } = attributes;

@@ -1,4 +1,4 @@
-// Objects: put, read, deleted, changed. Copying stands in `copy-service.ts`.
+// Objects: put, read, list, delete, change. Copies are in `copy-service.ts`.
 import { requireCustomerKey } from "../blob/encryption.ts";
 import {
   buildObjectInfo,
@@ -46,7 +46,7 @@ import { resolveRange } from "./range.ts";
 import type { ObjectDescription } from "./record-description.ts";
 import { requireAttributes, requireContentLength, requireKey, requireTags } from "./validate.ts";
 
-/** What the services of objects and uploads work with. */
+/** Parts that the services of objects and uploads share. */
 export interface ServiceEnvironment extends UploadEnvironment {
   buckets: BucketCatalogue;
   writer: IndexWriter;
@@ -55,7 +55,7 @@ export interface ServiceEnvironment extends UploadEnvironment {
   bodies: BodyOpener;
   /** Epoch ms. */
   now: () => number;
-  /** An id that no version or upload has. */
+  /** A new id for a version or an upload. */
   takeVersionId: () => string;
 }
 
@@ -142,7 +142,7 @@ export class ObjectService {
 
   /** Opens an object, or a part of it, for reading. */
   async get(request: GetRequest): Promise<ObjectReader> {
-    // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
+    // Compaction or an overwrite may remove the file between the lookup and the opening: retry once.
     for (let attempt = 1; ; attempt += 1) {
       const found = this.#findStored(request);
       const head = this.#resolve(request, found);
@@ -258,7 +258,7 @@ export class ObjectService {
     return this.#env.points.requireStored(state, key, versionId);
   }
 
-  // What is full now is refused before its bytes are sent; the writer decides.
+  // Refuses an upload to a full bucket before its bytes are sent; the writer makes the final decision.
   #requireQuota({ id, bucket }: BucketState, { key, contentLength }: PutRequest): void {
     const { points } = this.#env;
     const replaced =
@@ -277,7 +277,7 @@ export class ObjectService {
     if (request.range === undefined) return { object, contentLength: row.size };
     const range = resolveRange(request.range, row.size);
     const contentLength = range.end - range.start + 1;
-    // The checksum that is told is that of the bytes that are read; of most ranges nobody knows one.
+    // A checksum is returned only if it covers exactly the bytes that are read; for most ranges it is unknown.
     if (contentLength < row.size) delete object.checksum;
     return { object, range, contentLength };
   }
@@ -295,7 +295,7 @@ export class ObjectService {
       if (part.checksum === null) delete object.checksum;
       else object.checksum = describePart(part.checksum, object.checksum);
     }
-    // An empty part has no range that could name it.
+    // No range can express an empty part.
     if (part.size === 0) return { object, contentLength: 0 };
     const range: ByteRange = { start: part.start, end: part.start + part.size - 1 };
     return { object, range, contentLength: part.size };
@@ -327,7 +327,7 @@ function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
   };
 }
 
-// With the type of the object's, as S3 tells it.
+// With the checksum type of the object, as S3 answers it.
 function describePart(text: string, whole: ObjectChecksum | undefined): ObjectChecksum {
   const [checksum] = parsePartChecksums(text);
   return whole === undefined ? checksum : { ...checksum, type: whole.type };

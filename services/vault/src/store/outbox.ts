@@ -1,4 +1,4 @@
-// The outbox as its readers see it: events in order, until they are acknowledged.
+// The outbox for its readers: events in order, until they are acknowledged.
 import type { IndexConnection } from "../index/schema.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 import type { EventOutbox, PendingEvent } from "../model/event.ts";
@@ -6,7 +6,7 @@ import type { EventOutbox, PendingEvent } from "../model/event.ts";
 const READ_MAX = 1000;
 const WATCH_EVERY_MS = 50;
 
-/** Events that wait for delivery. */
+/** Pending events. */
 export class StoredOutbox implements EventOutbox {
   readonly #index: IndexConnection;
   readonly #writer: IndexWriter;
@@ -49,7 +49,7 @@ export class StoredOutbox implements EventOutbox {
     this.#timer = undefined;
   }
 
-  // The writer's totals are in memory: a glance costs nothing.
+  // The totals of the writer are in memory, so this check is cheap.
   #watch(): void {
     const { commits, totals } = this.#writer;
     if (totals.pendingEvents === 0 || commits === this.#seen) return;

@@ -1,8 +1,8 @@
-// Ranges as asked for, resolved against what there is.
+// Resolves requested ranges against the size of the object.
 import { StoreError } from "../model/store-error.ts";
 import type { ByteRange, RangeRequest } from "../model/object.ts";
 
-/** Both ends included; throws `InvalidRange` where nothing of it exists. */
+/** Both ends are included. Throws `InvalidRange` if the range is outside the object. */
 export function resolveRange(range: RangeRequest, sizeBytes: number): ByteRange {
   const start = "suffix" in range ? Math.max(0, sizeBytes - range.suffix) : range.start;
   const end =

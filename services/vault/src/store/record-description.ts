@@ -1,10 +1,10 @@
-// What records say of themselves: enough to build the index anew.
+// The self-description of records: sufficient to rebuild the index.
 import type { AttributeColumns } from "./new-object.ts";
 import type { ManifestPart } from "../transaction/upload-rows.ts";
 import type { ObjectChecksum } from "../model/object.ts";
 import type { BlobCipher } from "../model/blob.ts";
 
-/** Of every record: where its bytes belong, when they came (epoch ms), and how they are encrypted. */
+/** Common to all records: bucket and key, time (epoch ms), and encryption. */
 interface CommonDescription {
   bucket: string;
   key: string;
@@ -14,10 +14,10 @@ interface CommonDescription {
   cipher?: BlobCipher;
 }
 
-/** A body that was put in one piece. */
+/** A body in one piece. */
 export interface ObjectDescription extends CommonDescription {
   versionId: string;
-  /** Versioning was enabled when it came. */
+  /** Versioning was enabled when it was put. */
   versioned: boolean;
   columns: AttributeColumns;
 }
@@ -33,10 +33,10 @@ export interface ManifestDescription extends ObjectDescription {
   parts: readonly ManifestPart[];
 }
 
-/** What a record's head says. */
+/** The description in the head of a record. */
 export type RecordDescription = ObjectDescription | PartDescription | ManifestDescription;
 
-/** What a record's trailer says. */
+/** The summary in the trailer of a record. */
 export interface RecordSummary {
   etag?: string;
   checksum?: ObjectChecksum;

@@ -1,8 +1,8 @@
-// What names, tags and metadata may be.
+// Limits of keys, tags and metadata.
 import { StoreError } from "../model/store-error.ts";
 import type { ObjectAttributes } from "../model/object.ts";
 
-/** Bytes of one put or one part. */
+/** Size limit of one put or one part. */
 export const BODY_BYTES_MAX = 5 * 1024 ** 3;
 
 const KEY_BYTES_MAX = 1024;
@@ -16,7 +16,7 @@ export function requireKey(key: string): void {
   if (key.length === 0 || !key.isWellFormed()) {
     throw new StoreError("InvalidArgument", "An object key must be text of at least one character");
   }
-  // Every character has at least one byte, and at most three for each UTF-16 unit.
+  // A UTF-16 unit has at least one byte and at most three bytes.
   if (key.length * 3 > KEY_BYTES_MAX && Buffer.byteLength(key) > KEY_BYTES_MAX) {
     throw new StoreError("KeyTooLongError", "Your key is too long", { key: key.slice(0, 64) });
   }
@@ -47,7 +47,7 @@ export function requireTags(tags: Readonly<Record<string, string>>): void {
   }
 }
 
-/** Throws what is wrong with the attributes of a new object. */
+/** Validates the attributes of a new object. Throws the S3 error of the first violation. */
 export function requireAttributes(attributes: ObjectAttributes): void {
   if (attributes.tags !== undefined) requireTags(attributes.tags);
   if (attributes.metadata === undefined) return;

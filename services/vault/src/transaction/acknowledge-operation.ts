@@ -1,13 +1,13 @@
-// Events that were delivered leave the outbox, inside the writer.
+// Removal of delivered events from the outbox, inside the writer.
 import type { WriterContext } from "./writer-context.ts";
 
-/** Forgets events. */
+/** Removes events. */
 export interface AcknowledgeEventsOperation {
   type: "acknowledgeEvents";
   ids: readonly number[];
 }
 
-/** Applies the forgetting of events. */
+/** Applies the removal of events. */
 export function applyAcknowledgeEvents(
   context: WriterContext,
   { ids }: AcknowledgeEventsOperation,

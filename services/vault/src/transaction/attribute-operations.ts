@@ -1,4 +1,4 @@
-// Changes to a version that leave its bytes alone, inside the writer: tags, ACL, retention, legal hold.
+// Changes of a version that do not affect its bytes, inside the writer: tags, ACL, retention, legal hold.
 import type { Acl } from "../model/acl.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
@@ -11,7 +11,7 @@ import { StoreError } from "../model/store-error.ts";
 import { findCurrent, findOlder } from "./version-rows.ts";
 import type { ObjectAddress } from "../model/object.ts";
 
-/** What is to change of a version. */
+/** A change of a version. */
 export type AttributeChange =
   | { kind: "tags"; tags: Readonly<Record<string, string>> }
   | { kind: "acl"; acl: Acl }
@@ -31,7 +31,7 @@ type ChangedColumns = Partial<
   Pick<VersionRow, "tags" | "detail" | "retain_mode" | "retain_until" | "hold">
 >;
 
-/** Applies a change of an attribute. */
+/** Applies the change of an attribute. */
 export function applyAttribute(
   context: WriterContext,
   operation: AttributeOperation,

@@ -1,18 +1,18 @@
-// Housekeeping of blobs inside the writer: garbage that was collected, records that compaction has moved.
+// Upkeep of blobs inside the writer: collected garbage, and records that compaction has moved.
 import type { BlobRow } from "../index/records.ts";
 import { sealBlob } from "../index/seal.ts";
 import type { WriterContext } from "./writer-context.ts";
 import type { BlobId } from "../model/blob.ts";
 
-/** The files of these blobs are gone. */
+/** The files of these blobs are deleted. */
 export interface ForgetGarbageOperation {
   type: "forgetGarbage";
   blobs: readonly BlobId[];
-  /** Segments whose files are gone. */
+  /** Segments whose files are deleted. */
   segments: readonly number[];
 }
 
-/** A record was copied elsewhere: the blob now lies there, provided that it still lay where it was copied from. */
+/** A record was copied: the blob moves to its copy, unless its location has changed since. */
 export interface MoveBlobOperation {
   type: "moveBlob";
   blob: BlobId;
@@ -20,7 +20,7 @@ export interface MoveBlobOperation {
   to: { segment: number; position: number };
 }
 
-/** Applies the forgetting of garbage. */
+/** Applies the removal of garbage. */
 export function applyForgetGarbage(
   context: WriterContext,
   { blobs, segments }: ForgetGarbageOperation,

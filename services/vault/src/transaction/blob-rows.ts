@@ -1,4 +1,4 @@
-// Rows of blobs inside the writer: added, shared, released; what nothing refers to becomes garbage.
+// Rows of blobs inside the writer: added, shared, released. Unreferenced blobs become garbage.
 import type { WriterContext } from "./writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
 import { sealBlob } from "../index/seal.ts";
@@ -53,18 +53,18 @@ function findSharedPlace(place: BlobPlace) {
   return place.kind === "parts" ? place.manifest : undefined;
 }
 
-/** Adds a reference; false where the blob is gone. */
+/** Adds a reference; false if the blob does not exist any more. */
 export function shareBlob(context: WriterContext, id: BlobId): boolean {
   return context.sql("update blobs set refs = refs + 1 where id = ?").run(id).changes === 1;
 }
 
-/** Takes a reference away; the last one makes the bytes garbage. */
+/** Removes a reference; without the last one the bytes are garbage. */
 export function releaseBlob(context: WriterContext, id: BlobId): void {
   const row = context
     .sql("delete from blobs where id = ? and refs = 1 returning kind, segment, extent")
     .get(id) as Pick<BlobRow, "kind" | "segment" | "extent"> | undefined;
   if (row === undefined) {
-    // Rare: to change a row is to write its bytes once more.
+    // Rare: changing a row writes its inline bytes again.
     context.sql("update blobs set refs = refs - 1 where id = ?").run(id);
     return;
   }

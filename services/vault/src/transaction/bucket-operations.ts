@@ -1,4 +1,4 @@
-// Buckets inside the writer: made, configured, deleted.
+// Buckets inside the writer: create, configure, delete.
 import { sealBucket } from "../index/seal.ts";
 import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
 import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
@@ -7,33 +7,33 @@ import { StoreError } from "../model/store-error.ts";
 import { releaseUpload, type UploadRow } from "./upload-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 
-/** Makes a bucket. */
+/** Creates a bucket. */
 export interface CreateBucketOperation {
   type: "createBucket";
   request: CreateBucketRequest;
   nowMs: number;
 }
 
-/** Deletes an empty bucket, its open uploads with it. */
+/** Deletes an empty bucket with its open uploads. */
 export interface DeleteBucketOperation {
   type: "deleteBucket";
   bucket: string;
 }
 
-/** Changes versioning, one document (`undefined` removes it), or adds a subscription. */
+/** Changes versioning, changes one setting (`undefined` removes it), or adds a subscription. */
 export interface ConfigureBucketOperation {
   type: "configureBucket";
   bucket: string;
   versioning?: "Enabled" | "Suspended";
   setting?: { kind: BucketSettingKind; document?: BucketSettings[BucketSettingKind] };
-  /** Added to the bucket's subscriptions, in place of one with the same id. */
+  /** Added to the bucket's subscriptions; replaces one with the same id. */
   subscription?: NotificationRule;
 }
 
 const SETTING_BYTES_MAX = 1024 * 1024;
 const SUBSCRIPTIONS_MAX = 100;
 
-/** Applies the making of a bucket. */
+/** Applies the creation of a bucket. */
 export function applyCreateBucket(
   context: WriterContext,
   { request, nowMs }: CreateBucketOperation,
@@ -54,7 +54,7 @@ export function applyCreateBucket(
   if (context.buckets.size >= context.limits.bucketsMax) {
     throw new StoreError(
       "TooManyBuckets",
-      `There are ${context.limits.bucketsMax} buckets already: no more are allowed`,
+      `The limit of ${context.limits.bucketsMax} buckets is reached`,
     );
   }
   const isLocked = request.objectLockEnabled === true;
@@ -96,7 +96,7 @@ export function applyDeleteBucket(
   return null;
 }
 
-/** Applies a change of configuration. */
+/** Applies a change of settings. */
 export function applyConfigureBucket(
   context: WriterContext,
   operation: ConfigureBucketOperation,

@@ -1,4 +1,4 @@
-// Completing an upload, inside the writer: the parts become a blob of parts; no byte is copied.
+// Completion of an upload, inside the writer: the parts become a composite blob without copying bytes.
 import { createHash } from "node:crypto";
 import { insertBlob } from "./blob-rows.ts";
 import {
@@ -27,10 +27,10 @@ import { releaseParts, type PartRow, type UploadDetail, type UploadRow } from ".
 export interface CompleteUploadOperation {
   type: "completeUpload";
   request: CompleteUploadRequest;
-  /** The id that the object gets where versioning is enabled, and the id of its blob. */
+  /** The id of the object's version if versioning is enabled, and the id of its blob. */
   versionId: string;
   blobId: number;
-  /** Where the manifest lies, and the blobs that it names, in order. */
+  /** The location of the manifest, and the blobs that it lists, in order. */
   manifest: { segment: number; position: number; extent: number };
   blobs: readonly number[];
   nowMs: number;
@@ -39,7 +39,7 @@ export interface CompleteUploadOperation {
 /** `changed`: a part was replaced since the manifest was written. */
 export type CompleteOutcome = { result: PutResult } | { changed: true };
 
-/** What is kept of a completed upload, to answer a client that asks again. */
+/** The stored result of a completed upload, for clients that repeat the request. */
 interface CompletedUpload {
   parts: string;
   result: PutResult;
@@ -69,7 +69,7 @@ export function applyCompleteUpload(
   const key = encodeKey(request.key);
   const current = findCurrent(context, state.id, key);
   checkWriteConditions(object, current);
-  // The bytes of the parts are counted already.
+  // The bytes of the parts are already counted.
   if (state.bucket.settings.quota !== undefined) requirePutQuota(context, state, key, current, 0);
   moveParts(context, operation, upload, parts, size);
   const versionId = placeObject(context, state, key, current, object, operation.blobId);
@@ -96,7 +96,7 @@ function answerAgain(upload: UploadRow, request: CompleteUploadRequest): PutResu
   return kept.result;
 }
 
-// A digest, since 10 000 parts would make a long row.
+// A digest, because 10 000 parts would make a long row.
 function describeParts({ parts }: CompleteUploadRequest): string {
   const hash = createHash("sha256");
   for (const { partNumber, etag } of parts) hash.update(`${partNumber}:${etag};`);
@@ -186,7 +186,7 @@ function computeChecksum(
     });
   }
   const combined = combineChecksums(checksum, pieces);
-  // A composite checksum may be given with its number of parts or without.
+  // A composite checksum may have the number of parts as a suffix.
   const matches =
     request.checksum === undefined ||
     combined.value === request.checksum ||

@@ -1,11 +1,11 @@
-// Checksums of objects of parts, combined from theirs.
+// Checksums of objects of parts, computed from those of the parts.
 import { computeChecksum } from "../hash/checksum.ts";
 import { CRC64_POLYNOMIAL } from "../hash/crc64.ts";
 import type { ChecksumAlgorithm, ObjectChecksum } from "../model/object.ts";
 
 /**
  * The checksum of an object of parts: of all bytes (CRCs only, combined by arithmetic), or of the parts' checksums, with
- * the number of parts behind it.
+ * the number of parts as a suffix.
  */
 export function combineChecksums(
   { algorithm, type }: { algorithm: ChecksumAlgorithm; type: "FULL_OBJECT" | "COMPOSITE" },

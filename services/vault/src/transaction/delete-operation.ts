@@ -1,4 +1,4 @@
-// Deleting, inside the writer: for good, or by a delete marker.
+// Deletions inside the writer: permanent, or by a delete marker.
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeKey, type VersionRow } from "../index/records.ts";
@@ -16,12 +16,12 @@ import {
 } from "./version-rows.ts";
 import type { DeleteRequest, DeleteResult } from "../model/object.ts";
 
-/** A deletion. `expect` makes it a no-op unless the version is still the one that was judged (by its sequence). */
+/** A deletion. With `expect` it has no effect unless the version still has that sequence number. */
 export interface DeleteOperation {
   type: "delete";
   request: DeleteRequest;
   nowMs: number;
-  /** The id of the delete marker, if one is made. */
+  /** The id of a new delete marker. */
   markerId: string;
   expectSeq?: number;
   byLifecycle?: boolean;
@@ -83,7 +83,7 @@ function deleteVersion(
     promoteNewest(context, state.id, key);
   } else {
     removeOlder(context, row);
-    // Below a live object the order of the others does not matter.
+    // The order of versions below a live object does not matter.
     if (current === undefined) promoteNewest(context, state.id, key);
   }
   tell(context, operation, state, "Delete", row);
@@ -106,7 +106,7 @@ function checkConditions(
     throw new StoreError("NoSuchKey", "The specified key does not exist.", { bucket, key });
   }
   if (ifMatch !== undefined && ifMatch !== "*" && ifMatch !== row.etag) throw failed("If-Match");
-  // Headers carry whole seconds.
+  // Headers have whole seconds.
   const isModifiedAt =
     ifModifiedMs === undefined ||
     Math.floor(ifModifiedMs / 1000) === Math.floor(row.modified / 1000);
@@ -130,7 +130,7 @@ function tell(
     versionId: row.version,
     sizeBytes: row.size,
     etag: row.etag,
-    // The deletion is later than what it deletes.
+    // The deletion is later than the version that it deletes.
     seq: what === "Delete" ? context.nextSequence() : row.seq,
   };
   emitEvent(context, state, name, subject, actor, operation.nowMs);

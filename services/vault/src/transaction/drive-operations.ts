@@ -1,7 +1,7 @@
-// What the index remembers of drives, inside the writer: which of them have missed something.
+// Marks of incomplete drives in the index, inside the writer.
 import type { WriterContext } from "./writer-context.ts";
 
-/** Notes whether a drive lacks something that it is to have. */
+/** Marks a drive as incomplete or complete. */
 export interface MarkDriveOperation {
   type: "markDrive";
   slot: number;

@@ -1,8 +1,8 @@
-// Events enter the outbox in the transaction of what they tell of.
+// Events enter the outbox in the transaction of their change.
 import type { BucketState, WriterContext } from "./writer-context.ts";
 import type { Actor, NotificationRule, ObjectEventName, PendingEvent } from "../model/event.ts";
 
-/** What an event tells of. */
+/** The subject of an event. */
 export interface EventSubject {
   key: string;
   versionId: string;
@@ -13,7 +13,7 @@ export interface EventSubject {
 
 const DROPPED_AT_ONCE = 100;
 
-/** Adds an event for each rule of the bucket that wants it. */
+/** Adds an event for each matching rule of the bucket. */
 export function emitEvent(
   context: WriterContext,
   { bucket }: BucketState,
@@ -53,7 +53,7 @@ function matchesRule(rule: NotificationRule, name: ObjectEventName, key: string)
   );
 }
 
-// What nobody fetches must not fill the disk: the oldest go, and are counted.
+// Undelivered events must not fill the disk: the oldest are dropped and counted.
 function makeRoom(context: WriterContext): void {
   if (context.totals.pendingEvents < context.limits.pendingEventsMax) return;
   const count = Math.min(DROPPED_AT_ONCE, context.totals.pendingEvents);

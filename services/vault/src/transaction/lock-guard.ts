@@ -1,4 +1,4 @@
-// Whether what protects a version lets it be deleted or its protection be changed.
+// Object lock: checks if a version may be deleted and if its protection may be changed.
 import type { VersionRow } from "../index/records.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { ObjectLockConfiguration, Retention } from "../model/lock.ts";
@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 
 type Protection = Pick<VersionRow, "retain_mode" | "retain_until" | "hold">;
 
-/** Throws `AccessDenied` where a legal hold or a retention keeps the version. */
+/** Throws `AccessDenied` if a legal hold or a retention protects the version. */
 export function requireDeletable(row: Protection, nowMs: number, bypassGovernance: boolean): void {
   if (row.hold === 1) throw denied("a legal hold");
   if (row.retain_mode === null || row.retain_until === null || row.retain_until <= nowMs) return;
@@ -15,7 +15,7 @@ export function requireDeletable(row: Protection, nowMs: number, bypassGovernanc
   if (!bypassGovernance) throw denied("governance retention");
 }
 
-/** Throws `AccessDenied` where the new retention would end earlier or be of another mode, and nobody may bypass that. */
+/** Throws `AccessDenied` if the new retention would end earlier or have another mode, unless it may be bypassed. */
 export function requireRetentionChange(
   row: Protection,
   next: Retention | undefined,
@@ -32,7 +32,7 @@ export function requireRetentionChange(
   if (isChanged && !bypassGovernance) throw denied("governance retention");
 }
 
-/** What the bucket gives a new version that brings no retention of its own. */
+/** The bucket's default retention for new versions. */
 export function computeDefaultRetention(
   configuration: ObjectLockConfiguration | undefined,
   nowMs: number,

@@ -1,4 +1,4 @@
-// Everything that the writer can be asked to do, in one table: type, handler, result.
+// The table of operations that the writer can apply: type, handler, result.
 import { applyConfigureBucket, applyCreateBucket, applyDeleteBucket } from "./bucket-operations.ts";
 import { applyForgetGarbage, applyMoveBlob } from "./blob-operations.ts";
 import { applyMarkDrive } from "./drive-operations.ts";
@@ -19,7 +19,7 @@ interface ConfirmOperation {
   type: "confirm";
 }
 
-/** The handlers by the type of what they apply. */
+/** The handlers by operation type. */
 export const operationHandlers = {
   createBucket: applyCreateBucket,
   deleteBucket: applyDeleteBucket,
@@ -36,19 +36,19 @@ export const operationHandlers = {
   forgetGarbage: applyForgetGarbage,
   moveBlob: applyMoveBlob,
   markDrive: applyMarkDrive,
-  /** Changes nothing: when it is committed, everything before it is on as many drives as there must be. */
+  /** Changes nothing: once it is committed, all earlier operations are on enough drives. */
   confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,
 };
 
 type Handlers = typeof operationHandlers;
 
-/** The names of operations. */
+/** The types of operations. */
 export type OperationType = keyof Handlers;
 
 /** One operation. */
 export type Operation = { [Type in OperationType]: Parameters<Handlers[Type]>[1] }[OperationType];
 
-/** What an operation results in. */
+/** The result of an operation. */
 export type OperationResult<T extends Operation> = ReturnType<Handlers[T["type"]]>;
 
 /** Runs the handler of an operation. */

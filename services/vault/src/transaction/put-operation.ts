@@ -1,4 +1,4 @@
-// Putting an object, inside the writer: conditions, lock and versioning are decided here, where nothing else can come between.
+// Puts inside the writer: conditions, lock and versioning are checked here, where nothing can change in between.
 import { insertBlob, shareBlob } from "./blob-rows.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { emitEvent } from "./emit.ts";
@@ -19,12 +19,12 @@ import {
 } from "./version-rows.ts";
 import type { WriteConditions } from "../model/object.ts";
 
-/** An object that is to be made: everything but its place among versions. */
+/** A new object: all its columns except its place among the versions. */
 export interface NewObject {
   bucket: string;
   key: string;
   nowMs: number;
-  /** The id that it gets where versioning is enabled. */
+  /** The version id if versioning is enabled. */
   versionId: string;
   size: number;
   etag: string;
@@ -33,7 +33,7 @@ export interface NewObject {
   owner: string | null;
   tags: string | null;
   retention?: Retention;
-  /** Null where nothing was said. */
+  /** Null if the request does not set it. */
   hold: boolean | null;
   detail: string;
   conditions?: WriteConditions;
@@ -41,14 +41,14 @@ export interface NewObject {
   actor?: Actor;
 }
 
-/** `share` refers to a blob that is there already; it answers `gone` where that is no longer so. */
+/** `share` refers to an existing blob; the result is `gone` if it does not exist any more. */
 export interface PutOperation {
   type: "put";
   object: NewObject;
   content: { blob: BlobRecord } | { share: BlobId };
 }
 
-/** What was made. */
+/** The result of a put. */
 export interface PutOutcome {
   versionId: string;
   gone?: boolean;
@@ -75,7 +75,7 @@ export function applyPut(context: WriterContext, operation: PutOperation): PutOu
   return { versionId: placeObject(context, state, key, current, object, blob) };
 }
 
-/** Throws what the conditions on the live object demand; `current` is that object. */
+/** Checks the conditions against the live object `current`. Throws the error of the first one that fails. */
 export function checkWriteConditions(
   { bucket, key, conditions }: NewObject,
   current: VersionRow | undefined,
@@ -92,7 +92,7 @@ export function checkWriteConditions(
   }
 }
 
-/** Throws `QuotaExceeded` where the bucket has no room for a new version of `size` bytes; before anything is changed. */
+/** Throws `QuotaExceeded` if the bucket has no room for a new version of `size` bytes, before anything changes. */
 export function requirePutQuota(
   context: WriterContext,
   state: BucketState,
@@ -117,7 +117,7 @@ function findReplaced(
   return older?.marker === 1 ? undefined : older;
 }
 
-/** Makes the object the newest version of its key, over or beside what is there. Returns its version id. */
+/** Makes the object the newest version of its key. Returns its version id. */
 export function placeObject(
   context: WriterContext,
   state: BucketState,

@@ -1,14 +1,14 @@
-// One copy of the index: the thread that writes it, and the one that empties its WAL.
+// One copy of the index: the thread that writes it, and the thread that checkpoints its WAL.
 import { Worker } from "node:worker_threads";
 import type { WriterLimits } from "./writer-context.ts";
 import type { GroupRequest, GroupResponse, WriterData, WriterReady } from "./writer-messages.ts";
 
-/** What became of a group on one copy; `lost` where the thread is gone. */
+/** The result of a group on one copy; `lost` if the thread has ended. */
 export type ReplicaResult = GroupResponse | { lost: string };
 
-/** How a copy is opened. */
+/** Options of a copy. */
 export interface ReplicaOptions {
-  /** The drive that it lies on. */
+  /** The drive that it is on. */
   slot: number;
   path: string;
   limits: WriterLimits;
@@ -16,7 +16,7 @@ export interface ReplicaOptions {
   generation?: number;
 }
 
-/** A copy that is open for writing. */
+/** An open, writable copy. */
 export class Replica {
   readonly slot: number;
   readonly path: string;
@@ -35,7 +35,7 @@ export class Replica {
     this.#checkpoints = new Worker(new URL("../index/checkpoint-thread.ts", import.meta.url), {
       workerData: { path: options.path },
     });
-    // A checkpoint that fails is made up for by the writer, which empties a WAL that has grown too long.
+    // If a checkpoint fails, the writer truncates a WAL that has grown too long.
     this.#checkpoints.on("error", () => undefined);
     writer.on("message", (response: GroupResponse) => this.#finish(response));
     writer.on("error", (error: unknown) =>
@@ -51,7 +51,7 @@ export class Replica {
     this.#ended = Promise.all([writerEnded, checkpointsEnded]);
   }
 
-  /** Starts the threads; rejects where the index cannot be opened. */
+  /** Starts the threads. Rejects if the index cannot be opened. */
   static async open(options: ReplicaOptions): Promise<Replica> {
     const { path, limits, generation } = options;
     const workerData: WriterData = {
@@ -84,7 +84,7 @@ export class Replica {
     await this.#ended;
   }
 
-  /** Ends the threads wherever they are: the drive is gone. */
+  /** Kills the threads: the drive is gone. */
   async abandon(reason: string): Promise<void> {
     this.#lose(reason);
     await Promise.all([this.#writer.terminate(), this.#checkpoints.terminate()]);

@@ -1,4 +1,4 @@
-// Multipart uploads inside the writer: begun, given parts, aborted. Completing stands in `complete-operation.ts`.
+// Multipart uploads inside the writer: create, add parts, abort. Completion is in `complete-operation.ts`.
 import { insertBlob, releaseBlob, shareBlob } from "./blob-rows.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { encodeKey } from "../index/records.ts";
@@ -9,7 +9,7 @@ import { requireQuota } from "../model/quota.ts";
 import type { UploadAddress } from "../model/upload.ts";
 import { releaseUpload, type UploadDetail, type UploadRow } from "./upload-rows.ts";
 
-/** Begins an upload. */
+/** Creates an upload. */
 export interface CreateUploadOperation {
   type: "createUpload";
   address: UploadAddress;
@@ -17,7 +17,7 @@ export interface CreateUploadOperation {
   nowMs: number;
 }
 
-/** Adds a part, or replaces it. `share` answers `gone` where the blob is not there any more. */
+/** Adds or replaces a part. The result of `share` is `gone` if the blob does not exist any more. */
 export interface PutPartOperation {
   type: "putPart";
   address: UploadAddress;
@@ -35,13 +35,13 @@ export interface AbortUploadOperation {
   address: UploadAddress;
 }
 
-/** Forgets the answers of uploads that were completed before `beforeMs`. */
+/** Removes the stored results of uploads that were completed before `beforeMs`. */
 export interface ForgetUploadsOperation {
   type: "forgetUploads";
   beforeMs: number;
 }
 
-/** Applies the beginning of an upload. */
+/** Applies the creation of an upload. */
 export function applyCreateUpload(context: WriterContext, operation: CreateUploadOperation): null {
   const { address, detail, nowMs } = operation;
   const state = context.requireBucket(address.bucket);
@@ -113,7 +113,7 @@ export function applyAbortUpload(context: WriterContext, operation: AbortUploadO
   return null;
 }
 
-/** Applies the forgetting of answers. */
+/** Applies the removal of stored results. */
 export function applyForgetUploads(
   context: WriterContext,
   { beforeMs }: ForgetUploadsOperation,
@@ -127,7 +127,7 @@ export function applyForgetUploads(
   return { forgotten: Number(changes) };
 }
 
-/** The upload, open or completed, or `NoSuchUpload`. */
+/** The upload, open or completed; throws `NoSuchUpload`. */
 export function requireUpload(context: WriterContext, address: UploadAddress): UploadRow {
   const state = context.requireBucket(address.bucket);
   const row = context
@@ -137,7 +137,7 @@ export function requireUpload(context: WriterContext, address: UploadAddress): U
   return row;
 }
 
-/** The error for an upload that is not there, or no longer. */
+/** The error for a missing or ended upload. */
 export function noSuchUpload({ bucket, key }: UploadAddress): StoreError {
   return new StoreError(
     "NoSuchUpload",

@@ -5,7 +5,7 @@ import type { NewObject } from "./put-operation.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { UploadChecksum } from "../model/upload.ts";
 
-/** What an upload remembers for the object that it is to become, as JSON. */
+/** The data that an upload stores for its future object, as JSON. */
 export interface UploadDetail {
   object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
   initiator?: Owner;
@@ -34,10 +34,10 @@ export interface PartRow {
   checksum: string | null;
 }
 
-/** What a manifest says of a part. */
+/** A part in a manifest. */
 export type ManifestPart = PartRow;
 
-/** Removes an upload, open or completed, with the parts that are left of it. */
+/** Removes an upload, open or completed, with its remaining parts. */
 export function releaseUpload(
   context: WriterContext,
   upload: Pick<UploadRow, "id" | "bucket" | "completed">,
@@ -47,7 +47,7 @@ export function releaseUpload(
   if (upload.completed === null) context.usage.edit(upload.bucket).uploads -= 1;
 }
 
-/** Removes the parts that are left of an upload, and their bytes. */
+/** Removes the remaining parts of an upload, and their bytes. */
 export function releaseParts(
   context: WriterContext,
   { id, bucket }: Pick<UploadRow, "id" | "bucket">,

@@ -1,10 +1,10 @@
-// Usage of all buckets inside the writer: changed with each operation, written once per group.
+// Usage of all buckets inside the writer: updated by each operation, written once per group.
 import type { BucketUsage } from "../model/usage.ts";
 import { createUsage, isSameUsage } from "../index/usage-rows.ts";
 
 interface Entry {
   now: BucketUsage;
-  /** As the table has it. */
+  /** As stored in the table. */
   saved: BucketUsage;
 }
 
@@ -17,13 +17,13 @@ export interface UsageChange {
 
 const EMPTY: Readonly<BucketUsage> = Object.freeze(createUsage());
 
-/** The writer's counts, by the number of the bucket. */
+/** The counts of the writer, by the number of the bucket. */
 export class UsageBook {
-  /** Grows with each change. */
+  /** Incremented by each change. */
   revision = 0;
   readonly #entries = new Map<number, Entry>();
   readonly #changed = new Map<number, Entry>();
-  // As the counts were before the operation that runs in a savepoint.
+  // The counts before the operation that runs in a savepoint.
   #kept: Map<Entry, BucketUsage> | undefined;
 
   /** Replaces all counts by those of the table. */
@@ -36,12 +36,12 @@ export class UsageBook {
     }
   }
 
-  /** The counts of a bucket, to be read. */
+  /** The counts of a bucket, read-only. */
   read(bucket: number): Readonly<BucketUsage> {
     return this.#entries.get(bucket)?.now ?? EMPTY;
   }
 
-  /** The counts of a bucket, to be changed. */
+  /** The counts of a bucket, for a change. */
   edit(bucket: number): BucketUsage {
     let entry = this.#entries.get(bucket);
     if (entry === undefined) {
@@ -56,7 +56,7 @@ export class UsageBook {
     return entry.now;
   }
 
-  /** From now on changes can be undone. */
+  /** Changes from now on can be undone. */
   beginSavepoint(): void {
     this.#kept = new Map();
   }

@@ -1,7 +1,7 @@
-// How versions of a key follow each other inside the writer.
+// The order of a key's versions inside the writer.
 //
-//   current   at most one row a key: the live object, and always the newest version of its key
-//   versions  everything older, and delete markers; where a key has no row in `current`, its newest row here is a marker
+//   current   at most one row per key: the live object, always the newest version of its key
+//   versions  older versions and delete markers; if a key has no row in `current`, its newest row here is a marker
 import { releaseBlob } from "./blob-rows.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
 import type { VersionRow } from "../index/records.ts";
@@ -35,13 +35,13 @@ export function findOlder(
   return row === undefined ? undefined : requireSealed(row);
 }
 
-// A damaged row may name another object's bytes: nothing is decided by it, and nothing released.
+// A damaged row may name another object's bytes: it must not decide or release anything.
 function requireSealed(row: VersionRow): VersionRow {
   if (matchesSeal(row.seal, sealVersion(row))) return row;
   throw damagedRow(`version ${row.version} of a key in bucket ${row.bucket}`);
 }
 
-/** Makes a row the live object; there must be none. */
+/** Inserts the live object; there must be none. */
 export function insertCurrent(context: WriterContext, row: VersionRow): void {
   const marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
   context
@@ -112,7 +112,7 @@ export function insertMarker(
   return seq;
 }
 
-/** Makes room for a new newest version: the live object becomes an older one, a marker on top is one no longer. */
+/** Retires the newest version before a new one: the live object becomes an older version, a marker is no longer on top. */
 export function retireNewest(
   context: WriterContext,
   bucket: number,
@@ -138,7 +138,7 @@ export function retireNewest(
     .run(nowMs, bucket, key);
 }
 
-/** Removes the live object for good. */
+/** Removes the live object permanently. */
 export function removeCurrent(context: WriterContext, row: VersionRow): void {
   context.sql("delete from current where bucket = ? and key = ?").run(row.bucket, row.key);
   const usage = context.usage.edit(row.bucket);
@@ -148,7 +148,7 @@ export function removeCurrent(context: WriterContext, row: VersionRow): void {
   if (row.blob !== null) releaseBlob(context, row.blob);
 }
 
-/** Removes an older version or a marker for good. */
+/** Removes an older version or a marker permanently. */
 export function removeOlder(context: WriterContext, row: VersionRow): void {
   context
     .sql("delete from versions where bucket = ? and key = ? and seq = ?")
@@ -160,7 +160,7 @@ export function removeOlder(context: WriterContext, row: VersionRow): void {
   if (row.blob !== null) releaseBlob(context, row.blob);
 }
 
-/** After the newest version of a key was removed: the next one takes its place, live if it is an object. */
+/** After the removal of the newest version of a key: the next one becomes the newest, live if it is an object. */
 export function promoteNewest(context: WriterContext, bucket: number, key: Uint8Array): void {
   const next = context
     .sql("select seq, marker from versions where bucket = ? and key = ? order by seq desc limit 1")

@@ -1,4 +1,4 @@
-// What every operation inside the writer works with: statements, buckets, the sequence, totals, the outbox.
+// The state that operations inside the writer use: statements, buckets, the sequence, totals, usage.
 import type { StatementSync } from "node:sqlite";
 import type { Bucket } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -8,30 +8,30 @@ import type { IndexMark } from "../index/mark.ts";
 import { nameDriveMark, type IndexConnection } from "../index/schema.ts";
 import { damagedRow, matchesSeal, sealBucket } from "../index/seal.ts";
 
-/** A bucket with the number that rows refer to it by. */
+/** A bucket with its number in the index. */
 export interface BucketState {
   id: number;
   bucket: Bucket;
 }
 
-/** What is counted with each commit and kept in the index. */
+/** Totals that are updated with each commit. */
 export interface IndexTotals {
-  /** Of all buckets; up to date when a group is saved. */
+  /** Over all buckets; current when a group is saved. */
   objects: number;
-  /** As `objects`; with the bytes of parts. */
+  /** As `objects`; includes the bytes of parts. */
   storageBytes: number;
   pendingEvents: number;
   droppedEvents: number;
 }
 
-/** Bounds that the writer keeps. */
+/** Limits of the writer. */
 export interface WriterLimits {
   pendingEventsMax: number;
   bucketsMax: number;
   partBytesMin: number;
-  /** The generation of this start is above it, whatever the index says. */
+  /** The generation of this start is above it, regardless of the index. */
   generationMin?: number;
-  /** There are other copies of the index, which must stay the same as this one. */
+  /** There are other copies of the index, which must stay identical. */
   isReplicated?: boolean;
 }
 
@@ -42,10 +42,10 @@ interface BucketRow {
   seal: number | null;
 }
 
-// Sequence numbers are taken from the index in ranges, so that not every commit writes the counter.
+// Sequence numbers are reserved in ranges, so that not every commit writes the counter.
 const SEQUENCE_RANGE = 100_000;
 
-/** The writer's state. Lives in the writer thread and nowhere else. */
+/** The state of the writer, used only in the writer thread. */
 export class WriterContext {
   readonly limits: WriterLimits;
   readonly buckets = new Map<string, BucketState>();
@@ -57,7 +57,7 @@ export class WriterContext {
     pendingEvents: 0,
     droppedEvents: 0,
   };
-  /** Of this start; the upper half of blob and segment numbers. */
+  /** Of this start; the upper half of blob and segment ids. */
   readonly generation: number;
   readonly #connection: IndexConnection;
   #savedDroppedEvents = 0;
@@ -65,7 +65,7 @@ export class WriterContext {
   #seq: number;
   #seqEnd: number;
 
-  /** `generation` is given to a copy of the index that joins a start which is under way. */
+  /** `generation` is set for a copy of the index that joins a running start. */
   constructor(connection: IndexConnection, limits: WriterLimits, generation?: number) {
     this.#connection = connection;
     this.limits = limits;
@@ -79,7 +79,7 @@ export class WriterContext {
     this.reload();
   }
 
-  /** Reads anew what is kept in memory: at the start, and after a group that was undone. */
+  /** Reloads the state in memory: at the start, and after a group was undone. */
   reload(): void {
     this.buckets.clear();
     for (const row of this.sql("select id, name, document, seal from buckets").iterate()) {
@@ -107,7 +107,7 @@ export class WriterContext {
     return this.#connection.sql(text);
   }
 
-  /** The bucket, or `NoSuchBucket`. */
+  /** The bucket; throws `NoSuchBucket`. */
   requireBucket(name: string): BucketState {
     const state = this.buckets.get(name);
     if (state === undefined) {
@@ -121,14 +121,14 @@ export class WriterContext {
     return this.#seq;
   }
 
-  /** Goes on from another number; what is reserved is reserved anew when it is reached. */
+  /** Continues from another number; the range is reserved again when it is reached. */
   set sequence(sequence: number) {
     if (sequence === this.#seq) return;
     this.#seq = sequence;
     this.#seqEnd = Math.min(this.#seqEnd, sequence);
   }
 
-  /** The next number in the order of commits; numbers of undone operations are not used again. */
+  /** The next number in the order of commits. Numbers of undone operations are not reused. */
   nextSequence(): number {
     if (this.#seq >= this.#seqEnd) {
       this.#seqEnd = this.#seq + SEQUENCE_RANGE;
@@ -138,7 +138,7 @@ export class WriterContext {
     return this.#seq;
   }
 
-  /** Writes the counts that changed: a row for each bucket that was written to; part of each group. */
+  /** Writes the changed counts as part of each group: a row for each changed bucket. */
   saveCounts(): void {
     const { totals } = this;
     for (const { bucket, before, now } of this.usage.takeChanges()) {
@@ -151,7 +151,7 @@ export class WriterContext {
     this.#savedDroppedEvents = totals.droppedEvents;
   }
 
-  /** Writes the number of a group, and of the start that it belongs to; part of it. */
+  /** Writes the number of a group and of its start, as part of the group. */
   saveCommit(commit: number): void {
     this.#writeMeta("commit", commit);
     if (this.#isGenerationSaved) return;
@@ -163,17 +163,17 @@ export class WriterContext {
     return this.#readMeta("commit");
   }
 
-  /** The state that the index is in. */
+  /** The position of the index. */
   readPosition(): IndexMark {
     return { commitGeneration: this.#readMeta("commit_generation"), commit: this.readCommit() };
   }
 
-  /** Notes whether a drive lacks something. */
+  /** Marks a drive as incomplete or complete. */
   markDrive(slot: number, isBehind: boolean): void {
     this.#writeMeta(nameDriveMark(slot), isBehind ? 1 : 0);
   }
 
-  /** The drives that lack something. */
+  /** The incomplete drives. */
   readDrivesBehind(): number[] {
     return this.sql("select name from meta where name like 'drive_behind_%' and value = 1")
       .all()

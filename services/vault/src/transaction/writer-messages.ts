@@ -1,14 +1,14 @@
-// What main thread and writer thread say to each other.
+// Messages between the main thread and the writer thread.
 import type { ErrorCode } from "../model/errors.ts";
 import type { StoreErrorDetails } from "../model/store-error.ts";
 import type { Operation } from "./operations.ts";
 import type { BucketState, IndexTotals, WriterLimits } from "./writer-context.ts";
 
-/** What the writer thread is started with. */
+/** The data that the writer thread starts with. */
 export interface WriterData {
   path: string;
   limits: WriterLimits;
-  /** Of a start that is under way already. */
+  /** Of a start that is already running. */
   generation?: number;
 }
 
@@ -17,36 +17,36 @@ export interface WriterReady {
   generation: number;
   buckets: BucketState[];
   totals: IndexTotals;
-  /** Number of the last group that was committed. */
+  /** Number of the last committed group. */
   commit: number;
   /** The last number in the order of operations. */
   sequence: number;
-  /** Drives that lack something. */
+  /** Incomplete drives. */
   drivesBehind: number[];
 }
 
 /** Operations that are committed together. */
 export interface GroupRequest {
   operations: Operation[];
-  /** Of this group; they rise. */
+  /** Number of this group; increasing. */
   commit: number;
-  /** Where the order of operations goes on, so that all copies of the index number them alike. */
+  /** The sequence to continue from, so that all copies of the index number operations alike. */
   sequence: number;
 }
 
-/** What became of one operation. */
+/** The result of one operation. */
 export type Outcome =
   | { value: unknown }
   | { code: ErrorCode; message: string; details: StoreErrorDetails };
 
-/** What became of a group; outcomes in the order of its operations. */
+/** The result of a group; outcomes are in the order of its operations. */
 export interface GroupResponse {
   outcomes: Outcome[];
-  /** Whether the group is on the disk; outcomes tell what became of each operation. */
+  /** True if the group is on disk; `outcomes` has the result of each operation. */
   isCommitted: boolean;
   sequence: number;
   totals: IndexTotals;
   commitMs: number;
-  /** Set when the writer has stopped for good. */
+  /** Set when the writer has stopped permanently. */
   stopped: string | undefined;
 }

@@ -1,4 +1,4 @@
-// The writer thread: takes groups of operations, one transaction a group; one that is refused leaves nothing in it.
+// The writer thread: commits groups of operations, one transaction per group. A refused operation leaves nothing in it.
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { StoreError } from "../model/store-error.ts";
@@ -17,12 +17,12 @@ import type {
 
 const SQLITE_FULL = 13;
 
-/** An operation was refused when it had changed something already. */
+/** An operation was refused after it had changed something. */
 class RefusedHalfway extends Error {
   override readonly name = "RefusedHalfway";
 }
 
-/** Commits groups; after a failure that leaves the disk in doubt it refuses everything until the next start. */
+/** Commits groups. After a failure that leaves the disk in doubt, it refuses everything until the next start. */
 class GroupWriter {
   readonly #connection: IndexConnection;
   readonly #context: WriterContext;
@@ -60,7 +60,7 @@ class GroupWriter {
     };
   }
 
-  /** After a group was answered: takes the WAL back to its start where it has grown too long. */
+  /** After the answer to a group: truncates a WAL that has grown too long. */
   tidy(): void {
     if (this.#stopped !== undefined) return;
     const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
@@ -68,7 +68,7 @@ class GroupWriter {
     try {
       this.#connection.sql("pragma wal_checkpoint(restart)").get();
     } catch (error) {
-      // On a full disk the WAL stays as long as it is; anything else ends writing.
+      // On a full disk the WAL keeps its length; any other error stops writes.
       this.#judge(error);
     }
   }
@@ -93,8 +93,8 @@ class GroupWriter {
     }
   }
 
-  // A savepoint keeps a copy of every page that is changed behind it, and most of what is refused is refused before it
-  // changes anything. Only a group in which it was not so is done again, with savepoints.
+  // A savepoint copies every page that is changed after it, and most refused operations change nothing. So groups run
+  // without savepoints, and only a group in which a refused operation had changed something is repeated with them.
   #applyAll(operations: readonly Operation[], sequence: number): Outcome[] {
     try {
       this.#begin(sequence);
@@ -148,10 +148,10 @@ class GroupWriter {
     }
   }
 
-  // A full disk may have ended the transaction behind our back: then the whole group is undone.
+  // A full disk may have ended the transaction implicitly: then the whole group is undone.
   #requireRefusal(error: unknown): StoreError {
     if (!(error instanceof StoreError) || !this.#connection.database.isTransaction) throw error;
-    // Copies of the index must not decide differently: the one with the damage is left out, and made anew.
+    // Copies of the index must not decide differently: the damaged one is dropped, and replaced.
     if (error instanceof DamagedRowError && this.#context.limits.isReplicated === true) throw error;
     return error;
   }
@@ -161,7 +161,7 @@ class GroupWriter {
     return this.#connection.sql("select total_changes() as changes").get()?.["changes"];
   }
 
-  // A full disk is survived. Anything else leaves in doubt what is on the disk: a failed sync is never repeated.
+  // A full disk is survivable. Any other error leaves the disk in doubt: a failed sync is never retried.
   #judge(error: unknown): StoreError {
     const code = (error as { errcode?: unknown }).errcode;
     const cause = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,5 @@
-// The main thread's end of the writers: while one group is committed on all copies of the index, the next one gathers.
+// The main thread's side of the writers: while one group is committed on all copies of the index, the next one is
+// collected.
 import { StoreError } from "../model/store-error.ts";
 import type { Operation, OperationResult } from "./operations.ts";
 import { Replica, type ReplicaResult } from "./replica.ts";
@@ -12,20 +13,20 @@ interface Waiter {
   reject: (error: unknown) => void;
 }
 
-/** Operations that one transaction covers at most. */
+/** Operations per transaction. */
 const GROUP_MAX = 1_000;
 
-/** Operations that are kept for a copy of the index that is being made; past them it is given up. */
+/** Operations that are buffered for a copy of the index in the making; beyond that the copy is abandoned. */
 const CAPTURED_MAX = 200_000;
 
-/** How the writer is opened. */
+/** Options of the writer. */
 export interface IndexWriterOptions {
-  /** The copies of the index, which must be at the same group. One on a single drive. */
+  /** The copies of the index, which must be at the same group. A single one on a single drive. */
   replicas: readonly { slot: number; path: string }[];
-  /** What resolves is on so many copies at least. */
+  /** Copies that must have committed before an operation resolves. */
   replicasMin?: number;
   limits: WriterLimits;
-  /** Operations that may wait; one more is refused with `SlowDown`. */
+  /** Operations that may wait; more are refused with `SlowDown`. */
   waitingMax: number;
 }
 
@@ -35,20 +36,20 @@ interface Capture {
 }
 
 /**
- * Hands operations to the writer threads, in order, the same to each copy of the index. What resolves is on the disks. A
- * copy that fails is left out as long as others have committed.
+ * Passes operations to the writer threads, in the same order for each copy of the index. A resolved promise means that the
+ * operation is on disk. A failing copy is dropped as long as others have committed.
  */
 export class IndexWriter {
   readonly ready: WriterReady;
-  /** Drives of which some copy of the index said at the start that they lack something. */
+  /** Drives that some copy of the index marked as incomplete at the start. */
   readonly drivesBehind: readonly number[];
   totals: IndexTotals;
   commits = 0;
   committedOperations = 0;
   commitMs = 0;
-  /** Why the writer has stopped for good, if it has. */
+  /** The reason if the writer has stopped permanently. */
   stopped: string | undefined;
-  /** A copy was left out. */
+  /** Called when a copy was dropped. */
   onLost: (slot: number, reason: string) => void = () => undefined;
   readonly #limits: WriterLimits;
   readonly #waitingMax: number;
@@ -60,7 +61,7 @@ export class IndexWriter {
   #waiting: Waiter[] = [];
   #running: Waiter[] = [];
   #scheduled = false;
-  // A copy of the index that is being made gets what comes meanwhile.
+  // The buffer of a copy of the index in the making.
   #capture: Capture | undefined;
   #isHeld = false;
   #idle: (() => void)[] = [];
@@ -79,11 +80,11 @@ export class IndexWriter {
     this.#sequence = Math.max(...replicas.map(({ ready }) => ready.sequence));
   }
 
-  /** Starts the threads. A copy of the index that cannot be opened is left out; rejects where there is no other. */
+  /** Starts the threads. A copy of the index that cannot be opened is dropped; rejects if it is the only one. */
   static async open(options: IndexWriterOptions): Promise<IndexWriter> {
     const { limits } = options;
     const opened: Replica[] = [];
-    let failure: unknown = new TypeError("an index has at least one copy");
+    let failure: unknown = new TypeError("an index needs at least one copy");
     for (const replica of options.replicas) {
       const generation = opened[0]?.ready.generation;
       try {
@@ -101,7 +102,7 @@ export class IndexWriter {
     return this.#replicas.map(({ slot }) => slot);
   }
 
-  /** Leaves a copy out: its drive is gone. */
+  /** Drops a copy: its drive is gone. */
   drop(slot: number, reason: string): void {
     const replica = this.#replicas.find((one) => one.slot === slot);
     if (replica === undefined) return;
@@ -111,8 +112,8 @@ export class IndexWriter {
   }
 
   /**
-   * Makes a copy of the index at `path` and writes it from then on; it says of its drive that it lacks something. What is
-   * committed while the copy is made is kept for it; writing waits only until that is caught up.
+   * Makes a copy of the index at `path`, marks its drive as incomplete, and writes it from then on. Commits meanwhile are
+   * buffered for it; writes wait only until it has caught up.
    */
   async add(slot: number, path: string): Promise<void> {
     const [source] = this.#replicas;
@@ -153,7 +154,7 @@ export class IndexWriter {
     return this.#waiting.length + this.#running.length;
   }
 
-  /** Applies an operation; resolves when it is committed, rejects with what refused it. */
+  /** Applies an operation. Resolves after its commit, or rejects with its refusal. */
   submit<T extends Operation>(operation: T): Promise<OperationResult<T>> {
     if (this.#closed || this.stopped !== undefined) {
       return Promise.reject(
@@ -169,7 +170,7 @@ export class IndexWriter {
     });
   }
 
-  /** Resolves when everything submitted has been settled, and ends the threads. */
+  /** Ends the threads after all submitted operations have been settled. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -177,8 +178,8 @@ export class IndexWriter {
     await Promise.all(this.#replicas.map((replica) => replica.close()));
   }
 
-  // What is submitted at one stroke goes together; what comes while it is committed goes with the next group, so that
-  // requests are read and groups are committed side by side.
+  // Operations of one turn go together. Operations that arrive during a commit go into the next group, so that requests are
+  // read while a group is committed.
   #schedule(): void {
     if (this.#scheduled || this.#running.length > 0) return;
     this.#scheduled = true;
@@ -213,7 +214,7 @@ export class IndexWriter {
     if (capture === undefined) return;
     capture.groups.push(request);
     capture.operations += request.operations.length;
-    // The copy fails when it sees that this is no longer its own.
+    // The copy fails when it detects that it is outdated.
     if (capture.operations > CAPTURED_MAX) this.#capture = undefined;
   }
 
@@ -241,7 +242,7 @@ export class IndexWriter {
     this.#finish(response);
   }
 
-  // Where there is no other copy, what has stopped it stops everything.
+  // Without another copy, the failure stops the writer.
   #settleAlone(answer: GroupResponse | undefined, result: ReplicaResult | undefined): void {
     if (answer === undefined) {
       const reason = result === undefined ? "no drive is left" : describeLoss(result);

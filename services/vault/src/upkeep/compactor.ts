@@ -1,4 +1,4 @@
-// Gives back the room of deleted bodies in segments: what is still alive moves to the open segment, the old one goes.
+// Frees the space of deleted bodies in segments: live bodies move to the open segment, the old one is deleted.
 import type { FileLease } from "@platform/kernel/files";
 import type { IndexConnection } from "../index/schema.ts";
 import type { CollectorEnvironment } from "./garbage-collector.ts";
@@ -6,7 +6,7 @@ import { scanRecords } from "../blob/record-scan.ts";
 
 /** A segment is compacted when less than this share of it is alive. */
 const LIVE_SHARE_MAX = 0.5;
-/** Bytes that are copied before others have their turn at the disk. */
+/** Bytes that are copied before other disk users get a turn. */
 const PAUSE_EVERY_BYTES = 8 * 1024 * 1024;
 
 /** Compacts one segment at a time. */
@@ -19,7 +19,7 @@ export class Compactor {
     this.#index = index;
   }
 
-  /** Compacts the segment with the most garbage, if one is worth it; returns how many bodies it moved. */
+  /** Compacts the segment with the most garbage, if that is worthwhile. Returns the number of bodies moved. */
   async run(): Promise<number> {
     const segment = this.#choose();
     return segment === undefined ? 0 : this.#compact(segment);
@@ -35,8 +35,8 @@ export class Compactor {
       .find((id) => !this.#env.blobs.segments.isPinned(id));
   }
 
-  // Copied, synced, then moved in the index only if the body still lies where it was read. When nothing is left alive the
-  // garbage collector removes the file, after those who read it.
+  // Bodies are copied, synced, then moved in the index only if their location has not changed. When no live body is left,
+  // the garbage collector removes the file after its readers have finished.
   async #compact(segment: number): Promise<number> {
     const { blobs, writer } = this.#env;
     const lease = await this.#open(segment);
@@ -75,7 +75,7 @@ export class Compactor {
     return moved;
   }
 
-  // With several drives the first copy; what is damaged in it is left where it is, for the scrubber to heal.
+  // With several drives, the first copy. Damaged bodies stay, for the scrubber to heal.
   async #open(segment: number): Promise<FileLease<number> | undefined> {
     for (const drive of this.#env.blobs.drives.rank(segment)) {
       if (!drive.isPresent) continue;

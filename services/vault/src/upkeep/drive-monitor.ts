@@ -1,4 +1,4 @@
-// Watches the drives: leaves out what is gone, takes back what returns, and has it healed.
+// Monitors the drives: drops lost ones, takes back those that return, and heals them.
 import type { Logger } from "@platform/kernel/log";
 import { type BlobStore, clearStaging } from "../blob/blob-store.ts";
 import type { DriveSetListener } from "../blob/drive/drive-set.ts";
@@ -10,17 +10,17 @@ import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 import type { Healer } from "./healer.ts";
 
-/** What is known of one drive. */
+/** The state of one drive. */
 export interface DriveState {
   slot: number;
   folder: string;
-  /** `healing`: it is there and lacks something still. */
+  /** `healing`: present, but still incomplete. */
   state: "present" | "healing" | "absent";
-  /** Why it is absent. */
+  /** The reason of its absence. */
   reason?: string;
 }
 
-/** What the keeper works with. */
+/** Options of the monitor. */
 export interface KeeperEnvironment {
   blobs: BlobStore;
   writer: IndexWriter;
@@ -33,16 +33,16 @@ export interface KeeperEnvironment {
   log: Logger | undefined;
 }
 
-/** Shards and segments that were found damaged and wait to be healed; past them the scrubber finds the rest. */
+/** Damaged shards and segments that wait to be healed; the scrubber finds the others. */
 const DAMAGED_MAX = 1_000;
 
-/** Keeps the drives of a store. */
+/** Monitors the drives of a store. */
 export class DriveKeeper implements DriveSetListener {
   readonly #env: KeeperEnvironment;
-  // Slots that lack something, and those of them of which all copies of the index say so.
+  // Incomplete slots, and those of them that all copies of the index have marked.
   readonly #behind: Set<number>;
   readonly #marked = new Set<number>();
-  // What began before a drive returned may lack something on it: healing is done when all of that is settled.
+  // Writes that began before a drive returned may be missing on it: healing ends only after all of them are settled.
   readonly #returned = new Map<number, number>();
   readonly #damaged = new Map<string, () => Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
@@ -65,8 +65,8 @@ export class DriveKeeper implements DriveSetListener {
   }
 
   /**
-   * Brings all copies of the index to the newest one, and begins to watch. What the newest copy has is confirmed before
-   * anybody sees it: on a single drive it could be lost with that drive.
+   * Brings all copies of the index up to the newest one, and starts monitoring. Commits of the newest copy are confirmed
+   * before readers see them: on a single drive they could be lost with that drive.
    */
   async start(): Promise<void> {
     const { blobs, writer } = this.#env;
@@ -84,12 +84,12 @@ export class DriveKeeper implements DriveSetListener {
       }
     }
     for (const slot of this.#behind) this.#mark(slot);
-    // Where too few drives are there, or full, it is read only.
+    // If too few drives are present, or they are full, the store is read-only.
     await writer.submit({ type: "confirm" }).catch(() => undefined);
     this.#timer = setInterval(() => void this.check(), this.#env.checkEveryMs).unref();
   }
 
-  /** Ends watching, and healing. */
+  /** Stops monitoring and healing. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -97,7 +97,7 @@ export class DriveKeeper implements DriveSetListener {
     await this.#running;
   }
 
-  /** The drives as they are. */
+  /** The state of each drive. */
   list(): DriveState[] {
     return this.#env.blobs.drives.all.map(({ slot, folders, absence }) => ({
       slot,
@@ -108,11 +108,11 @@ export class DriveKeeper implements DriveSetListener {
     }));
   }
 
-  /** One round: looks at each drive, takes back what has returned, heals what lacks something. */
+  /** One round: checks each drive, takes back returned ones, heals incomplete ones. */
   check(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     this.#running ??= this.#check()
-      // What could not be done now is tried again by the next round.
+      // Failures are retried by the next round.
       .catch(() => undefined)
       .finally(() => {
         this.#running = undefined;
@@ -177,7 +177,7 @@ export class DriveKeeper implements DriveSetListener {
     drive.absence = undefined;
     this.#returned.set(slot, blobs.writes.mark());
     log?.info("a drive is back and is being healed", describeDrive(drive));
-    // So that the segment of now gets its place on the drive.
+    // So that the current segment gets a copy on the drive.
     blobs.segments.roll();
   }
 
@@ -189,18 +189,18 @@ export class DriveKeeper implements DriveSetListener {
     await writer.submit({ type: "markDrive", slot: drive.slot, isBehind: false });
     this.#behind.delete(drive.slot);
     this.#marked.delete(drive.slot);
-    this.#env.log?.info("a drive is whole", describeDrive(drive));
-    // Gone meanwhile.
+    this.#env.log?.info("a drive is complete again", describeDrive(drive));
+    // It has disappeared meanwhile.
     if (!drive.isPresent) this.#mark(drive.slot);
   }
 
-  // Before anything that is written without the drive is committed: operations keep their order.
+  // Before any write without the drive is committed: operations keep their order.
   #mark(slot: number): void {
     this.#behind.add(slot);
     if (this.#marked.has(slot)) return;
     this.#marked.add(slot);
     this.#env.writer.submit({ type: "markDrive", slot, isBehind: true }).catch(() => {
-      // Where nothing can be written, nothing is missed; the next round tries again.
+      // If nothing can be written, nothing can be missing; the next round retries.
       this.#marked.delete(slot);
     });
   }
@@ -212,7 +212,7 @@ export class DriveKeeper implements DriveSetListener {
     return drive?.folders.index !== index.path;
   }
 
-  // Reading goes on with a copy that is written to.
+  // Reads continue with a copy that is written to.
   #leaveIndex(slot: number): void {
     const { index, readers, blobs, writer } = this.#env;
     if (index.path !== blobs.drives.all[slot]?.folders.index) return;

@@ -1,4 +1,4 @@
-// Removes files that nothing refers to any more, when those who still read them are done.
+// Removes unreferenced files after their readers have finished.
 import { stat } from "node:fs/promises";
 import type { IndexConnection } from "../index/schema.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -7,7 +7,7 @@ import type { BlobStore } from "../blob/blob-store.ts";
 import { removeFile } from "../disk/files.ts";
 import type { Drive } from "../blob/drive/drive.ts";
 
-/** What the collector works with. */
+/** Options of the collector. */
 export interface CollectorEnvironment {
   blobs: BlobStore;
   writer: IndexWriter;
@@ -16,13 +16,13 @@ export interface CollectorEnvironment {
 
 interface Batch {
   blobs: number[];
-  /** With the bytes of each that the index knows of. */
+  /** With the bytes of each segment that the index knows. */
   segments: { id: number; bytes: number }[];
   /** Readers that began before this may still open the files. */
   mark: number;
 }
 
-/** Records are padded to a multiple of it. */
+/** Records are padded to a multiple of this. */
 const ALIGNMENT_BYTES = 8;
 const EVERY_MS = 1_000;
 const BATCH_MAX = 500;
@@ -43,7 +43,7 @@ export class GarbageCollector {
   start(): void {
     this.#timer = setInterval(() => {
       this.#running ??= this.collect()
-        // What could not be removed now is still garbage the next time.
+        // Files that could not be removed are still garbage the next time.
         .catch(() => undefined)
         .finally(() => {
           this.#running = undefined;
@@ -56,13 +56,13 @@ export class GarbageCollector {
     await this.#running;
   }
 
-  /** Bytes in segments that nothing refers to. */
+  /** Unreferenced bytes in segments. */
   readGarbageBytes(): number {
     const row = this.#index.sql("select sum(bytes - live) as bytes from segments").get();
     return Number(row?.["bytes"] ?? 0);
   }
 
-  /** One round: removes the batch that was noted the last time, as soon as it may, and notes another. */
+  /** One round: removes the batch of the previous round, as soon as its readers have finished, and selects another. */
   async collect(): Promise<void> {
     if (this.#batch !== undefined) {
       if (!this.#env.bodies.leases.isPast(this.#batch.mark)) return;
@@ -70,7 +70,7 @@ export class GarbageCollector {
       this.#batch = undefined;
     }
     const batch = this.#note();
-    // What one copy of the index says may be lost with its drive; then the others still refer to the bytes.
+    // The state of a single copy of the index may be lost with its drive; the other copies would still refer to the bytes.
     if (batch !== undefined && this.#env.blobs.drives.isErasureCoded) {
       await this.#env.writer.submit({ type: "confirm" });
     }
@@ -108,7 +108,7 @@ export class GarbageCollector {
     await this.#env.writer.submit({ type: "forgetGarbage", blobs, segments: gone });
   }
 
-  // Records behind what the index knows of were never acknowledged, or the index is not the one that wrote them.
+  // Records beyond the end that the index knows were never acknowledged, or were written under another index.
   async #removeSegment({ id, bytes }: Batch["segments"][number]): Promise<boolean> {
     let isGone = true;
     for (const drive of this.#env.blobs.drives.present) {

@@ -1,4 +1,4 @@
-// Puts back what a drive lacks: shards out of other shards, segments out of their other copies.
+// Restores the missing contents of a drive: shards from other shards, segments from their other copies.
 import { readFile, stat } from "node:fs/promises";
 import { describeShard } from "../blob/shard-writer.ts";
 import { ShardFile } from "../blob/shard-file.ts";
@@ -17,7 +17,7 @@ export interface HealTotals {
   shards: number;
   segments: number;
   bytes: number;
-  /** What could not be healed, for want of shards or copies. */
+  /** Shards and segments that could not be healed for lack of other shards or copies. */
   failures: number;
 }
 
@@ -32,26 +32,26 @@ export class Healer {
   readonly #bytesPerSecond: number;
   #isStopped = false;
 
-  /** `bytesPerSecond` bounds what it writes. */
+  /** `bytesPerSecond` limits its writes. */
   constructor(environment: CollectorEnvironment, index: IndexConnection, bytesPerSecond: number) {
     this.#env = environment;
     this.#index = index;
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  /** Ends what is under way early. */
+  /** Aborts running work. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** One walk over everything that the drive is to have. Resolves to whether it has all of it now. */
+  /** Checks everything that the drive should have. Resolves to true if it is complete now. */
   async healDrive(drive: Drive): Promise<boolean> {
     const areShardsThere = await this.#healShards(drive);
     const areSegmentsThere = await this.#healSegments(drive);
     return areShardsThere && areSegmentsThere && !this.#isStopped;
   }
 
-  /** Writes the drive's shard of a body anew. */
+  /** Rewrites the drive's shard of a body. */
   async healShard(drive: Drive, id: number): Promise<void> {
     const { blobs, bodies } = this.#env;
     const row = this.#findFile(id);
@@ -69,12 +69,12 @@ export class Healer {
     } finally {
       endLease();
     }
-    // Deleted meanwhile: the collector has passed already, and would not see the new file.
+    // Deleted meanwhile: the collector has already passed and would not see the new file.
     if (this.#findFile(id) === undefined) await this.#remove(drive, id);
     else this.totals.shards += 1;
   }
 
-  /** Writes the drive's copy of a segment anew. */
+  /** Rewrites the drive's copy of a segment. */
   async healSegment(drive: Drive, segment: number): Promise<void> {
     const { blobs, bodies } = this.#env;
     const others = blobs.drives.rank(segment).filter((other) => other !== drive && other.isPresent);
@@ -133,14 +133,14 @@ export class Healer {
       if (!drives.rankCopies(id).includes(drive)) continue;
       const bytes = await measureFile(drive.folders.segment(id));
       if (bytes !== undefined && bytes >= (await this.#measureSegment(id))) continue;
-      // One that is still written to is healed when it is full, or left behind.
+      // An open segment is healed once it is full or abandoned.
       const isOpen = segments.isPinned(id);
       if (isOpen || !(await this.#attempt(() => this.healSegment(drive, id)))) isWhole = false;
     }
     return isWhole;
   }
 
-  // What all copies have at least: a drive that was gone may have a shorter one.
+  // The minimum of all copies: a drive that was absent may have a shorter one.
   async #measureSegment(segment: number): Promise<number> {
     const { drives, segments } = this.#env.blobs;
     if (segments.isPinned(segment)) {
@@ -161,7 +161,7 @@ export class Healer {
     try {
       await work();
     } catch {
-      // Counted, and tried again by the next walk.
+      // Counted, and retried by the next walk.
       this.totals.failures += 1;
       return false;
     }
@@ -197,7 +197,7 @@ export class Healer {
     }
   }
 
-  // What another shard of the body says of itself.
+  // The description in another shard of the body.
   async #describe(drive: Drive, id: number): Promise<{ description: object; summary: unknown }> {
     for (const other of this.#env.blobs.drives.rankShards(id)) {
       if (other === drive || !other.isPresent) continue;
@@ -214,7 +214,7 @@ export class Healer {
     throw new StoreError("InternalError", `No shard is readable (blob ${id.toString(16)})`);
   }
 
-  // The first copy as it is, what is damaged in it taken from others.
+  // The first copy, with its damaged records replaced from other copies.
   async #gatherSegment(
     sources: readonly Drive[],
     segment: number,
@@ -245,7 +245,7 @@ export class Healer {
       }
     }
     if (whole === undefined || missing.size > 0) {
-      throw new StoreError("InternalError", `No copy is whole (segment ${segment.toString(16)})`);
+      throw new StoreError("InternalError", `No copy is intact (segment ${segment.toString(16)})`);
     }
     return whole;
   }

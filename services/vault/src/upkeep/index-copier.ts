@@ -1,4 +1,4 @@
-// Copies the index of a single drive now and then, so that something is left of it when its file is damaged.
+// Copies the index of a single drive periodically, as a source for repairs.
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { syncFolder, type StoreFolders } from "../disk/files.ts";
@@ -8,13 +8,13 @@ import { measureIndex } from "../index/inspect.ts";
 
 /** The state of the copy. */
 export interface IndexCopyState {
-  /** When the last one was made, epoch ms; undefined where there is none. */
+  /** Time of the last copy, epoch ms; `undefined` if there is none. */
   copiedMs: number | undefined;
-  /** What was wrong with the index when it was last copied. */
+  /** Damage of the index that the last copy found. */
   findings: readonly string[];
 }
 
-/** Makes copies, one at a time. A copy of a damaged index never takes the place of one that is whole. */
+/** Makes copies, one at a time. A copy of a damaged index never replaces an intact one. */
 export class IndexCopier {
   readonly #folders: StoreFolders;
   readonly #freeSpace: FreeSpace;
@@ -32,7 +32,7 @@ export class IndexCopier {
     return { copiedMs: found?.mtimeMs, findings: this.#findings };
   }
 
-  /** Copies the index and checks every row of the copy; resolves to what was wrong. */
+  /** Copies the index and checks every row of the copy. Resolves to the damage. */
   run(): Promise<readonly string[]> {
     this.#running ??= this.#copy().finally(() => {
       this.#running = undefined;
@@ -40,7 +40,7 @@ export class IndexCopier {
     return this.#running;
   }
 
-  /** Ends a copy that is under way. */
+  /** Aborts a running copy. */
   async stop(): Promise<void> {
     await this.#worker?.terminate();
     await this.#running?.catch(() => undefined);

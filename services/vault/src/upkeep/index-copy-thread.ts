@@ -1,16 +1,16 @@
-// The thread of a copy of the index: copies it as of one moment, then reads the copy row by row.
+// The thread that copies the index: it takes a snapshot, then reads the copy row by row.
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { inspectIndex } from "../index/inspect.ts";
 import { openIndexReader } from "../index/schema.ts";
 
-/** What the thread is started with. */
+/** The data that the thread starts with. */
 export interface CopyData {
   from: string;
   to: string;
 }
 
-/** Its one message: what is wrong with the index. */
+/** Its only message: the damage of the index. */
 export type CopyFindings = readonly string[];
 
 const port = parentPort;
@@ -30,7 +30,7 @@ if (port !== null) {
     closeSync(fd);
   } catch (error) {
     const code = (error as { errcode?: number }).errcode ?? 0;
-    // SQLITE_CORRUPT; anything else, a full disk above all, says nothing of the index.
+    // SQLITE_CORRUPT. Other errors, above all a full disk, say nothing about the index.
     if (code % 256 !== 11) throw error;
     findings.push((error as Error).message);
   }

@@ -1,22 +1,22 @@
-// The result of the last complete scrub, in a file, so that it outlives a restart.
+// The result of the last complete scrub, in a file, so that it survives a restart.
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { ScrubReport } from "./scrubber.ts";
 
-/** A scrub that came to its end. */
+/** A complete scrub. */
 export interface CompleteScrub extends Omit<ScrubReport, "isComplete"> {
   startedMs: number;
   endedMs: number;
 }
 
-/** Damaged bodies that are kept by number. */
+/** Damaged bodies that are listed by number. */
 const NAMED_MAX = 1_000;
 
-/** Keeps the result. */
+/** Stores the result. */
 export class LastScrub {
   readonly #path: string;
   #last: CompleteScrub | undefined;
 
-  /** Reads what is in the file; one that is missing or damaged is as none. */
+  /** Reads the file. A missing or damaged file counts as no result. */
   constructor(path: string) {
     this.#path = path;
     try {
@@ -25,7 +25,7 @@ export class LastScrub {
         this.#last = found as CompleteScrub;
       }
     } catch {
-      // The next scrub writes it anew.
+      // The next scrub rewrites it.
     }
   }
 
@@ -44,7 +44,7 @@ export class LastScrub {
       writeFileSync(`${this.#path}.new`, JSON.stringify(this.#last), { mode: 0o600 });
       renameSync(`${this.#path}.new`, this.#path);
     } catch {
-      // On a full disk it is known until the next start only.
+      // On a full disk the result is lost at the next start.
     }
   }
 }

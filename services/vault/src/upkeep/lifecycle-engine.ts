@@ -1,4 +1,4 @@
-// Carries out lifecycle rules: looks along the indexes of time, so that what is not due costs nothing.
+// Applies lifecycle rules, using indexes by time: objects that are not due cost nothing.
 import type { BucketCatalogue } from "../store/bucket-catalogue.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -7,7 +7,7 @@ import type { Candidate, CandidateKind, CandidatePosition } from "../query/lifec
 import { findDueBefore, matchesFilter } from "../model/lifecycle-rule.ts";
 import type { LifecycleRule } from "../model/lifecycle.ts";
 
-/** What the engine works with. */
+/** Options of the engine. */
 export interface LifecycleEnvironment {
   buckets: BucketCatalogue;
   readers: ReaderPool;
@@ -16,13 +16,13 @@ export interface LifecycleEnvironment {
   takeVersionId: () => string;
 }
 
-/** What a round has done. */
+/** The result of a round. */
 export interface LifecycleReport {
   expired: number;
   aborted: number;
 }
 
-/** One kind of thing that a rule removes. */
+/** One action of a rule. */
 interface Action {
   kind: CandidateKind;
   beforeMs: number;
@@ -32,7 +32,7 @@ interface Action {
 const PAGE = 500;
 const ANSWER_KEPT_MS = 24 * 3_600_000;
 
-/** Runs rounds over all buckets; between pages it lets others have their turn. */
+/** Runs rounds over all buckets and yields between pages. */
 export class LifecycleEngine {
   readonly #env: LifecycleEnvironment;
   readonly #everyMs: number;
@@ -47,7 +47,7 @@ export class LifecycleEngine {
 
   start(): void {
     this.#timer = setInterval(() => {
-      // What a round could not do is still due in the next one.
+      // Failed actions are still due in the next round.
       this.run().catch(() => undefined);
     }, this.#everyMs).unref();
   }
@@ -58,7 +58,7 @@ export class LifecycleEngine {
     await this.#running?.catch(() => undefined);
   }
 
-  /** One round; joins the one under way. */
+  /** Runs a round; joins a running one. */
   run(): Promise<LifecycleReport> {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
@@ -112,7 +112,7 @@ export class LifecycleEngine {
     }
   }
 
-  // Each removal names what was judged: whatever changed since is left alone.
+  // Each removal names the version that was checked: versions that changed since are left alone.
   async #remove(bucket: string, { kind }: Action, candidate: Candidate): Promise<boolean> {
     const { key, versionId, seq } = candidate;
     const { writer, now, takeVersionId } = this.#env;
@@ -132,7 +132,7 @@ export class LifecycleEngine {
       });
       return true;
     } catch (error) {
-      // Locked, gone meanwhile, or the disk is full: the next round comes by again.
+      // Locked, already deleted, or the disk is full: the next round retries.
       if (error instanceof StoreError) return false;
       throw error;
     }
@@ -178,7 +178,7 @@ function buildActions(rule: LifecycleRule, nowMs: number): Action[] {
   return actions;
 }
 
-// A delete marker that hides nothing any more goes by a rule for markers, and by one for objects once it is as old
+// A delete marker without older versions is removed by a rule for markers, and by a rule for objects once it is old enough
 // (https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html, "Expiration").
 function removeBareMarkers(rule: LifecycleRule, beforeMs: number): Action {
   return {

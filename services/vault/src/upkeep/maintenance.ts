@@ -1,4 +1,4 @@
-// What the store does for itself in the background: expire, collect garbage, compact, scrub.
+// Background upkeep: lifecycle, garbage collection, compaction, scrubbing, copies of the index.
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { StoreFolders } from "../disk/files.ts";
@@ -13,40 +13,40 @@ import type { IndexConnection } from "../index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle-engine.ts";
 import type { ServiceEnvironment } from "../store/object-service.ts";
 
-/** How often, and how fast. */
+/** Intervals and speeds. */
 export interface MaintenanceOptions {
   lifecycleEveryMs: number;
   compactEveryMs: number;
   scrubEveryMs: number;
   scrubBytesPerSecond: number;
-  /** 0 is never. */
+  /** 0 disables it. */
   indexCopyEveryMs: number;
-  /** Where the index and its copy are on a single drive, and where the last scrub is noted. */
+  /** The folders of the index and its copy on a single drive, and of the result of the last scrub. */
   folders: StoreFolders;
   freeSpace: FreeSpace;
   clock: Clock;
   log: Logger | undefined;
 }
 
-/** The first scrub comes soon, so that what a crash has left behind does not stay for long. */
+/** The first scrub runs early and removes the leftovers of a crash. */
 const FIRST_SCRUB_AFTER_MS = 10 * 60_000;
 
 /** As the first scrub. */
 const FIRST_COPY_AFTER_MS = 5 * 60_000;
-/** Copying takes this share of the time at most. */
+/** Share of the time that copying may take. */
 const COPY_SHARE_MAX = 0.02;
 
-/** Damaged bodies that are named in a line of the log. */
+/** Damaged bodies that a log line lists. */
 const LOGGED_MAX = 20;
 
-/** Scrubbing as it is. */
+/** The state of scrubbing. */
 export interface ScrubState {
   running?: ScrubProgress & { startedMs: number };
-  /** Kept over restarts. */
+  /** Survives restarts. */
   last?: CompleteScrub;
 }
 
-/** Runs the rounds of upkeep. A call joins the round of its kind that is in progress. */
+/** Runs the rounds of upkeep. A call joins a running round of its kind. */
 export class Maintenance {
   readonly #lifecycle: LifecycleEngine;
   readonly #collector: GarbageCollector;
@@ -81,7 +81,7 @@ export class Maintenance {
   start(): void {
     this.#lifecycle.start();
     this.#collector.start();
-    // Rounds that fail are tried again; what keeps failing is seen by its counts and by the health check.
+    // Failed rounds are retried. Metrics and the health check show lasting failures.
     const quietly = (run: () => Promise<unknown>) => () => void run().catch(() => undefined);
     const compact = quietly(() => this.compact());
     const scrub = quietly(() => this.scrub());
@@ -116,12 +116,12 @@ export class Maintenance {
     return this.#lifecycle.run();
   }
 
-  /** Notes files that nothing refers to, and removes those noted before. */
+  /** Notes unreferenced files, and removes those noted before. */
   collect(): Promise<void> {
     return this.#collector.collect();
   }
 
-  /** Moves what is alive out of the segment with the most garbage. Resolves to the number of bodies moved. */
+  /** Moves live bodies out of the segment with the most garbage. Resolves to the number of bodies moved. */
   compact(): Promise<number> {
     this.#compacting ??= this.#compactor.run().finally(() => {
       this.#compacting = undefined;
@@ -129,7 +129,7 @@ export class Maintenance {
     return this.#compacting;
   }
 
-  /** Reads everything against its checksums and moves files that nothing refers to into quarantine. */
+  /** Reads everything against its checksums and moves unreferenced files to quarantine. */
   scrub(): Promise<ScrubReport> {
     this.#scrubbing ??= this.#scrub().finally(() => {
       this.#scrubbing = undefined;
@@ -165,12 +165,12 @@ export class Maintenance {
     this.#copyNotBeforeMs = endedMs + (endedMs - begunMs) / COPY_SHARE_MAX;
   }
 
-  /** The copy of the index, and what was wrong when it was made. */
+  /** The state of the index copy. */
   readIndexCopy(): IndexCopyState {
     return this.#copier.state;
   }
 
-  /** The scrub that is under way, and the last one that came to its end. */
+  /** The running scrub and the last complete one. */
   readScrub(): ScrubState {
     const { last } = this.#lastScrub;
     return {
@@ -193,26 +193,26 @@ export class Maintenance {
     if (damaged.length > 0 || missing.length > 0) {
       const counts = { damaged: damaged.length, missing: missing.length };
       const blobs = [...damaged, ...missing].slice(0, LOGGED_MAX).map((id) => id.toString(16));
-      log?.error("scrubbing found bodies that cannot be read", { ...counts, blobs });
+      log?.error("scrubbing found unreadable bodies", { ...counts, blobs });
     }
     if (report.quarantined > 0) {
       const { quarantined } = report;
-      log?.warn("scrubbing moved files that nothing refers to into quarantine", { quarantined });
+      log?.warn("scrubbing moved unreferenced files to quarantine", { quarantined });
     }
     if (report.unknown > 0) {
       const { unknown } = report;
-      log?.warn("the quarantine is full: files that nothing refers to stay", { unknown });
+      log?.warn("the quarantine is full: unreferenced files stay", { unknown });
     }
     if (healed > 0) log?.warn("scrubbing found damage and healed it", { healed });
     return report;
   }
 
-  /** Checks each of several drives: drops those that have gone, takes back those that have returned, heals what they lack. */
+  /** Checks each drive: drops lost ones, takes back those that return, heals incomplete ones. */
   checkDrives(): Promise<void> {
     return this.#keeper?.check() ?? Promise.resolve();
   }
 
-  /** Bytes in segments that nothing refers to. */
+  /** Unreferenced bytes in segments. */
   readGarbageBytes(): number {
     return this.#collector.readGarbageBytes();
   }

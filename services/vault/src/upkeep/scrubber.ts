@@ -1,4 +1,4 @@
-// Reads everything that is stored, slowly, against its checksums; finds files that nothing refers to.
+// Reads all stored data slowly against its checksums, and finds unreferenced files.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { IndexConnection } from "../index/schema.ts";
@@ -6,33 +6,33 @@ import type { CollectorEnvironment } from "./garbage-collector.ts";
 import { scanRecords } from "../blob/record-scan.ts";
 import type { Drive } from "../blob/drive/drive.ts";
 
-/** What a round has found. */
+/** The result of a round. */
 export interface ScrubReport {
   files: number;
   bytes: number;
-  /** Numbers of blobs that the index refers to, that are damaged and could not be healed. */
+  /** Ids of referenced blobs that are damaged and could not be healed. */
   damaged: number[];
-  /** Numbers of blobs whose file is gone and could not be written anew. */
+  /** Ids of blobs whose file is missing and could not be rewritten. */
   missing: number[];
-  /** Shards and copies of segments that were damaged or missing and have been written anew. */
+  /** Damaged or missing shards and copies of segments that were rewritten. */
   healed: number;
-  /** Files that nothing referred to; they are in quarantine now. */
+  /** Unreferenced files that were moved to quarantine. */
   quarantined: number;
-  /** Those for which the quarantine had no room: they stay where they are. */
+  /** Unreferenced files that stay, because the quarantine is full. */
   unknown: number;
-  /** Whether the round came to its end. */
+  /** True if the round was completed. */
   isComplete: boolean;
 }
 
-/** How far a round has come. */
+/** The progress of a round. */
 export interface ScrubProgress {
   filesDone: number;
-  /** As counted when the round began. */
+  /** As counted at the beginning of the round. */
   filesTotal: number;
   bytesDone: number;
 }
 
-/** Writes anew what is damaged on one of several drives. */
+/** Rewrites the damaged contents of one of several drives. */
 export interface DamageHealer {
   healShard(drive: Drive, blob: number): Promise<void>;
   healSegment(drive: Drive, segment: number): Promise<void>;
@@ -40,7 +40,7 @@ export interface DamageHealer {
 
 const PAGE = 500;
 
-/** Scrubs. */
+/** Checks the stored data. */
 export class Scrubber {
   readonly #env: CollectorEnvironment;
   readonly #index: IndexConnection;
@@ -50,7 +50,7 @@ export class Scrubber {
   #filesTotal = 0;
   #report: ScrubReport | undefined;
 
-  /** `bytesPerSecond` bounds what it takes of the disk; `healer` is there where there are several. */
+  /** `bytesPerSecond` limits its reads; `healer` exists if there are several drives. */
   constructor(
     environment: CollectorEnvironment,
     index: IndexConnection,
@@ -63,18 +63,18 @@ export class Scrubber {
     this.#healer = healer;
   }
 
-  /** Ends a round early. */
+  /** Aborts a round. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** Of the round that is under way. */
+  /** Of the running round. */
   get progress(): ScrubProgress {
     const { files = 0, bytes = 0 } = this.#report ?? {};
     return { filesDone: files, filesTotal: Math.max(files, this.#filesTotal), bytesDone: bytes };
   }
 
-  /** One round over everything. */
+  /** Runs a round over everything. */
   async run(): Promise<ScrubReport> {
     const report: ScrubReport = {
       files: 0,
@@ -95,7 +95,7 @@ export class Scrubber {
     return report;
   }
 
-  // Bodies with files of their own, as one drive has them, and segments: the index would have to be read as a whole.
+  // Files of bodies on one drive, and segments. Other queries would need the whole index.
   async #countFiles(): Promise<number> {
     const row = this.#index.sql("select count(*) as n from segments where live > 0").get();
     const segments = Number(row?.["n"]);
@@ -122,7 +122,7 @@ export class Scrubber {
         report.files += 1;
       }
       if (rows.length < PAGE) return;
-      // Between pages others have their turn: most rows may be bodies in the index.
+      // Yields between pages: most rows may be inline bodies.
       await new Promise(setImmediate);
     }
   }
@@ -131,9 +131,9 @@ export class Scrubber {
     for (const drive of this.#env.blobs.drives.rankShards(id)) {
       if (!drive.isPresent) continue;
       const found = await this.#scrubFile(drive, drive.folders.file(id), report);
-      // One without a readable record is damaged as well.
+      // A file without a readable record is damaged as well.
       const isWhole = found !== undefined && found.whole.has(id);
-      // A drive that was lost meanwhile is healed when it is back.
+      // A drive that was lost meanwhile is healed when it returns.
       if (isWhole || !drive.isPresent || !this.#isReferred(id)) continue;
       if (await this.#heal(report, (healer) => healer.healShard(drive, id))) continue;
       const list = found === undefined ? report.missing : report.damaged;
@@ -160,7 +160,7 @@ export class Scrubber {
       .all(id)
       .map((blob) => Number(blob["id"]));
     const found = await this.#scrubFile(drive, drive.folders.segment(id), report);
-    // A record whose head or trailer is damaged is not found at all.
+    // A record with a damaged head or trailer is not found at all.
     const lost = alive.filter(
       (blob) => found?.whole.has(blob) !== true && this.#isReferred(blob, id),
     );
@@ -180,12 +180,12 @@ export class Scrubber {
       report.healed += 1;
       return true;
     } catch {
-      // It is among the damaged ones of the report.
+      // The report lists it among the damaged blobs.
       return false;
     }
   }
 
-  // The records that are whole; undefined where the file is missing.
+  // The intact records; `undefined` if the file is missing.
   async #scrubFile(
     drive: Drive,
     path: string,
@@ -212,7 +212,7 @@ export class Scrubber {
     return { whole };
   }
 
-  // Files of this start may belong to uploads under way, those of earlier ones cannot.
+  // Files of this start may belong to uploads in progress; files of earlier starts cannot.
   async #quarantineUnknown(report: ScrubReport): Promise<void> {
     const { drives, firstId, quarantine } = this.#env.blobs;
     for (const drive of drives.present) {

@@ -42,7 +42,7 @@ test("frames come out as they went in, however the bytes are cut", () => {
 for (const [what, bytes] of [
   ["a header without a colon", "ERROR\nmessage\n\n\0"],
   ["an unknown escape", "ERROR\nmessage:a\\tb\n\n\0"],
-  ["a content-length that is no number", "ERROR\ncontent-length:-1\n\n\0"],
+  ["a content-length that is not a number", "ERROR\ncontent-length:-1\n\n\0"],
   ["a body longer than its content-length", "ERROR\ncontent-length:1\n\nab\0"],
   ["a content-length over the bound", "ERROR\ncontent-length:5000\n\n"],
   ["a head without an end", "E".repeat(5_000)],

@@ -173,7 +173,7 @@ test("a drive pulled under load fails no read and no write; returned, it is heal
   const pulled = told.filter((text) => text.startsWith(`${rig.folders[1]!}: `));
   assert.match(pulled[0]!, /: a drive is lost: ./);
   assert.ok(pulled.includes(`${rig.folders[1]!}: a drive is back and is being healed`));
-  assert.match(pulled.at(-1)!, /: a drive is whole$/);
+  assert.match(pulled.at(-1)!, /: a drive is complete again$/);
   // Whether it is: another drive goes, and everything must come from the two others.
   pull(rig, 0);
   await waitUntil(store, () => states(store)[0] === "absent", "the second pull is noticed");

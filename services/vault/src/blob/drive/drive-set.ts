@@ -1,20 +1,20 @@
-// The drives of a store: which of them are there, and where among them things belong.
+// The drives of a store: their presence, and the placement of data.
 import { createHash } from "node:crypto";
 import type { Drive } from "./drive.ts";
 
-/** Hears of drives that are lost. */
+/** Receives lost drives. */
 export interface DriveSetListener {
-  /** A drive has failed, or was taken away. */
+  /** A drive has failed or was removed. */
   onAbsent(drive: Drive, reason: string): void;
 }
 
 /**
- * All drives of a store, by slot. Things belong to slots by rendezvous hashing (Thaler and Ravishankar, 1996): the order of
- * the slots for a number never changes, whatever drive fills them.
+ * All drives of a store, by slot. Data is placed by rendezvous hashing (Thaler and Ravishankar, 1996): the order of the
+ * slots for an id never changes, regardless of the drives in them.
  */
 export class DriveSet {
   readonly all: readonly Drive[];
-  /** Shards that large bodies are cut into: so many of data, and of parity. One and none on a single drive. */
+  /** Numbers of data and parity shards of large bodies; 1 and 0 on a single drive. */
   readonly data: number;
   readonly parity: number;
   listener: DriveSetListener | undefined;
@@ -25,7 +25,7 @@ export class DriveSet {
     this.parity = parity;
   }
 
-  /** Whether large bodies are cut into shards. */
+  /** True if large bodies are cut into shards. */
   get isErasureCoded(): boolean {
     return this.all.length > 1;
   }
@@ -34,7 +34,7 @@ export class DriveSet {
     return this.all.filter((drive) => drive.isPresent);
   }
 
-  /** All drives in the order in which they are to have what has this number. */
+  /** All drives in the order of preference for an id. */
   rank(id: number): Drive[] {
     if (this.all.length === 1) return [...this.all];
     return this.all
@@ -48,12 +48,12 @@ export class DriveSet {
     return this.rank(id).slice(0, this.data + this.parity);
   }
 
-  /** The drives that are to have a segment. */
+  /** The drives that should have a segment. */
   rankCopies(segment: number): Drive[] {
     return this.rank(segment).slice(0, this.parity + 1);
   }
 
-  /** A drive has failed: from now on it is left out. */
+  /** A drive has failed: it is left out from now on. */
   fail(drive: Drive, reason: string): void {
     if (!drive.isPresent) return;
     drive.absence = reason;
@@ -63,7 +63,7 @@ export class DriveSet {
   }
 }
 
-/** Whether an error says that a drive is full, not that it is broken. */
+/** True if an error means that a drive is full, rather than broken. */
 export function isFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   return code === "ENOSPC" || code === "EDQUOT" || code === "InsufficientStorage";

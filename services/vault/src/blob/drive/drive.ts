@@ -1,21 +1,21 @@
-// One drive: a folder with its identity, its files and whether they can be reached.
+// One drive: a folder with its identity, its open files, and whether it is present.
 import { OpenFiles } from "@platform/kernel/files";
 import { BlobReader } from "../blob-reader.ts";
 import { closeFile, FolderSync, openFile, type StoreFolders } from "../../disk/files.ts";
 import type { FrameMemory } from "../frame-memory.ts";
 
-/** Where bytes are written to and read from. A store without several drives has one of these as well. */
+/** A location that bytes are written to and read from. A store on a single folder has one as well. */
 export class Drive {
-  /** The place that it fills among the drives of the store. */
+  /** Its slot among the drives of the store. */
   readonly slot: number;
   readonly folders: StoreFolders;
   readonly folderSync = new FolderSync();
-  /** Descriptors of files that are read. */
+  /** Descriptors of files that are being read. */
   readonly files: OpenFiles<number>;
   readonly reader: BlobReader;
-  /** Why it takes no part, if so. */
+  /** The reason of its absence, if it is absent. */
   absence: string | undefined;
-  /** How often it has gone. */
+  /** Number of times that it has disappeared. */
   losses = 0;
 
   constructor(slot: number, folders: StoreFolders, openFilesMax: number, memory: FrameMemory) {

@@ -1,4 +1,4 @@
-// What a drive says of itself: which store it belongs to, and which of the store's places it fills.
+// The identity of a drive: its store, and its slot in the store.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -14,25 +14,25 @@ import { StoreError } from "../../model/store-error.ts";
 /** The content of `drive.json`. */
 export interface DriveIdentity {
   format: 1;
-  /** Of the store; all its drives have the same. */
+  /** The id of the store, the same on all its drives. */
   store: string;
-  /** From 0 on; where shards go is computed from it. */
+  /** From 0; the placement of shards depends on it. */
   slot: number;
-  /** How many drives the store has, and into what it cuts what is large. */
+  /** Number of drives, and of data and parity shards of large bodies. */
   drives: number;
   data: number;
   parity: number;
 }
 
-/** A file of this name in an empty folder says that the folder is to take the place of a lost drive. */
+/** A file of this name in an empty folder means that the folder replaces a lost drive. */
 export const REPLACEMENT_MARK = "replace-drive";
 
 const NAME = "drive.json";
 const STAGED_NAME = `${NAME}.new`;
-// What a new file system has in its root, and what an identity leaves behind whose writing was cut short.
+// Entries of a new file system, and leftovers of an interrupted identity write.
 const IGNORED = new Set(["lost+found", REPLACEMENT_MARK, STAGED_NAME]);
 
-/** Reads a drive's identity; undefined where there is none. Throws `ServiceUnavailable` where it cannot be understood. */
+/** Reads the identity of a drive; `undefined` if it has none. Throws `ServiceUnavailable` if it cannot be parsed. */
 export function readIdentity(folder: string): DriveIdentity | undefined {
   const path = join(folder, NAME);
   if (!existsSync(path)) return undefined;
@@ -42,25 +42,25 @@ export function readIdentity(folder: string): DriveIdentity | undefined {
   } catch (error) {
     throw new StoreError("ServiceUnavailable", `${path} cannot be read`, {}, { cause: error });
   }
-  throw new StoreError("ServiceUnavailable", `${path} is of a newer format`);
+  throw new StoreError("ServiceUnavailable", `${path} has a newer format`);
 }
 
-/** Whether a store has made the folder one of its drives. */
+/** True if a store has made the folder one of its drives. */
 export function isDrive(folder: string): boolean {
   return existsSync(join(folder, NAME));
 }
 
-/** Whether nothing lies in the folder yet. */
+/** True if the folder is empty. */
 export function isEmptyDrive(folder: string): boolean {
   return existsSync(folder) && readdirSync(folder).every((name) => IGNORED.has(name));
 }
 
-/** Whether somebody has said that the empty folder may be filled. */
+/** True if the operator has marked the empty folder as a replacement. */
 export function isReplacement(folder: string): boolean {
   return isEmptyDrive(folder) && existsSync(join(folder, REPLACEMENT_MARK));
 }
 
-/** Writes an identity, durably. */
+/** Writes an identity durably. */
 export async function writeIdentity(folder: string, identity: DriveIdentity): Promise<void> {
   const staged = join(folder, STAGED_NAME);
   const fd = await openFile(staged, "w");

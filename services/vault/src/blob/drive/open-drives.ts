@@ -1,4 +1,4 @@
-// Finds the drives of a store at its start: who they are, which are there, and which copy of the index is the newest.
+// Finds the drives of a store at its start: their identities, their presence, and the newest copy of the index.
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { StoreFolders } from "../../disk/files.ts";
@@ -19,34 +19,34 @@ import {
   type DriveIdentity,
 } from "./identity.ts";
 
-/** Several drives: a folder each, in the order of their slots. */
+/** Several drives: one folder each, in the order of their slots. */
 export interface DriveOptions {
   folders: readonly string[];
   /** Drives that may be lost. Default 1. */
   parity?: number;
-  /** Shards of data that large bodies are cut into. Default: as many as there are drives without parity. */
+  /** Data shards of large bodies. Default: the number of drives minus the parity. */
   data?: number;
-  /** How often drives are looked at, in ms. Default 1 s. */
+  /** Interval of drive checks, in ms. Default 1 s. */
   checkEveryMs?: number;
-  /** Bytes up to which a copy of the index is read as a whole at the start. Default 64 MiB. */
+  /** Size up to which a copy of the index is checked as a whole at the start. Default 64 MiB. */
   inspectedBytesMax?: number;
 }
 
-/** The drives as found. */
+/** The opened drives. */
 export interface OpenedDrives {
   drives: DriveSet;
   identity: Omit<DriveIdentity, "slot">;
-  /** The ways to let go of the drives, by slot. */
+  /** Functions that unlock the drives, by slot. */
   locks: Map<number, () => void>;
-  /** Slots whose copy of the index is the newest. */
+  /** Slots with the newest copy of the index. */
   current: number[];
-  /** The highest generation that any copy of the index knows of. */
+  /** The highest generation in any copy of the index. */
   generation: number;
-  /** Copies of the index that are damaged, and are made anew from the others. */
+  /** Damaged copies of the index, which are replaced from the others. */
   damaged: { slot: number; path: string; reason: string }[];
 }
 
-/** Takes the drives that are there. Rejects where they are not enough, or belong to other stores. */
+/** Opens the present drives. Rejects if there are too few, or if they belong to other stores. */
 export async function openDrives(
   options: DriveOptions,
   takeId: () => string,
@@ -62,7 +62,7 @@ export async function openDrives(
   const known = chooseIdentity(folders);
   const isNew = folders.every((folder) => isEmptyDrive(folder) || isUnused(folder));
   if (known === undefined && !isNew) {
-    throw refuse("a new store needs folders on all of its drives, with nothing in them");
+    throw refuse("a new store needs empty folders on all of its drives");
   }
   const identity: Omit<DriveIdentity, "slot"> = {
     format: 1,
@@ -92,7 +92,7 @@ export async function openDrives(
   }
 }
 
-/** Takes one drive: makes sure of who it is, locks it. Resolves to why it cannot be taken, or to undefined. */
+/** Checks the identity of a drive and locks it. Resolves to the reason if that fails, else to `undefined`. */
 export async function takeDrive(
   drive: Drive,
   identity: Omit<DriveIdentity, "slot">,
@@ -117,17 +117,17 @@ export async function takeDrive(
   return undefined;
 }
 
-/** The identity of a drive; undefined where there is none, or it cannot be read. */
+/** The identity of a drive; `undefined` if it has none, or it is unreadable. */
 export function tryReadIdentity(folder: string): DriveIdentity | undefined {
   try {
     return readIdentity(folder);
   } catch {
-    // A drive that fails is a drive that is not there.
+    // A failing drive counts as absent.
     return undefined;
   }
 }
 
-/** What most of the drives say of the store, so that one of them alone cannot shut out the others. */
+/** The identity that most drives agree on, so that a single drive cannot shut out the others. */
 export function chooseIdentity(folders: readonly string[]): DriveIdentity | undefined {
   const found = folders.map(tryReadIdentity).filter((identity) => identity !== undefined);
   const describe = ({ store, drives, data, parity }: DriveIdentity) =>
@@ -140,7 +140,7 @@ export function chooseIdentity(folders: readonly string[]): DriveIdentity | unde
   );
 }
 
-/** Why a drive is not the one that belongs in a slot, or undefined. */
+/** The reason why a drive does not belong in a slot, or `undefined`. */
 export function judgeIdentity(
   found: DriveIdentity | undefined,
   wanted: Omit<DriveIdentity, "slot">,
@@ -158,17 +158,17 @@ export function judgeIdentity(
     : `it was made for ${found.drives} drives with ${found.data}+${found.parity} shards`;
 }
 
-// Its making was cut short: it has an identity and nothing that was ever acknowledged.
+// Its creation was interrupted: it has an identity and no acknowledged data.
 function isUnused(folder: string): boolean {
   const { index, segments } = new StoreFolders(folder);
   if (tryReadIdentity(folder) === undefined || !isUnusedIndex(index)) return false;
   return !existsSync(segments) || readdirSync(segments).length === 0;
 }
 
-// What was acknowledged is on parity + 1 drives at least: where no more than `parity` are missing, one of the others has
-// it. Of two copies that went on without each other the one is right that a later start has committed to: its start has
-// seen all that was acknowledged before, and what is on the other one alone never was. (Raft decides alike, by the term of
-// the last entry and its number: Ongaro and Ousterhout, 2014, section 5.4.1.)
+// Acknowledged data is on at least parity + 1 drives: if at most `parity` are missing, one of the others has it. Of two
+// diverged copies, the one that a later start has committed to is right: that start has seen everything acknowledged
+// before, and data that only the other copy has was never acknowledged. (Raft decides in the same way, by the term of the
+// last entry and its index: Ongaro and Ousterhout, 2014, section 5.4.1.)
 function findCurrent(
   drives: DriveSet,
   isNew: boolean,
@@ -179,7 +179,7 @@ function findCurrent(
     const reasons = all
       .filter(({ absence }) => absence !== undefined)
       .map(({ folders, absence }) => `${folders.root}: ${absence}`);
-    throw refuse(`too few drives are there (${reasons.join("; ")})`);
+    throw refuse(`too few drives are present (${reasons.join("; ")})`);
   }
   const judged = present.map(({ slot, folders }) => ({
     slot,
@@ -197,7 +197,7 @@ function findCurrent(
   if (positions.length < all.length - parity) {
     const reasons = damaged.map(({ path, reason }) => `${path}: ${reason}`);
     throw refuse(
-      `too few drives have an index that is whole (${reasons.join("; ")}). Nothing was changed. Run "platform-vaultd fsck" to see what can be restored`,
+      `too few drives have an intact index (${reasons.join("; ")}). Nothing was changed. Run "platform-vaultd fsck" to see what can be restored`,
     );
   }
   const newest = positions.reduce((best, other) => (isBefore(best, other) ? other : best));

@@ -1,4 +1,4 @@
-// Arithmetic in GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1, as Reed–Solomon codes of storage use it.
+// Arithmetic in GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1, as usual in Reed–Solomon codes for storage.
 
 const POLYNOMIAL = 0x11d;
 const ORDER = 255;

@@ -1,21 +1,22 @@
-// A systematic Reed–Solomon code: k shards of data, m of parity, and any k of them give everything back.
+// A systematic Reed–Solomon code: k data shards, m parity shards, and any k of them restore all others.
 //
-// Parity is data times a Cauchy matrix (Blömer and others, "An XOR-Based Erasure-Resilient Coding Scheme", 1995), its columns
-// scaled so that the first row is all ones: the first parity shard is a plain XOR. Scaling keeps every square part invertible.
+// Parity is data times a Cauchy matrix (Blömer and others, "An XOR-Based Erasure-Resilient Coding Scheme", 1995), its
+// columns scaled so that the first row is all ones: the first parity shard is a plain XOR. Scaling keeps every square
+// submatrix invertible.
 import { createGaloisField, type GaloisField } from "./galois-field.ts";
 
-/** What is there of one stripe: a shard by its index, data before parity. All are of the same length. */
+/** The present shards of one stripe by index, data before parity. All have the same length. */
 export type PresentShards = ReadonlyMap<number, Uint8Array>;
 
-/** Most shards that a code may have. */
+/** Limit of the number of shards. */
 export const SHARDS_MAX = 32;
 
-/** Computes parity, and lost shards out of present ones. */
+/** Computes parity, and lost shards from present ones. */
 export class ReedSolomon {
   readonly data: number;
   readonly parity: number;
   readonly #field: GaloisField = createGaloisField();
-  // A row for each shard: how it comes from the data.
+  // A row for each shard: its coefficients over the data shards.
   readonly #rows: readonly Uint8Array[];
   readonly #products = new Map<number, Uint8Array>();
 
@@ -35,13 +36,13 @@ export class ReedSolomon {
     }
   }
 
-  /** Computes the shard `index` into `into` from any `data` others. Throws where there are fewer. */
+  /** Computes the shard `index` into `into` from any `data` others. Throws if there are fewer. */
   reconstruct(index: number, present: PresentShards, into: Uint8Array): void {
     const chosen = [...present.keys()].slice(0, this.data);
     if (chosen.length < this.data) throw new RangeError("too few shards are left");
     const shards = chosen.map((shard) => present.get(shard)!);
     const inverse = this.#invert(chosen.map((shard) => this.#rows[shard]!));
-    // row of the lost shard × inverse: how it comes from the chosen ones.
+    // Row of the lost shard × inverse: its coefficients over the chosen shards.
     const row = this.#rows[index]!;
     const factors = new Uint8Array(this.data);
     for (let column = 0; column < this.data; column += 1) {
@@ -66,7 +67,7 @@ export class ReedSolomon {
     return [...identity, ...parity];
   }
 
-  // Gauss and Jordan; every choice of rows is invertible.
+  // Gauss–Jordan elimination; every choice of rows is invertible.
   #invert(rows: readonly Uint8Array[]): Uint8Array[] {
     const { multiply, invert } = this.#field;
     const size = rows.length;
@@ -111,7 +112,7 @@ export class ReedSolomon {
   }
 }
 
-// Four bytes at a time where both begin at a multiple of four.
+// Four bytes at a time if both are aligned to four bytes.
 function addBytes(from: Uint8Array, into: Uint8Array): void {
   let at = 0;
   if (from.byteOffset % 4 === 0 && into.byteOffset % 4 === 0) {
