@@ -35,7 +35,7 @@ export const layout = {
   end: 1024 + 8 * 2048,
 } as const;
 
-/** What the module exports. `state` and `at` are addresses, `blocks` is 1 or more. */
+/** The exports of the module. `state` and `at` are addresses, `blocks` is 1 or more. */
 export interface KernelFunctions {
   md5(state: number, at: number, blocks: number): void;
   md5Crc64(state: number, at: number, blocks: number): void;

@@ -1,4 +1,4 @@
-// ACLs in fields and documents.
+// ACLs in headers and documents.
 import { checkAcl, expandCannedAcl, isOwnersAlone, isPublicAcl } from "../access/acl.ts";
 import { readOwnership, readPublicAccessBlock } from "../access/public-access.ts";
 import type { Acl, AclGrant, AclGrantee, AclPermission } from "../model/acl.ts";
@@ -19,8 +19,8 @@ const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
 const PERMISSIONS: ReadonlySet<string> = new Set(GRANT_FIELDS.map(([, permission]) => permission));
 
 /**
- * The list that fields ask for; undefined without one. Throws AccessControlListNotSupported where the bucket has
- * switched lists off, AccessDenied where it blocks public ones.
+ * The ACL that headers request; `undefined` without one. Throws AccessControlListNotSupported if the bucket has disabled
+ * ACLs, AccessDenied if it blocks public ones.
  */
 export function readAclFields(
   fields: RequestFields,
@@ -47,14 +47,14 @@ export function readAclFields(
   return admitAcl(acl, bucket, isFullControl(acl, owner));
 }
 
-// What every object of a bucket without lists says anyway may be put with it.
+// Buckets without ACLs accept the ACL that all of their objects have anyway.
 function isFullControl({ grants }: Acl, owner: Owner): boolean {
   return (
     isOwnersAlone({ grants }, owner) && grants.some((one) => one.permission === "FULL_CONTROL")
   );
 }
 
-/** The list that a request puts: by its fields or as a document, and not as both; where lists count. */
+/** The ACL of a PUT, in its headers or its document but not in both. The bucket must have ACLs enabled. */
 export async function receiveAcl(context: OperationContext): Promise<Acl> {
   const bucket = getBucket(context);
   if (readOwnership(bucket) === "BucketOwnerEnforced")
@@ -68,7 +68,7 @@ export async function receiveAcl(context: OperationContext): Promise<Acl> {
   return byFields ?? parseAcl(body, bucket, context.api);
 }
 
-// An AccessControlPolicy document. Throws MalformedACLError, AccessDenied where it names another owner.
+// Parses an AccessControlPolicy document. Throws MalformedACLError, or AccessDenied if it names another owner.
 function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
   const owner = getOwner(api);
   let root: XmlElement;
@@ -90,7 +90,7 @@ function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
   return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
 }
 
-/** An AccessControlPolicy document; the owner's full control where nothing was put, and where the bucket has no lists. */
+/** Formats an AccessControlPolicy document: full control of the owner if no ACL was put, or if ACLs are disabled. */
 export function formatAcl(kept: Acl | undefined, owner: Owner, bucket: Bucket): string {
   const isEnforced = readOwnership(bucket) === "BucketOwnerEnforced";
   const acl = (isEnforced ? undefined : kept) ?? expandCannedAcl("private", owner);
@@ -150,7 +150,7 @@ function readGrant(item: XmlElement, owner: Owner): AclGrant {
   };
 }
 
-// Users' ids are their names.
+// The ids of users are their names.
 function nameUser(id: string, owner: Owner): AclGrantee {
   return { kind: "user", id, displayName: id === owner.id ? owner.displayName : id };
 }

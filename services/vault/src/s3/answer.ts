@@ -1,28 +1,28 @@
-// Answers of the object API, and how errors become theirs.
+// Answers of the object API, and the conversion of errors to answers.
 import type { ObjectReader } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError, type StoreErrorDetails } from "../model/store-error.ts";
 import { toStoreName } from "./wire/fields.ts";
 import { tag, wrap, XML_DECLARATION } from "./wire/xml.ts";
 
-/** A field of an answer. */
+/** A header of an answer. */
 export type Header = readonly [name: string, value: string];
 
-/** What an operation answers. */
+/** The answer of an operation. */
 export interface S3Answer {
   status: number;
   headers?: readonly Header[];
   body?: string | Buffer;
-  /** An object's bytes instead of a body; it is closed by whoever sends the answer. */
+  /** The bytes of an object instead of a body. The sender of the answer closes it. */
   reader?: ObjectReader;
   /** Length of a body that is not sent: HEAD of an object. */
   contentLength?: number;
 }
 
-/** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
+/** `x-amz-id-2`, and `HostId` of errors. All hosts have the same id, so that it reveals nothing. */
 export const HOST_ID = "platform-vault";
 
-/** Fields that all answers have, the same each time. */
+/** Headers that all answers have. */
 const SERVER: Header = ["Server", "platform-vault"];
 const AMZ_HOST: Header = ["x-amz-id-2", HOST_ID];
 const STORE_HOST: Header = ["x-store-id-2", HOST_ID];
@@ -87,7 +87,7 @@ function describePart(part: NonNullable<StoreErrorDetails["part"]>): [string, st
   return named;
 }
 
-// Where a condition failed, `null` is the version of a bucket that knows none, for all that can be told here.
+// With a failed condition, a `null` version may belong to an unversioned bucket, so it is omitted.
 function namesVersion({ code, details }: StoreError): boolean {
   return (
     code !== "NoSuchVersion" && (details.versionId !== "null" || details.deleteMarker === true)
@@ -95,7 +95,7 @@ function namesVersion({ code, details }: StoreError): boolean {
 }
 
 /**
- * The answer of an error: a document, but for 304. HEAD loses it when it is sent. A configuration that is missing names
+ * The answer of an error: a document, except for 304. The sender drops it for HEAD. The error of a missing setting names
  * its bucket.
  */
 export function answerError(
@@ -122,12 +122,12 @@ export function answerError(
   };
 }
 
-/** Python's HTTP clients take a hundred lines; the engine adds a few. */
+/** Python's HTTP client accepts a hundred lines; the engine adds a few. */
 const LINES_MAX = 92;
 
 /**
- * The fields of an answer with those that all have. Every x-amz- name is answered under its x-store- name as well; where
- * that made more lines than clients take, metadata stands under the names alone that they know.
+ * Completes the headers of an answer. Every x-amz- header is sent as an x-store- header as well; if that exceeds the limit
+ * of lines, metadata is sent under its x-amz- names only.
  */
 export function completeHeaders(
   requestId: string,

@@ -1,4 +1,4 @@
-// Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
+// Authorizes requests: collects the values of condition keys, and looks up the ACL of the object.
 import type { AccessQuestion } from "../access/authorizer.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -7,7 +7,7 @@ import { type OperationContext, readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
 import { parseCopySource } from "./wire/copy-source.ts";
 
-/** What a permission is for. */
+/** The resource of a permission. */
 interface Subject {
   bucket: Bucket | undefined;
   bucketName: string;
@@ -16,20 +16,20 @@ interface Subject {
   versionId?: string | undefined;
 }
 
-/** Something other than the operation itself that a request needs a permission for. */
+/** Another permission that a request needs. */
 export interface ExtraQuestion extends Subject {
   action: string;
-  /** The permission of an ACL that is enough as well. */
+  /** An ACL permission that is sufficient. */
   acl?: AccessQuestion["acl"];
 }
 
-/** Values of condition keys that a request's body brings, for operations that ask when they have read it. */
+/** Condition values from the body, for handlers that authorize after reading it. */
 export type BodyValues = ReadonlyMap<string, readonly string[]>;
 
-/** Throws AccessDenied unless the caller may carry the operation out. */
+/** Throws AccessDenied if the caller may not run the operation. */
 export async function authorize(context: OperationContext, body?: BodyValues): Promise<void> {
   const { caller, bucket, operation } = context;
-  // What most requests are: nothing of the following can matter.
+  // The usual case: no policy can matter.
   if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
   const versionId = readVersionId(context.query);
   const { bucketName, key } = context;
@@ -74,7 +74,7 @@ async function requireAction(
   throw new S3Error("AccessDenied");
 }
 
-/** What is thrown for an error of looking an object up: who may not list its bucket does not learn which keys are missing. */
+/** Converts an error of a lookup: callers that may not list the bucket do not learn that a key is missing. */
 export async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
   if (!(error instanceof StoreError) || error.code !== "NoSuchKey") return error;
   const mayList = await mayListBucket(context, error.details.bucket);
@@ -90,7 +90,7 @@ function mayListBucket(
   return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });
 }
 
-/** Whether the caller has another permission as well. */
+/** True if the caller has another permission as well. */
 export async function isPermitted(
   context: OperationContext,
   extra: ExtraQuestion,
@@ -102,7 +102,7 @@ export async function isPermitted(
   return api.authorizer.isAllowed({ caller, ...question, values });
 }
 
-/** Throws AccessDenied unless the caller may read an object that the request names beside its own: by policy or by ACL. */
+/** Throws AccessDenied if the caller may not read another object that the request names, by policy or by ACL. */
 export async function requireSourceRead(
   context: OperationContext,
   source: ExtraQuestion & { bucket: Bucket },
@@ -122,7 +122,7 @@ export async function requireSourceRead(
   throw new S3Error("AccessDenied");
 }
 
-/** As `isPermitted`; throws AccessDenied. */
+/** As `isPermitted`, but throws AccessDenied. */
 export async function requirePermission(
   context: OperationContext,
   extra: ExtraQuestion,
@@ -130,7 +130,7 @@ export async function requirePermission(
   if (!(await isPermitted(context, extra))) throw new S3Error("AccessDenied");
 }
 
-// The object, or why there is none.
+// The object, or the error of its lookup.
 async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
     return await api.store.objects.describe({
@@ -144,7 +144,7 @@ async function findObject({ api }: OperationContext, { bucketName, key, versionI
   }
 }
 
-/** The condition keys of a request, in lower case; none where nobody looks at them. */
+/** The condition values of a request, keys in lower case; empty if no policy uses them. */
 async function readConditionValues(
   context: OperationContext,
   subject: Subject,
@@ -200,7 +200,7 @@ async function readConditionValues(
   return values;
 }
 
-/** What conditions see of tags that a request brings. */
+/** The condition values of tags in a request. */
 export function toTagValues(tags: Readonly<Record<string, string>>): Map<string, string[]> {
   const values = new Map([["s3:requestobjecttagkeys", Object.keys(tags)]]);
   for (const [name, value] of Object.entries(tags))
@@ -208,7 +208,7 @@ export function toTagValues(tags: Readonly<Record<string, string>>): Map<string,
   return values;
 }
 
-/** What conditions see of a retention and a legal hold that a request brings; times are in ISO 8601. */
+/** The condition values of a retention and a legal hold in a request; times are in ISO 8601. */
 export function toLockValues(
   lock: {
     mode?: string | undefined;
@@ -231,7 +231,7 @@ export function toLockValues(
 const DAY_MS = 86_400_000;
 const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" } as const;
 
-/** Fields that are condition keys under their own name. */
+/** Headers that are condition keys under their own name. */
 const CONDITION_FIELDS = [
   "if-match",
   "if-none-match",
@@ -251,7 +251,7 @@ const CONDITION_FIELDS = [
   "x-amz-website-redirect-location",
 ];
 
-// Policies name a source as bucket/key, however the field spells it.
+// Policies name a source as bucket/key, regardless of the form of the header.
 function toPlainSource(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const source = parseCopySource(text);

@@ -1,27 +1,27 @@
-// What is counted of the object API's connections, and of clients that they were closed on.
+// Metrics of the object API's connections, and of clients that were disconnected.
 import type { ServerFault } from "@platform/http1";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 
-/** Connections at this moment. */
+/** Current connections. */
 interface ConnectionState {
   connections: number;
-  /** Bytes that wait for clients to read them. */
+  /** Bytes that clients have not read yet. */
   unsentBytes: number;
 }
 
-/** Makes the families in `registry`; returns what counts a fault of the server. */
+/** Registers the metrics. Returns the function that counts server faults. */
 export function createConnectionMetrics(
   registry: MetricRegistry,
   readState: () => ConnectionState,
 ): (fault: ServerFault) => void {
   const refused = registry.counter({
     name: "platform_vault_connections_refused_total",
-    help: "Connections to the object API closed at once: by the bound on all, or on those of one address.",
+    help: "Connections to the object API refused because of the limit of all connections or of one address.",
     labels: ["bound"],
   });
   const dropped = registry.counter({
     name: "platform_vault_slow_readers_total",
-    help: "Clients of the object API disconnected because they read too slowly.",
+    help: "Clients of the object API disconnected for reading too slowly.",
     labels: ["reason"],
   });
   const gauge = (name: string, help: string, read: (state: ConnectionState) => number) => ({

@@ -1,4 +1,4 @@
-// What operations are given: the parts of the service, and one request with who sent it.
+// The context of operations: the parts of the service, and one request with its caller.
 import type { AddressPolicy } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { AddressSet } from "@platform/kernel/network";
@@ -26,27 +26,27 @@ export interface ObjectApi {
   readonly clock: Clock;
   readonly log: Logger;
   readonly region: string;
-  /** Buckets are names below it, too; lower case. */
+  /** The domain of virtual-host style requests, in lower case. */
   readonly domain: string | undefined;
-  /** Names below it are web sites. */
+  /** The domain of websites. */
   readonly websiteDomain: string | undefined;
-  /** Where events may be sent to. */
+  /** The addresses that events may be sent to. */
   readonly eventPolicy: AddressPolicy;
-  /** Whether there is a user of this name. */
+  /** True if a user with this name exists. */
   readonly isUser: (name: string) => boolean;
-  /** Who is believed about whom it speaks for. */
+  /** Proxies whose forwarded headers are trusted. */
   readonly trustedProxies: AddressSet;
-  /** For documents and forms. */
+  /** Memory for documents and forms. */
   readonly memory: RequestMemory;
 }
 
-/** One operation to carry out. */
+/** The context of one operation. */
 export interface OperationContext {
   readonly api: ObjectApi;
   readonly request: S3Request;
   readonly operation: Operation;
   readonly caller: Caller;
-  /** Whose budget and memory the request uses. */
+  /** The tenant whose budget and memory the request uses. */
   readonly tenant: string;
   /** Undefined for anonymous requests. */
   readonly signature: SignatureKind | undefined;
@@ -56,7 +56,7 @@ export interface OperationContext {
   readonly key: string;
   readonly fields: RequestFields;
   readonly query: RequestQuery;
-  /** The bucket asked for; undefined for ListBuckets and CreateBucket. */
+  /** The bucket of the request; undefined for ListBuckets and CreateBucket. */
   readonly bucket: Bucket | undefined;
 }
 
@@ -91,7 +91,7 @@ export interface Operation {
   readonly handler: OperationHandler;
 }
 
-/** The bucket of an operation on one; the pipeline has made sure that there is one. */
+/** The bucket of an operation; it exists unless `isBucketOptional`. */
 export function getBucket(context: OperationContext): Bucket {
   return context.bucket ?? context.api.store.buckets.require(context.bucketName);
 }
@@ -102,7 +102,7 @@ export function getOwner(api: ObjectApi): Owner {
   return { id: canonicalId, displayName };
 }
 
-/** Who acts, for events. */
+/** The caller, for events. */
 export function getActor({ caller, request }: OperationContext): Actor {
   const sourceIp = request.clientAddress;
   const requestId = request.id;
@@ -118,22 +118,22 @@ export function getActor({ caller, request }: OperationContext): Actor {
   }
 }
 
-/** What a version's id looks like: 24 random bytes, or `null`. */
+/** The form of a version id: 24 random bytes, or `null`. */
 const VERSION_ID = /^(?:null|[A-Za-z0-9_-]{32})$/;
 
-/** Whether a text can be a version's id. */
+/** True if a text has the form of a version id. */
 export function isVersionId(text: string): boolean {
   return VERSION_ID.test(text);
 }
 
-/** The version that a request names; undefined for the live one. Throws InvalidArgument for what cannot be an id. */
+/** The `versionId` of a request; `undefined` for the live version. Throws InvalidArgument if it has another form. */
 export function readVersionId(query: RequestQuery): string | undefined {
   const versionId = query.get("versionId");
   if (versionId !== undefined) requireVersionId(versionId);
   return versionId;
 }
 
-/** Throws InvalidArgument for what cannot be a version's id; `name` is that of the parameter. */
+/** Throws InvalidArgument for a text without the form of a version id; `name` is the name of the parameter. */
 export function requireVersionId(versionId: string, name = "versionId"): void {
   if (isVersionId(versionId)) return;
   throw new S3Error("InvalidArgument", {

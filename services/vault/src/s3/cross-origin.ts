@@ -1,4 +1,4 @@
-// Cross-origin requests: preflights, and the fields of other answers.
+// Cross-origin requests: answers to preflights, and headers of other answers.
 import { matchesWildcard } from "../access/wildcard.ts";
 import type { CorsRule } from "../model/bucket-settings.ts";
 import type { Bucket } from "../model/bucket.ts";
@@ -11,7 +11,7 @@ const VARY: Header = [
   "Origin, Access-Control-Request-Headers, Access-Control-Request-Method",
 ];
 
-/** The answer to OPTIONS; AccessForbidden where no rule fits. */
+/** Answers OPTIONS. Throws AccessForbidden if no rule matches. */
 export function answerPreflight(request: S3Request, bucket: Bucket | undefined): S3Answer {
   const { fields } = request;
   const origin = fields.get("origin");
@@ -40,12 +40,12 @@ export function answerPreflight(request: S3Request, bucket: Bucket | undefined):
   return { status: 200, headers };
 }
 
-/** The fields that let a page of another origin read an answer to what is no preflight; none where no rule fits or nobody asks. */
+/** Headers that let a page of another origin read an answer; empty if no rule matches or the request has no origin. */
 export function getCrossOriginHeaders(request: S3Request, bucket: Bucket | undefined): Header[] {
   if (bucket?.settings.cors === undefined || request.method === "OPTIONS") return [];
   const origin = request.fields.get("origin");
   if (origin === undefined) return [];
-  // As S3: what a client says of the method counts, if it says anything outside of a preflight.
+  // As in S3, the method that the client names counts even outside of a preflight.
   const method = request.fields.get("access-control-request-method") ?? request.method;
   const rule = findRule(bucket, origin, method, []);
   return rule === undefined ? [] : getRuleHeaders(rule, origin);
@@ -78,7 +78,7 @@ function findRule(
   );
 }
 
-// Only `*` is special here.
+// Only `*` is a wildcard here.
 function matchesOne(pattern: string, text: string): boolean {
   return pattern.includes("?") ? pattern === text : matchesWildcard(pattern, text);
 }

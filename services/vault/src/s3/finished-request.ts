@@ -1,4 +1,4 @@
-// A request to the object API after its answer, as logs, metrics and the access log see it.
+// A finished request to the object API, for logs, metrics and the access log.
 import type { Span } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import type { S3Request } from "./request.ts";

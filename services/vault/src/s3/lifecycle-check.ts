@@ -1,10 +1,10 @@
-// What lifecycle rules must not say together, though each part is right on its own.
+// Contradictions between valid parts of a lifecycle rule.
 import type { LifecycleRule } from "../model/lifecycle.ts";
 import { S3Error } from "../model/s3-error.ts";
 
 type Time = { readonly days: number } | { readonly atMs: number };
 
-/** Throws InvalidRequest or InvalidArgument for a rule whose parts contradict each other. */
+/** Throws InvalidRequest or InvalidArgument for a rule with contradicting parts. */
 export function checkLifecycleRule(rule: LifecycleRule): void {
   const { expiration, noncurrentVersionExpiration: noncurrent } = rule;
   const { transitions = [], noncurrentTransitions = [] } = rule;
@@ -28,7 +28,7 @@ export function checkLifecycleRule(rule: LifecycleRule): void {
   }
 }
 
-// Uploads and delete markers have neither tags nor a size.
+// Uploads and delete markers have neither tags nor sizes.
 function checkFilter({ filter, expiration, abortIncompleteUpload }: LifecycleRule): void {
   const hasSize = filter.sizeGreaterThan !== undefined || filter.sizeLessThan !== undefined;
   if (filter.tags === undefined && !hasSize) return;
@@ -55,7 +55,7 @@ function checkForms(times: readonly Time[]): void {
   );
 }
 
-// What has gone cannot be moved any more.
+// Expired objects cannot be moved.
 function checkOrder(last: Time, transitions: readonly Time[], named: string): void {
   if (transitions.every((time) => toNumber(time) < toNumber(last))) return;
   throw new S3Error(

@@ -22,14 +22,14 @@ const TRANSITION_CLASSES: ReadonlySet<string> = new Set([
   // The tier of this store.
   "COLD",
 ]);
-/** Classes that objects must be older for ("Constraints and considerations for transitions"). */
+/** Classes with a minimum age of objects ("Constraints and considerations for transitions"). */
 const DAYS_MIN: Readonly<Record<string, number>> = { STANDARD_IA: 30, ONEZONE_IA: 30 };
 
 type Expiration = NonNullable<LifecycleRule["expiration"]>;
 type Transition = NonNullable<LifecycleRule["transitions"]>[number];
 type NoncurrentTransition = NonNullable<LifecycleRule["noncurrentTransitions"]>[number];
 
-/** Reads a LifecycleConfiguration. Throws MalformedXML, InvalidArgument, InvalidRequest, InvalidTag. */
+/** Parses a LifecycleConfiguration. Throws MalformedXML, InvalidArgument, InvalidRequest, InvalidTag. */
 export function parseLifecycle(body: Buffer): LifecycleRule[] {
   const root = parseXml(body, "LifecycleConfiguration");
   root.allow("Rule");
@@ -45,7 +45,7 @@ export function parseLifecycle(body: Buffer): LifecycleRule[] {
   return rules;
 }
 
-/** A LifecycleConfiguration document. */
+/** Formats a LifecycleConfiguration document. */
 export function formatLifecycle(rules: readonly LifecycleRule[]): string {
   return xmlDocument("LifecycleConfiguration", rules.map(formatRule).join(""));
 }
@@ -67,7 +67,7 @@ function readRule(item: XmlElement): LifecycleRule {
     throw new S3Error("InvalidArgument", "ID length should not exceed allowed limit of 255");
   const status = item.getText("Status");
   if (status !== "Enabled" && status !== "Disabled")
-    throw malformedXml("Status is neither Enabled nor Disabled");
+    throw malformedXml("Status must be Enabled or Disabled");
   const rule: LifecycleRule = {
     id: id === "" ? randomBytes(24).toString("base64url") : id,
     enabled: status === "Enabled",
@@ -117,7 +117,7 @@ function readFilter(item: XmlElement): LifecycleFilter {
     return legacy === "" ? {} : { prefix: legacy };
   }
   filter.allow("Prefix", "Tag", "And", "ObjectSizeGreaterThan", "ObjectSizeLessThan");
-  if (filter.children.length > 1) throw malformedXml("several criteria of a Filter stand in And");
+  if (filter.children.length > 1) throw malformedXml("several criteria of a Filter must be in And");
   return readCriteria(filter.find("And") ?? filter);
 }
 
@@ -154,11 +154,13 @@ function readExpiration(item: XmlElement): Expiration {
   item.allow("Days", "Date", "ExpiredObjectDeleteMarker");
   const marker = item.findText("ExpiredObjectDeleteMarker");
   if (marker !== undefined && marker !== "true" && marker !== "false")
-    throw malformedXml("ExpiredObjectDeleteMarker is neither true nor false");
-  // Some clients name what they do not ask for.
+    throw malformedXml("ExpiredObjectDeleteMarker must be true or false");
+  // Some clients send elements for actions that they do not want.
   const named = item.children.length - (marker === "false" ? 1 : 0);
   if (named > 1 || item.children.length === 0)
-    throw malformedXml("Expiration has exactly one of Days, Date and ExpiredObjectDeleteMarker");
+    throw malformedXml(
+      "Expiration must have exactly one of Days, Date and ExpiredObjectDeleteMarker",
+    );
   if (item.find("Days") !== undefined) return { days: readDays(item, "Days") };
   const date = item.findText("Date");
   if (date !== undefined) return { atMs: readDate(date) };
@@ -188,7 +190,7 @@ function readNoncurrentTransition(item: XmlElement): NoncurrentTransition {
 function readStorageClass(item: XmlElement): string {
   const text = item.getText("StorageClass");
   if (TRANSITION_CLASSES.has(text)) return text;
-  throw malformedXml("StorageClass is none that objects can be moved to");
+  throw malformedXml("objects cannot be moved to this StorageClass");
 }
 
 function checkDaysMin(days: number, name: string, storageClass: string): number {

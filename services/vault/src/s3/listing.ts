@@ -1,4 +1,4 @@
-// What all listings share: encoding of keys, markers, continuation tokens.
+// Common parts of all listings: encoding of keys, markers, continuation tokens.
 import type { ListPosition } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { encodeUri } from "./sigv4/index.ts";
@@ -16,12 +16,12 @@ export function readEncodingType(query: RequestQuery): "url" | undefined {
   return "url";
 }
 
-/** How keys are written. */
+/** Creates the encoder of keys. */
 export function createKeyEncoder(encodingType: "url" | undefined): (key: string) => string {
   return encodingType === undefined ? (key) => key : (key) => encodeUri(key, true);
 }
 
-/** CommonPrefixes elements. */
+/** Formats CommonPrefixes elements. */
 export function formatPrefixes(
   prefixes: readonly string[],
   encode: (key: string) => string,
@@ -31,19 +31,19 @@ export function formatPrefixes(
   return out;
 }
 
-/** Where a marker points: one that is a common prefix of this very listing stands for everything below it. */
+/** The position of a marker. A marker that is a common prefix of this listing stands for all keys below it. */
 export function toPosition(marker: string, prefix: string, delimiter: string): ListPosition {
   const rest = marker.startsWith(prefix) ? marker.slice(prefix.length) : "";
   const at = delimiter === "" ? -1 : rest.indexOf(delimiter);
   return { value: marker, isPrefix: at >= 0 && at === rest.length - delimiter.length };
 }
 
-/** A continuation token: opaque to clients, no secret. */
+/** Formats a continuation token: opaque, not secret. */
 export function formatToken(position: ListPosition): string {
   return Buffer.from(`${position.isPrefix ? "p" : "k"}${position.value}`).toString("base64url");
 }
 
-/** Reads a token back; InvalidArgument for one that was never given. */
+/** Parses a continuation token. Throws InvalidArgument for an unknown one. */
 export function parseToken(token: string): ListPosition {
   const text = token.length > TOKEN_CHARS_MAX ? "" : Buffer.from(token, "base64url").toString();
   if (

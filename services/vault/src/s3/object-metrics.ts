@@ -1,4 +1,4 @@
-// What is counted of the object API and its store.
+// Metrics of the object API and its store.
 import type { ServerFault } from "@platform/http1";
 import type { HttpSeries, MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import { foldMethod } from "@platform/kernel/metrics";
@@ -6,14 +6,14 @@ import type { Store } from "../store.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 
-/** The metrics of one vault. */
+/** The metrics of the service. */
 export interface ObjectMetrics {
   onStarted: () => void;
   onFinished: (finished: FinishedRequest, durationMs: number) => void;
   onFault: (fault: ServerFault) => void;
 }
 
-/** Makes the families in `registry`; the store is asked at each scrape. */
+/** Registers the metrics; the store is read at each scrape. */
 export function createObjectMetrics(registry: MetricRegistry, store: Store): ObjectMetrics {
   const labels = ["operation", "method", "status"] as const;
   const requests = registry.counter({
@@ -28,7 +28,7 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
   });
   const inflight = registry.gauge({
     name: "platform_vault_inflight_requests",
-    help: "Requests to the object API under way.",
+    help: "Requests to the object API in progress.",
   });
   const errors = registry.counter({
     name: "platform_vault_errors_total",
@@ -37,9 +37,9 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
   });
   const slow = registry.counter({
     name: "platform_vault_slow_uploads_total",
-    help: "Requests that were refused because their bodies came too slowly.",
+    help: "Requests that were refused because their bodies arrived too slowly.",
   });
-  // There are few, and to look one up by its labels is to put them together.
+  // Cached: a lookup by labels would have to build their text.
   const known = new Map<FinishedRequest["operation"], Map<string, Map<number, HttpSeries>>>();
   const findSeries = (
     operation: FinishedRequest["operation"],
@@ -77,7 +77,7 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
   };
 }
 
-/** Buckets with a quota that have series of their own: the first by name. */
+/** Limit of buckets with quota series; the first by name. */
 const QUOTA_SERIES_MAX = 100;
 
 function collectQuotas(store: Store): MetricFamily[] {
@@ -131,7 +131,7 @@ function collectScrub(
     ),
     gauge(
       "scrub_last_complete_healed",
-      "Shards and copies that the last complete scrub wrote again.",
+      "Shards and copies that the last complete scrub rewrote.",
       last?.healed ?? 0,
     ),
   ];
@@ -166,7 +166,7 @@ function collectStore(store: Store): MetricFamily[] {
     {
       type: "gauge",
       name: "platform_vault_waiting_writers",
-      help: "Writes that wait, by what they wait for: memory for their bytes, or their commit.",
+      help: "Waiting writes, by reason: memory for their bytes, or their commit.",
       samples: [
         { labels: [["for", "memory"]], value: stats.waitingUploads },
         { labels: [["for", "commit"]], value: stats.waitingWriters },
@@ -176,7 +176,7 @@ function collectStore(store: Store): MetricFamily[] {
     gauge("pending_events", "Events that wait for delivery.", stats.pendingEvents),
     counter(
       "dropped_events_total",
-      "Events that were dropped because too many waited.",
+      "Events that were dropped because too many were pending.",
       stats.droppedEvents,
     ),
     counter("commits_total", "Group commits of the index.", stats.commits),
@@ -200,12 +200,12 @@ function collectStore(store: Store): MetricFamily[] {
     gauge("quarantine_bytes", "Bytes of files in quarantine.", stats.quarantine.bytes),
     gauge(
       "index_copy_timestamp_seconds",
-      "When the index was last copied; 0 if there is no copy.",
+      "Time of the last copy of the index; 0 if there is no copy.",
       (stats.indexCopy.copiedMs ?? 0) / 1000,
     ),
     gauge(
       "index_damaged",
-      "1 if the index was damaged when it was last checked.",
+      "1 if the last check of the index found damage.",
       stats.indexCopy.findings.length > 0 ? 1 : 0,
     ),
     ...collectScrub(store.maintenance.readScrub(), gauge),

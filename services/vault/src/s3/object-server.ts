@@ -1,4 +1,4 @@
-// The object API's requests from the engine to their answers.
+// The path of a request to the object API: engine, operation, authorization, handler, answer.
 import type { Exchange, Handler } from "@platform/http1";
 import type { Tracer } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
@@ -17,12 +17,12 @@ import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
 import { addPresignedFields } from "./wire/fields.ts";
 import { readAddress, readHostedBucket } from "./wire/address.ts";
 
-/** What the server is made of. */
+/** Options of the server. */
 export interface ObjectServerOptions {
   api: ObjectApi;
   ids: RequestIds;
   tracer: Tracer;
-  /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
+  /** Answers the probes `/healthz` and `/readyz`; `undefined` for other paths. */
   answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
   onStarted: () => void;
   onFinished: (finished: FinishedRequest) => void;
@@ -30,7 +30,7 @@ export interface ObjectServerOptions {
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 
-/** Makes the engine's handler for the object API. */
+/** Creates the engine's handler of the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
   return (exchange) => {
     options.onStarted();
@@ -89,7 +89,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   } catch (error) {
     if (!(error instanceof ClientGone)) {
       const { traceId: trace_id, spanId: span_id } = span.context;
-      api.log.error("an answer broke off", { trace_id, span_id, request_id: id, error });
+      api.log.error("a response was interrupted", { trace_id, span_id, request_id: id, error });
     }
     if (request.isLive) exchange.destroy();
   }
@@ -166,7 +166,7 @@ async function answerRequest(
   return await operation.handler(context);
 }
 
-// A client that names whose bucket it means must not reach another's; here all belong to the one account.
+// Clients that name the expected owner must not reach the bucket of another; all buckets belong to one account.
 function requireOwner(api: ObjectApi, accountId: string | undefined): void {
   if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
   throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
@@ -181,7 +181,7 @@ function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): string 
   return tenant;
 }
 
-// The namespace alone is the caller's choice: it counts only where the key's user may use it.
+// The client chooses the namespace: it counts only if the user of the key may use it.
 function nameTenant(request: S3Request, caller: Caller): string {
   if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
   const namespace = request.fields.get("x-platform-vault-namespace");
@@ -190,7 +190,7 @@ function nameTenant(request: S3Request, caller: Caller): string {
   if (!isPermitted) {
     throw new S3Error(
       "AccessDenied",
-      "X-Platform-Vault-Namespace names a namespace that is not permitted to this key.",
+      "X-Platform-Vault-Namespace names a namespace that this key may not use.",
     );
   }
   return `${caller.accessKey}/${namespace.slice(0, 128)}`;
@@ -237,7 +237,7 @@ async function sendChunks(
   let wake: (() => void) | undefined;
   exchange.onDrain = () => wake?.();
   exchange.onAborted = () => wake?.();
-  // Written to the socket, which may not have sent them yet.
+  // Written to the socket, but maybe not sent yet.
   const unsent: Buffer[] = [];
   try {
     for await (const chunk of reader.chunks()) {

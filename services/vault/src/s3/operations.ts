@@ -1,4 +1,4 @@
-// The operations of the object API: one row each, with its request, its permission and its handler.
+// The table of operations of the object API: one row each, with its request, its permission and its handler.
 import type { Operation, OperationHandler } from "./context.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
 import {

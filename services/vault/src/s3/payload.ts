@@ -1,4 +1,4 @@
-// From a request's body to the object's bytes: coding taken off, length, signature and checksums checked.
+// From the body of a request to the bytes of the object: decodes, and verifies length, signature and checksums.
 import { computeChecksum } from "../hash/checksum.ts";
 import type { BodyDigests, ChecksumAlgorithm, Upload } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -10,24 +10,24 @@ import { type ChecksumClaim, readChecksumClaim } from "./wire/checksum.ts";
 import { foldName, type RequestFields } from "./wire/fields.ts";
 import { createHash } from "node:crypto";
 
-/** The largest object in one piece, as S3 has it. */
+/** S3's limit of an object in one piece. */
 export const OBJECT_BYTES_MAX = 5 * 1024 ** 3;
-/** What the coding may add to a body: heads of small chunks. */
+/** Overhead of the coding: the headers of small chunks. */
 const CODING_BYTES_MAX = 1024 ** 3;
 const TRAILERS_MAX = 8;
 const DOCUMENT_BYTES_MAX = 1_048_576;
 
-/** What a request says of the body that it brings. */
+/** The description of a body in its request. */
 export interface PayloadPlan {
   mode: PayloadMode;
-  /** Bytes of the object. */
+  /** Size of the object. */
   contentLength: number;
   trailerNames: readonly string[];
   checksum: ChecksumClaim | undefined;
   contentMd5: Buffer | undefined;
 }
 
-/** Reads the fields that describe a body. Throws S3Error before a byte of it is taken. */
+/** Reads the headers that describe a body. Throws an S3Error before any of it is read. */
 export function planPayload(
   request: S3Request,
   mode: PayloadMode,
@@ -47,10 +47,10 @@ export function planPayload(
     }
     contentLength = Number(declared);
   } else if (isAwsChunked(fields) && (declared !== undefined || fields.has("x-amz-trailer"))) {
-    // The coding is said to be there, and would be stored.
+    // Without this check, the chunk headers would become part of the object.
     throw new S3Error(
       "InvalidRequest",
-      "The body is said to be aws-chunked, but x-amz-content-sha256 does not name a streaming payload.",
+      "The body is declared as aws-chunked, but x-amz-content-sha256 does not name a streaming payload.",
     );
   }
   if (contentLength === undefined) throw new S3Error("MissingContentLength");
@@ -71,7 +71,7 @@ export function planPayload(
   };
 }
 
-/** What the fields of a form say of its file. Throws S3Error as `planPayload`. */
+/** The description of a file in the fields of its form. Throws as `planPayload`. */
 export function planForm(fields: RequestFields, contentLength: number): PayloadPlan {
   return {
     mode: { kind: "unsigned" },
@@ -82,7 +82,7 @@ export function planForm(fields: RequestFields, contentLength: number): PayloadP
   };
 }
 
-/** The checksums that must be computed while a body is taken. */
+/** The checksums to compute while a body is received. */
 export function listDigests(plan: PayloadPlan): ChecksumAlgorithm[] {
   const wanted: ChecksumAlgorithm[] = plan.checksum === undefined ? [] : [plan.checksum.algorithm];
   if (plan.mode.kind === "signed" && !wanted.includes("SHA256")) wanted.push("SHA256");
@@ -90,8 +90,8 @@ export function listDigests(plan: PayloadPlan): ChecksumAlgorithm[] {
 }
 
 /**
- * Writes the body to an upload and checks everything that the request said of it. When this resolves, the upload may be
- * committed; when it rejects, the upload has been forgotten.
+ * Writes the body to an upload and verifies it. After this resolves, the upload may be committed; if it rejects, the upload
+ * has been dropped.
  */
 export async function receiveUpload<Result>(
   request: S3Request,
@@ -109,7 +109,7 @@ export async function receiveUpload<Result>(
   }
 }
 
-/** The whole body of a request that configures something, checked as an object's would be. */
+/** Receives the document of a request, verified like the body of an object. */
 export async function receiveDocument(
   { request, payload: mode, tenant }: OperationContext,
   options: { bytesMax?: number; ignoresChecksum?: boolean } = {},
@@ -165,7 +165,7 @@ async function receivePayload(
   for (const [name, value] of decoder.finish()) request.fields.addTrailer(name, value);
 }
 
-// Synchronous as long as nobody has to be waited for.
+// Synchronous unless it has to wait.
 function writeRuns(
   runs: Buffer[],
   write: (chunk: Buffer) => Promise<void> | void | undefined,
@@ -179,7 +179,7 @@ function writeRuns(
   return undefined;
 }
 
-/** Throws BadDigest or XAmzContentSHA256Mismatch where a body is not what was said of it. */
+/** Throws BadDigest or XAmzContentSHA256Mismatch if the body does not match its description. */
 export function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: BodyDigests): void {
   const { mode, contentMd5, checksum } = plan;
   if (mode.kind === "signed" && digests.checksums.SHA256?.toString("hex") !== mode.sha256) {
@@ -189,7 +189,7 @@ export function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: 
   }
   if (contentMd5 !== undefined && !contentMd5.equals(digests.md5)) throw new S3Error("BadDigest");
   if (checksum === undefined) return;
-  // A trailer has become a field by now.
+  // The trailer has been added to the headers by now.
   const expected = checksum.value ?? readChecksumClaim(fields, [])?.value;
   const computed = digests.checksums[checksum.algorithm]?.toString("base64");
   if (expected !== computed) {

@@ -4,7 +4,10 @@ import { S3Error } from "../model/s3-error.ts";
 import { ClientGone } from "./request-body.ts";
 import type { S3Request } from "./request.ts";
 
-/** Claims what is read for an answer. Waits reject with `ServiceUnavailable` after 30 s, with `ClientGone` without a client. */
+/**
+ * Charges the bytes that are read for an answer. Waits reject with `ServiceUnavailable` after 30 s, with `ClientGone`
+ * without a client.
+ */
 export class AnswerWindow implements ReadWindow {
   isEnded = false;
   readonly #request: S3Request;

@@ -1,11 +1,11 @@
-// What the HTTP engine refuses before an operation is chosen, as the object API's clients read errors.
+// Refusals of the HTTP engine, in the form of the object API's errors.
 import type { Answer, Refused } from "@platform/http1";
 import type { ErrorCode } from "../model/errors.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { answerError, completeHeaders } from "./answer.ts";
 import type { RequestIds } from "./request-ids.ts";
 
-/** Refusals that S3 has a code of its own for. */
+/** Refusals with their own S3 code. */
 const CODES = new Map<string, ErrorCode>([
   ["bad_percent", "InvalidURI"],
   ["bad_target", "InvalidURI"],
@@ -20,10 +20,10 @@ const CODES = new Map<string, ErrorCode>([
   ["internal", "InternalError"],
 ]);
 
-/** As much of a path as an answer repeats: more than any key takes, escapes and all. */
+/** The longest path that an answer repeats: longer than any escaped key. */
 const RESOURCE_CHARACTERS_MAX = 4_096;
 
-/** Makes the answer to a request that the engine refuses: `BadRequest` with the engine's status where S3 has no code. */
+/** Builds the answer to a request that the engine refuses: `BadRequest` with the engine's status if S3 has no code. */
 export function answerRefusal(refused: Refused, path: string, ids: RequestIds): Answer {
   const code = CODES.get(refused.code);
   const error = new S3Error(

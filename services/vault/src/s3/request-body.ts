@@ -1,9 +1,9 @@
-// A request's body as a stream with back-pressure towards the client.
+// The body of a request as a stream with back-pressure.
 import { Framing } from "@platform/http1";
 import type { Exchange } from "@platform/http1";
 import { S3Error } from "../model/s3-error.ts";
 
-/** The client went away: there is nobody to answer. */
+/** The client has disconnected, so an answer is pointless. */
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
   constructor() {
@@ -11,16 +11,13 @@ export class ClientGone extends Error {
   }
 }
 
-/**
- * Takes a piece of a body, which is good until this returns: what is needed later is to be copied. A promise holds the
- * client back until it settles.
- */
+/** Receives a chunk of a body, which is valid until the function returns. A promise delays the client until it settles. */
 export type TakeChunk = (chunk: Buffer) => Promise<void> | void | undefined;
 
 /** A body that has not been read yet. */
 export class RequestBody {
   readonly #exchange: Exchange;
-  /** Bytes announced; undefined where the body is chunked. */
+  /** The declared length; `undefined` for a chunked body. */
   readonly contentLength: number | undefined;
 
   constructor(exchange: Exchange) {
@@ -29,7 +26,7 @@ export class RequestBody {
     this.contentLength = framing === Framing.Chunked ? undefined : contentLength;
   }
 
-  /** Reads the body to its end, one piece after another. Rejects with S3Error, ClientGone or what `take` threw. */
+  /** Reads the whole body, chunk by chunk. Rejects with an S3Error, with ClientGone, or with the error of `take`. */
   receive(take: TakeChunk, bytesMax: number): Promise<void> {
     const exchange = this.#exchange;
     exchange.bodyBytesMax = bytesMax;
@@ -38,9 +35,9 @@ export class RequestBody {
     const fail = (error: unknown): void => {
       failed = true;
       exchange.pauseBody();
-      reject(error instanceof Error ? error : new Error("a body could not be taken"));
+      reject(error instanceof Error ? error : new Error("a body could not be received"));
     };
-    // A piece may come while the one before is still being taken: those wait, in order.
+    // A chunk may arrive while the previous one is being processed: chunks wait in order.
     const waiting: { chunk: Buffer; isLast: boolean }[] = [];
     let isBusy = false;
     const passWaiting = (): void => {

@@ -1,7 +1,7 @@
 // Ids of the object API's requests.
 import { randomBytes } from "node:crypto";
 
-/** Request ids: sixteen upper-case hexadecimal digits, random bytes taken in batches. */
+/** Request ids: sixteen upper-case hexadecimal digits of random bytes, generated in batches. */
 export class RequestIds {
   #pool = Buffer.alloc(0);
   #at = 0;

@@ -6,10 +6,10 @@ import type { LogOutput } from "../log/log-output.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import type { S3Request } from "./request.ts";
 
-/** A text of a request as far as its line holds it. */
+/** Limit of texts from the request in a log line. */
 const TEXT_CHARACTERS_MAX = 1_024;
 
-/** Begins the span of a request: in its client's trace, or in a new one. */
+/** Starts the span of a request, in the trace of its client or in a new one. */
 export function startRequestSpan(tracer: Tracer, { fields, method, secure }: S3Request): Span {
   const traceparent = fields.get("traceparent");
   return tracer.startSpan({
@@ -23,14 +23,14 @@ export function startRequestSpan(tracer: Tracer, { fields, method, secure }: S3R
   });
 }
 
-/** Ends the span of a request and writes its line; `endedAt` is ISO 8601 in UTC. */
+/** Ends the span of a request and writes its log line; `endedAt` is ISO 8601 in UTC. */
 export type RequestRecorder = (
   finished: FinishedRequest,
   durationMs: number,
   endedAt: string,
 ) => void;
 
-/** Makes the recorder of a service's requests; `log` is asked for its level once, not for each request. */
+/** Creates the recorder of requests. It reads the log level once, not for each request. */
 export function createRequestRecorder(log: Logger, output: LogOutput): RequestRecorder {
   const isOn = log.isOn("info");
   const isProbeOn = log.isOn("debug");
@@ -72,11 +72,11 @@ function createPrettyWriter(log: Logger): RequestRecorder {
   };
 }
 
-/** Needs no escape, and has neither white space nor an `@`, without which there is no credential in it. */
+/** Texts that need no escape and have neither white space nor an `@`, so they cannot contain credentials. */
 const PLAIN = /^[!#-?A-[\]-~]*$/;
 
-// The line that the logger would write, put together as one text: there is one for each request, and a logger that takes
-// any field costs a multiple. Beside the path, none of these texts can have a character that needs an escape.
+// Builds the line that the logger would write. It runs for each request, and the general logger costs several times as
+// much. Apart from the path, none of these texts can need an escape.
 function createLineWriter(output: LogOutput): RequestRecorder {
   return (finished, durationMs, endedAt) => {
     const { span, request, operation, status, errorCode } = finished;
@@ -93,7 +93,7 @@ function createLineWriter(output: LogOutput): RequestRecorder {
   };
 }
 
-// Whole microseconds. Numbers that are no integers take long to be written.
+// Whole microseconds: fractions are slow to format.
 function formatMs(ms: number): string {
   const us = Math.round(ms * 1000);
   const fraction = us % 1000;
@@ -101,7 +101,7 @@ function formatMs(ms: number): string {
   return `${Math.floor(us / 1000)}.${zeros}${fraction}`;
 }
 
-/** Whether an answer says that the service failed, rather than that it does not do what was asked for. */
+/** True if the answer is a failure of the service, rather than an unsupported request. */
 export function isFailure(status: number): boolean {
   return status >= 500 && status !== 501;
 }

@@ -1,10 +1,10 @@
-// Memory for what requests bring beside objects: documents, which are read as a whole before anything is done, and the files
-// of forms, which are held until their length is known.
+// The memory of requests apart from objects: documents, which are received as a whole, and the files of forms, which are
+// held until their length is known.
 import { S3Error } from "../model/s3-error.ts";
 
-/** All of it; what one source may hold is half. */
+/** Total; one tenant may hold half of it. */
 const BYTES_MAX = 64 * 1024 * 1024;
-/** How long the file of a form waits for room. */
+/** Time limit of a form's wait for memory. */
 const WAIT_MS = 20_000;
 
 export interface RequestMemoryOptions {
@@ -18,12 +18,12 @@ interface Waiter {
   readonly settle: (error?: S3Error) => void;
 }
 
-/** Counts it by who sends it. */
+/** Counts the memory by tenant. */
 export class RequestMemory {
   readonly #bytesMax: number;
   readonly #waitMs: number;
   readonly #bySource = new Map<string, number>();
-  // In the order of asking. One that does not fit does not hold up others that do: they may be of another source.
+  // In order of arrival. A request that does not fit does not block others: they may belong to another tenant.
   readonly #waiters = new Set<Waiter>();
   #taken = 0;
 
@@ -32,15 +32,15 @@ export class RequestMemory {
     this.#waitMs = waitMs;
   }
 
-  /** Throws ServiceUnavailable where there is none left: for documents, which are small and repeated easily. */
+  /** Takes memory. Throws ServiceUnavailable if there is none: for documents, which are small and easily repeated. */
   take(source: string, bytes: number): void {
     if (!this.#hasRoom(source, bytes)) throw noRoom();
     this.#add(source, bytes);
   }
 
   /**
-   * Takes it once there is room; `undefined` where there is at once. Rejects with ServiceUnavailable where there was none
-   * for 20 s, and when `signal` aborts.
+   * Takes memory when it is available; `undefined` if it is immediately. Rejects with ServiceUnavailable after 20 s, and
+   * when `signal` aborts.
    */
   takeWhenRoom(source: string, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     if (this.#hasRoom(source, bytes)) {
@@ -63,7 +63,7 @@ export class RequestMemory {
     return promise;
   }
 
-  /** Gives it back. */
+  /** Releases memory. */
   give(source: string, bytes: number): void {
     const left = (this.#bySource.get(source) ?? 0) - bytes;
     if (left > 0) this.#bySource.set(source, left);

@@ -1,4 +1,4 @@
-// One request to the object API, read off the engine's exchange once.
+// One request to the object API, read from the engine's exchange.
 import type { Exchange } from "@platform/http1";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 import { RequestBody } from "./request-body.ts";
@@ -6,33 +6,33 @@ import type { RequestMemory } from "./request-memory.ts";
 import { RequestFields } from "./wire/fields.ts";
 import { readQuery, type RequestQuery } from "./wire/address.ts";
 
-/** What requests are read with. */
+/** Options of reading requests. */
 export interface RequestOptions {
-  /** Who is believed about whom it speaks for. */
+  /** Proxies whose forwarded headers are trusted. */
   trustedProxies: AddressSet;
   memory: RequestMemory;
 }
 
-/** A request as operations see it. */
+/** A request as handlers see it. */
 export class S3Request {
   readonly exchange: Exchange;
-  /** Which of the connection's requests it is; the exchange serves others later. */
+  /** Its number on the connection; the exchange serves later requests as well. */
   readonly sequence: number;
   readonly id: string;
   readonly method: string;
   readonly rawPath: string;
   readonly rawQuery: string;
-  /** As it was sent; "" in HTTP/1.0 without one. */
+  /** As sent; "" in HTTP/1.0 without a Host. */
   readonly host: string;
-  /** Host that a trusted proxy says the client used. */
+  /** The client's Host according to a trusted proxy. */
   readonly forwardedHost: string | undefined;
-  /** Address of the client, or what a trusted proxy says it is. */
+  /** Address of the client, or the one that a trusted proxy reports. */
   readonly clientAddress: string;
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
   readonly #memory: RequestMemory;
-  /** Whose memory it holds, once it does. */
+  /** The tenant whose memory it holds. */
   #source = "";
   #heldBytes = 0;
   /** Ends a wait for memory. */
@@ -61,20 +61,20 @@ export class S3Request {
     this.body = new RequestBody(exchange);
   }
 
-  /** The query; throws InvalidURI. */
+  /** The query. Throws InvalidURI. */
   get query(): RequestQuery {
     this.#query ??= readQuery(this.rawQuery);
     return this.#query;
   }
 
-  /** Takes memory for what the request brings. Throws ServiceUnavailable where there is none left. */
+  /** Takes memory for the request. Throws ServiceUnavailable if there is none. */
   hold(bytes: number, tenant: string): void {
     this.#memory.take(tenant, bytes);
     this.#source = tenant;
     this.#heldBytes += bytes;
   }
 
-  /** Takes memory once there is room; undefined where there is at once. Rejects with ServiceUnavailable after 20 s. */
+  /** Takes memory when it is available; `undefined` if it is immediately. Rejects with ServiceUnavailable after 20 s. */
   holdWhenRoom(bytes: number, tenant: string): Promise<void> | undefined {
     const waiting = new AbortController();
     const room = this.#memory.takeWhenRoom(tenant, bytes, waiting.signal);
@@ -82,7 +82,7 @@ export class S3Request {
     const add = (): void => {
       this.#source = tenant;
       this.#heldBytes += bytes;
-      // The request may have ended between the end of the wait and now.
+      // The request may have ended after the wait.
       if (waiting.signal.aborted) this.release();
     };
     if (room !== undefined) return room.then(add);
@@ -90,7 +90,7 @@ export class S3Request {
     return undefined;
   }
 
-  /** Gives back all that it holds, and waits for no more. */
+  /** Releases its memory and cancels its waits. */
   release(): void {
     this.#waiting?.abort();
     this.#waiting = undefined;
@@ -99,7 +99,7 @@ export class S3Request {
     this.#heldBytes = 0;
   }
 
-  /** Whether there is still somebody to answer. */
+  /** True while the client is connected. */
   get isLive(): boolean {
     return !this.exchange.aborted && this.exchange.sequence === this.sequence;
   }

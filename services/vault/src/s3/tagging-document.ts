@@ -1,4 +1,4 @@
-// Tags in fields and documents.
+// Tags in headers and documents.
 import { S3Error } from "../model/s3-error.ts";
 import { parseQuery, type QueryPair } from "./sigv4/index.ts";
 import { decodeFieldText } from "./wire/fields.ts";
@@ -6,12 +6,12 @@ import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts
 
 const KEY_CHARS_MAX = 128;
 const VALUE_CHARS_MAX = 256;
-/** Tags of an object. */
+/** Limit of the tags of an object. */
 export const OBJECT_TAGS_MAX = 10;
-/** Tags of a bucket. */
+/** Limit of the tags of a bucket. */
 export const BUCKET_TAGS_MAX = 50;
 
-/** Reads `x-amz-tagging`: tags as a query. Throws InvalidArgument for what is none, InvalidTag. */
+/** Parses `x-amz-tagging`, tags in the form of a query. Throws InvalidArgument or InvalidTag. */
 export function readTagging(text: string): Record<string, string> {
   const pairs = parseTaggingQuery(decodeFieldText(text));
   if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw notEncoded(text);
@@ -37,7 +37,7 @@ function notEncoded(text: string): S3Error {
   });
 }
 
-/** Reads a Tagging document. */
+/** Parses a Tagging document. */
 export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
   const root = parseXml(body, "Tagging");
   root.allow("TagSet");
@@ -47,7 +47,7 @@ export function parseTagging(body: Buffer, tagsMax: number): Record<string, stri
   return readTags(set, tagsMax);
 }
 
-/** Reads the `Tag` elements of a document. Throws InvalidTag. */
+/** Parses the `Tag` elements of a document. Throws InvalidTag. */
 export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
   const pairs = set.list("Tag").map((item) => {
     item.allow("Key", "Value");
@@ -56,7 +56,7 @@ export function readTags(set: XmlElement, tagsMax: number): Record<string, strin
   return checkTags(pairs, tagsMax);
 }
 
-/** A Tagging document. */
+/** Formats a Tagging document. */
 export function formatTagging(tags: Readonly<Record<string, string>>): string {
   const items = Object.entries(tags).map(([key, value]) =>
     wrap("Tag", tag("Key", key) + tag("Value", value)),
@@ -74,7 +74,7 @@ function checkTags(
       `Object tags cannot be greater than ${tagsMax}`,
     );
   }
-  // A tag may be named like a member that every object has.
+  // A tag may have the name of a member that every object has.
   const tags = Object.create(null) as Record<string, string>;
   for (const [key, value] of pairs) {
     if (key === "" || key.length > KEY_CHARS_MAX)

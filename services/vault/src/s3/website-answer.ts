@@ -1,4 +1,4 @@
-// Buckets as web sites: index documents, error documents, redirects, errors in HTML.
+// Buckets as websites: index documents, error documents, redirects, errors in HTML.
 import { STATUS_CODES } from "node:http";
 import type { WebsiteConfiguration, WebsiteRedirect } from "../model/bucket-settings.ts";
 import type { Bucket } from "../model/bucket.ts";
@@ -16,14 +16,14 @@ import { escapeXml } from "./wire/xml.ts";
 
 const GET_OBJECT = OPERATIONS.find(({ name }) => name === "GetObject")!;
 
-/** The bucket whose site a Host names; undefined where it names none. */
+/** The bucket of a website's Host; `undefined` for other Hosts. */
 export function readWebsiteBucket(host: string, domain: string | undefined): string | undefined {
   if (domain === undefined) return undefined;
   const name = host.replace(/:\d+$/, "").toLowerCase();
   return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1) : undefined;
 }
 
-/** Answers a request to a site: anonymous, reading only. */
+/** Answers a request to a website: anonymous and read-only. */
 export async function answerWebsite(
   api: ObjectApi,
   request: S3Request,
@@ -106,7 +106,8 @@ async function readPage(
   return await (request.method === "HEAD" ? headObject : getObject)(context);
 }
 
-// Nothing has this name, and everyone may read the index below it: also where nobody is told what is missing.
+// The key does not exist but is a public folder with an index document. The redirect applies even if callers may not learn
+// about missing keys.
 async function isFolderName(
   api: ObjectApi,
   request: S3Request,
@@ -152,7 +153,7 @@ function createContext(
     bucketName: bucket.name,
     key,
     fields: request.fields,
-    // Parameters of pages are the pages' own.
+    // The query parameters belong to the page.
     query: new RequestQuery([]),
     bucket,
   };
@@ -169,19 +170,19 @@ function redirectTo(
   if (redirect.keyWith !== undefined) target = encodeRest(redirect.keyWith);
   else if (redirect.prefixWith !== undefined)
     target = encodeRest(redirect.prefixWith) + encodeUri(path.slice(prefix?.length ?? 0), true);
-  // What a page is asked for goes along, unless another page is named.
+  // The query is kept, unless the redirect names another page.
   const isKept = redirect.keyWith === undefined && request.rawQuery !== "";
   const query = isKept ? `?${request.rawQuery}` : "";
   const location = `${protocol}://${redirect.host ?? request.host}/${target}${query}`;
   return { status: redirect.status ?? 301, headers: [["Location", location]] };
 }
 
-// A configuration's text goes into the address as it stands, `#!/` for one; only what no address can hold is encoded.
+// The text of the configuration is used as is (`#!/` for example); only characters that a URL cannot contain are encoded.
 function encodeRest(text: string): string {
   return encodeURI(text).replaceAll("%25", "%");
 }
 
-// As S3 writes it: what went wrong stands in the headers, too, where a page of the site's own hides it.
+// As in S3, the error is in the headers as well, because a page of the site may hide it.
 function answerHtml(error: S3Error, requestId: string): S3Answer {
   if (error.status === 304) return { status: 304, headers: error.headers };
   const title = `${error.status} ${STATUS_CODES[error.status] ?? error.code}`;

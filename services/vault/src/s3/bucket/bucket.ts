@@ -1,4 +1,4 @@
-// Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
+// ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
 import { isOwnersAlone } from "../../access/acl.ts";
 import type { BucketSettings } from "../../model/bucket-settings.ts";
 import type { CreateBucketRequest } from "../../model/bucket.ts";
@@ -26,7 +26,7 @@ import { checkOwnership } from "./ownership.ts";
 const DEFAULT_REGION = "us-east-1";
 const BUCKETS_PAGE_MAX = 10_000;
 const CONFIGURATION_BYTES_MAX = 65_536;
-/** Names that constraints may have in place of a region's. */
+/** Location constraints that are not names of regions. */
 const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
 
 /** ListBuckets */
@@ -66,7 +66,7 @@ export const listBuckets: OperationHandler = (context) => {
   return answerXml(xmlDocument("ListAllMyBucketsResult", inner));
 };
 
-/** CreateBucket: policies may look at the region, so the authorizer is asked when it has been read. */
+/** CreateBucket: policies may use the region, so the request is authorized after its body is read. */
 export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
   const owner = getOwner(api);
@@ -112,7 +112,7 @@ export const createBucket: OperationHandler = async (context) => {
   return answerEmpty(200, [["Location", `/${bucketName}`]]);
 };
 
-// As in S3, making one's own bucket again succeeds in us-east-1, and only there. What it would not be given is refused.
+// As in S3, creating one's own bucket again succeeds in us-east-1 only. Settings that it would ignore are refused.
 function isOwnInDefaultRegion(
   { api, bucketName }: OperationContext,
   error: unknown,
@@ -122,12 +122,12 @@ function isOwnInDefaultRegion(
   return region === DEFAULT_REGION && api.store.buckets.find(bucketName)?.region === DEFAULT_REGION;
 }
 
-// Who means to lock must not get a bucket without.
+// A malformed value must not create a bucket without object lock.
 function readLockField(text: string | undefined): boolean {
   const value = text?.toLowerCase() ?? "false";
   if (value === "true" || value === "false") return value === "true";
   throw new S3Error("InvalidArgument", {
-    message: "x-amz-bucket-object-lock-enabled is neither true nor false",
+    message: "x-amz-bucket-object-lock-enabled must be true or false",
     elements: [
       ["ArgumentName", "x-amz-bucket-object-lock-enabled"],
       ["ArgumentValue", value.slice(0, 64)],
@@ -135,7 +135,7 @@ function readLockField(text: string | undefined): boolean {
   });
 }
 
-// What else a new bucket is given needs the permission to give it.
+// The settings of a new bucket require their own permissions.
 function requireAlso(context: OperationContext, action: string): Promise<void> {
   const { bucketName } = context;
   return requirePermission(context, { action, bucket: undefined, bucketName, key: "" });

@@ -8,7 +8,7 @@ import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from 
 
 const RULES_MAX = 100;
 const LIST_MAX = 200;
-// A star is a name's character (RFC 9110 section 5.1), but stands for any text in these rules.
+// A star is a valid character of a name (RFC 9110 section 5.1), but a wildcard in these rules.
 const HEADER_NAME = /^[!#$%&'+.^_`|~0-9A-Za-z-]{1,256}$/;
 const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "POST", "DELETE", "HEAD"]);
 
@@ -67,12 +67,12 @@ function readRule(item: XmlElement): CorsRule {
   if (notExposed !== undefined) {
     throw new S3Error(
       "InvalidRequest",
-      `ExposeHeader ${JSON.stringify(notExposed.slice(0, 64))} is no name of a header. Wildcards are not supported for ExposeHeader.`,
+      `ExposeHeader ${JSON.stringify(notExposed.slice(0, 64))} is not a header name. Wildcards are not supported for ExposeHeader.`,
     );
   }
   const maxAge = item.findText("MaxAgeSeconds");
   if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge))
-    throw malformedXml("MaxAgeSeconds is no number");
+    throw malformedXml("MaxAgeSeconds is not a number");
   return {
     id: item.findText("ID") ?? "",
     origins,

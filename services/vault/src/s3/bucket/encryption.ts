@@ -21,7 +21,7 @@ export const encryptionSetting = defineSetting<"encryption">({
     );
     const byDefault = rules[0]?.find("ApplyServerSideEncryptionByDefault");
     if (rules.length !== 1 || byDefault === undefined)
-      throw malformedXml("it has not exactly one rule");
+      throw malformedXml("it must have exactly one rule");
     byDefault.allow("SSEAlgorithm", "KMSMasterKeyID");
     const algorithm = byDefault.getText("SSEAlgorithm");
     if (algorithm.startsWith("aws:")) {
@@ -47,10 +47,10 @@ export const encryptionSetting = defineSetting<"encryption">({
   },
 });
 
-// It says how keys of a key management service are used: without one it changes nothing, and is told as it was put.
+// It controls the use of KMS keys. Without KMS it has no effect, and is returned as it was put.
 function readSwitch(rule: XmlElement): boolean {
   const text = rule.findText("BucketKeyEnabled")?.trim().toLowerCase() ?? "false";
   if (text !== "true" && text !== "false")
-    throw malformedXml("BucketKeyEnabled is neither true nor false");
+    throw malformedXml("BucketKeyEnabled must be true or false");
   return text === "true";
 }

@@ -20,7 +20,7 @@ export const lifecycleSetting = defineSetting({
   receive: async (context) => {
     const transitionMinimum = readMinimum(context.fields);
     const rules = parseLifecycle(await receiveDocument(context));
-    // A rule that is kept and not carried out would have its author believe that objects are moved.
+    // A stored rule without effect would mislead its author.
     if (
       rules.some(
         (rule) => rule.transitions !== undefined || rule.noncurrentTransitions !== undefined,

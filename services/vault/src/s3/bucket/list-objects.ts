@@ -60,8 +60,8 @@ function toListRequest(
 }
 
 /**
- * ListObjects, the first version. Its pages name a token, too, which goes on in the second one's form: who asks with a
- * token and without a version means that.
+ * ListObjects, the first version. Its pages include a token that continues in the second version: a request with a token
+ * and without a version uses that.
  */
 export const listObjects: OperationHandler = async (context) => {
   if (context.query.has("continuation-token")) return listObjectsV2(context);
@@ -74,7 +74,7 @@ export const listObjects: OperationHandler = async (context) => {
     tag("Name", context.bucketName) +
     tag("Prefix", encode(prefix)) +
     tag("Marker", encode(marker)) +
-    // The last key serves as marker where there is no delimiter, so S3 does not name it then.
+    // Without a delimiter the last key is the marker, so S3 omits it.
     (page.isTruncated && delimiter !== ""
       ? tag("NextMarker", encode(page.next?.value ?? ""))
       : "") +

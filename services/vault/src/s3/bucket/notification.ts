@@ -1,5 +1,4 @@
-// Notification subscriptions: the JSON form of this store, and S3's XML, in any of its three forms, with an address in
-// place of an ARN.
+// Notification subscriptions: the JSON form of this store, and the three XML forms of S3 with a URL instead of an ARN.
 import { randomBytes } from "node:crypto";
 import type { AddressPolicy } from "@platform/kernel/egress";
 import { z } from "zod";
@@ -17,7 +16,7 @@ import { receiveDocument } from "../payload.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const RULES_MAX = 100;
-/** S3's forms of a configuration: the element, that of the target in it, and how rules keep it. */
+/** S3's forms of a configuration: its element, the element of its target, and the `form` of rules. */
 const XML_FORMS = [
   ["TopicConfiguration", "Topic", undefined],
   ["QueueConfiguration", "Queue", "queue"],
@@ -44,7 +43,7 @@ const EVENTS: ReadonlySet<string> = new Set([
 const eventSchema = z.string().transform((text, context) => {
   const name = text.replace(/^(?:s3|objstore):/, "");
   if (EVENTS.has(name)) return name;
-  context.addIssue({ code: "custom", message: `the event ${text.slice(0, 100)} is not known` });
+  context.addIssue({ code: "custom", message: `the event ${text.slice(0, 100)} is unknown` });
   return z.NEVER;
 });
 const stompSchema = z.strictObject({
@@ -54,7 +53,7 @@ const stompSchema = z.strictObject({
   password: z.string().optional(),
 });
 
-/** One subscription, as it is put. */
+/** A subscription in a request. */
 export const subscriptionSchema = z
   .strictObject({
     id: z.string().min(1).max(255).optional(),
@@ -80,7 +79,7 @@ const documentSchema = z.union([
     .transform((item) => item.subscriptions),
 ]);
 
-/** A subscription as the store keeps it; InvalidArgument for a target that events may not be sent to. */
+/** Converts a subscription to a rule. Throws InvalidArgument for a target that events may not be sent to. */
 export function toNotificationRule(
   item: z.output<typeof subscriptionSchema>,
   names: EventNameForm,
@@ -124,7 +123,7 @@ function checkTarget(
   }
 }
 
-/** GetBucketNotification: XML, or JSON to who accepts that alone. Secrets are not told. */
+/** GetBucketNotification: XML, or JSON for clients that accept only that. Secrets are omitted. */
 export const getBucketNotification: OperationHandler = (context) => {
   const rules = getBucket(context).settings.notification?.rules ?? [];
   if (context.fields.get("accept") === "application/json") {
@@ -230,13 +229,13 @@ function readRule(item: XmlElement, targetName: string, policy: AddressPolicy): 
   return toNotificationRule(read.data, "s3", policy);
 }
 
-// stomp://broker:61613/topic/name, without credentials: those belong into the JSON form.
+// stomp://broker:61613/topic/name, without credentials: those require the JSON form.
 function readStompAddress(address: string): { url: string; destination: string } {
   const url = URL.parse(address);
   return { url: `${url?.protocol}//${url?.host}`, destination: url?.pathname ?? "" };
 }
 
-/** A subscription in the JSON form, without a password. */
+/** Formats a subscription in the JSON form, without its password. */
 export function toSubscription(bucket: string, rule: NotificationRule) {
   const { kind, url, destination, user } = rule.target;
   return {

@@ -14,7 +14,7 @@ const VALUES: ReadonlySet<string> = new Set([
   "ObjectWriter",
 ]);
 
-/** An ownership by its name; InvalidArgument for others. */
+/** Parses an ownership. Throws InvalidArgument for an unknown one. */
 export function checkOwnership(text: string): ObjectOwnership {
   if (!VALUES.has(text))
     throw new S3Error("InvalidArgument", "Invalid x-amz-object-ownership header");
@@ -33,7 +33,7 @@ export const ownershipSetting = defineSetting({
     for (const rule of rules) rule.allow("ObjectOwnership");
     const text = rules[0]?.getText("ObjectOwnership") ?? "";
     if (rules.length !== 1 || !VALUES.has(text))
-      throw malformedXml("it has not exactly one known rule");
+      throw malformedXml("it must have exactly one known rule");
     const acl = getBucket(context).settings.acl;
     const isShared = acl !== undefined && !isOwnersAlone(acl, getOwner(context.api));
     if (text === "BucketOwnerEnforced" && isShared) {

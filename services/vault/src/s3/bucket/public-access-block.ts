@@ -1,4 +1,4 @@
-// Public-access blocks.
+// Public access blocks.
 import type { PublicAccessBlock } from "../../model/bucket-settings.ts";
 import { answerXml } from "../answer.ts";
 import { receiveDocument } from "../payload.ts";
@@ -24,7 +24,7 @@ export const publicAccessBlockSetting = defineSetting({
       SWITCHES.map(([element, name]) => {
         const text = root.findText(element)?.trim().toLowerCase() ?? "false";
         if (text !== "true" && text !== "false")
-          throw malformedXml(`${element} is neither true nor false`);
+          throw malformedXml(`${element} must be true or false`);
         return [name, text === "true"];
       }),
     ) as unknown as PublicAccessBlock;

@@ -1,4 +1,4 @@
-// Configurations that are not offered: read as S3 answers where nothing was put, and put where nothing changes by it.
+// Unsupported settings: reads answer as S3 does for unset ones, and writes succeed if they change nothing.
 import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
@@ -23,7 +23,7 @@ export const deleteBucketReplication: OperationHandler = () => answerEmpty();
 export const getBucketLogging: OperationHandler = () =>
   answerXml(xmlDocument("BucketLoggingStatus", ""));
 
-/** PutBucketLogging; logging can be switched off alone. */
+/** PutBucketLogging; logging can only be disabled. */
 export const putBucketLogging: OperationHandler = async (context) => {
   const body = await receiveDocument(context);
   const root = parseXml(body, "BucketLoggingStatus");
@@ -38,7 +38,7 @@ export const putBucketLogging: OperationHandler = async (context) => {
 export const getBucketRequestPayment: OperationHandler = () =>
   answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
 
-/** PutBucketRequestPayment; the owner pays. */
+/** PutBucketRequestPayment; only the owner can pay. */
 export const putBucketRequestPayment: OperationHandler = async (context) => {
   const body = await receiveDocument(context);
   const payer = parseXml(body, "RequestPaymentConfiguration").getText("Payer");
@@ -53,7 +53,7 @@ export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
   return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));
 };
 
-/** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
+/** PutBucketAccelerateConfiguration; acceleration can only be disabled. */
 export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
   const body = await receiveDocument(context);
   const status = parseXml(body, "AccelerateConfiguration").getText("Status");
@@ -65,16 +65,16 @@ export const putBucketAccelerateConfiguration: OperationHandler = async (context
   throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
 };
 
-/** GetBucketAnalyticsConfiguration and its like. */
+/** The operations of analytics configurations. */
 export const analytics = createNamed("ListBucketAnalyticsConfigurationResult", "Analytics");
-/** GetBucketIntelligentTieringConfiguration and its like. */
+/** The operations of intelligent tiering configurations. */
 export const intelligentTiering = createNamed(
   "ListBucketIntelligentTieringConfigurationsOutput",
   "Intelligent tiering",
 );
-/** GetBucketInventoryConfiguration and its like. */
+/** The operations of inventory configurations. */
 export const inventory = createNamed("ListInventoryConfigurationsResult", "Inventory");
-/** GetBucketMetricsConfiguration and its like. */
+/** The operations of metrics configurations. */
 export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
 
 function createNamed(listRoot: string, what: string): SettingHandlers {

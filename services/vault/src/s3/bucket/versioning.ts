@@ -5,7 +5,7 @@ import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
-/** GetBucketVersioning; without a Status until versioning was configured for the first time. */
+/** GetBucketVersioning; without a Status until versioning is configured for the first time. */
 export const getBucketVersioning: OperationHandler = (context) => {
   const { versioning } = getBucket(context);
   const status = versioning === "Unset" ? undefined : versioning;
@@ -24,7 +24,7 @@ export const putBucketVersioning: OperationHandler = async (context) => {
   if (mfaDelete !== "Disabled") throw malformedXml("MfaDelete is neither Enabled nor Disabled");
   if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
   if (status !== "Enabled" && status !== "Suspended")
-    throw malformedXml("Status is neither Enabled nor Suspended");
+    throw malformedXml("Status must be Enabled or Suspended");
   await context.api.store.buckets.setVersioning(context.bucketName, status);
   return answerEmpty(200);
 };

@@ -21,7 +21,7 @@ export const websiteSetting = defineSetting({
     index?.allow("Suffix");
     const suffix = index?.getText("Suffix");
     if (all !== undefined && root.children.length > 1)
-      throw malformedXml("RedirectAllRequestsTo stands alone");
+      throw malformedXml("RedirectAllRequestsTo excludes other elements");
     if (all === undefined && suffix === undefined)
       throw new S3Error(
         "InvalidArgument",
@@ -34,10 +34,7 @@ export const websiteSetting = defineSetting({
     routing?.allow("RoutingRule");
     const rules = routing?.list("RoutingRule") ?? [];
     if (rules.length > ROUTING_RULES_MAX)
-      throw new S3Error(
-        "InvalidRequest",
-        `${ROUTING_RULES_MAX} routing rules are the most there may be`,
-      );
+      throw new S3Error("InvalidRequest", `At most ${ROUTING_RULES_MAX} routing rules are allowed`);
     const errorDocument = root.find("ErrorDocument");
     errorDocument?.allow("Key");
     const errorKey = errorDocument?.getText("Key");
@@ -81,7 +78,7 @@ function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
     "ReplaceKeyPrefixWith",
     "ReplaceKeyWith",
   );
-  if (redirect.children.length === 0) throw malformedXml("a Redirect says nothing");
+  if (redirect.children.length === 0) throw malformedXml("a Redirect is empty");
   condition?.allow("KeyPrefixEquals", "HttpErrorCodeReturnedEquals");
   if (condition?.children.length === 0) {
     throw new S3Error(
@@ -92,7 +89,7 @@ function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
   const prefix = condition?.findText("KeyPrefixEquals");
   const error = condition?.findText("HttpErrorCodeReturnedEquals");
   if (error !== undefined && !/^[45]\d\d$/.test(error))
-    throw malformedXml("an HttpErrorCodeReturnedEquals is no error");
+    throw malformedXml("an HttpErrorCodeReturnedEquals is not an error status");
   const [host, code, prefixWith, keyWith] = [
     "HostName",
     "HttpRedirectCode",
@@ -100,7 +97,7 @@ function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
     "ReplaceKeyWith",
   ].map((name) => redirect.findText(name));
   if (code !== undefined && !/^30[1-8]$/.test(code))
-    throw malformedXml("an HttpRedirectCode is no redirect");
+    throw malformedXml("an HttpRedirectCode is not a redirect status");
   if (prefixWith !== undefined && keyWith !== undefined) {
     throw new S3Error(
       "InvalidRequest",
@@ -130,7 +127,7 @@ function readProtocol(item: XmlElement): { protocol?: string } {
   const protocol = item.findText("Protocol");
   if (protocol === undefined) return {};
   if (protocol !== "http" && protocol !== "https")
-    throw malformedXml("a Protocol is neither http nor https");
+    throw malformedXml("a Protocol must be http or https");
   return { protocol };
 }
 

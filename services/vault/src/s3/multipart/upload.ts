@@ -17,7 +17,7 @@ const PARTS_MAX = 10_000;
 const BODY_BYTES_MAX = 4 * 1024 ** 2;
 const ALGORITHMS = Object.keys(checksumAlgorithms) as ChecksumAlgorithm[];
 
-/** Names the upload of a request. */
+/** The upload of a request. */
 export function getUploadAddress(context: OperationContext) {
   const uploadId = context.query.get("uploadId") ?? "";
   return { bucket: context.bucketName, key: context.key, uploadId };
@@ -49,7 +49,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
   return answerXml(xmlDocument("InitiateMultipartUploadResult", inner), headers);
 };
 
-// CRC-64 is of the whole object, SHA of the parts; the other CRCs may be either and are of the parts by default.
+// CRC-64 covers the whole object, SHA the parts; the other CRCs support both and default to the parts.
 function readUploadChecksum(context: OperationContext): CreateUploadRequest["checksum"] {
   const name = context.fields.get("x-amz-checksum-algorithm");
   const type = context.fields.get("x-amz-checksum-type");
@@ -87,12 +87,12 @@ function readChecksumType(text: string): ObjectChecksum["type"] {
 /** CompleteMultipartUpload */
 export const completeMultipartUpload: OperationHandler = async (context) => {
   const { api, fields } = context;
-  // Checksum fields of this request are the object's, not the document's.
+  // Checksum headers of this request belong to the object, not to the document.
   const body = await receiveDocument(context, {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });
-  // Clients that list no part send no document: it is a list without parts.
+  // Clients that list no part send no document: it counts as an empty list.
   if (body.length === 0) throw malformedXml("it has no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
   const parts = root.list("Part").map(readPart);
@@ -135,7 +135,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
 
 function readPart(item: XmlElement): CompleteUploadRequest["parts"][number] {
   const number = item.getText("PartNumber").trim();
-  if (!/^\d{1,5}$/.test(number)) throw malformedXml("a PartNumber is no number");
+  if (!/^\d{1,5}$/.test(number)) throw malformedXml("a PartNumber is not a number");
   const etag = readEtags(item.getText("ETag"))[0] ?? "";
   const part = { partNumber: Number(number), etag };
   for (const algorithm of ALGORITHMS) {

@@ -1,4 +1,4 @@
-// What a request gives a new object beside its bytes: headers, metadata, tags, list, lock, encryption.
+// The attributes of a new object in a request: headers, metadata, tags, ACL, lock, encryption.
 import type { Acl } from "../../model/acl.ts";
 import type { Retention } from "../../model/lock.ts";
 import type { ContentHeaders, ObjectAttributes } from "../../model/object.ts";
@@ -11,7 +11,7 @@ import type { RequestFields } from "../wire/fields.ts";
 import { readEncryption } from "./encryption.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
-/** Names without their prefix, and values, in bytes ("Working with object metadata"). */
+/** Size limit of names without their prefix, and values ("Working with object metadata"). */
 const METADATA_BYTES_MAX = 2_048;
 const STORAGE_CLASSES: ReadonlySet<string> = new Set([
   "STANDARD",
@@ -22,7 +22,7 @@ const STORAGE_CLASSES: ReadonlySet<string> = new Set([
   "INTELLIGENT_TIERING",
 ]);
 
-/** Reads everything, and asks for the permissions that some of it needs. */
+/** Reads all attributes, and checks the permissions that some of them need. */
 export async function readAttributes(
   context: OperationContext,
   fields: RequestFields = context.fields,
@@ -76,7 +76,7 @@ export async function readAttributes(
   return attributes;
 }
 
-/** Who may write by the bucket's list says what its objects are like; a policy grants each by itself. */
+/** Callers that may write by the bucket's ACL may set all attributes; a policy grants each of them separately. */
 const BY_BUCKET_ACL = { of: "bucket", permission: "WRITE" } as const;
 
 async function askFor(
@@ -88,7 +88,7 @@ async function askFor(
   await requirePermission(context, { action, bucket, bucketName, key, acl });
 }
 
-/** The headers that are kept with an object; `aws-chunked` describes the request alone. */
+/** The headers that are stored with an object; `aws-chunked` applies to the request only. */
 export function readContentHeaders(fields: RequestFields): ContentHeaders {
   const headers: ContentHeaders = {};
   const take = (name: string, set: (value: string) => void): void => {
@@ -142,7 +142,7 @@ function readRetentionFields(fields: RequestFields, nowMs: number): Retention | 
   return checkRetention(mode, until, nowMs);
 }
 
-/** A retention as a field or a document gives it; InvalidArgument where it is none, or over already. */
+/** Parses a retention of a header or a document. Throws InvalidArgument if it is invalid or in the past. */
 export function checkRetention(mode: string, until: string, nowMs: number): Retention {
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") {
     throw new S3Error("InvalidArgument", "Unknown wormMode directive");
@@ -160,11 +160,11 @@ export function checkRetention(mode: string, until: string, nowMs: number): Rete
   return { mode, untilMs };
 }
 
-/** Whether a text is a time as documents have it: ISO 8601 with its zone, and a day that there is. */
+/** True if a text is an ISO 8601 time with its zone, as in documents, of an existing day. */
 export function isTimestamp(text: string): boolean {
   const match = /^(\d{4}-\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.exec(text);
   if (match === null || Number.isNaN(Date.parse(text))) return false;
-  // A day beyond its month's end would be taken for one of the next month.
+  // A day beyond the end of its month would roll over to the next month.
   return new Date(`${match[1]}-${match[2]}T00:00:00Z`).getUTCDate() === Number(match[2]);
 }
 

@@ -1,11 +1,11 @@
-// Conditional requests and ranges, as fields have them (RFC 9110 sections 13 and 14).
+// Parses conditional requests and ranges (RFC 9110 sections 13 and 14).
 import type { RangeRequest, ReadConditions, WriteConditions } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 
 const ETAG = /(?:W\/)?"([^"]*)"|([^\s",]+)/g;
 
-/** The fields of conditions on a read, and on the source of a copy. */
+/** The headers of conditions on a read, and on the source of a copy. */
 const CONDITION_FIELDS = { read: nameConditions(""), copy: nameConditions("x-amz-copy-source-") };
 
 function nameConditions(prefix: string) {
@@ -17,7 +17,7 @@ function nameConditions(prefix: string) {
   };
 }
 
-/** Conditions of a read, or on the source of a copy. */
+/** Parses the conditions of a read, or on the source of a copy. */
 export function readConditions(
   fields: RequestFields,
   of: keyof typeof CONDITION_FIELDS = "read",
@@ -35,7 +35,7 @@ export function readConditions(
   return Object.keys(conditions).length === 0 ? undefined : conditions;
 }
 
-/** Conditions of a write. S3 takes If-None-Match only as `*`. */
+/** Parses the conditions of a write. S3 accepts If-None-Match only with `*`. */
 export function readWriteConditions(fields: RequestFields): WriteConditions | undefined {
   const ifMatch = fields.get("if-match");
   const ifNoneMatch = fields.get("if-none-match");
@@ -52,12 +52,12 @@ export function readWriteConditions(fields: RequestFields): WriteConditions | un
   return { ifMatch: readStrongEtags(ifMatch!)[0] ?? "" };
 }
 
-/** ETags without quotes; `*` as it is. */
+/** ETags without quotes; `*` stays. */
 export function readEtags(text: string): string[] {
   return Array.from(text.matchAll(ETAG), (match) => match[1] ?? match[2] ?? "");
 }
 
-/** As `readEtags`, without weak ones: for If-Match they are like no other (RFC 9110 section 13.1.1). */
+/** As `readEtags`, without weak ETags, which never match in If-Match (RFC 9110 section 13.1.1). */
 export function readStrongEtags(text: string): string[] {
   return readEtags(text.replaceAll(/W\/"[^"]*"/g, ""));
 }
@@ -67,7 +67,7 @@ function readDate(text: string | undefined): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** One range of bytes; what is malformed, or several ranges, count as none. */
+/** Parses a single range of bytes; malformed and multiple ranges are ignored. */
 export function readRange(text: string | undefined): RangeRequest | undefined {
   if (text === undefined) return undefined;
   const match = /^\s*bytes\s*=\s*(\d{0,30})\s*-\s*(\d{0,30})\s*$/i.exec(text);
@@ -80,12 +80,12 @@ export function readRange(text: string | undefined): RangeRequest | undefined {
   return end < start ? undefined : { start, end };
 }
 
-// Past every object is past every object.
+// Beyond every object.
 function readOffset(text: string): number {
   return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
 }
 
-/** A positive integer of a query, within bounds. */
+/** Parses a positive integer of a query within limits. */
 export function readInteger(
   text: string | undefined,
   name: string,

@@ -56,7 +56,7 @@ export const copyObject: OperationHandler = async (context) => {
   return answerXml(xmlDocument("CopyObjectResult", inner), headers);
 };
 
-// Tags that go along are read there and put here, which needs the permissions for both.
+// Copied tags are read there and written here, which requires both permissions.
 async function requireTagCopy(
   context: OperationContext,
   source: CopyRequest["source"],

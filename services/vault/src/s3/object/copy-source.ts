@@ -33,8 +33,8 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
 }
 
 /**
- * A condition of a copy's source that fails is 412, never 304; a delete marker is no source. What is missing is hidden from
- * who may not list its bucket.
+ * A failed condition on the source is 412, never 304; a delete marker cannot be a source. Callers that may not list the
+ * bucket do not learn that it is missing.
  */
 export async function toCopyError(context: OperationContext, error: unknown): Promise<unknown> {
   if (!(error instanceof StoreError)) return error;

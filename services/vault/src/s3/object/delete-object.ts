@@ -44,7 +44,7 @@ export const deleteObject: OperationHandler = async (context) => {
   return answerEmpty(204, headers);
 };
 
-/** DeleteObjects: each key is a question of its own to the authorizer, there is none for the request as a whole. */
+/** DeleteObjects: each key is authorized separately, the request as a whole is not. */
 export const deleteObjects: OperationHandler = async (context) => {
   const { acl, policy } = getBucket(context).settings;
   if (context.caller.kind === "anonymous" && acl === undefined && policy === undefined) {
@@ -62,7 +62,7 @@ export const deleteObjects: OperationHandler = async (context) => {
   const requests = items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor }));
   const refusals: (S3Error | undefined)[] = [];
   for (const [index, request] of requests.entries()) {
-    // Asking a long policy about a thousand keys takes a while, in which others have their turn.
+    // Checking a long policy for a thousand keys takes a while, so it yields in between.
     if (index % ASKED_AT_ONCE === ASKED_AT_ONCE - 1) await setImmediate();
     refusals.push(await findRefusal(context, request));
   }
@@ -77,7 +77,7 @@ export const deleteObjects: OperationHandler = async (context) => {
   return answerXml(xmlDocument("DeleteResult", rows.join("")));
 };
 
-// Why a key of several is not even tried.
+// The error of a key that is not tried.
 async function findRefusal(
   context: OperationContext,
   request: DeleteRequest,

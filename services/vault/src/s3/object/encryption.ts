@@ -1,4 +1,4 @@
-// Server-side encryption in fields: SSE-S3, and SSE-C with the customer's key.
+// Headers of server-side encryption: SSE-S3, and SSE-C with the customer's key.
 import { createHash } from "node:crypto";
 import type { Bucket } from "../../model/bucket.ts";
 import type { EncryptionRequest, ObjectEncryption } from "../../model/object.ts";
@@ -16,7 +16,7 @@ function nameCustomerFields(prefix: string) {
   return { algorithm: `${prefix}-algorithm`, key: `${prefix}-key`, keyMd5: `${prefix}-key-md5` };
 }
 
-/** The encryption that a put asks for, or what the bucket does by default. */
+/** The encryption that a put requests, or the bucket's default. */
 export function readEncryption(
   fields: RequestFields,
   bucket: Bucket,
@@ -50,7 +50,7 @@ export function readEncryption(
   throw new S3Error("InvalidEncryptionAlgorithmError");
 }
 
-/** Reading says nothing of how an object is encrypted: throws InvalidArgument for fields that only writing has. */
+/** Reads have no encryption headers: throws InvalidArgument for headers of writes. */
 export function refuseWriteEncryption(fields: RequestFields): void {
   const name = WRITE_FIELDS.find((field) => fields.has(field));
   if (name === undefined) return;
@@ -63,7 +63,7 @@ export function refuseWriteEncryption(fields: RequestFields): void {
   });
 }
 
-/** The customer's key of a request; undefined without one. Throws InvalidArgument for half a key or a wrong one. */
+/** The customer's key of a request; `undefined` without one. Throws InvalidArgument for an incomplete or wrong key. */
 export function readCustomerKey(fields: RequestFields, isSource = false): Buffer | undefined {
   const names = isSource ? COPY_CUSTOMER : CUSTOMER;
   const algorithm = fields.get(names.algorithm);
@@ -101,7 +101,7 @@ export function readCustomerKey(fields: RequestFields, isSource = false): Buffer
   return key;
 }
 
-/** The customer's key as a request to the store has it. */
+/** The customer's key as an encryption request to the store. */
 export function readPartEncryption(
   fields: RequestFields,
 ): Extract<EncryptionRequest, { type: "SSE-C" }> | undefined {
@@ -109,7 +109,7 @@ export function readPartEncryption(
   return key === undefined ? undefined : { type: "SSE-C", key };
 }
 
-/** How an answer tells of an object's encryption. */
+/** The encryption headers of an answer. */
 export function getEncryptionHeaders(encryption: ObjectEncryption | undefined): Header[] {
   if (encryption === undefined) return [];
   if (encryption.type === "SSE-S3") return [[SSE, "AES256"]];

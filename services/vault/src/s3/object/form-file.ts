@@ -1,30 +1,30 @@
-// The file of a form on its way into the store, which wants to know a body's length before its first byte.
+// Streams the file of a form into the store, which requires the length of a body before its first byte.
 import type { BodyDigests, PutResult, Upload } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 
-/** Bytes of a file that are held until its end has come. */
+/** Size up to which a file is held until its end. */
 const HELD_BYTES_MAX = 16 * 1024 ** 2;
-/** What may follow a file that is held. */
+/** Bytes that may follow a file that is held. */
 const FOLLOWING_BYTES_MAX = 1024 ** 2;
 
-/** What a form's file needs to become an object. */
+/** Options of a form's file. */
 export interface FormFileOptions {
-  /** How long the file is if nothing follows it, which is the most that it can have; undefined where nobody can tell. */
+  /** The length of the file if nothing follows it, which is its maximum; `undefined` if unknown. */
   readonly bytesMax: number | undefined;
-  /** Begins the put of so many bytes; throws where they may not be so many. */
+  /** Starts the put of a body with a length. Throws if the length is not allowed. */
   readonly begin: (bytes: number) => Upload<PutResult>;
-  /** Takes memory for bytes. A promise is a wait for room, and rejects where there is none in time. */
+  /** Takes memory for bytes. A promise waits for room, and rejects if there is none in time. */
   readonly hold: (bytes: number) => Promise<void> | undefined;
-  /** Gives it back, all of it. */
+  /** Releases all of its memory. */
   readonly release: () => void;
-  /** Looks at the bytes that have come so far; throws where they are too many. */
+  /** Checks the number of bytes received so far. Throws if there are too many. */
   readonly checkSoFar: (bytes: number) => void;
 }
 
 /**
- * A small file is held until it is known how long it is, since other fields may follow it. A larger one is stored as it
- * comes, and has to be as long as the form's own length says of a last part. Where the form's length shows at once that
- * the file is large, nothing of it is held.
+ * A small file is held until its length is known, because other fields may follow it. A larger one is stored as it arrives,
+ * and must have the length that the form's own length implies for a last part. If the form's length shows immediately that
+ * the file is large, it is never held.
  */
 export class FormFile {
   readonly #options: FormFileOptions;
@@ -33,7 +33,7 @@ export class FormFile {
   #declared = 0;
   #upload: Upload<PutResult> | undefined;
 
-  /** `first` is what has come of the file already. */
+  /** `first` contains the bytes received so far. */
   constructor(options: FormFileOptions, first: readonly Buffer[]) {
     this.#options = options;
     this.#held = [...first];
@@ -41,14 +41,14 @@ export class FormFile {
     options.checkSoFar(this.#bytes);
   }
 
-  /** Takes the memory that the file may need, or begins to store it. A promise holds the client back. */
+  /** Takes the memory that the file may need, or starts to store it. A promise delays the client. */
   start(): Promise<void> | undefined {
     const { bytesMax = HELD_BYTES_MAX } = this.#options;
     if (bytesMax > HELD_BYTES_MAX + FOLLOWING_BYTES_MAX) return this.#write(this.#begin(bytesMax));
     return this.#options.hold(Math.max(0, Math.min(bytesMax, HELD_BYTES_MAX)));
   }
 
-  /** Takes the next bytes, which must stay as they are. */
+  /** Adds the next bytes; the buffer must not change afterwards. */
   add(data: Buffer): void {
     this.#bytes += data.length;
     this.#options.checkSoFar(this.#bytes);
@@ -56,7 +56,7 @@ export class FormFile {
     this.#held.push(data);
   }
 
-  /** Hands on what has come, where that is more than is held. A promise holds the client back. */
+  /** Passes on the received bytes if they exceed the held size. A promise delays the client. */
   pass(): Promise<void> | undefined {
     if (this.#upload !== undefined) return this.#write(this.#upload);
     if (this.#bytes <= HELD_BYTES_MAX) return undefined;
@@ -64,7 +64,7 @@ export class FormFile {
     return this.#write(this.#begin(this.#options.bytesMax));
   }
 
-  /** The file has ended: it becomes the object once `check` has seen its digests. */
+  /** The file is complete: it becomes the object after `check` has accepted its digests. */
   async commit(check: (digests: BodyDigests, bytes: number) => void): Promise<PutResult> {
     const upload = this.#upload ?? this.#begin(this.#bytes);
     if (this.#bytes !== this.#declared) throw notLast();
@@ -73,7 +73,7 @@ export class FormFile {
     return upload.commit();
   }
 
-  /** Forgets the file. Harmless at any time. */
+  /** Drops the file. Harmless at any time. */
   async abort(): Promise<void> {
     await this.#upload?.abort();
   }

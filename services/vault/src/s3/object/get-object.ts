@@ -66,7 +66,7 @@ async function readGetRequest(context: OperationContext): Promise<GetRequest> {
   return request;
 }
 
-// If-Range: the range is for this very object, else the whole is wanted (RFC 9110 section 13.1.5).
+// If-Range: the range applies to this version of the object, otherwise the whole is returned (RFC 9110 section 13.1.5).
 async function isRangeWanted(context: OperationContext, request: GetRequest): Promise<boolean> {
   const ifRange = context.fields.get("if-range");
   if (ifRange === undefined) return true;
@@ -91,7 +91,7 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
   return { status: range === undefined ? 200 : 206, headers };
 }
 
-// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
+// A 304 has the caching headers of a 200 (RFC 9110 section 15.4.5).
 async function explain(context: OperationContext, error: unknown): Promise<unknown> {
   if (error instanceof StoreError && error.code === "NotModified") {
     const { headers } = toS3Error(error);

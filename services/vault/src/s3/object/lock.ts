@@ -21,7 +21,7 @@ export const getObjectRetention: OperationHandler = async (context) => {
   return answerXml(xmlDocument("Retention", inner));
 };
 
-/** PutObjectRetention: policies may look at the retention, so the authorizer is asked when it has been read. */
+/** PutObjectRetention: policies may use the retention, so the request is authorized after its body is read. */
 export const putObjectRetention: OperationHandler = async (context) => {
   const { api, fields, bucket, bucketName, key } = context;
   const root = await receiveLock(context, "Retention");
@@ -49,7 +49,7 @@ export const getObjectLegalHold: OperationHandler = async (context) => {
   return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
 };
 
-/** PutObjectLegalHold: policies may look at the hold, as at a retention. */
+/** PutObjectLegalHold: policies may use the hold, as with a retention. */
 export const putObjectLegalHold: OperationHandler = async (context) => {
   const root = await receiveLock(context, "LegalHold");
   const status = root.getText("Status");

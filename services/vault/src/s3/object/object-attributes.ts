@@ -63,7 +63,7 @@ async function formatParts(context: OperationContext): Promise<string> {
     afterPartNumber: marker,
   });
   const parts = page.parts
-    // As S3: parts are told only where they have checksums.
+    // As in S3, parts are listed only if they have checksums.
     .filter((part) => part.checksum !== undefined)
     .map((part) =>
       wrap(
@@ -84,7 +84,7 @@ async function formatParts(context: OperationContext): Promise<string> {
   );
 }
 
-// The number of parts behind a composite checksum stands in PartsCount here.
+// The number of parts of a composite checksum is in PartsCount instead.
 function withoutCount(checksum: ObjectChecksum): ObjectChecksum {
   return { ...checksum, value: checksum.value.replace(/-\d+$/, "") };
 }

@@ -1,4 +1,4 @@
-// What an answer tells of an object.
+// The headers of an object in answers.
 import { findExpiration, findUploadAbort } from "../../model/lifecycle-rule.ts";
 import type { ContentHeaders, ObjectChecksum, ObjectInfo } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
@@ -10,7 +10,7 @@ import { checksumAlgorithms } from "../wire/checksum.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 
-/** What a field's value may be (RFC 9110 section 5.5). */
+/** The characters of a header value (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
 type ContentField = readonly [name: string, property: keyof ContentHeaders, parameter: string];
@@ -19,7 +19,7 @@ const FRESHNESS_FIELDS: readonly ContentField[] = [
   ["Expires", "expires", "response-expires"],
   ["Cache-Control", "cacheControl", "response-cache-control"],
 ];
-/** The fields that are kept with an object, and the parameters by which a signed GET may ask for others. */
+/** The headers that are stored with an object, and the parameters that override them in a signed GET. */
 const CONTENT_FIELDS: readonly ContentField[] = [
   ["Content-Type", "contentType", "response-content-type"],
   ["Content-Language", "contentLanguage", "response-content-language"],
@@ -27,10 +27,10 @@ const CONTENT_FIELDS: readonly ContentField[] = [
   ["Content-Encoding", "contentEncoding", "response-content-encoding"],
   ...FRESHNESS_FIELDS,
 ];
-/** What is told where nothing is kept. */
+/** The default if none is stored. */
 const DEFAULTS: ContentHeaders = { contentType: "binary/octet-stream" };
 
-/** The fields that say how long an answer may be kept. */
+/** Caching headers. */
 export function getFreshnessHeaders(
   context: OperationContext,
   kept: Pick<ContentHeaders, "cacheControl" | "expires">,
@@ -38,7 +38,7 @@ export function getFreshnessHeaders(
   return chooseHeaders(context, kept, FRESHNESS_FIELDS);
 }
 
-// As kept, or as a signed request wants them.
+// As stored, or overridden by a signed request.
 function chooseHeaders(
   context: OperationContext,
   kept: ContentHeaders,
@@ -52,7 +52,7 @@ function chooseHeaders(
   return headers;
 }
 
-/** All fields of GET and HEAD but those of ranges and checksums. */
+/** All headers of GET and HEAD except those of ranges and checksums. */
 export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
   const headers: Header[] = [
     ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
@@ -94,12 +94,12 @@ function readOverride({ query }: OperationContext, parameter: string): string | 
   });
 }
 
-/** Whether a request asks for overrides; anonymous ones may not. */
+/** True if a request has overrides, which anonymous requests may not. */
 export function hasOverrides(context: OperationContext): boolean {
   return CONTENT_FIELDS.some(([, , parameter]) => context.query.has(parameter));
 }
 
-/** `x-amz-expiration`, where a lifecycle rule will remove the object. */
+/** `x-amz-expiration`, if a lifecycle rule will remove the object. */
 export function getExpirationHeaders(
   context: OperationContext,
   object: Pick<ObjectInfo, "key" | "sizeBytes" | "tags" | "modifiedMs">,
@@ -114,7 +114,10 @@ export function getExpirationHeaders(
   ];
 }
 
-/** As `getExpirationHeaders`, of an object of which only key and version are known; it is looked at where there are rules. */
+/**
+ * As `getExpirationHeaders`, for an object of which only key and version are known; it is looked up only if there are
+ * rules.
+ */
 export async function findExpirationHeaders(
   context: OperationContext,
   key: string,
@@ -130,7 +133,7 @@ export async function findExpirationHeaders(
   }
 }
 
-/** `x-amz-abort-date` and the rule's id, where a lifecycle rule will end an upload that is not completed by then. */
+/** `x-amz-abort-date` and the id of the rule, if a lifecycle rule will end an upload that is not completed by then. */
 export function getAbortHeaders(
   context: OperationContext,
   upload: Pick<UploadInfo, "key" | "createdMs">,
@@ -147,7 +150,7 @@ export function getAbortHeaders(
   ];
 }
 
-/** A checksum as a field, with its type. */
+/** The header of a checksum, with its type. */
 export function getChecksumHeaders(checksum: ObjectChecksum | undefined): Header[] {
   if (checksum === undefined) return [];
   return [

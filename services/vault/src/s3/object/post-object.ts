@@ -1,4 +1,4 @@
-// PostObject: uploads from browsers' forms, signed by a policy.
+// PostObject: uploads from browser forms, signed by a policy.
 import type { Caller } from "../../access/authorizer.ts";
 import type { ObjectAttributes } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
@@ -22,7 +22,7 @@ import { FormFile, type FormFileOptions } from "./form-file.ts";
 import { findExpirationHeaders } from "./object-headers.ts";
 import { getPutHeaders } from "./put-object.ts";
 
-/** What a form may have beside its file. */
+/** Limit of a form without its file. */
 const FIELDS_BYTES_MAX = 1024 ** 2;
 
 /** PostObject */
@@ -39,7 +39,7 @@ export const postObject: OperationHandler = async (context) => {
       });
       if (file !== undefined) return file.pass();
       if (reader.file === undefined) return undefined;
-      // The signature is checked as soon as the fields are there, before the file has come.
+      // The signature is verified as soon as the fields are complete, before the file arrives.
       return admit(context, reader).then((admitted) => {
         form = admitted;
         file = new FormFile(toFileOptions(context, admitted, reader), first.splice(0));
@@ -135,7 +135,7 @@ async function admit(context: OperationContext, reader: FormReader): Promise<Adm
   return { context: admitted, form, policy, attributes: await readAttributes(admitted) };
 }
 
-// Of a form's fields, those that would be header fields of a PUT.
+// The fields of a form that correspond to headers of a PUT.
 function* toFields(
   form: ReadonlyMap<string, string>,
   fileType: string | undefined,
@@ -150,12 +150,12 @@ function* toFields(
   if (!form.has("content-type") && fileType !== undefined) yield ["content-type", fileType];
 }
 
-// A form's tags are a document, not a query.
+// The tags of a form are a document, not a query.
 function toTaggingField(document: string): string {
   return new URLSearchParams(parseTagging(Buffer.from(document), OBJECT_TAGS_MAX)).toString();
 }
 
-// What is kept goes out in fields again: the bytes of UTF-8 as a PUT would bring them, and nothing that fields cannot hold.
+// Stored values become headers of answers: they are encoded as UTF-8 like those of a PUT, and must be valid in headers.
 function toFieldValue(name: string, value: string): string {
   if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || /[^\P{Cc}\t]/u.test(value)) {
     throw new S3Error("InvalidArgument", {

@@ -13,7 +13,7 @@ import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 /** PutObject */
 export const putObject: OperationHandler = async (context) => {
   const { api, request, fields } = context;
-  // It would append where this replaces.
+  // It would append, whereas PUT replaces.
   if (fields.has("x-amz-write-offset-bytes")) throw new S3Error("NotImplemented");
   const plan = planPayload(request, context.payload);
   const conditions = readWriteConditions(fields);
@@ -22,7 +22,7 @@ export const putObject: OperationHandler = async (context) => {
     bucket: context.bucketName,
     key: context.key,
     contentLength: plan.contentLength,
-    // As AWS does where a client names none.
+    // The default of AWS.
     checksum: plan.checksum?.algorithm ?? "CRC64NVME",
     digests: listDigests(plan),
     ...(conditions === undefined ? {} : { conditions }),
@@ -39,7 +39,7 @@ export const putObject: OperationHandler = async (context) => {
   ]);
 };
 
-/** What an answer tells of what was put. */
+/** The headers of an answer to a put. */
 export function getPutHeaders(context: OperationContext, result: PutResult): Header[] {
   return [
     ["ETag", `"${result.etag}"`],

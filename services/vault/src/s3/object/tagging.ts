@@ -15,7 +15,7 @@ export const getObjectTagging: OperationHandler = async (context) => {
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
 };
 
-/** PutObjectTagging: policies may look at the tags, so the authorizer is asked when they have been read. */
+/** PutObjectTagging: policies may use the tags, so the request is authorized after its body is read. */
 export const putObjectTagging: OperationHandler = async (context) => {
   const body = await receiveDocument(context, {
     bytesMax: TAGGING_BYTES_MAX,

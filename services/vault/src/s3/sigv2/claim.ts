@@ -1,22 +1,22 @@
-// What a request says of a signature of Version 2: the Authorization field, or the query of a presigned URL.
+// Parses the signature of Version 2 from the Authorization header, or from the query of a presigned URL.
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 
 type Query = readonly (readonly [name: string, value: string])[];
 
-/** A claim to a signature that has not been checked yet. */
+/** A signature that has not been verified yet. */
 export interface OlderClaim {
   kind: "header" | "query";
   accessKey: string;
   /** Base64. */
   signature: string;
-  /** The line of the date as it is signed; "" where `x-amz-date` is signed in its stead. */
+  /** The date as signed; "" if `x-amz-date` is signed instead. */
   date: string;
-  /** When a header was signed, or when a presigned URL ends. */
+  /** The signing time of a header, or the expiry of a presigned URL. */
   timeMs: number;
 }
 
-/** The claim of a request; undefined where it makes none of this version. Throws the S3Error of one that is malformed. */
+/** Parses the signature of a request; `undefined` if it has none of this version. Throws the S3Error of a malformed one. */
 export function readOlderClaim(fields: RequestFields, query: Query): OlderClaim | undefined {
   const authorization = fields.get("authorization");
   const isPresigned = query.some(([name]) => name === "AWSAccessKeyId" || name === "Signature");

@@ -1,4 +1,4 @@
-// Signature Version 2: what boto3 presigns with unless it is told otherwise, and what older clients send.
+// Signature Version 2: the default of boto3's presigned URLs, and of older clients.
 export { readOlderClaim } from "./claim.ts";
 export type { OlderClaim } from "./claim.ts";
 export { buildOlderStrings, signOlder } from "./string-to-sign.ts";

@@ -1,9 +1,9 @@
-// What Signature Version 2 signs ("Signing and authenticating REST requests" in the developer guide).
+// The string to sign of Version 2 ("Signing and authenticating REST requests" in the developer guide).
 import { createHmac } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
 import { type RequestFields, toPresignedField } from "../wire/fields.ts";
 
-/** Parameters that are signed: subresources, and what refines them. */
+/** Signed parameters: subresources and their refinements. */
 const SIGNED: ReadonlySet<string> = new Set([
   "accelerate",
   "acl",
@@ -40,7 +40,7 @@ const SIGNED: ReadonlySet<string> = new Set([
   "website",
 ]);
 
-/** Parameters that are not signed, and lead to nothing that the signature was not made for. */
+/** Unsigned parameters that do not change what the signature was made for. */
 const FREE: ReadonlySet<string> = new Set([
   "AWSAccessKeyId",
   "Expires",
@@ -64,24 +64,24 @@ const FREE: ReadonlySet<string> = new Set([
   "version-id-marker",
 ]);
 
-/** What is signed of a request. */
+/** The input of a signature. */
 export interface OlderParts {
   method: string;
-  /** Path of the target as it came. */
+  /** Path of the target as received. */
   rawPath: string;
   query: readonly (readonly [name: string, value: string])[];
   fields: RequestFields;
-  /** The bucket, where the Host names it. */
+  /** The bucket in the Host, if any. */
   hostedBucket: string | undefined;
-  /** Names of parameters that mean nothing to the operation. */
+  /** Parameters that the operation ignores. */
   ignoredParameters?: ReadonlySet<string> | undefined;
-  /** The line of the date. */
+  /** The date as signed. */
   date: string;
 }
 
 /**
- * The texts that may have been signed, in latin1: some clients sign a parameter without a value with `=` behind it, and
- * the path of a bucket with a slash. Throws AccessDenied where the request holds more than this version signs.
+ * The possible signed texts, in latin1: some clients sign a parameter without a value with a trailing `=`, and the path of
+ * a bucket with a trailing slash. Throws AccessDenied if the request has parts that this version does not sign.
  */
 export function buildOlderStrings(parts: OlderParts): string[] {
   const { method, date } = parts;
@@ -103,7 +103,7 @@ export function signOlder(secret: string, text: string): string {
   return createHmac("sha1", secret).update(text, "latin1").digest("base64");
 }
 
-// A presigned URL may bring fields in its query: they are signed as fields, too.
+// Headers in the query of a presigned URL are signed like headers.
 function readField({ fields, query }: OlderParts, name: string): string {
   const value = fields.getRaw(name);
   if (value !== undefined) return value.trim();
@@ -153,7 +153,7 @@ function notSigned(what: string, element: string, name: string): S3Error {
   });
 }
 
-// Fields are bytes read as latin1; so is the text that is signed.
+// Header values are bytes read as latin1, and so is the signed text.
 function toLatin1(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }

@@ -1,12 +1,12 @@
-// The aws-chunked coding of request bodies: data out, signatures and trailers checked, framing never passed on.
+// Decodes aws-chunked request bodies: verifies signatures and trailers, and removes the framing.
 import { createHash } from "node:crypto";
 import type { Hash } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
 import { type ChunkSeed, hashHex, isSameSignature, signChunk, signTrailer } from "./index.ts";
 
-/** Longest `size;chunk-signature=…` line. */
+/** Limit of a `size;chunk-signature=…` line. */
 const CHUNK_HEAD_BYTES_MAX = 256;
-/** All trailing fields together. */
+/** Limit of all trailers. */
 const TRAILER_BYTES_MAX = 8_192;
 const CHUNK_HEAD = /^([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
@@ -15,13 +15,13 @@ const SIGNATURE_NAMES: ReadonlySet<string> = new Set([
   "x-store-trailer-signature",
 ]);
 
-/** What a decoder expects. */
+/** Options of a decoder. */
 export interface AwsChunkedOptions {
-  /** Present where every chunk must be signed. */
+  /** Present if every chunk must be signed. */
   seed?: ChunkSeed | undefined;
-  /** Lower-case names announced in `x-amz-trailer`; empty where no trailer may come. */
+  /** Lower-case names from `x-amz-trailer`; empty if trailers are not allowed. */
   trailerNames: readonly string[];
-  /** `x-amz-decoded-content-length`: exactly so many data bytes must come. */
+  /** `x-amz-decoded-content-length`: the exact number of data bytes. */
   decodedLength: number;
 }
 
@@ -41,11 +41,11 @@ const DONE = 4;
  *     \--size=0--> TRAILER --empty line--> DONE
  * ```
  *
- * Trailers are taken as they are sent: a client (minio-go) ends fields in a bare LF and puts an empty line before the
- * signature, or a second one behind the last field.
+ * Trailers are accepted in the forms that clients send: minio-go ends headers with a bare LF and sends an empty line before
+ * the signature, or a second one after the last header.
  *
- * `execute` gives the data bytes of a piece as views of it; a chunk's data is given on before its signature can be
- * checked, so nothing may be kept of a body until `finish` has returned.
+ * `execute` passes on the data of a chunk as views, before the signature of the chunk can be verified. So nothing of a body
+ * may be kept until `finish` has returned.
  */
 export class AwsChunkedDecoder {
   readonly #seed: ChunkSeed | undefined;
@@ -72,7 +72,7 @@ export class AwsChunkedDecoder {
     this.#signature = options.seed?.signature ?? "";
   }
 
-  /** Takes the next bytes of the body, calls `onData` with each run of data. Throws S3Error. */
+  /** Decodes the next bytes and calls `onData` with each run of data. Throws S3Error. */
   execute(bytes: Buffer, onData: (data: Buffer) => void): void {
     let at = 0;
     while (at < bytes.length) {
@@ -94,10 +94,10 @@ export class AwsChunkedDecoder {
     }
   }
 
-  /** Call when the body has ended. Throws IncompleteBody where the coding had not. */
+  /** Must be called at the end of the body. Throws IncompleteBody if the coding is incomplete. */
   finish(): readonly (readonly [name: string, value: string])[] {
     if (this.#state !== DONE) {
-      // Some clients leave the last empty line out; nothing may be missing but that.
+      // Some clients omit the last empty line; everything else must be present.
       if (this.#state !== TRAILER || this.#line !== "") throw new S3Error("IncompleteBody");
       this.#endTrailers();
     }
@@ -132,13 +132,13 @@ export class AwsChunkedDecoder {
       if (this.#claimed === undefined) throw malformed("a chunk has no signature");
       this.#hash = createHash("sha256");
     } else if (this.#claimed !== undefined) {
-      throw malformed("a chunk has a signature although the payload is said to be unsigned");
+      throw malformed("a chunk has a signature although the payload is declared as unsigned");
     }
     this.#decoded += size;
     if (this.#decoded > this.#decodedLength) {
       throw new S3Error(
         "IncompleteBody",
-        "The body holds more bytes than x-amz-decoded-content-length says.",
+        "The body has more bytes than x-amz-decoded-content-length.",
       );
     }
     this.#remaining = size;

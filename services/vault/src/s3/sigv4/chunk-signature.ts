@@ -5,7 +5,7 @@ import { formatScope } from "./signing-key.ts";
 
 const EMPTY_SHA256 = hashHex("");
 
-/** The signature of a chunk whose SHA-256 is `hash`; `seed.signature` is the one before it. */
+/** The signature of a chunk with the SHA-256 `hash`; `seed.signature` is the previous signature. */
 export function signChunk(seed: ChunkSeed, hash: string): string {
   const { timestamp, scope, signature } = seed;
   return seed.key.sign(
@@ -13,7 +13,7 @@ export function signChunk(seed: ChunkSeed, hash: string): string {
   );
 }
 
-/** The signature of the trailing fields, `name:value\n` for each, hashed; `seed.signature` is the last chunk's. */
+/** The signature of the trailers, `name:value\n` for each, hashed; `seed.signature` is that of the last chunk. */
 export function signTrailer(seed: ChunkSeed, hash: string): string {
   const { timestamp, scope, signature } = seed;
   return seed.key.sign(

@@ -1,4 +1,4 @@
-// What a request says of its signature: the Authorization field or the query of a presigned URL, parsed and checked.
+// Parses the signature of Version 4 from the Authorization header or the query of a presigned URL.
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import type { QueryPair } from "../wire/uri.ts";
@@ -7,43 +7,43 @@ import { parseBasicTime } from "./timestamp.ts";
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
-/** As many as the engine takes fields: SDKs sign each field of metadata. */
+/** The engine's limit of headers: SDKs sign each metadata header. */
 const SIGNED_HEADERS_MAX = 512;
-/** Seven days, the longest life of a presigned URL. */
+/** Seven days, the maximum lifetime of a presigned URL. */
 const EXPIRES_SECONDS_MAX = 604_800;
 
-/** A claim to a signature that has not been checked yet. */
+/** A signature that has not been verified yet. */
 export interface SignatureClaim {
   kind: "header" | "query";
   accessKey: string;
   scope: SigningScope;
   signedHeaders: string[];
   signature: string;
-  /** As it came, `YYYYMMDDTHHMMSSZ`. */
+  /** As received, `YYYYMMDDTHHMMSSZ`. */
   timestamp: string;
   timeMs: number;
-  /** What else a presigned URL says. */
+  /** The additional parameters of a presigned URL. */
   presigned?: PresignedClaim;
 }
 
-/** What only presigned URLs say. */
+/** The additional parameters of a presigned URL. */
 export interface PresignedClaim {
-  /** Life of the URL. */
+  /** Lifetime of the URL. */
   expiresSeconds: number;
-  /** The parameter that holds the signature, as it was spelled. */
+  /** The name of the signature parameter as received. */
   signatureName: string;
-  /** Hash of the body, where the URL names it. */
+  /** Hash of the body, if the URL names it. */
   contentSha256: string | undefined;
-  /** Token of a session. */
+  /** Session token. */
   token: string | undefined;
 }
 
-/** The claim of a request; undefined for an anonymous one. Throws the S3Error of a claim that is malformed. */
+/** Parses the signature of a request; `undefined` for an anonymous one. Throws the S3Error of a malformed signature. */
 export function readSignatureClaim(
   fields: RequestFields,
   query: readonly QueryPair[],
 ): SignatureClaim | undefined {
-  // An empty field is none.
+  // An empty header counts as missing.
   const authorization = fields.get("authorization") || undefined;
   const presigned = findPresigned(query);
   if (authorization !== undefined && presigned?.Signature !== undefined) {
@@ -72,7 +72,7 @@ const PRESIGN_PARAMETERS: ReadonlyMap<string, PresignName> = new Map(
   ]),
 );
 
-/** The parameters of a presigned URL, under either spelling. */
+/** The parameters of a presigned URL, in either spelling. */
 type PresignedParameters = Partial<Record<PresignName, { pair: QueryPair; isRepeated: boolean }>>;
 
 function findPresigned(query: readonly QueryPair[]): PresignedParameters | undefined {
@@ -129,7 +129,7 @@ function readAuthorization(text: string, fields: RequestFields): SignatureClaim 
   };
 }
 
-// A signed request may carry Date instead of X-Amz-Date; the string to sign then holds its basic form.
+// A signed request may have Date instead of X-Amz-Date; the string to sign then contains its basic form.
 function readRequestTime(fields: RequestFields): { timestamp: string; timeMs: number } {
   const amzDate = fields.get("x-amz-date");
   if (amzDate !== undefined) {
@@ -206,7 +206,7 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
 
 type Complaint = (detail: string) => S3Error;
 
-/** Reads `AKID/20130524/us-east-1/s3/aws4_request`; an access key may contain slashes. */
+/** Parses `AKID/20130524/us-east-1/s3/aws4_request`; an access key may contain slashes. */
 export function readCredential(
   text: string,
   complain: Complaint,

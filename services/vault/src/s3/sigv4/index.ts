@@ -1,4 +1,4 @@
-// Signature Version 4: checking and making signatures.
+// Signature Version 4: verification and creation of signatures.
 export { decodeUri, encodeUri, hashHex, parseQuery } from "../wire/uri.ts";
 export type { QueryPair } from "../wire/uri.ts";
 export { signChunk, signTrailer } from "./chunk-signature.ts";

@@ -1,31 +1,31 @@
-// How a request's body is covered by its signature (`x-amz-content-sha256`).
+// The coverage of a body by its signature (`x-amz-content-sha256`).
 import { S3Error } from "../../model/s3-error.ts";
 import type { SigningKey, SigningScope } from "./signing-key.ts";
 
-/** What chunk signatures are chained from. */
+/** The start of a chain of chunk signatures. */
 export interface ChunkSeed {
   key: SigningKey;
   timestamp: string;
   scope: SigningScope;
-  /** The signature of the request's head. */
+  /** The signature of the request headers. */
   signature: string;
 }
 
-/** The modes of the "Authenticating Requests" pages. `trailer` says whether trailing fields follow the last chunk. */
+/** The modes of the "Authenticating Requests" pages. `trailer` is true if trailers follow the last chunk. */
 export type PayloadMode =
   | { kind: "signed"; sha256: string }
   | { kind: "unsigned" }
   | { kind: "unsigned-chunks"; trailer: true }
   | { kind: "signed-chunks"; trailer: boolean; seed: ChunkSeed };
 
-/** A value of `x-amz-content-sha256` without what the signature adds to it. */
+/** A parsed `x-amz-content-sha256`, without the data of the signature. */
 export type PayloadClaim =
   | { kind: "signed"; sha256: string }
   | { kind: "unsigned" }
   | { kind: "unsigned-chunks" }
   | { kind: "signed-chunks"; trailer: boolean };
 
-/** Reads a value of `x-amz-content-sha256`; throws InvalidArgument or NotImplemented. */
+/** Parses `x-amz-content-sha256`. Throws InvalidArgument or NotImplemented. */
 export function readPayloadClaim(value: string): PayloadClaim {
   switch (value) {
     case "UNSIGNED-PAYLOAD":

@@ -1,4 +1,4 @@
-// Policies of browser form uploads ("POST Policy"): read, checked against the form's fields.
+// The policy of browser form uploads ("POST Policy"): parsed and checked against the fields of the form.
 import { S3Error } from "../../model/s3-error.ts";
 import { readCredential } from "./credential.ts";
 import type { SigningScope } from "./signing-key.ts";
@@ -6,9 +6,9 @@ import { parseBasicTime } from "./timestamp.ts";
 
 const POLICY_BYTES_MAX = 65_536;
 const CONDITIONS_MAX = 200;
-/** How expirations are written (ISO 8601, in UTC). */
+/** The format of expirations (ISO 8601, in UTC). */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
-/** Fields that no condition need name. */
+/** Fields that need no condition. */
 const UNCHECKED_FIELDS: ReadonlySet<string> = new Set([
   "file",
   "policy",
@@ -25,24 +25,24 @@ type Condition =
 export interface PostPolicy {
   expiresMs: number;
   conditions: readonly Condition[];
-  /** Bounds of the file's size; the widest where the policy has none. */
+  /** Limits of the file's size; unlimited if the policy has none. */
   lengthMin: number;
   lengthMax: number;
 }
 
-/** What a form says of its signature. */
+/** The signature fields of a form. */
 export interface FormClaim {
   accessKey: string;
-  /** Undefined for a signature of Version 2. */
+  /** `undefined` for a signature of Version 2. */
   scope: SigningScope | undefined;
   signature: string;
-  /** The policy as it was signed, in base64. */
+  /** The signed policy in base64. */
   policy: string;
   /** `x-amz-security-token` */
   token: string | undefined;
 }
 
-/** The claim of a form, whose names are in lower case; undefined for an anonymous upload. */
+/** Parses the signature of a form with lower-case names; `undefined` for an anonymous upload. */
 export function readFormClaim(form: ReadonlyMap<string, string>): FormClaim | undefined {
   const isOlder = form.has("awsaccesskeyid");
   const isSigned = isOlder || form.has("signature") || form.has("x-amz-signature");
@@ -75,7 +75,7 @@ export function readFormClaim(form: ReadonlyMap<string, string>): FormClaim | un
   return { accessKey, scope, signature: read("x-amz-signature"), policy, token };
 }
 
-/** Reads the base64 text of a policy; throws InvalidPolicyDocument. */
+/** Parses the base64 text of a policy. Throws InvalidPolicyDocument. */
 export function parsePostPolicy(encoded: string): PostPolicy {
   if (encoded.length > POLICY_BYTES_MAX) throw invalid("it is too long");
   let document: unknown;
@@ -88,7 +88,7 @@ export function parsePostPolicy(encoded: string): PostPolicy {
   const { expiration, conditions } = document as { expiration?: unknown; conditions?: unknown };
   const isTime = typeof expiration === "string" && TIME.test(expiration);
   const expiresMs = isTime ? Date.parse(expiration) : Number.NaN;
-  if (Number.isNaN(expiresMs)) throw invalid("the expiration is missing or no time");
+  if (Number.isNaN(expiresMs)) throw invalid("the expiration is missing or invalid");
   if (!Array.isArray(conditions) || conditions.length > CONDITIONS_MAX) {
     throw invalid("the conditions are missing or too many");
   }
@@ -104,8 +104,8 @@ export function parsePostPolicy(encoded: string): PostPolicy {
 }
 
 /**
- * Checks a form (names in lower case, `bucket` added by the caller) against its policy; throws AccessDenied with the
- * condition that failed. The size of the file is the caller's to check.
+ * Checks a form (names in lower case, `bucket` added by the caller) against its policy. Throws AccessDenied with the failed
+ * condition. The caller checks the size of the file.
  */
 export function checkPostPolicy(
   policy: PostPolicy,
@@ -124,7 +124,7 @@ export function checkPostPolicy(
       condition.kind === "eq"
         ? value === condition.value
         : value.startsWith(condition.value) ||
-          // A list of content types passes where each of them does.
+          // A list of content types passes if each of them does.
           (condition.field === "content-type" &&
             value.split(",").every((item) => item.trim().startsWith(condition.value)));
     if (!holds) {
@@ -147,24 +147,24 @@ function readCondition(item: unknown): Condition[] {
     if (operator === "content-length-range") {
       const [min, max] = [Number(first), Number(second)];
       if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max) || min < 0 || max < min) {
-        throw invalid("content-length-range is no range");
+        throw invalid("content-length-range is not a range");
       }
       return [{ kind: "content-length-range", min, max }];
     }
     if (operator !== "eq" && operator !== "starts-with") {
-      throw invalid("an operator is none of eq, starts-with and content-length-range");
+      throw invalid("an operator must be eq, starts-with or content-length-range");
     }
     if (typeof first !== "string" || !first.startsWith("$") || typeof second !== "string") {
-      throw invalid(`${operator} takes a $field and a text`);
+      throw invalid(`${operator} requires a $field and a string`);
     }
     return [{ kind: operator, field: first.slice(1).toLowerCase(), value: second }];
   }
   if (typeof item !== "object" || item === null)
-    throw invalid("a condition is neither list nor object");
+    throw invalid("a condition must be a list or an object");
   const entries = Object.entries(item);
-  if (entries.length !== 1) throw invalid("a simple condition has exactly one property");
+  if (entries.length !== 1) throw invalid("a simple condition must have exactly one property");
   return entries.map(([field, value]) => {
-    if (typeof value !== "string") throw invalid(`the value of ${field} is no text`);
+    if (typeof value !== "string") throw invalid(`the value of ${field} must be a string`);
     return { kind: "eq", field: field.toLowerCase(), value };
   });
 }

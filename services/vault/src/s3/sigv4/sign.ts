@@ -1,4 +1,4 @@
-// The signing side: what a client does. Used by tests, and wherever the store itself calls another S3 service.
+// Creates signatures like a client, for tests and for requests to other S3 services.
 import { createHash } from "node:crypto";
 import {
   buildCanonicalRequest,
@@ -16,7 +16,7 @@ import {
 } from "./signing-key.ts";
 import { formatBasicTime } from "./timestamp.ts";
 
-/** Whose signature it is. */
+/** The credentials of a signature. */
 export interface SigningIdentity {
   accessKey: string;
   secret: string;
@@ -28,16 +28,16 @@ export interface UnsignedRequest {
   method: string;
   /** Path and query as they will be sent. */
   target: string;
-  /** Every field that is to be signed, `host` among them, names in any case. */
+  /** All headers to sign, including `host`, names in any case. */
   headers: Readonly<Record<string, string>>;
   /** Value of `x-amz-content-sha256`. */
   payloadHash: string;
   timeMs: number;
 }
 
-/** A signed head. */
+/** Signed headers. */
 export interface SignedHead {
-  /** The fields given, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
+  /** The given headers, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
   headers: Record<string, string>;
   signature: string;
   key: SigningKey;
@@ -45,7 +45,7 @@ export interface SignedHead {
   timestamp: string;
 }
 
-/** Signs a request in its Authorization field. A `date` field, or an `x-store-` name of a field, stands as it is. */
+/** Signs a request in its Authorization header. A given `date` header, or the `x-store-` form of a header, is kept. */
 export function signRequest(identity: SigningIdentity, request: UnsignedRequest): SignedHead {
   const timestamp = formatBasicTime(request.timeMs);
   const scope = { date: timestamp.slice(0, 8), region: identity.region, service: "s3" };
@@ -71,7 +71,7 @@ export function signRequest(identity: SigningIdentity, request: UnsignedRequest)
   return { headers, signature, key, scope, timestamp };
 }
 
-/** The target of a presigned URL: `target` with the signature's parameters. */
+/** The target of a presigned URL: `target` with the parameters of the signature. */
 export function presignTarget(
   identity: SigningIdentity,
   request: Omit<UnsignedRequest, "payloadHash"> & { expiresSeconds: number; payloadHash?: string },
@@ -107,8 +107,8 @@ export function presignTarget(
 }
 
 /**
- * A body in aws-chunked coding: signed chunks where `head` is given, else unsigned ones; with `trailers` it ends in
- * them (and their signature).
+ * Encodes a body as aws-chunked: signed chunks if `head` is given, else unsigned ones; with `trailers` at the end (and
+ * their signature).
  */
 export function encodeAwsChunked(
   body: Buffer,

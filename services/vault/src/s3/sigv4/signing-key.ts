@@ -1,7 +1,7 @@
 // Signing keys of Signature Version 4, derived once per credential scope.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
-/** Where and when a key signs: the credential scope without the access key. */
+/** The credential scope of a key, without the access key. */
 export interface SigningScope {
   /** `YYYYMMDD` */
   date: string;
@@ -9,12 +9,12 @@ export interface SigningScope {
   service: string;
 }
 
-/** A credential scope as it is signed. */
+/** A credential scope as text. */
 export function formatScope(scope: SigningScope): string {
   return `${scope.date}/${scope.region}/${scope.service}/aws4_request`;
 }
 
-/** The key that signs in a scope. */
+/** Derives the signing key of a scope. */
 export function deriveSigningKey(secret: string, scope: SigningScope): SigningKey {
   const ofDate = hmac(`AWS4${secret}`, scope.date);
   const ofRegion = hmac(ofDate, scope.region);
@@ -23,12 +23,12 @@ export function deriveSigningKey(secret: string, scope: SigningScope): SigningKe
 
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
-/** More than what most requests sign takes. */
+/** More than most requests need. */
 const TEXT_BYTES = 512;
 
 /**
- * A key of at most 64 bytes that signs with HMAC-SHA256. The two digests of RFC 2104 are made at one stroke each, over
- * blocks that hold the padded key already: an Hmac object costs twice as much.
+ * A key of at most 64 bytes that signs with HMAC-SHA256. It computes the two digests of RFC 2104 over blocks that start
+ * with the padded key: an Hmac object costs twice as much.
  */
 export class SigningKey {
   readonly #inner = Buffer.alloc(BLOCK_BYTES + TEXT_BYTES);
@@ -57,14 +57,14 @@ export class SigningKey {
   }
 }
 
-/** Compares two hexadecimal signatures in a time that does not depend on where they differ. */
+/** Compares two hexadecimal signatures in constant time. */
 export function isSameSignature(expected: string, given: string): boolean {
   const a = Buffer.from(expected, "latin1");
   const b = Buffer.from(given, "latin1");
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Keeps derived keys: four HMACs less for each request. Bounded, oldest out first. */
+/** Caches derived keys, which saves four HMACs per request. Bounded; the oldest is dropped first. */
 export class SigningKeyCache {
   readonly #entriesMax: number;
   readonly #entries = new Map<string, { secret: string; key: SigningKey }>();
@@ -73,7 +73,7 @@ export class SigningKeyCache {
     this.#entriesMax = entriesMax;
   }
 
-  /** The key of an access key in a scope; a changed secret derives it anew. */
+  /** The key of an access key in a scope; derived again if the secret has changed. */
   get(accessKey: string, secret: string, scope: SigningScope): SigningKey {
     const name = `${accessKey}/${formatScope(scope)}`;
     const known = this.#entries.get(name);

@@ -1,4 +1,4 @@
-// Checks a request's signature, in its header, its query or its form; one of Version 2 by the rules of `../sigv2/`.
+// Verifies the signature of a request in its header, query or form; Version 2 by the rules of `../sigv2/`.
 import type { Clock } from "@platform/kernel/time";
 import { S3Error } from "../../model/s3-error.ts";
 import { buildOlderStrings, type OlderClaim, readOlderClaim, signOlder } from "../sigv2/index.ts";
@@ -9,30 +9,30 @@ import { type PayloadClaim, type PayloadMode, readPayloadClaim } from "./payload
 import type { FormClaim } from "./post-policy.ts";
 import { formatScope, isSameSignature, type SigningKey, SigningKeyCache } from "./signing-key.ts";
 
-/** How far a signature's time may be from ours. */
+/** Allowed clock skew. */
 export const CLOCK_SKEW_MS_MAX = 900_000;
 
-/** What a signature covers. */
+/** The signed parts of a request. */
 export interface SignedRequest {
   method: string;
-  /** Path of the target as it came. */
+  /** Path of the target as received. */
   rawPath: string;
   query: readonly QueryPair[];
   fields: RequestFields;
-  /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
+  /** Hash of the body, for requests that need not name it in `x-amz-content-sha256`. */
   payloadHash?: string | undefined;
-  /** Names of parameters that mean nothing to the operation: Version 2 does not sign them. */
+  /** Parameters that the operation ignores: Version 2 does not sign them. */
   ignoredParameters?: ReadonlySet<string> | undefined;
-  /** The bucket, where the Host names it. */
+  /** The bucket in the Host, if any. */
   hostedBucket?: string | undefined;
-  /** The Host that a trusted proxy says the client used, where there is one. */
+  /** The client's Host according to a trusted proxy, if any. */
   forwardedHost?: string | undefined;
 }
 
-/** Finds the secret of an access key and whom it belongs to; undefined where it is unknown or switched off. */
+/** Finds the secret and the owner of an access key; `undefined` if it is unknown or disabled. */
 export type FindKey<Owner> = (accessKey: string) => { secret: string; owner: Owner } | undefined;
 
-/** Who sent a request, and how its body is covered. */
+/** The result of verification: the signer, and the coverage of the body. */
 export type Authentication<Owner> =
   | { kind: "anonymous"; payload: PayloadMode }
   | {
@@ -43,15 +43,15 @@ export type Authentication<Owner> =
       payload: PayloadMode;
     };
 
-/** How a request is signed, as conditions of policies name it. */
+/** The kind of a signature, for policy conditions. */
 export interface SignatureKind {
   version: "AWS" | "AWS4-HMAC-SHA256";
   type: "REST-HEADER" | "REST-QUERY-STRING" | "POST";
-  /** When it was made, where it says so. */
+  /** The signing time, if the signature has one. */
   signedAtMs?: number;
 }
 
-/** Checks signatures. One per process: it keeps derived keys. */
+/** Verifies signatures. One per process: it caches derived keys. */
 export class SignatureVerifier<Owner> {
   readonly #findKey: FindKey<Owner>;
   readonly #clock: Clock;
@@ -62,7 +62,7 @@ export class SignatureVerifier<Owner> {
     this.#clock = options.clock;
   }
 
-  /** Throws the S3Error that the API answers where anything is wrong with the signature. */
+  /** Throws the S3Error to answer if anything is wrong with the signature. */
   verify(request: SignedRequest): Authentication<Owner> {
     const older = readOlderClaim(request.fields, request.query);
     if (older !== undefined) return this.#verifyOlder(older, request);
@@ -98,7 +98,7 @@ export class SignatureVerifier<Owner> {
     };
   }
 
-  /** Checks a form upload's policy signature; throws as `verify`. */
+  /** Verifies the signature of a form's policy. Throws as `verify`. */
   verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
     const { secret, owner } = this.#requireKey(claim.accessKey);
     requireNoToken(claim.token);
@@ -112,7 +112,7 @@ export class SignatureVerifier<Owner> {
     return { owner, signature: { version, type: "POST" } };
   }
 
-  // Signature Version 2: nothing of the body is signed, and no time is too long for a presigned URL.
+  // Signature Version 2 does not cover the body, and does not limit the lifetime of presigned URLs.
   #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
     const { secret, owner } = this.#requireKey(accessKey);
@@ -176,7 +176,8 @@ export class SignatureVerifier<Owner> {
   }
 }
 
-// The Host may have been signed as it came, as a trusted proxy got it, or (by git-annex and libcloud) without its port.
+// The Host may have been signed as received, as a trusted proxy received it, or (by git-annex and libcloud) without its
+// port.
 function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
   const sent = fields.getRaw("host") ?? "";
   const hosts = forwardedHost === undefined ? [sent] : [sent, forwardedHost];
@@ -186,7 +187,7 @@ function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
 
 const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
 
-// What was signed here, so that whoever writes a client sees where it went another way. It holds nothing but the request.
+// The text that was verified, for authors of clients. It contains only data of the request.
 function doesNotMatch(
   { accessKey, signature }: { accessKey: string; signature: string },
   texts: Partial<SignedTexts> = {},
@@ -202,15 +203,15 @@ function doesNotMatch(
   return new S3Error("SignatureDoesNotMatch", { elements });
 }
 
-/** A customer's key, as a field or a parameter, is told to nobody, not even to who sent it: answers end up in logs. */
+/** A customer's key, in a header or a parameter, is never repeated: answers end up in logs. */
 const SECRET_FIELD = /-server-side-encryption-customer-key[:=]/i;
 
-// Field values are bytes read as latin1.
+// Header values are bytes read as latin1.
 function toUtf8(text: string): string {
   return Buffer.from(text, "latin1").toString("utf8");
 }
 
-// There are no temporary credentials, so no token is one of ours; an empty one is none.
+// Temporary credentials are not supported, so every token is invalid; an empty one counts as missing.
 function requireNoToken(token: string | undefined): void {
   if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
 }
@@ -269,7 +270,7 @@ function buildTexts(
     ...(skipQuery === undefined ? {} : { skipQuery }),
     getField: (name) => {
       if (name === "host") return host;
-      // The SDK for JavaScript of version 2 signs fields that its presigned URLs bring as parameters.
+      // Version 2 of the SDK for JavaScript signs headers that its presigned URLs carry as parameters.
       return fields.getRaw(name) ?? (claim.kind === "query" ? fields.get(name) : undefined);
     },
     signedHeaders: claim.signedHeaders,

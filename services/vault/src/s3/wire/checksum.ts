@@ -1,9 +1,9 @@
-// Additional checksums: their names in fields, and what a request says of its body's.
+// Additional checksums: the names of their headers, and the checksum that a request declares.
 import type { ChecksumAlgorithm } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "./fields.ts";
 
-/** The algorithms with their fields and the length of a value in base64. */
+/** The algorithms with their headers and the length of a value in base64. */
 export const checksumAlgorithms = {
   CRC32: { field: "x-amz-checksum-crc32", element: "ChecksumCRC32", length: 8 },
   CRC32C: { field: "x-amz-checksum-crc32c", element: "ChecksumCRC32C", length: 8 },
@@ -17,14 +17,14 @@ const ENTRIES = Object.entries(checksumAlgorithms) as [
   (typeof checksumAlgorithms)[ChecksumAlgorithm],
 ][];
 
-/** What a request says of its body's checksum: a value now, or one that follows as a trailer. */
+/** The checksum that a request declares: a value, or the name of a trailer. */
 export interface ChecksumClaim {
   algorithm: ChecksumAlgorithm;
-  /** Base64; undefined where the trailer brings it. */
+  /** Base64; `undefined` if it is in the trailer. */
   value: string | undefined;
 }
 
-/** An algorithm's name as fields have it; InvalidRequest for others. */
+/** The algorithm of a header value. Throws InvalidRequest for an unknown one. */
 export function readChecksumAlgorithm(text: string): ChecksumAlgorithm {
   const name = text.toUpperCase();
   if (!Object.hasOwn(checksumAlgorithms, name)) {
@@ -36,7 +36,7 @@ export function readChecksumAlgorithm(text: string): ChecksumAlgorithm {
   return name as ChecksumAlgorithm;
 }
 
-/** The value of `x-amz-checksum-…`; undefined without one, InvalidRequest with several or a malformed one. */
+/** The value of `x-amz-checksum-…`; `undefined` without one. Throws InvalidRequest for several or a malformed one. */
 export function readChecksumClaim(
   fields: RequestFields,
   trailerNames: readonly string[],
@@ -68,8 +68,8 @@ export function readChecksumClaim(
 }
 
 /**
- * The checksum that an upload of parts must come to, with the number of its parts behind it or without; undefined without
- * one, InvalidRequest as `readChecksumClaim`.
+ * The expected checksum of a completed upload, with or without the number of parts as a suffix; `undefined` without one.
+ * Throws as `readChecksumClaim`.
  */
 export function readCompositeClaim(fields: RequestFields): string | undefined {
   const found: string[] = [];
@@ -83,7 +83,7 @@ export function readCompositeClaim(fields: RequestFields): string | undefined {
   return found[0];
 }
 
-/** Checks that a value is base64 of the algorithm's length; throws InvalidRequest. */
+/** Throws InvalidRequest unless a value is base64 of the algorithm's length. */
 export function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
   const { length, field } = checksumAlgorithms[algorithm];
   if (value.length !== length || Buffer.from(value, "base64").toString("base64") !== value) {

@@ -1,9 +1,9 @@
-// `x-amz-copy-source`: which object, or which version of it, a copy is made of.
+// Parses `x-amz-copy-source`: the object version that is copied.
 import { decodeUri } from "../sigv4/index.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { decodeFieldText } from "./fields.ts";
 
-/** What a copy is made of. */
+/** The source of a copy. */
 export interface CopySource {
   bucketName: string;
   key: string;
@@ -11,9 +11,8 @@ export interface CopySource {
 }
 
 /**
- * Reads `bucket/key?versionId=…`, with a slash before it or without. It may be encoded as a whole, slashes included; the
- * `?` before a version never is. Undefined where no bucket and key can be told apart; throws InvalidArgument where the
- * encoding is broken.
+ * Parses `bucket/key?versionId=…`, with or without a leading slash. The whole may be encoded, including its slashes; the
+ * `?` before a version never is. `undefined` without a bucket and a key. Throws InvalidArgument for an invalid encoding.
  */
 export function parseCopySource(field: string): CopySource | undefined {
   const [, path, version] = /^(.*?)(?:\?versionId=([^&]*))?$/s.exec(decodeFieldText(field))!;

@@ -1,18 +1,18 @@
-// A request's field section with the `x-store-` names folded into the `x-amz-` names that they stand for.
+// The headers of a request, with `x-store-` names folded into their `x-amz-` names.
 import { S3Error } from "../../model/s3-error.ts";
 
 const STORE = "x-store-";
 const AMZ = "x-amz-";
 
 /**
- * Fields of one request, names in lower case. `get` answers under the `x-amz-` name whichever of the two came;
- * `getRaw` answers under the name as it was sent, which is what signatures cover.
+ * The headers of a request, names in lower case. `get` finds either form of a name under its `x-amz-` name; `getRaw` uses
+ * the name as sent, which signatures cover.
  */
 export class RequestFields {
   readonly #raw = new Map<string, string>();
-  /** The same table as `#raw` as long as no name stands for another. */
+  /** The same table as `#raw` unless a name was folded. */
   #folded = this.#raw;
-  /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
+  /** The names of all `x-amz-` and `x-store-` headers as sent: each must be signed. */
   readonly extensionNames: string[] = [];
 
   #conflict: S3Error | undefined;
@@ -35,7 +35,7 @@ export class RequestFields {
     }
   }
 
-  /** Throws InvalidRequest where a name came in both spellings with different values: call it before anything is read. */
+  /** Throws InvalidRequest if both forms of a name have different values. Call it before reading headers. */
   requireConsistent(): void {
     if (this.#conflict !== undefined) throw this.#conflict;
   }
@@ -44,7 +44,7 @@ export class RequestFields {
     return this.#folded.get(name);
   }
 
-  /** As `get`, but undefined where the field is empty: older SDKs send settings that were left empty. */
+  /** As `get`, but `undefined` if the header is empty: older SDKs send empty settings. */
   getFilled(name: string): string | undefined {
     const value = this.#folded.get(name);
     return value === "" ? undefined : value;
@@ -58,7 +58,7 @@ export class RequestFields {
     return this.#raw.get(name);
   }
 
-  /** Adds a trailer of the body; the same folding, the same conflict. */
+  /** Adds a trailer of the body, with the same folding and the same conflicts. */
   addTrailer(given: string, value: string): void {
     const name = foldName(given.toLowerCase());
     this.#separate();
@@ -66,7 +66,7 @@ export class RequestFields {
     if (conflict !== undefined) throw conflict;
   }
 
-  /** Adds a field that a presigned URL brings in its query; one that was sent as a field counts more. */
+  /** Adds a header from the query of a presigned URL; a real header wins. */
   addParameter(given: string, value: string): void {
     const name = foldName(given);
     if (this.#folded.has(name)) return;
@@ -74,12 +74,12 @@ export class RequestFields {
     this.#folded.set(name, value);
   }
 
-  /** All fields under their folded names. */
+  /** All headers under their folded names. */
   entries(): IterableIterator<[string, string]> {
     return this.#folded.entries();
   }
 
-  // What is added was not sent as a field: signatures do not cover it as one.
+  // Added values are not headers, so signatures do not cover them as headers.
   #separate(): void {
     if (this.#folded === this.#raw) this.#folded = new Map(this.#raw);
   }
@@ -89,22 +89,22 @@ export class RequestFields {
     this.#folded.set(name, value);
     if (before === undefined || before === value) return undefined;
     return new S3Error("InvalidRequest", {
-      message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
+      message: `The headers ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
     });
   }
 }
 
-/** A query, decoded. */
+/** A decoded query. */
 type Query = readonly (readonly [name: string, value: string])[];
 
-/** Whether a query is that of a presigned URL. */
+/** True if a query is that of a presigned URL. */
 export function isPresigned(query: Query): boolean {
   return query.some(([name]) => SIGNATURE_PARAMETERS.has(name));
 }
 
 /**
- * The field that a parameter of a presigned URL stands for, lower case: `x-amz-` fields and those that describe a body,
- * in any case of letters. Undefined for other parameters, those of the signature among them.
+ * The lower-case header that a parameter of a presigned URL stands for: `x-amz-` headers and those that describe a body, in
+ * any case. `undefined` for other parameters, including those of the signature.
  */
 export function toPresignedField(parameter: string): string | undefined {
   const name = parameter.toLowerCase();
@@ -114,8 +114,8 @@ export function toPresignedField(parameter: string): string | undefined {
 }
 
 /**
- * Takes fields that a presigned URL brings in its query, as SDKs put them there for clients that cannot send them: they
- * are signed with it. Checksums are not taken, as S3 does not: SDKs presign that of an empty body.
+ * Adds the headers in the query of a presigned URL, where SDKs put them for clients that cannot send them: they are signed
+ * with it. Checksums are ignored as in S3, because SDKs presign the checksum of an empty body.
  */
 export function addPresignedFields(fields: RequestFields, query: Query): void {
   if (!isPresigned(query)) return;
@@ -131,7 +131,7 @@ const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set([
   "X-Amz-Signature",
   "X-Store-Signature",
 ]);
-/** `Expires` is not among them: in a URL it is the signature's. */
+/** Without `Expires`, which in a URL belongs to the signature. */
 const BODY_FIELDS: ReadonlySet<string> = new Set([
   "cache-control",
   "content-disposition",
@@ -140,7 +140,7 @@ const BODY_FIELDS: ReadonlySet<string> = new Set([
   "content-md5",
   "content-type",
 ]);
-/** What follows `x-amz-` in the names that are the signature's own. */
+/** Suffixes of `x-amz-` names that belong to the signature. */
 const SIGNATURE_NAMES: ReadonlySet<string> = new Set([
   "algorithm",
   "credential",
@@ -150,17 +150,17 @@ const SIGNATURE_NAMES: ReadonlySet<string> = new Set([
   "signedheaders",
 ]);
 
-/** A field's value as UTF-8; values are read as latin1, a character for each byte. */
+/** A header value as UTF-8; values are read as latin1, one character per byte. */
 export function decodeFieldText(value: string): string {
   return Buffer.from(value, "latin1").toString("utf8");
 }
 
-/** The `x-amz-` name of a field's lower-case name. */
+/** The `x-amz-` form of a lower-case name. */
 export function foldName(name: string): string {
   return name.startsWith(STORE) ? AMZ + name.slice(STORE.length) : name;
 }
 
-/** The `x-store-` name that stands beside an `x-amz-` name in answers; undefined for other names. */
+/** The `x-store-` form of an `x-amz-` name in answers; `undefined` for other names. */
 export function toStoreName(name: string): string | undefined {
   return name.startsWith(AMZ) ? STORE + name.slice(AMZ.length) : undefined;
 }

@@ -1,16 +1,16 @@
-// multipart/form-data as browsers post it: fields gathered within bounds, then the file passed on as it comes (RFC 7578).
+// multipart/form-data from browsers: fields are collected within limits, then the file is streamed (RFC 7578).
 import { S3Error } from "../../model/s3-error.ts";
 
-/** All fields before the file together. */
+/** Limit of all fields before the file. */
 const FIELDS_BYTES_MAX = 65_536;
 const FIELDS_MAX = 200;
 const PART_HEAD_BYTES_MAX = 4_096;
 const CRLF = Buffer.from("\r\n");
 const HEAD_END = Buffer.from("\r\n\r\n");
-/** Behind the last boundary. */
+/** Limit of the bytes after the last boundary. */
 const FORM_END = Buffer.from("--\r\n");
 
-/** The boundary of a Content-Type; PreconditionFailed for another type, MalformedPOSTRequest without a boundary. */
+/** The boundary of a Content-Type. Throws PreconditionFailed for another type, MalformedPOSTRequest without a boundary. */
 export function readBoundary(contentType: string): string {
   if (!/^multipart\/form-data\b/i.test(contentType)) {
     throw new S3Error("PreconditionFailed", {
@@ -21,13 +21,13 @@ export function readBoundary(contentType: string): string {
     contentType,
   );
   const boundary = match?.[1] ?? match?.[2];
-  if (boundary === undefined) throw malformed("there is no boundary");
+  if (boundary === undefined) throw malformed("the boundary is missing");
   return boundary;
 }
 
-/** The file of a form, as its part's head describes it. */
+/** The file of a form as described in the headers of its part. */
 export interface FormFile {
-  /** Without the path that some clients put before it. */
+  /** Without the path that some clients send. */
   fileName: string;
   contentType: string | undefined;
 }
@@ -40,21 +40,21 @@ const FILE = 4;
 const DONE = 5;
 
 /**
- * An incremental reader:
+ * An incremental parser:
  *
  * ```text
  *   PREAMBLE --boundary--> AFTER_BOUNDARY --CRLF--> PART_HEAD --> FIELD --boundary--> AFTER_BOUNDARY
  *                                                       \--file--> FILE --boundary--> DONE
  * ```
  *
- * What follows the file is ignored, as S3 does. `form` holds the fields by lower-case name once `onFile` is called.
+ * Data after the file is ignored as in S3. `form` contains the fields by lower-case name once `onFile` is called.
  */
 export class FormReader {
   readonly form = new Map<string, string>();
   file: FormFile | undefined;
   readonly #delimiter: Buffer;
   #state = PREAMBLE;
-  // Begins with CRLF, so that a boundary at the very start is found like any other.
+  // Starts with CRLF, so that a boundary at the very beginning is found like any other.
   #held: Buffer = CRLF;
   #fieldBytes = 0;
   #name = "";
@@ -65,20 +65,20 @@ export class FormReader {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
   }
 
-  /** Whether the file's part has ended. */
+  /** True after the part of the file has ended. */
   get done(): boolean {
     return this.#state === DONE;
   }
 
   /**
-   * How long the file is if it is the last part of a form of so many bytes, which ends in CRLF as clients send it. The
-   * file's part has begun.
+   * The length of the file if it is the last part of a form of this length, which ends with CRLF as clients send it. The
+   * part of the file must have begun.
    */
   predictFileBytes(formBytes: number): number {
     return formBytes - this.#fileStart - this.#delimiter.length - FORM_END.length;
   }
 
-  /** Takes the next bytes; the file's bytes go to `onData`. Throws S3Error. */
+  /** Parses the next bytes and passes those of the file to `onData`. Throws S3Error. */
   execute(bytes: Buffer, onData: (data: Buffer) => void): void {
     if (this.#state === DONE) return;
     this.#fedBytes += bytes.length;
@@ -97,7 +97,7 @@ export class FormReader {
     this.#hold(input, onData);
   }
 
-  // How many bytes of the input a step took; undefined where it needs more.
+  // Number of bytes that a step consumed; `undefined` if it needs more.
   #step(input: Buffer, onData: (data: Buffer) => void): number | undefined {
     switch (this.#state) {
       case AFTER_BOUNDARY: {
@@ -106,7 +106,7 @@ export class FormReader {
         if (!input.subarray(0, 2).equals(CRLF))
           throw malformed("a boundary is not followed by CRLF");
         this.#state = PART_HEAD;
-        // The CRLF stays: a head may be empty, and its end is then the same CRLF.
+        // The CRLF stays: empty headers end with the same CRLF.
         return 0;
       }
       case PART_HEAD: {
@@ -147,7 +147,7 @@ export class FormReader {
     switch (this.#state) {
       case FIELD:
         this.#count(content.length);
-        if (this.form.has(this.#name)) throw malformed(`the field ${this.#name} came twice`);
+        if (this.form.has(this.#name)) throw malformed(`the field ${this.#name} is repeated`);
         this.form.set(this.#name, content.toString("utf8"));
         this.#state = AFTER_BOUNDARY;
         break;
@@ -165,7 +165,7 @@ export class FormReader {
     if (this.#fieldBytes > FIELDS_BYTES_MAX) throw new S3Error("MaxPostPreDataLengthExceededError");
   }
 
-  // What may be the beginning of a boundary waits for more; of a file the rest goes on.
+  // The possible beginning of a boundary waits for more bytes; the rest of a file is passed on.
   #hold(input: Buffer, onData: (data: Buffer) => void): void {
     if (this.#state === FILE || this.#state === PREAMBLE) {
       const keep = Math.min(input.length, this.#delimiter.length - 1);
@@ -180,7 +180,7 @@ export class FormReader {
   }
 }
 
-// Browsers escape a quote as %22 and a backslash not at all; other clients put a backslash before both.
+// Browsers escape a quote as %22 and do not escape a backslash; other clients put a backslash before both.
 function readParameter(header: string, name: string): string | undefined {
   const match = new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s]+))`, "i").exec(header);
   return match?.[1]?.replaceAll(/\\(["\\])/g, "$1").replaceAll("%22", '"') ?? match?.[2];

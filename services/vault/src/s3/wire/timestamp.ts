@@ -1,15 +1,15 @@
-// Timestamps of listings, a thousand a page, mostly of one day; and of requests, many in the same millisecond.
+// Timestamps of listings, a thousand per page and mostly of one day; and of requests, many in the same millisecond.
 
 const DAY_MS = 86_400_000;
 
-/** Writes times as `Date.prototype.toISOString` does, and asks a Date only where the day differs from the one before. */
+/** Formats times like `Date.prototype.toISOString`, but uses a Date only if the day has changed. */
 export class TimestampFormatter {
   #dayStartMs = Number.NaN;
   #day = "";
   #timeMs = Number.NaN;
   #text = "";
 
-  /** ISO 8601 in UTC with milliseconds, of milliseconds since 1970. */
+  /** ISO 8601 in UTC with milliseconds, from ms since 1970. */
   format(timeMs: number): string {
     if (timeMs === this.#timeMs) return this.#text;
     this.#timeMs = timeMs;
@@ -19,7 +19,7 @@ export class TimestampFormatter {
 
   #write(timeMs: number): string {
     let ofDayMs = timeMs - this.#dayStartMs;
-    // Not a number at first.
+    // NaN initially.
     if (!(ofDayMs >= 0 && ofDayMs < DAY_MS)) {
       this.#dayStartMs = Math.floor(timeMs / DAY_MS) * DAY_MS;
       this.#day = new Date(this.#dayStartMs).toISOString().slice(0, -"00:00:00.000Z".length);

@@ -1,18 +1,18 @@
-// The canonical request of Signature Version 4 as S3 builds it ("Create a canonical request" in the API reference).
+// The canonical request of Signature Version 4 for S3 ("Create a canonical request" in the API reference).
 import { hash } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
 
-/** What encodeURIComponent leaves and S3 does not. */
+/** Characters that S3 encodes and encodeURIComponent does not. */
 const LEFT_OVER = /[!'()*]/g;
 const PLAIN_PATH = /^[A-Za-z0-9\-._~/]*$/;
 const PLAIN_TEXT = /^[A-Za-z0-9\-._~]*$/;
 
-/** One parameter of a query: `name` and `value` decoded, in the order in which they came. */
+/** A decoded query parameter, in the order of the query. */
 export type QueryPair = readonly [name: string, value: string];
 
 /**
- * Percent-encodes the UTF-8 bytes of a text as S3 does: everything but unreserved characters, upper-case digits; `/`
- * stays with `keepSlash`.
+ * Percent-encodes the UTF-8 bytes of a text like S3: everything except unreserved characters, with upper-case digits;
+ * `keepSlash` keeps `/`.
  */
 export function encodeUri(text: string, keepSlash = false): string {
   if ((keepSlash ? PLAIN_PATH : PLAIN_TEXT).test(text)) return text;
@@ -23,7 +23,7 @@ export function encodeUri(text: string, keepSlash = false): string {
   return keepSlash ? encoded.replaceAll("%2F", "/") : encoded;
 }
 
-/** Decodes percent escapes to text; throws InvalidURI where they are broken or no UTF-8. */
+/** Decodes percent escapes. Throws InvalidURI if they are broken or not UTF-8. */
 export function decodeUri(text: string): string {
   if (!text.includes("%")) return text;
   try {
@@ -33,7 +33,7 @@ export function decodeUri(text: string): string {
   }
 }
 
-/** Reads a raw query (without `?`). `+` stands for a space, as S3 reads it. Throws InvalidURI. */
+/** Parses a raw query (without `?`). `+` is a space, as in S3. Throws InvalidURI. */
 export function parseQuery(raw: string): QueryPair[] {
   const pairs: QueryPair[] = [];
   const text = raw.replaceAll("+", " ");
@@ -50,13 +50,13 @@ export function parseQuery(raw: string): QueryPair[] {
   return pairs;
 }
 
-/** The path as it is signed: decoded once and encoded again, nothing normalised. */
+/** The signed path: decoded once and encoded again, without normalisation. */
 export function canonicalizePath(rawPath: string): string {
   if (PLAIN_PATH.test(rawPath)) return rawPath;
   return encodeUri(decodeUri(rawPath), true);
 }
 
-/** The query as it is signed: encoded again, sorted by name, then value; `skip` leaves one name out. */
+/** The signed query: encoded again, sorted by name, then value; `skip` omits one name. */
 export function canonicalizeQuery(pairs: readonly QueryPair[], skip?: string): string {
   const encoded: QueryPair[] = [];
   let isSorted = true;
@@ -67,7 +67,7 @@ export function canonicalizeQuery(pairs: readonly QueryPair[], skip?: string): s
     isSorted &&= before === undefined || comparePairs(before, pair) <= 0;
     encoded.push(pair);
   }
-  // Most clients send what they have signed in the order in which they signed it.
+  // Most clients send the query in the order in which they signed it.
   if (!isSorted) encoded.sort(comparePairs);
   let text = "";
   for (const [name, value] of encoded) text += `${text === "" ? "" : "&"}${name}=${value}`;
@@ -78,21 +78,21 @@ function comparePairs(a: QueryPair, b: QueryPair): number {
   return compareText(a[0], b[0]) || compareText(a[1], b[1]);
 }
 
-/** A field value as it is signed: trimmed, runs of spaces made one. */
+/** A signed header value: trimmed, with single spaces. */
 export function canonicalizeValue(value: string): string {
   const trimmed = value.trim();
   return trimmed.includes("  ") ? trimmed.replace(/ {2,}/g, " ") : trimmed;
 }
 
-/** What a canonical request is made from. */
+/** The parts of a canonical request. */
 export interface CanonicalParts {
   method: string;
-  /** Path of the target as it came, percent escapes included. */
+  /** Path of the target as received, with percent escapes. */
   rawPath: string;
   query: readonly QueryPair[];
-  /** A query parameter that is not signed: the signature itself. */
+  /** An unsigned query parameter: the signature itself. */
   skipQuery?: string;
-  /** Lower-case names to values, several of one name joined by `,`. */
+  /** Lower-case names to values; several values of a name are joined with `,`. */
   getField: (name: string) => string | undefined;
   /** Lower-case and sorted. */
   signedHeaders: readonly string[];
@@ -110,14 +110,14 @@ export function buildCanonicalRequest(parts: CanonicalParts): string {
   return `${parts.method}\n${path}\n${query}\n${headers}\n${parts.signedHeaders.join(";")}\n${parts.payloadHash}`;
 }
 
-/** The text that is signed for a canonical request. */
+/** The string to sign of a canonical request. */
 export function buildStringToSign(timestamp: string, scope: string, canonical: string): string {
-  // Field values are bytes read as latin1; everything else is ASCII.
+  // Header values are bytes read as latin1; everything else is ASCII.
   const digest = hash("sha256", Buffer.from(canonical, "latin1"), "hex");
   return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${digest}`;
 }
 
-/** Lower-case SHA-256. */
+/** SHA-256 in lower-case hexadecimal. */
 export function hashHex(data: string | Uint8Array): string {
   return hash("sha256", data, "hex");
 }

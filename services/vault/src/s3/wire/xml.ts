@@ -1,4 +1,4 @@
-// XML in and out. The reader knows elements, text and the five entities, nothing else: no DTD, no external anything.
+// Reads and writes XML. The parser supports elements, text and the five entities only: no DTD, nothing external.
 import { S3Error } from "../../model/s3-error.ts";
 
 const DEPTH_MAX = 16;
@@ -8,10 +8,10 @@ const ATTRIBUTE = /\s+([A-Za-z_][\w.:-]*)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y;
 const TAG_END = /\s*(\/?)>/y;
 const ENTITY = /&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));|&/g;
 const NAMED: Record<string, string> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
-// oxlint-disable-next-line no-control-regex -- these are what XML 1.0 does not allow
+// oxlint-disable-next-line no-control-regex -- XML 1.0 forbids these characters
 const FORBIDDEN = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
 
-/** An element; namespace prefixes are gone from its name. */
+/** An element; its name has no namespace prefix. */
 export class XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
@@ -24,12 +24,12 @@ export class XmlElement {
     this.attributes = attributes;
   }
 
-  /** The only child of this name; undefined without one, MalformedXML with several. */
+  /** The only child of this name; `undefined` without one. Throws MalformedXML for several. */
   find(name: string): XmlElement | undefined {
     let found: XmlElement | undefined;
     for (const child of this.children) {
       if (child.name !== name) continue;
-      if (found !== undefined) throw malformedXml(`${name} came twice in ${this.name}`);
+      if (found !== undefined) throw malformedXml(`${name} is repeated in ${this.name}`);
       found = child;
     }
     return found;
@@ -44,31 +44,33 @@ export class XmlElement {
   findText(name: string): string | undefined {
     const child = this.find(name);
     if (child === undefined) return undefined;
-    if (child.children.length > 0) throw malformedXml(`${name} is no text`);
+    if (child.children.length > 0) throw malformedXml(`${name} must be text`);
     return child.text;
   }
 
-  /** As `findText`; MalformedXML without it. */
+  /** As `findText`, but throws MalformedXML without it. */
   getText(name: string): string {
     const text = this.findText(name);
     if (text === undefined) throw malformedXml(`${this.name} has no ${name}`);
     return text;
   }
 
-  /** Refuses children whose names are not listed: what is not understood must not be ignored. */
+  /** Refuses children with other names: unknown elements must not be ignored. */
   allow(...names: string[]): void {
     const stranger = this.children.find((child) => !names.includes(child.name));
-    if (stranger !== undefined) throw malformedXml(`${stranger.name} is not known in ${this.name}`);
+    if (stranger !== undefined) throw malformedXml(`${stranger.name} is unknown in ${this.name}`);
   }
 }
 
-/** What a document may be. */
+/** Limits of a document. */
 export interface XmlLimits {
-  /** Elements in all. Default 10 000. */
+  /** Number of elements. Default 10 000. */
   elementsMax?: number;
 }
 
-/** Reads a document whose root is `root`. Throws MalformedXML with what is wrong, MissingRequestBodyError where there is none. */
+/**
+ * Parses a document with the root `root`. Throws MalformedXML with the reason, or MissingRequestBodyError if it is empty.
+ */
 export function parseXml(bytes: Buffer, root: string, limits: XmlLimits = {}): XmlElement {
   if (bytes.length === 0) throw new S3Error("MissingRequestBodyError");
   const text = decodeUtf8(bytes);
@@ -97,14 +99,14 @@ class Reader {
     }
     this.#skipMisc();
     const root = this.#openTag();
-    if (root === undefined) throw malformedXml("there is no root element");
+    if (root === undefined) throw malformedXml("the root element is missing");
     if (!root.isEmpty) this.#readContent(root.element);
     this.#skipMisc();
     if (this.#at < text.length) throw malformedXml("something follows the root element");
     return root.element;
   }
 
-  // Iterative, so that depth is bounded by our number and not by the stack.
+  // Iterative, so that the depth is limited by a constant and not by the stack.
   #readContent(root: XmlElement): void {
     const stack = [root];
     while (stack.length > 0) {
@@ -193,9 +195,9 @@ function decodeUtf8(bytes: Buffer): string {
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw malformedXml("it is no UTF-8");
+    throw malformedXml("it is not UTF-8");
   }
-  if (FORBIDDEN.test(text)) throw malformedXml("it holds a character that XML does not allow");
+  if (FORBIDDEN.test(text)) throw malformedXml("it contains a character that XML does not allow");
   return text;
 }
 
@@ -207,12 +209,12 @@ function decodeEntities(text: string): string {
       if (named !== undefined) return NAMED[named]!;
       const code = Number.parseInt(decimal ?? hex ?? "", decimal === undefined ? 16 : 10);
       const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-      if (!isCharacter) throw malformedXml(`${whole} is no entity`);
+      if (!isCharacter) throw malformedXml(`${whole} is not an entity`);
       return String.fromCodePoint(code);
     });
 }
 
-/** MalformedXML with what is wrong. */
+/** Builds MalformedXML with the reason. */
 export function malformedXml(detail: string): S3Error {
   return new S3Error(
     "MalformedXML",
@@ -220,18 +222,18 @@ export function malformedXml(detail: string): S3Error {
   );
 }
 
-// oxlint-disable-next-line no-control-regex -- keys may hold control characters
+// oxlint-disable-next-line no-control-regex -- keys may contain control characters
 const NEEDS_ESCAPE = /[&<>"\r\u0000-\u0008\u000b\u000c\u000e-\u001f]/;
 // oxlint-disable-next-line no-control-regex -- as above
 const ESCAPED = /[&<>"\r\u0000-\u0008\u000b\u000c\u000e-\u001f]/g;
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** The declaration that every document begins with. */
+/** The declaration of every document. */
 export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
-/** The namespace of all documents but errors. */
+/** The namespace of all documents except errors. */
 export const XML_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/";
 
-/** Character data. Control characters, which keys may hold, become references as S3 writes them. */
+/** Escapes character data. Control characters, which keys may contain, become references as in S3. */
 export function escapeXml(text: string): string {
   if (!NEEDS_ESCAPE.test(text)) return text;
   return text.replaceAll(
@@ -240,17 +242,17 @@ export function escapeXml(text: string): string {
   );
 }
 
-/** An element with text; "" where the text is undefined. */
+/** An element with text; "" if the text is undefined. */
 export function tag(name: string, text: string | number | boolean | undefined): string {
   return text === undefined ? "" : `<${name}>${escapeXml(String(text))}</${name}>`;
 }
 
-/** An element around XML that is ready. */
+/** An element around XML. */
 export function wrap(name: string, inner: string): string {
   return `<${name}>${inner}</${name}>`;
 }
 
-/** A whole document in the API's namespace. */
+/** A complete document in the API's namespace. */
 export function xmlDocument(root: string, inner: string): string {
   return `${XML_DECLARATION}<${root} xmlns="${XML_NAMESPACE}">${inner}</${root}>`;
 }
