@@ -1,4 +1,4 @@
-// Every case of the object store, in the order they are run and reported.
+// All cases of object storage, in the order of the run and of the report.
 import type { BenchCase } from "../harness/case.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";

@@ -1,4 +1,4 @@
-// Stores in a ring: each filled with the same objects, then loaded in turn, round after round.
+// Runs the stores of a case: each is filled with the same objects, then loaded in turn, round after round.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,9 +17,9 @@ const NOTE_CHARS_MAX = 400;
 const FILL_CONNECTIONS = 16;
 const READY_ATTEMPTS_MAX = 50;
 
-/** The work of a case. */
+/** The workload of a case. */
 export interface StoreLoad {
-  /** Objects that are there before the first round. */
+  /** Objects that exist before the first round. */
   fill: { count: number; bytes: number };
   connections: number;
   method: "GET" | "PUT";
@@ -30,7 +30,7 @@ export interface StoreLoad {
   movedBytes: number;
 }
 
-/** The figures of a round. */
+/** The results of a round. */
 export const STORE_COLUMNS: readonly Column[] = [
   { key: "perS", title: "requests/s", digits: 0 },
   { key: "mibPerS", title: "MiB/s", digits: 0 },
@@ -91,7 +91,7 @@ async function startEntrant(
   }
   mkdirSync(folder, { recursive: true });
   try {
-    // Stores are many threads, or processes, that wait for a disk: each may use every core, beside the load.
+    // Stores have many threads or processes that wait for a disk: each may use every core, in addition to the load.
     const pids = await store.start({ port, cores: context.cores.all, folder, workspace });
     if (store.isStatic === true) fillFolder(folder, load);
     else await fillStore(entrant, load);
@@ -99,7 +99,7 @@ async function startEntrant(
     entrant.pids = pids;
   } catch (error) {
     row.note = String(error).replaceAll(/\s+/g, " ").slice(0, NOTE_CHARS_MAX);
-    context.say(`  ${row.name} takes no part: ${row.note}`);
+    context.say(`  ${row.name} is skipped: ${row.note}`);
   }
   return entrant;
 }
@@ -120,7 +120,7 @@ async function fillStore({ origin, store }: Entrant, load: StoreLoad): Promise<v
     if (!answer.ok) throw new Error(`PUT ${path}: ${answer.status} ${await answer.text()}`);
     await answer.arrayBuffer();
   };
-  // A store that has just begun to listen may not be ready yet.
+  // A store may not be ready immediately after it listens.
   for (let attempt = 0; ; attempt++) {
     try {
       await put(BUCKET);

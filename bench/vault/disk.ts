@@ -1,8 +1,8 @@
-// What the disk under all stores can do by itself, which is the ceiling of everything durable.
+// The speed of the disk by itself, which is the ceiling of all durable stores.
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Files of a lane that are kept, as a store keeps some while others are replaced. */
+/** Files of a lane that are kept, as a store keeps some while it replaces others. */
 const KEPT = 8;
 
 /** MiB/s of `lanes` new files of `bytes` at a time in `folder`, each written and synced, one after another. */

@@ -1,4 +1,4 @@
-// Fills a store with a million small objects, in this process: what is measured is the store that they lie in.
+// Fills a store with a million small objects in this process; the benchmark measures the store afterwards.
 import { openStore } from "../../services/vault/src/open-store.ts";
 
 /** Folders, and keys in each. */
@@ -11,7 +11,7 @@ export function nameKey(folder: number, key: number): string {
   return `folder-${String(folder).padStart(4, "0")}/key-${String(key).padStart(4, "0")}`;
 }
 
-/** Puts them all into the bucket `bench`; resolves to objects a second. */
+/** Puts all objects into the bucket `bench`. Resolves to objects per second. */
 export async function fillMillion(dataDir: string): Promise<number> {
   const store = await openStore({ dataDir });
   const owner = { id: "bench", displayName: "bench" };

@@ -16,7 +16,7 @@ export const CREDENTIALS: Credentials = {
 const REGION = "us-east-1";
 const EXPIRES_SECONDS = 86_400;
 
-/** Signs for one host and one moment; the day's key is made once. */
+/** Signs for one host and one moment; the key of the day is derived once. */
 export function createPresigner(
   host: string,
   credentials: Credentials,

@@ -1,4 +1,4 @@
-// A million objects: whether a page in the middle costs what the first one does, how long a start takes, and how much memory.
+// A million objects: the cost of a page in the middle, the time of a start, and the memory.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { findFreePort } from "../../../tests/stage/process.ts";
@@ -31,7 +31,7 @@ const listings = PLACES.flatMap(({ name, folder }) => [
   },
   {
     name: `100 common prefixes, ${name}`,
-    // So that there are as many at the end.
+    // So that this is the total at the end.
     query: {
       delimiter: "/",
       "max-keys": "100",

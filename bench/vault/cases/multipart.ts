@@ -1,4 +1,4 @@
-// A large upload in parts, and the whole object back: how fast, and in how much memory.
+// A large upload in parts, and a read of the whole object: speed and memory.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findFreePort } from "../../../tests/stage/process.ts";
@@ -100,7 +100,7 @@ async function measure(context: BenchContext, store: ObjectStore): Promise<Recor
   const getMs = await time(async () => {
     let bytes = 0;
     for await (const chunk of (await ask("GET", path)).body ?? []) bytes += chunk.length;
-    if (bytes !== PARTS * PART_BYTES) throw new Error(`${bytes} bytes came back`);
+    if (bytes !== PARTS * PART_BYTES) throw new Error(`${bytes} bytes were returned`);
   });
   const mib = (PARTS * PART_BYTES) / MIB;
   return {
@@ -119,7 +119,7 @@ async function time(work: () => Promise<void>): Promise<number> {
   return performance.now() - begun;
 }
 
-// The largest resident set of any process of the tree since it began (proc(5), VmHWM).
+// The largest resident set of any process of the tree since its start (proc(5), VmHWM).
 function readPeakBytes(pid: number): number {
   const peaks = listTree(pid).map((each) => {
     const status = readFileSync(`/proc/${each}/status`, "utf8");

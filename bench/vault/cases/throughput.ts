@@ -1,4 +1,4 @@
-// The five kinds of work that the goals are about: small and large objects in and out, and listings.
+// The five workloads of the goals: small and large objects in and out, and listings.
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { Goal } from "../../harness/report.ts";
 import { BUCKET_PATH, STORE_COLUMNS, nameObject, runStores, type StoreLoad } from "../contest.ts";
@@ -21,14 +21,14 @@ const PAGE_KEYS = 1_000;
 const listObjects = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ path: nameObject(index) }));
 
-/** One case of the same shape as the others. */
+/** A case of the common shape. */
 function makeCase(options: {
   name: string;
   title: string;
   work: string;
   load: StoreLoad;
   hasCeiling?: boolean;
-  /** Whether the disk may be what bounds all of them. */
+  /** True if the disk may be the bottleneck of all stores. */
   isBoundByDisk?: boolean;
   goals: readonly Goal[];
 }): BenchCase {
@@ -55,10 +55,10 @@ function makeCase(options: {
 async function tellDisk({ seconds }: BenchContext, { folder }: Workspace): Promise<string> {
   const lanes = LARGE_CONNECTIONS;
   const mibPerS = await measureDisk(folder, { lanes, bytes: LARGE_BYTES, seconds });
-  return `- The disk alone takes ${mibPerS.toFixed(0)} MiB/s, ${lanes} files of 8 MiB at a time and each synced: nothing durable goes beyond.`;
+  return `- The disk alone takes ${mibPerS.toFixed(0)} MiB/s, ${lanes} files of 8 MiB at a time and each synced: the ceiling of all durable stores.`;
 }
 
-/** Small objects in: mostly what an acknowledgement costs. */
+/** Small objects in: mostly the cost of an acknowledgement. */
 export const putSmall = makeCase({
   name: "put-small",
   title: "PUT 4 KiB",

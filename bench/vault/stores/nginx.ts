@@ -1,4 +1,4 @@
-// nginx with files: what the machine can do where nothing is asked but the bytes.
+// nginx with files: the limit of the machine for serving bytes.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort } from "../../../tests/stage/process.ts";

@@ -1,4 +1,4 @@
-// Ours, started as a user would start it.
+// Our service, started as a user would start it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
@@ -10,13 +10,13 @@ import type { ObjectStore } from "./store.ts";
 
 const BIN = join(REPOSITORY, "bin/platform-vaultd.js");
 
-/** Ours on one runtime. */
+/** Our service on one runtime. */
 export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
   return {
     name: `vault (${runtime})`,
     isOurs: true,
     explainAbsence: () => {
-      if (!existsSync(BIN)) return "bin/platform-vaultd.js is not there";
+      if (!existsSync(BIN)) return "bin/platform-vaultd.js is missing";
       return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
     },
     readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
@@ -34,7 +34,7 @@ export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
             STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
             STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
-            // All requests have one key: its budget would be what is measured.
+            // All requests have the same key, so its budget would be measured.
             PLATFORM_VAULT_TENANT_RATE: "0",
           },
         }),

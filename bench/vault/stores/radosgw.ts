@@ -1,4 +1,4 @@
-// Ceph's object gateway with the least of a cluster behind it: one monitor, one BlueStore OSD on a file, one copy.
+// Ceph's object gateway with a minimal cluster: one monitor, one BlueStore OSD on a file, one copy.
 import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const PROGRAMS = ["radosgw", "radosgw-admin", "ceph", "ceph-mon", "ceph-osd", "m
 const BLOCK_BYTES = 20 * 2 ** 30;
 const OSD_UP_ATTEMPTS_MAX = 60;
 
-/** The peer that the goals are set against. */
+/** The peer of the goals. */
 export const radosgw: ObjectStore = {
   name: "radosgw",
   isOurs: false,
@@ -48,7 +48,7 @@ export const radosgw: ObjectStore = {
     const disk = startDaemon("ceph-osd", "-i", "0");
     await run("ceph", "osd", "crush", "add", "0", "1.0", "host=localhost");
     for (let attempt = 0; !/1 up/.test(await run("ceph", "osd", "stat")); attempt++) {
-      if (attempt === OSD_UP_ATTEMPTS_MAX) throw new Error(`the OSD did not come up`);
+      if (attempt === OSD_UP_ATTEMPTS_MAX) throw new Error(`the OSD did not start`);
       await sleep(500);
     }
 

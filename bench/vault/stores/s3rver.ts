@@ -5,7 +5,7 @@ import { askVersion, findProgram } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
 import type { ObjectStore } from "./store.ts";
 
-/** Started where `s3rver` is on the path (`npm install --global s3rver`). */
+/** Started if `s3rver` is on the path (`npm install --global s3rver`). */
 export const s3rver: ObjectStore = {
   name: "s3rver",
   isOurs: false,

@@ -1,4 +1,4 @@
-// Callers, lists, keys and budgets.
+// Callers, ACLs, keys and budgets.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,13 +49,13 @@ function may(caller: Caller, bucket: Bucket, question: Partial<AccessQuestion> =
   });
 }
 
-describe("who may", () => {
+describe("access", () => {
   const denyAll = { policy: { Statement: [{ ...everyone, Effect: "Deny", Action: "s3:*" }] } };
   const allowRead = {
     policy: { Statement: [{ ...everyone, Effect: "Allow", Action: "s3:GetObject" }] },
   };
 
-  test("without a policy: root, and nobody else", () => {
+  test("without a policy, root only", () => {
     assert.ok(may(root, createBucket()));
     assert.ok(!may(anonymous, createBucket()));
     assert.ok(
@@ -63,7 +63,7 @@ describe("who may", () => {
     );
   });
 
-  test("a user by their own policy or the bucket's, unless either denies", () => {
+  test("a user is allowed by their own policy or the bucket's, unless either denies", () => {
     const reader = createUser({ Effect: "Allow", Action: "s3:Get*", Resource: "arn:aws:s3:::b/*" });
     const denied = createUser({ Effect: "Deny", Action: "*", Resource: "*" });
     assert.ok(may(reader, createBucket()));
@@ -77,13 +77,13 @@ describe("who may", () => {
     );
   });
 
-  test("root is held by an explicit deny, but can always take the policy away", () => {
+  test("an explicit deny applies to root, but root can always remove the policy", () => {
     const bucket = createBucket(denyAll);
     assert.ok(!may(root, bucket));
     assert.ok(may(root, bucket, { action: "s3:DeleteBucketPolicy", key: "" }));
   });
 
-  test("anonymous callers by policy or list, until public access is blocked", () => {
+  test("anonymous callers are allowed by policy or ACL, until public access is blocked", () => {
     assert.ok(may(anonymous, createBucket(allowRead)));
     const restricted = {
       blockPublicAcls: false,
@@ -104,7 +104,7 @@ describe("who may", () => {
     assert.ok(!may(anonymous, createBucket(), { acl: { ...acl, permission: "WRITE" } }));
   });
 
-  test("authenticated-read is for users and not for anonymous callers", () => {
+  test("authenticated-read applies to users, not to anonymous callers", () => {
     const acl = {
       of: "object",
       permission: "READ",
@@ -143,7 +143,7 @@ describe("users and keys", () => {
     assert.equal(statSync(keyPath).mode & 0o077, 0);
   });
 
-  test("that are switched off or deleted let nobody in", () => {
+  test("that are disabled or deleted grant no access", () => {
     const directory = open();
     const key = directory.createKey({
       user: "ada",
@@ -159,7 +159,7 @@ describe("users and keys", () => {
     assert.deepEqual(open().listKeys(), []);
   });
 
-  test("do not take root's key, whose requests would never be theirs", () => {
+  test("cannot use the id of the root key, whose requests would never be theirs", () => {
     const directory = open();
     directory.putUser({ name: "bob", enabled: true, policies: {}, namespaces: [] });
     assert.throws(() => directory.createKey({ user: "bob", accessKey: "root" }), {
@@ -168,7 +168,7 @@ describe("users and keys", () => {
     directory.deleteUser("bob");
   });
 
-  test("with a policy that is not valid are not made", () => {
+  test("with an invalid policy are not created", () => {
     assert.throws(
       () =>
         open().putUser({
@@ -182,14 +182,14 @@ describe("users and keys", () => {
     assert.deepEqual(open().listUsers(), []);
   });
 
-  test("a secret cannot be opened under another key's name", () => {
+  test("a secret cannot be decrypted under the name of another key", () => {
     const box = new SecretBox(loadMasterKey(keyPath));
     assert.throws(() => box.open(box.seal("s", "a"), "b"));
   });
 });
 
 describe("a tenant's budget", () => {
-  test("lets a burst through, then the rate, and tells how long to wait", () => {
+  test("allows a burst, then the rate, and returns the time to wait", () => {
     const clock = createManualClock();
     const budgets = new TenantBudgets({ ratePerSecond: 10, burst: 20, clock });
     for (let count = 0; count < 20; count += 1) assert.equal(budgets.take("a"), 0);

@@ -41,13 +41,13 @@ const allow = {
 };
 
 describe("a bucket policy", () => {
-  test("allows what it names and nothing else", () => {
+  test("allows only what it names", () => {
     assert.equal(ask(allow), "allow");
     assert.equal(ask(allow, { action: "s3:PutObject" }), "none");
     assert.equal(ask(allow, { resource: "b" }), "none");
   });
 
-  test("takes the names of the specification for those of AWS", () => {
+  test("accepts the specification's names as aliases of those of AWS", () => {
     const own = { ...allow, Action: "objstore:Get*", Resource: "arn:store:objstore:::b/*" };
     assert.equal(ask(own), "allow");
   });
@@ -63,7 +63,7 @@ describe("a bucket policy", () => {
     }
   });
 
-  test("is for the principals it names", () => {
+  test("applies to the principals that it names", () => {
     const forAda = { ...allow, Principal: { AWS: "arn:aws:iam::000000000001:user/ada" } };
     assert.equal(ask(forAda, { principal: ada }), "allow");
     assert.equal(ask(forAda), "none");
@@ -73,7 +73,7 @@ describe("a bucket policy", () => {
     assert.equal(ask([allow, butAda]), "deny");
   });
 
-  test("may name whom nobody here is: another account, the identity of a content network", () => {
+  test("may name principals that do not exist here: another account, the identity of a content network", () => {
     const others = [
       "arn:aws:iam::123456789012:root",
       "arn:aws:iam::cloudfront:user/CloudFront Origin Access Identity E2EXAMPLE",
@@ -145,7 +145,7 @@ describe("a bucket policy", () => {
 });
 
 describe("a policy's variables", () => {
-  test("have defaults for who has no value", () => {
+  test("have defaults for callers without a value", () => {
     const own = { ...allow, Resource: "arn:aws:s3:::b/${aws:username, 'guest'}/*" };
     const values = { "aws:username": ["ada"] };
     assert.equal(ask(own, { resource: "b/ada/x", values }), "allow");
@@ -153,7 +153,7 @@ describe("a policy's variables", () => {
     assert.equal(ask(own, { resource: "b/guest/x" }), "allow");
   });
 
-  test("may be characters that would be patterns", () => {
+  test("may be literal characters that would be patterns", () => {
     const own = { ...allow, Resource: "arn:aws:s3:::b/${*}${?}*${$}" };
     assert.equal(ask(own, { resource: "b/*?x$" }), "allow");
     assert.equal(ask(own, { resource: "b/ab$" }), "none");
@@ -164,7 +164,7 @@ describe("a policy's variables", () => {
     assert.equal(asked("a"), "none");
   });
 
-  test("bring a caller's stars and question marks as they are", () => {
+  test("keep the stars and question marks of a value as literals", () => {
     const values = { "aws:referer": ["a?*"], "s3:prefix": ["a?*"] };
     const both = ["StringEquals", "StringLike"];
     for (const operator of both) {
@@ -175,7 +175,7 @@ describe("a policy's variables", () => {
     }
   });
 
-  test("stand for any condition key, tags of principals included, which nobody has", () => {
+  test("may be any condition key, including tags of principals, which do not exist here", () => {
     const byPrefix = { ...allow, Resource: "arn:aws:s3:::b/${s3:prefix}" };
     assert.equal(ask(byPrefix, { resource: "b/a", values: { "s3:prefix": ["a"] } }), "allow");
     const byTag = { ...allow, Resource: "arn:aws:s3:::b/${aws:PrincipalTag/team}/*" };
@@ -195,12 +195,12 @@ describe("a policy's variables", () => {
   });
 });
 
-describe("a policy that cannot be understood whole is refused", () => {
+describe("a policy with unknown parts is refused", () => {
   const BAD: [what: string, statement: object][] = [
     ["an unknown operator", { ...allow, Condition: { StringSounds: { "s3:prefix": "a" } } }],
     ["an unknown key", { ...allow, Condition: { StringEquals: { "aws:MoonPhase": "full" } } }],
     [
-      "an address that is none",
+      "an invalid address",
       { ...allow, Condition: { IpAddress: { "aws:SourceIp": "10.0.0.0/33" } } },
     ],
     ["an unknown variable", { ...allow, Resource: "arn:aws:s3:::b/${aws:moon}" }],
@@ -208,14 +208,14 @@ describe("a policy that cannot be understood whole is refused", () => {
     ["another service", { ...allow, Action: "iam:*" }],
     ["an unknown member", { ...allow, Extra: 1 }],
     ["no principal", { ...allow, Principal: undefined }],
-    ["an effect of its own", { ...allow, Effect: "Maybe" }],
+    ["an unknown effect", { ...allow, Effect: "Maybe" }],
     ["an action and its inverse", { ...allow, NotAction: "s3:PutObject" }],
-    ["a principal that is none", { ...allow, Principal: { Service: "x" } }],
+    ["an invalid principal", { ...allow, Principal: { Service: "x" } }],
     [
-      "a pattern for a principal, which would match nobody",
+      "a pattern for a principal, which would match none",
       { ...allow, Principal: { AWS: "arn:aws:iam::000000000001:user/*" } },
     ],
-    ["a Sid that is no text", { ...allow, Sid: 1 }],
+    ["a Sid that is not a string", { ...allow, Sid: 1 }],
   ];
   for (const [what, statement] of BAD) {
     test(`with ${what}`, () => {
@@ -225,7 +225,7 @@ describe("a policy that cannot be understood whole is refused", () => {
     });
   }
 
-  test("whatever it is", () => {
+  test("for any input", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (document) => {
         try {
@@ -238,7 +238,7 @@ describe("a policy that cannot be understood whole is refused", () => {
   });
 });
 
-test("a user's policy may name every action of S3, built here or not, and none that there is not", () => {
+test("a user's policy may name every action of S3, implemented here or not, and no other action", () => {
   const check = (Action: string) => () =>
     checkPolicyActions({ Statement: { Effect: "Allow", Action, Resource: "*" } }, undefined);
   for (const action of ["s3:*", "s3:Describe*", "s3:ListJobs", "s3:GetAccountPublicAccessBlock"])
@@ -276,7 +276,7 @@ test("a policy is public where it lets everyone in without narrowing who", () =>
     assert.ok(isPublic({ ...allow, Condition }), JSON.stringify(Condition));
 });
 
-test("wildcards match as a regular expression would, in time that does not explode", () => {
+test("wildcards match like a regular expression, in linear time", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom("a", "b", "*", "?") }),
@@ -288,7 +288,7 @@ test("wildcards match as a regular expression would, in time that does not explo
     ),
   );
   assert.ok(!matchesWildcard("*a".repeat(500), "a".repeat(10_000) + "b"));
-  // One character after the other, this would take minutes.
+  // Character by character, this would take minutes.
   assert.ok(!matchesWildcard(`*${"a".repeat(20_000)}b*`, "a".repeat(2_000_000)));
 });
 

@@ -1,5 +1,5 @@
-// Power cuts: states built from the recorded system calls of a run, SQLite's among them, in which what was not synced is
-// missing, torn or out of order, on each drive for itself. VAULT_CRASH_STATES=500 runs the long form.
+// Power cuts: states built from the recorded system calls of a run, including those of SQLite, in which unsynced writes are
+// missing, torn or out of order, on each drive separately. VAULT_CRASH_STATES=500 runs the long form.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const wanted = process.env["VAULT_CRASH_STATES"];
 const calls = "openat,close,write,pwrite64,pwritev,ftruncate,fsync,fdatasync,rename,unlink";
 
 const onOneDrive = Number(wanted ?? 25);
-test(`a power cut at any of ${onOneDrive} moments: what was acknowledged is there, nothing is half there`, async (context) => {
+test(`a power cut at any of ${onOneDrive} moments: acknowledged writes are complete, others are complete or absent`, async (context) => {
   if (isStraceMissing(context)) return;
   const folder = makeFolder(context);
   const effects = record(folder, 1, 7, 120);
@@ -38,7 +38,7 @@ test(`a power cut at any of ${onOneDrive} moments: what was acknowledged is ther
 });
 
 const onThreeDrives = Number(wanted ?? 4);
-test(`a power cut over three drives at any of ${onThreeDrives} moments, one of them lost with it or not: any two give back what was acknowledged, and make the third whole`, async (context) => {
+test(`a power cut over three drives at any of ${onThreeDrives} moments, with or without the loss of one: any two have all acknowledged writes, and heal the third`, async (context) => {
   if (isStraceMissing(context)) return;
   const folder = makeFolder(context);
   const effects = record(folder, 3, 7, 40);
@@ -46,7 +46,7 @@ test(`a power cut over three drives at any of ${onThreeDrives} moments, one of t
 });
 
 const firstStarts = Number(wanted ?? 3);
-test(`a power cut at any of ${firstStarts} moments of the first start: the next one makes the store, or takes it as it is`, async (context) => {
+test(`a power cut at any of ${firstStarts} moments of the first start: the next one creates the store, or uses it as it is`, async (context) => {
   if (isStraceMissing(context)) return;
   const folder = makeFolder(context);
   const effects = record(folder, 3, 5, 1);
@@ -57,7 +57,7 @@ test(`a power cut at any of ${firstStarts} moments of the first start: the next 
     const end = Math.floor(random() * findReady(effects));
     const what = `state ${state}, before effect ${end} of ${effects.length}`;
     buildCrashState(effects, end, root, names, random);
-    // What nobody has named a drive of the store yet must be empty.
+    // A drive without an identity must be empty.
     for (const drive of nameDrives(root, 3)) {
       if (!existsSync(join(drive, "drive.json"))) rmSync(drive, { recursive: true });
       mkdirSync(drive, { recursive: true });
@@ -67,7 +67,7 @@ test(`a power cut at any of ${firstStarts} moments of the first start: the next 
 });
 
 const whileHealing = Number(wanted ?? 3);
-test(`a power cut at any of ${whileHealing} moments while a drive is being filled again: the same`, async (context) => {
+test(`a power cut at any of ${whileHealing} moments while a drive is being filled again: acknowledged writes survive`, async (context) => {
   if (isStraceMissing(context)) return;
   const folder = makeFolder(context);
   const recorded = join(folder, "recorded");
@@ -83,7 +83,7 @@ test(`a power cut at any of ${whileHealing} moments while a drive is being fille
   await cutOverDrives(context, folder, effects, whileHealing, state, 1);
 });
 
-/** `isLacking` is a drive that is not whole yet: no other one may be lost beside it. */
+/** `isLacking` is an incomplete drive: no other one may be lost at the same time. */
 async function cutOverDrives(
   context: TestContext,
   folder: string,
@@ -108,7 +108,7 @@ async function cutOverDrives(
     const found = await judgeAndHeal(root, lines, base, what, () => {
       if (fate === "gone") replaceDrive(drives[lost]!);
     });
-    // Whether the three are whole: another one goes.
+    // Tests if all three are complete: another one is lost.
     rmSync(drives[(lost + 1 + Math.floor(random() * 2)) % 3]!, { recursive: true });
     const store = await openTestStore(root, 3);
     const again = await judge(store, lines, base);
@@ -142,7 +142,7 @@ async function judgeAndHeal(
   }
 }
 
-/** Runs the workload in `recorded`, on what lies there, and returns its effects on the disk. */
+/** Runs the workload in `recorded`, on the existing files, and returns its effects on disk. */
 function record(folder: string, drives: number, seed: number, operations: number): Effect[] {
   const root = join(folder, "recorded");
   const trace = join(folder, "trace");
@@ -154,7 +154,7 @@ function record(folder: string, drives: number, seed: number, operations: number
   return effects;
 }
 
-/** Runs the workload, under another program where one is named. Returns what it said. */
+/** Runs the workload, under another program if one is given. Returns its output. */
 function runWorkload(
   under: readonly string[],
   root: string,

@@ -1,4 +1,5 @@
-// Every kind of file of a store × every kind of damage: what was acknowledged is there, or its loss is told. VAULT_FAULT_MATRIX=all runs every cell; without it the cells that once went wrong.
+// Every kind of file × every kind of damage: acknowledged data is present, or its loss is reported. VAULT_FAULT_MATRIX=all
+// runs every cell; the short form runs the cells that once failed.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import {
@@ -22,7 +23,7 @@ import { nameDrives, openTestStore, waitUntilWhole } from "./stores.ts";
 
 const IS_LONG = process.env["VAULT_FAULT_MATRIX"] === "all";
 
-/** Every file of a store is of one of these kinds; the first of a kind, by name, is damaged. */
+/** Every file of a store has one of these kinds; the first file of a kind, by name, is damaged. */
 const KINDS: readonly (readonly [string, RegExp])[] = [
   ["index", /(^|\/)index\.sqlite$/],
   ["index wal", /index\.sqlite-wal$/],
@@ -51,7 +52,7 @@ const FAULTS = [
 ] as const;
 type Fault = (typeof FAULTS)[number];
 
-/** How a store was left. */
+/** The states of a store before the damage. */
 const LAYOUTS = [
   { name: "one drive, killed", drives: 1, isKilled: true },
   { name: "one drive, after a checkpoint", drives: 1, isKilled: false },
@@ -59,7 +60,7 @@ const LAYOUTS = [
 ] as const;
 type Layout = (typeof LAYOUTS)[number];
 
-/** The short form: cells in which something was lost without a word before, and one of each of the other kinds. */
+/** The short form: cells with former silent losses, and one of each other kind. */
 const SHORT: Record<Layout["name"], readonly (readonly [string, Fault])[]> = {
   "one drive, after a checkpoint": [
     ["index", "flip at start"],
@@ -93,7 +94,7 @@ interface Acknowledged {
 
 interface Image {
   drives: number;
-  /** As the process left it when it was killed, and as it was some time before. */
+  /** The state when the process was killed, and an earlier state. */
   now: string;
   older: string;
   acknowledged: Acknowledged[];
@@ -102,7 +103,7 @@ interface Image {
 type State = "whole" | "error" | "missing" | "wrong";
 
 for (const layout of LAYOUTS) {
-  test(`${layout.name}: no damage to a file loses anything that is not told`, async (context) => {
+  test(`${layout.name}: damage to a file never loses data silently`, async (context) => {
     const image = await makeImage(context, layout);
     const rows: string[] = [];
     const failures: string[] = [];
@@ -127,7 +128,7 @@ for (const layout of LAYOUTS) {
   });
 }
 
-// Something of every kind, put before and after the last clean stop, and as of a kill in the midst of it.
+// All kinds of data, put before and after the last clean stop, with a kill in the middle.
 async function makeImage(context: TestContext, { drives, isKilled }: Layout): Promise<Image> {
   const root = makeFolder(context);
   for (const folder of nameDrives(root, drives)) mkdirSync(folder, { recursive: true });
@@ -155,7 +156,7 @@ async function makeImage(context: TestContext, { drives, isKilled }: Layout): Pr
   await cut.abort();
   await store.close();
   if (!isKilled) {
-    // As after 8 MiB of commits: everything is in the index itself.
+    // The state after 8 MiB of commits: everything is in the index itself.
     const index = new DatabaseSync(join(root, "index.sqlite"));
     index.exec("pragma wal_checkpoint(truncate)");
     index.close();
@@ -167,7 +168,7 @@ async function makeImage(context: TestContext, { drives, isKilled }: Layout): Pr
   for (const path of listFiles(now)) {
     assert.ok(
       KINDS.some(([, pattern]) => pattern.test(path)),
-      `${path} is of no known kind`,
+      `${path} has no known kind`,
     );
   }
   return { drives, now, older, acknowledged };
@@ -215,7 +216,7 @@ async function fill(store: Store, acknowledged: Acknowledged[], name: string): P
   }
   const completed = await store.uploads.complete({ ...address, parts });
   note("bucket", address.key, Buffer.concat(bodies), { ...completed, versionId: "null" });
-  // Unlike what is overwritten, deleted objects must not hide a loss.
+  // Unlike overwritten objects, deleted objects must not hide a loss.
   await put(store, `${name}/gone`, "gone");
   await store.objects.delete({ bucket: "bucket", key: `${name}/gone` });
 }
@@ -269,19 +270,23 @@ async function judge(
 ): Promise<string> {
   const before = await readAll(store, image.acknowledged);
   const counts = count(before);
-  assert.equal(counts.wrong, 0, "wrong bytes were handed out");
+  assert.equal(counts.wrong, 0, "wrong bytes were returned");
   if (counts.missing > 0) {
     const isTold = repaired?.findings.some(({ state }) => state === "lost") === true;
-    assert.ok(isTold, `${counts.missing} objects are gone without a word`);
+    assert.ok(isTold, `${counts.missing} objects are lost silently`);
   }
   if (counts.error > 0) {
     assert.ok(
       dry.findings.some(({ state }) => state === "lost" || state === "damaged"),
-      "fsck does not tell of what cannot be read",
+      "fsck does not report unreadable data",
     );
   }
   if (image.drives > 1) {
-    assert.equal(counts.whole, image.acknowledged.length, "one drive's damage is not made up for");
+    assert.equal(
+      counts.whole,
+      image.acknowledged.length,
+      "damage on one drive is not reconstructed",
+    );
     if (store.listDrives().some(({ state }) => state === "absent")) return "a drive is left out";
     await waitUntilWhole(store);
   }
@@ -367,7 +372,7 @@ function describeStore(root: string, drives: number) {
     : { dataDir: join(root, "data"), drives: nameDrives(root, drives) };
 }
 
-// The largest of its kind: the most that can be lost.
+// The largest of its kind: the worst case.
 function findFile(root: string, pattern: RegExp): string | undefined {
   return listFiles(root)
     .filter((path) => pattern.test(path))

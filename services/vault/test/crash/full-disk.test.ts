@@ -1,5 +1,5 @@
-// A disk that is full from some write on, wherever that is: the caller hears of it, nothing is damaged, and when there is
-// room again, work goes on. The system calls of a run are made to fail, those of SQLite among them.
+// A disk that becomes full at any write: the caller gets an error, nothing is damaged, and work continues when there is
+// room again. System calls of a run are made to fail, including those of SQLite.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { openStore } from "../../src/open-store.ts";
 import { makeFolder } from "../store/fixture.ts";
 import { FULL, judge, parseHistory } from "./history.ts";
 
-/** From which call of each thread on, and how many of them, find no room; those before make the store ready. */
+/** The first failing call of each thread, and the number of failing calls; the calls before it prepare the store. */
 const WINDOWS = [
   { calls: "pwrite64,pwritev", first: 120, count: 40 },
   { calls: "pwrite64,pwritev", first: 130, count: 60_000 },
@@ -16,7 +16,7 @@ const WINDOWS = [
 ];
 
 for (const { calls, first, count } of WINDOWS) {
-  test(`${count} of ${calls} find no room from the ${first}th on: refused, and nothing is damaged`, async (context) => {
+  test(`${count} of ${calls} fail with ENOSPC from the ${first}th on: refused, and nothing is damaged`, async (context) => {
     const missing = findStraceSkip();
     if (missing !== undefined) {
       context.skip(missing);
@@ -46,7 +46,7 @@ for (const { calls, first, count } of WINDOWS) {
     await store.close();
     assert.deepEqual(wrong, []);
     assert.deepEqual([scrubbed.damaged, scrubbed.missing], [[], []]);
-    assert.ok(refused > 0, "some write has found no room");
+    assert.ok(refused > 0, "some write has failed for lack of room");
     context.diagnostic(`${refused} of ${lines.length} were refused`);
   });
 }

@@ -1,4 +1,4 @@
-// What was asked and answered, and whether what a store holds can have come of it.
+// The history of requests and answers, and the check that a store's contents are consistent with it.
 import { StoreError } from "../../src/model/store-error.ts";
 import type { Store } from "../../src/store.ts";
 import { makeBytes } from "../store/fixture.ts";
@@ -12,7 +12,7 @@ export type OperationKind =
   | "delete"
   | "contest";
 
-/** A line of a workload. `end` with a code tells of a refusal. */
+/** A line of a workload. `end` with a code is a refusal. */
 export type HistoryLine =
   | { at: "ready" }
   | { at: "begin"; operation: number; bucket: string; key: string; kind: OperationKind }
@@ -26,13 +26,13 @@ interface Operation {
   end: Extract<HistoryLine, { at: "end" }> | undefined;
 }
 
-/** The body that an operation puts: it begins with the operation's number, and all of it follows from that. */
+/** The body of an operation, generated from its number. */
 export function makeBody(operation: number): Buffer {
   const size = [0, 300, 5_000, 15_000, 60_000][operation % 5]!;
   return Buffer.concat([Buffer.from(`${operation};`), makeBytes(size, operation)]);
 }
 
-/** Reads lines; the last one may be cut. */
+/** Parses lines; the last one may be truncated. */
 export function parseHistory(text: string): HistoryLine[] {
   return text
     .split("\n")
@@ -40,7 +40,7 @@ export function parseHistory(text: string): HistoryLine[] {
     .map((line) => JSON.parse(line) as HistoryLine);
 }
 
-/** What stands in a store that its history does not allow. `base` is what stood there before the history began. */
+/** Contents of a store that its history does not allow. `base` is the contents before the history began. */
 export async function judge(
   store: Store,
   lines: readonly HistoryLine[],
@@ -57,7 +57,7 @@ export async function judge(
         ? judgeContest(operations, wrong)
         : judgeSequence(operations, base.get(path) ?? "nothing", wrong);
     if (!allowed.has(found)) {
-      wrong.push(`${path} holds ${found}, allowed are ${[...allowed].join(", ")}`);
+      wrong.push(`${path} contains ${found}, allowed are ${[...allowed].join(", ")}`);
     }
     if (bucket === "versioned") await judgeVersions(store, operations, wrong);
     state.set(path, found);
@@ -91,10 +91,10 @@ function groupByKey(lines: readonly HistoryLine[]): Map<string, Operation[]> {
   return byKey;
 }
 
-/** A disk that is full refuses, and changes nothing. */
+/** A full disk refuses, and changes nothing. */
 export const FULL = "InsufficientStorage";
 
-// Operations on the key came one after another; only the last one may have no answer.
+// Operations on a key ran one after another; only the last one may have no answer.
 function judgeSequence(
   operations: readonly Operation[],
   base: string,
@@ -123,14 +123,14 @@ function judgeSequence(
 function judgeContest(operations: readonly Operation[], wrong: string[]): Set<string> {
   const winners = operations.filter(({ end }) => end !== undefined && end.code === undefined);
   const losers = operations.filter(({ end }) => end?.code !== undefined && end.code !== FULL);
-  if (winners.length > 1) wrong.push(`${operations[0]?.key} was made ${winners.length} times`);
+  if (winners.length > 1) wrong.push(`${operations[0]?.key} was created ${winners.length} times`);
   for (const { end } of losers) {
     if (end?.code !== "PreconditionFailed") wrong.push(`a contest was lost with ${end?.code}`);
   }
   if (winners[0] !== undefined) return new Set([`${winners[0].operation}`]);
   const open = operations.filter(({ end }) => end === undefined);
   const allowed = new Set(open.map(({ operation }) => `${operation}`));
-  // Who was told that the object is there must not find it gone.
+  // Callers that were told that the object exists must find it.
   if (losers.length === 0) allowed.add("nothing");
   return allowed;
 }
@@ -147,7 +147,7 @@ async function judgeVersions(
   }
 }
 
-/** The number of the operation whose body stands there whole, `nothing`, or what is wrong with it. */
+/** The number of the operation whose body is stored completely, `nothing`, or the violation. */
 async function readState(
   store: Store,
   bucket: string,

@@ -12,7 +12,7 @@ import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./store
 const wanted = process.env["VAULT_KILL_ROUNDS"];
 
 const onOneDrive = Number(wanted ?? 6);
-test(`kill -9 in the midst of random work, ${onOneDrive} times: everything acknowledged is there and whole`, async (context) => {
+test(`kill -9 during random work, ${onOneDrive} times: everything acknowledged is present and intact`, async (context) => {
   const root = makeFolder(context);
   let base = new Map<string, string>();
   let acknowledged = 0;
@@ -26,7 +26,7 @@ test(`kill -9 in the midst of random work, ${onOneDrive} times: everything ackno
   assert.ok(acknowledged > onOneDrive);
 });
 
-/** What befalls a drive around a kill. */
+/** Events of a drive around a kill. */
 const FATES = [
   "nothing",
   "pulled at the kill",
@@ -36,7 +36,7 @@ const FATES = [
 ] as const;
 
 const onThreeDrives = Number(wanted ?? 4);
-test(`kill -9 over three drives, ${onThreeDrives} times, with one of them pulled, replaced or left alone: any two have everything acknowledged, and make the third whole`, async (context) => {
+test(`kill -9 over three drives, ${onThreeDrives} times, with one of them pulled, replaced or left alone: any two have everything acknowledged, and heal the third`, async (context) => {
   const root = makeFolder(context);
   const drives = nameDrives(root, 3);
   for (const drive of drives) mkdirSync(drive);
@@ -59,7 +59,7 @@ test(`kill -9 over three drives, ${onThreeDrives} times, with one of them pulled
     if (fate.startsWith("pulled")) {
       base = await check(root, 3, lines, base, `${what}, without it`);
       renameSync(`${drive}-away`, drive);
-      // What two drives have said is what counts, whatever the third one believes.
+      // The data of two drives counts, regardless of the third.
       base = await check(root, 3, [], base, `${what}, with it again`);
     } else {
       base = await check(root, 3, lines, base, what);
@@ -73,7 +73,7 @@ test(`kill -9 over three drives, ${onThreeDrives} times, with one of them pulled
   assert.ok(acknowledged > onThreeDrives);
 });
 
-/** Judges what is there, and lets what is there be made whole. */
+/** Checks the contents, and lets the store heal. */
 async function check(
   root: string,
   drives: number,
@@ -94,7 +94,7 @@ async function check(
   }
 }
 
-/** `meanwhile` is told how long it may take until the kill. */
+/** `meanwhile` receives the time until the kill. */
 async function runUntilKilled(
   root: string,
   drives: number,
@@ -111,7 +111,7 @@ async function runUntilKilled(
   child.stdout.setEncoding("utf8");
   child.stdout.on("data", (chunk: string) => {
     text += chunk;
-    // The clock starts with the first operation that ended, however slow the start was.
+    // The clock starts with the end of the first operation, however slow the start is.
     if (!text.includes('"at":"end"')) return;
     ended ??= Promise.all([meanwhile(afterMs), pause(afterMs)]).then(() => {
       child.kill("SIGKILL");

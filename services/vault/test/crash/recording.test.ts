@@ -1,4 +1,4 @@
-// The reader of recorded system calls, where threads run into each other.
+// The parser of recorded system calls, with interleaved threads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseRecording } from "./recording.ts";
@@ -7,7 +7,7 @@ function hex(text: string): string {
   return [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
-test("a descriptor that is used again before its closing is seen to end belongs to the new file", () => {
+test("a descriptor that is reused before its close is seen to end belongs to the new file", () => {
   const open = (path: string) =>
     `openat(AT_FDCWD, "${hex(path)}", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 20`;
   const effects = parseRecording(

@@ -1,8 +1,8 @@
-// A run recorded as system calls, and the states that a power cut could leave behind at any moment of it.
+// A run recorded as system calls, and the states that a power cut could leave at any moment of it.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 
-/** One effect on the disk, or a line that the process said, in the order of time. */
+/** One effect on disk, or a line of the process's output, in the order of time. */
 export type Effect =
   | { type: "create"; file: number; path: string }
   | { type: "write"; file: number; position: number; data: Buffer }
@@ -24,8 +24,8 @@ const UNFINISHED = /^(\d+) +(.*) <unfinished \.\.\.>$/s;
 const RESUMED = /^(\d+) +<\.\.\. (\w+) resumed>(.*)$/s;
 
 /**
- * Reads what `strace -f -xx` has written; paths are relative to `root`, and what lies elsewhere is left out. `before` are
- * the files that were there when the run began.
+ * Parses the output of `strace -f -xx`. Paths are relative to `root`; files elsewhere are ignored. `before` are the files
+ * that existed when the run began.
  */
 export function parseRecording(
   text: string,
@@ -35,7 +35,7 @@ export function parseRecording(
   return new RecordingReader(root, before).read(text);
 }
 
-/** The files in a folder, as effects that have made them, all synced. */
+/** The files of a folder, as effects that create them, all synced. */
 export function recordFiles(root: string): Effect[] {
   const files = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -57,7 +57,7 @@ export function recordFiles(root: string): Effect[] {
   ];
 }
 
-// SQLite's shared memory is made anew after a crash, and the lock file holds nothing.
+// SQLite recreates its shared memory after a crash, and the lock file is empty.
 function isLeftOut(path: string): boolean {
   return path.startsWith("..") || path.endsWith("-shm") || basename(path).startsWith("lock");
 }
@@ -66,7 +66,7 @@ class RecordingReader {
   readonly #root: string;
   readonly #effects: Effect[] = [];
   readonly #pending = new Map<string, Pending>();
-  // Files by descriptor, and by path: an open file keeps its number through renames.
+  // Files by descriptor, and by path: an open file keeps its number when it is renamed.
   readonly #open = new Map<number, { file: number; path: string; isFolder: boolean }>();
   readonly #files = new Map<string, number>();
   #nextFile = 1;
@@ -86,7 +86,7 @@ class RecordingReader {
       const unfinished = UNFINISHED.exec(line);
       if (unfinished !== null) {
         const call = unfinished[2]!;
-        // The kernel frees the number first: before this call is seen to end, another thread may have been given it.
+        // The kernel frees the number first: before this call is seen to end, another thread may have received it.
         if (call.startsWith("close(")) {
           this.#open.delete(readDescriptor(call.slice("close(".length)));
           continue;
@@ -122,7 +122,7 @@ class RecordingReader {
         this.#open.delete(fd);
         return;
       case "write":
-        // Where a write to the disk is not positioned, the store does not make it.
+        // Unpositioned writes are not from the store.
         if (fd === 1) this.#effects.push({ type: "said", text: strings[0]!.toString() });
         return;
       case "pwrite64":
@@ -161,7 +161,7 @@ class RecordingReader {
       this.#open.delete(fd);
       return;
     }
-    // Folders that are synced are opened without any flag for writing.
+    // Folders are opened without write flags to be synced.
     const known = this.#files.get(inside);
     const isFolder = known === undefined && !flags.includes("O_CREAT");
     let file = known ?? 0;
@@ -213,7 +213,7 @@ function decode(hex: string): Buffer {
   return Buffer.from(hex.replaceAll("\\x", ""), "hex");
 }
 
-/** What the process has said before the effect with the index `end`. */
+/** The output of the process before the effect with the index `end`. */
 export function collectSaid(effects: readonly Effect[], end: number): string {
   return effects
     .slice(0, end)
@@ -246,7 +246,7 @@ export function buildCrashState(
       mkdirSync(join(root, drive, "files", folder), { recursive: true });
     }
   }
-  // One cut may lose much, another little, or all on one disk and nothing on another.
+  // One cut may lose much, another little, or everything on one disk and nothing on another.
   const keep = new Map(drives.map((drive) => [drive, random() * 1.4 - 0.2]));
   const keepOf = (path: string) => keep.get(path.split("/")[0]!) ?? keep.get("") ?? 1;
   const contents = buildContents(effects, end, random, keepOf);
@@ -256,7 +256,7 @@ export function buildCrashState(
   }
 }
 
-// The folders of the last state serve again.
+// The folders of the last state are reused.
 function emptyFolder(root: string): void {
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     if (entry.isFile()) rmSync(join(entry.parentPath, entry.name));
@@ -277,7 +277,7 @@ function buildContents(
       synced.set(effect.file, Math.max(synced.get(effect.file) ?? 0, effect.since));
     }
   }
-  // Allocated once, as large as a file ever was: a copy for each write would take most of the time.
+  // Allocated once, with the maximum size of the file: a copy for each write would take most of the time.
   const growing = new Map<number, { bytes: Buffer; length: number }>();
   const capacities = new Map<number, number>();
   for (const effect of effects.slice(0, end)) {
@@ -310,7 +310,7 @@ function buildContents(
   );
 }
 
-// Sectors reach the disk whole, in any order.
+// Sectors reach the disk as a whole, in any order.
 function tear(data: Buffer, random: () => number): { at: number; data: Buffer }[] {
   const pieces = [];
   for (let at = 0; at < data.length; at += SECTOR_BYTES) {
@@ -319,7 +319,7 @@ function tear(data: Buffer, random: () => number): { at: number; data: Buffer }[
   return pieces;
 }
 
-// A file system keeps names in the order of time: each folder stands as it was at some moment since its last sync.
+// File systems keep directory operations in order: each folder is in a state since its last sync.
 function buildNames(
   effects: readonly Effect[],
   end: number,

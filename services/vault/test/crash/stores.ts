@@ -7,13 +7,13 @@ import type { Store } from "../../src/store.ts";
 const MIB = 1024 * 1024;
 const WAIT_MS = 60_000;
 
-/** The folders of the drives; the root itself where there is one only. */
+/** The folders of the drives; the root itself if there is only one. */
 export function nameDrives(root: string, drives: number): string[] {
   if (drives === 1) return [root];
   return Array.from({ length: drives }, (_, slot) => join(root, `drive-${slot}`));
 }
 
-/** Opens a store whose upkeep is as fast as it can be. One of its drives may be lost. */
+/** Opens a store with frequent upkeep. One of its drives may be lost. */
 export function openTestStore(
   root: string,
   drives: number,
@@ -32,14 +32,14 @@ export function openTestStore(
   });
 }
 
-/** Puts an empty drive in the place of another, and says that it is one. */
+/** Replaces a drive by an empty one with the replacement mark. */
 export function replaceDrive(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "replace-drive"), "");
 }
 
-/** Waits until no drive lacks anything; throws with what is known of the drives where that takes too long. */
+/** Waits until all drives are complete. Throws with the states of the drives if that takes too long. */
 export async function waitUntilWhole(store: Store): Promise<void> {
   const end = performance.now() + WAIT_MS;
   while (store.listDrives().some(({ state }) => state !== "present")) {

@@ -1,4 +1,4 @@
-// Random work on a store, for as long as it is let live. Before and after each operation a line says so on stdout.
+// Random work on a store until it is killed. It prints a line before and after each operation.
 import { writeSync } from "node:fs";
 import { createLogger } from "@platform/kernel/log";
 import { StoreError } from "../../src/model/store-error.ts";
@@ -9,12 +9,12 @@ import { openTestStore } from "./stores.ts";
 const [root = "", drivesText = "1", seedText = "1", operationsText = "1000000"] =
   process.argv.slice(2);
 
-/** Small numbers, so that a recorded run has bodies in the index, in segments and in files, and is still short. */
+/** Small sizes, so that a short recorded run has bodies in the index, in segments and in files. */
 const store = await openTestStore(root, Number(drivesText), {
   inlineBytesMax: 1_000,
   segmentRecordBytesMax: 20_000,
   segmentBytesMax: 100_000,
-  // A drive that is lost without a cause is a finding of its own.
+  // A drive that is lost without a cause is a failure by itself.
   log: createLogger({
     service: "workload",
     level: "warn",
@@ -56,17 +56,17 @@ over.abort();
 await upkeep;
 await store.close();
 
-// What moves and removes bytes of others must not lose any either.
+// Upkeep moves and removes bytes and must not lose any either.
 async function keepUp(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    // Where the disk is full it fails, and is tried again.
+    // If the disk is full it fails, and is retried.
     await store.maintenance.compact().catch(() => undefined);
     await store.maintenance.collect().catch(() => undefined);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-// One writer a key: what it holds at any moment is known, but for what is under way.
+// One writer per key: its contents are known at any moment, except for the operation in progress.
 async function workAlone(bucket: string, key: string): Promise<void> {
   let etag = await findEtag(bucket, key);
   while (left > 0) {
@@ -102,7 +102,7 @@ function chooseKind(etag: string | undefined): OperationKind {
   return kinds[random(kinds.length)]!;
 }
 
-// Three writers want to make the same object first.
+// Three writers try to create the same object.
 async function contest(): Promise<void> {
   while (left > 0) {
     const key = `once-${(nextOperation += 1)}`;

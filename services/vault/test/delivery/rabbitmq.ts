@@ -1,4 +1,4 @@
-// RabbitMQ with its STOMP face, as Debian packages it, in a folder and on ports of its own.
+// RabbitMQ with its STOMP listener, from its Debian package, with its own folder and ports.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const START_MS_MAX = 60_000;
 
-/** Why RabbitMQ cannot be run here, or false. */
+/** The reason why RabbitMQ cannot run here, or false. */
 export const rabbitMissing = existsSync(SERVER)
   ? false
   : "rabbitmq-server is not installed (tools/install-peers events)";
@@ -18,7 +18,7 @@ if (rabbitMissing !== false && process.env["PLATFORM_TEST_PEERS"] === "required"
 /** A running broker with the user `vault`, password `s3cret:pass`. */
 export type RabbitMq = { stompPort: number; stop: () => Promise<void> };
 
-/** Starts a broker; it takes some seconds. */
+/** Starts a broker, which takes some seconds. */
 export async function startRabbitMq(): Promise<RabbitMq> {
   const folder = mkdtempSync(join(tmpdir(), "rabbitmq-"));
   const [amqpPort, stompPort, distPort, epmdPort] = await findPorts(4);
@@ -46,7 +46,7 @@ export async function startRabbitMq(): Promise<RabbitMq> {
     ERL_EPMD_PORT: String(epmdPort),
     ERL_EPMD_ADDRESS: "127.0.0.1",
   };
-  // The port mapper as a child of its own: RabbitMQ would leave one behind.
+  // The port mapper as our own child process: RabbitMQ would leave one running.
   const mapper = spawn("epmd", ["-port", String(epmdPort)], { env, stdio: "ignore" });
   mapper.once("error", () => undefined);
   const child = spawn(SERVER, { env, stdio: "ignore", detached: true });

@@ -1,4 +1,4 @@
-// An outbox that keeps its events in memory, and a delivery in front of it.
+// An outbox in memory, and a delivery that reads it.
 import { after } from "node:test";
 import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import { createLogger } from "@platform/kernel/log";
@@ -7,10 +7,10 @@ import { Delivery, type DeliveryOptions } from "../../src/delivery/delivery.ts";
 import type { DeliveryTarget } from "../../src/delivery/target.ts";
 import type { EventOutbox, PendingEvent } from "../../src/model/event.ts";
 
-/** The key that secrets of webhooks are made from. */
+/** The key that webhook secrets are derived from. */
 export const masterKey = Buffer.alloc(32, 7);
 
-/** The outbox of a store, without its disk. */
+/** An outbox without a store. */
 export class MemoryOutbox implements EventOutbox {
   readonly pending = new Map<number, PendingEvent>();
   readonly #listeners = new Set<() => void>();
@@ -54,7 +54,7 @@ export class MemoryOutbox implements EventOutbox {
   }
 }
 
-/** Dead letters that a test can look at. */
+/** Dead letters in memory. */
 export class MemoryDeadLetters implements DeadLetters {
   readonly letters: { id: number; reason: string; attempts: number }[] = [];
 
@@ -63,7 +63,7 @@ export class MemoryDeadLetters implements DeadLetters {
   }
 }
 
-/** A delivery that may reach this machine and is impatient; closed after the tests of the file. */
+/** A delivery that may connect to this machine and has short timeouts; closed after the tests of the file. */
 export function deliver(
   outbox: EventOutbox,
   options: Partial<DeliveryOptions> = {},
@@ -89,11 +89,11 @@ export function deliver(
   return { delivery, deadLetters, lines };
 }
 
-/** Waits until `holds`, at most ten seconds. */
+/** Waits until `holds` returns true, at most ten seconds. */
 export async function waitUntil(holds: () => boolean, what: string): Promise<void> {
   const end = performance.now() + 10_000;
   while (!holds()) {
-    if (performance.now() > end) throw new Error(`in vain: ${what}`);
+    if (performance.now() > end) throw new Error(`timeout: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

@@ -1,4 +1,4 @@
-// Events reach a STOMP broker, with a receipt for each; frames are read in whatever pieces they come.
+// Events reach a STOMP broker with a receipt for each; frames are parsed in any chunks.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -12,7 +12,7 @@ import { MemoryOutbox, deliver, waitUntil } from "./rig.ts";
 
 const PASSWORD = "s3cret:pass";
 
-test("frames come out as they went in, however the bytes are cut", () => {
+test("frames are decoded as they were encoded, however the bytes are chunked", () => {
   const header = fc.string({ minLength: 1, maxLength: 12 }).filter((text) => !text.includes("\0"));
   const body = fc.string({ maxLength: 40 });
   fc.assert(
@@ -54,7 +54,7 @@ for (const [what, bytes] of [
   });
 }
 
-/** A broker of a few lines, for what a good broker does not do. */
+/** A minimal broker for the behaviour that a correct broker does not have. */
 async function startBroker(onFrame: (frame: StompFrame, socket: Socket) => void): Promise<string> {
   const server = createServer((socket) => {
     const reader = new StompFrameReader(65_536);
@@ -87,7 +87,7 @@ test("messages that lost their connection before the receipt are sent again", as
   assert.equal(new Set(seen).size, 5);
 });
 
-test("a broker that talks nonsense, or refuses, is tried again and named in the log", async () => {
+test("an invalid or refusing broker is retried and named in the log", async () => {
   let count = 0;
   const url = await startBroker((frame, socket) => {
     if (++count === 1) socket.write("HTTP/1.1 400 Bad Request\r\n\r\n\0");
@@ -116,7 +116,7 @@ before(async () => {
 });
 after(() => rabbit?.stop());
 
-/** Subscribes to a queue and gives the bodies as they come. */
+/** Subscribes to a queue and yields the bodies. */
 async function subscribe(port: number, destination: string): Promise<{ bodies: string[] }> {
   const socket = connect(port, "127.0.0.1");
   const reader = new StompFrameReader(1_048_576);
@@ -143,7 +143,7 @@ async function subscribe(port: number, destination: string): Promise<{ bodies: s
   return { bodies };
 }
 
-test("RabbitMQ takes the events and passes them on", { skip: rabbitMissing }, async () => {
+test("RabbitMQ accepts the events and passes them on", { skip: rabbitMissing }, async () => {
   const { bodies } = await subscribe(rabbit!.stompPort, "/queue/store-events");
   const outbox = new MemoryOutbox();
   const { delivery } = deliver(outbox);
@@ -190,7 +190,7 @@ test(
     assert.equal(Records[0]!.eventName, "objstore:ObjectCreated:Put");
     assert.equal(Records[0]!.s3.object.key, "a.jpg");
     const kept = await s3.must("GET", "/photos?notification");
-    assert.ok(!kept.text.includes(PASSWORD), "the password is not told again");
+    assert.ok(!kept.text.includes(PASSWORD), "the password is not returned");
   },
 );
 

@@ -1,4 +1,4 @@
-// Events reach webhooks: signed, at least once, and one bad receiver is nobody else's trouble.
+// Events reach webhooks: signed, at least once, and a bad receiver does not affect others.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ type EventRecord = {
   };
 };
 
-/** A receiver; `answer` gives the status for each event. */
+/** A receiver; `answer` returns the status for each event. */
 async function startReceiver(
   answer: (record: EventRecord, count: number) => number | Promise<number> = () => 200,
 ): Promise<{ target: DeliveryTarget; received: Received[] }> {
@@ -86,7 +86,7 @@ test("an event names a version only where there are some, and lifecycle rules as
   assert.deepEqual(received[1]!.record.userIdentity, { principalId: "s3.amazonaws.com" });
 });
 
-test("its receiver can check the signature, and no other receiver's secret fits", async () => {
+test("its receiver can verify the signature, and the secret of another receiver does not match", async () => {
   const outbox = new MemoryOutbox();
   deliver(outbox);
   const { target, received } = await startReceiver();
@@ -104,7 +104,7 @@ test("its receiver can check the signature, and no other receiver's secret fits"
   assert.ok(Math.abs(Number(headers["webhook-timestamp"]) - Date.now() / 1_000) < 60);
 });
 
-test("a receiver that fails gets the event again, under the same id, until it takes it", async () => {
+test("a receiver that fails gets the event again, under the same id, until it accepts it", async () => {
   const outbox = new MemoryOutbox();
   const { delivery } = deliver(outbox);
   const { target, received } = await startReceiver((_record, count) => (count < 4 ? 500 : 204));
@@ -115,7 +115,7 @@ test("a receiver that fails gets the event again, under the same id, until it ta
   assert.deepEqual(delivery.stats, { delivered: 1, failed: 3, givenUp: 0 });
 });
 
-test("an event that the receiver refuses steps aside for the others", async () => {
+test("an event that the receiver refuses does not delay the others", async () => {
   const outbox = new MemoryOutbox();
   deliver(outbox, { retryMs: 60_000, retryMsMax: 60_000 });
   const { target, received } = await startReceiver((record) =>
@@ -127,7 +127,7 @@ test("an event that the receiver refuses steps aside for the others", async () =
   assert.equal(received.length, 15);
 });
 
-test("a receiver that hangs does not hold up another subscription", async () => {
+test("a hanging receiver does not delay another subscription", async () => {
   const outbox = new MemoryOutbox();
   deliver(outbox, { queueEventsMax: 4 });
   const hanging = await startReceiver(() => new Promise<number>(() => undefined));
@@ -157,7 +157,7 @@ test("more events than a queue holds all arrive, once each, while others come in
   assert.equal(other.received.length, 100);
 });
 
-test("a dead receiver is left alone ever longer, and gets everything when it is back", async () => {
+test("a dead receiver is probed at growing intervals, and gets everything when it is back", async () => {
   const outbox = new MemoryOutbox();
   let isDead = true;
   const { target, received } = await startReceiver(() => (isDead ? 503 : 200));
@@ -171,18 +171,18 @@ test("a dead receiver is left alone ever longer, and gets everything when it is 
   await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
 });
 
-test("what cannot be delivered for too long becomes a dead letter", async () => {
+test("an event that cannot be delivered for too long becomes a dead letter", async () => {
   const outbox = new MemoryOutbox();
   const { target } = await startReceiver(() => 500);
   const { deadLetters, delivery } = deliver(outbox, { ageMsMax: 60 });
   outbox.add(target);
-  await waitUntil(() => outbox.pending.size === 0, "given up");
+  await waitUntil(() => outbox.pending.size === 0, "abandoned");
   assert.equal(deadLetters.letters.length, 1);
   assert.match(deadLetters.letters[0]!.reason, /status 500/);
   assert.equal(delivery.stats.givenUp, 1);
 });
 
-test("what was not acknowledged is delivered after a restart", async () => {
+test("unacknowledged events are delivered after a restart", async () => {
   const outbox = new MemoryOutbox();
   const { target, received } = await startReceiver();
   for (let count = 0; count < 5; count++) outbox.add(target);
@@ -191,7 +191,7 @@ test("what was not acknowledged is delivered after a restart", async () => {
   assert.equal(received.length, 5);
 });
 
-test("addresses inside the network are not called, and the log holds no target", async () => {
+test("addresses inside the network are not called, and the log does not contain the target", async () => {
   const outbox = new MemoryOutbox();
   const { received, target } = await startReceiver();
   const { createEgress } = await import("@platform/kernel/egress");
@@ -246,7 +246,7 @@ for (const url of [
   `http://example.org/${"x".repeat(2_100)}`,
   "http://example.org/\nx",
 ]) {
-  test(`a webhook to ${JSON.stringify(url.slice(0, 40))} is refused when it is made`, () => {
+  test(`a webhook to ${JSON.stringify(url.slice(0, 40))} is refused when it is created`, () => {
     assert.throws(() => checkWebhook(url, policy), { name: "TargetError" });
   });
 }

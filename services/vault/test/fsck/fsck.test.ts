@@ -1,4 +1,4 @@
-// Checking and restoring a store: its index from records on the disk, and folders of the format before.
+// Checking and restoring a store: its index from records on disk, and folders of the previous format.
 import assert from "node:assert/strict";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { checkStore } from "../../src/fsck/check-store.ts";
 import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
-test("an index that was lost is rebuilt from segments and files", async (context) => {
+test("a lost index is rebuilt from segments and files", async (context) => {
   const dataDir = makeFolder(context);
   const options = { dataDir, reserveBytes: 0, partBytesMin: 1 };
   const store = await openStore(options);
@@ -88,7 +88,7 @@ test("an open store is not checked, and a check without repair changes nothing",
   assert.deepEqual(readdirSync(dataDir, { recursive: true }), before);
 });
 
-test("a store of format 1 opens, is whole, and is protected from its next writes on", async (context) => {
+test("a store of format 1 opens, is intact, and is protected from its next writes on", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
   await store.buckets.create({ bucket: "bucket", owner, region: "eu" });

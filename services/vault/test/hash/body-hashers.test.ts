@@ -1,4 +1,4 @@
-// Hashers as uploads use them: on this thread and on others, many at once, with too little of everything.
+// Hashers as uploads use them: on this thread and on others, many in parallel, with scarce memory.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { after, describe, test } from "node:test";
@@ -13,7 +13,7 @@ const RANDOM = randomBytes(6 * MIB);
 const ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
 
 async function send(hasher: BodyHasher, body: Buffer, chunkBytes: number): Promise<void> {
-  // The same buffer each time, overwritten as a connection's is.
+  // The same buffer each time, overwritten like that of a connection.
   const chunk = Buffer.alloc(chunkBytes);
   for (let at = 0; at < body.length; at += chunkBytes) {
     const bytes = body.copy(chunk, 0, at, at + chunkBytes);
@@ -40,7 +40,7 @@ async function check(
   );
 }
 
-// A place comes back with the last of a body's frames.
+// A slot is freed with the last frame of its body.
 async function retry<T>(work: () => T | Promise<T>): Promise<T> {
   for (const end = Date.now() + 20_000; ;) {
     try {
@@ -69,7 +69,7 @@ describe("hashers of bodies", () => {
   after(() => hashers.close());
 
   for (const bytes of [0, 1, 4_096, 100_001, 524_288, 524_289, 3 * MIB, 5 * MIB + 77]) {
-    test(`give all digests of ${bytes} bytes, in chunks of any size`, async () => {
+    test(`compute all digests of ${bytes} bytes, in chunks of any size`, async () => {
       const body = RANDOM.subarray(0, bytes);
       await check(hashers, body, { algorithms: ALGORITHMS });
       await check(hashers, body, { algorithms: ALGORITHMS, chunkBytes: 7_777 });
@@ -77,7 +77,7 @@ describe("hashers of bodies", () => {
     });
   }
 
-  test("keep bodies apart that come side by side, each with its own checksums", async () => {
+  test("keep parallel bodies apart, each with its own checksums", async () => {
     await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
         check(hashers, RANDOM.subarray(index, index + 300_000 + 97_003 * (index % 23)), {
@@ -90,7 +90,7 @@ describe("hashers of bodies", () => {
 });
 
 describe("hashers of bodies with little memory", () => {
-  test("go on while many bodies stand still with a frame that is filled in part", async () => {
+  test("continue while many bodies stall with a partly filled frame", async () => {
     const hashers = new BodyHashers({ threads: 1, frames: 2 });
     const slow = Array.from({ length: 20 }, (_, index) => ({
       body: RANDOM.subarray(0, 2 * MIB + index),
@@ -106,7 +106,7 @@ describe("hashers of bodies with little memory", () => {
     await hashers.close();
   });
 
-  test("refuse one body more than they may have at once, and take it when another is gone", async () => {
+  test("refuse one body above the limit, and accept it when another has ended", async () => {
     const hashers = new BodyHashers({ bodiesMax: 3, threads: 1 });
     const [small, large, done] = [10, MIB, 10].map((bytes) => hashers.begin(bytes, []));
     assert.throws(() => hashers.begin(10, []), { code: "SlowDown" });
@@ -119,7 +119,7 @@ describe("hashers of bodies with little memory", () => {
     await hashers.close();
   });
 
-  test("leave nothing behind of bodies that are given up at any moment", async () => {
+  test("leave nothing behind of bodies that are dropped at any moment", async () => {
     const hashers = new BodyHashers({ bodiesMax: 8, frames: 3, threads: 1 });
     for (let round = 0; round < 30; round += 1) {
       const given = await retry(() => beginAll(hashers, 7, 4 * MIB));

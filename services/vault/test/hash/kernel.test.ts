@@ -19,7 +19,7 @@ function place(frame: number, bytes: Buffer): number {
 }
 
 describe("the hash kernel", () => {
-  test("gives MD5 and CRC64NVME at each length around the ends of blocks", () => {
+  test("computes MD5 and CRC64NVME at each length around the ends of blocks", () => {
     for (let length = 0; length <= 260; length += 1) {
       const body = Buffer.from(Array.from({ length }, (_, index) => (index * 31 + length) & 0xff));
       const at = place(0, body);
@@ -34,7 +34,7 @@ describe("the hash kernel", () => {
     }
   });
 
-  test("hashes two to four bodies side by side as it does each of them alone", () => {
+  test("hashes two to four bodies in parallel as it does each of them alone", () => {
     const bodies = fc.array(fc.uint8Array({ minLength: 64, maxLength: 1_000 }), {
       minLength: 2,
       maxLength: 4,
@@ -58,7 +58,7 @@ describe("the hash kernel", () => {
   });
 
   test("writes the length of a body of more than 512 MiB into all of its bits", () => {
-    // The state after 2^29 + 64 bytes of zeros, by way of as many runs over one frame of zeros.
+    // The state after 2^29 + 64 zero bytes, by repeating one frame of zeros.
     MEMORY.viewFrame(0).fill(0);
     const at = MEMORY.locateFrame(0);
     const total = 2 ** 29 + 64;

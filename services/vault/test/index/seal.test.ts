@@ -1,4 +1,4 @@
-// Seals of rows: whatever is changed in a row, it no longer matches.
+// Seals of rows: a row does not match after any change.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -23,7 +23,7 @@ const VERSION: VersionRow = {
   hold: 0,
   detail: '{"headers":{"contentType":"text/plain"}}',
 };
-// 64 KiB less 32 bytes are hashed at a time.
+// 64 KiB minus 32 bytes are hashed at a time.
 const SIZES = [
   0, 1, 3, 31, 32, 33, 63, 64, 65, 95, 96, 100, 4_096, 65_503, 65_504, 65_505, 140_001,
 ];
@@ -51,7 +51,7 @@ const value = fc.oneof(
   fc.constant(null),
 );
 
-test("a seal changes with each column, whatever the column turns into", () => {
+test("a seal changes with each column, whatever its new value", () => {
   const seal = sealVersion(VERSION);
   const columns = fc.constantFrom(...(Object.keys(VERSION) as (keyof VersionRow)[]));
   fc.assert(
@@ -65,7 +65,7 @@ test("a seal changes with each column, whatever the column turns into", () => {
   );
 });
 
-test("values that are alike as text or as nothing are told apart", () => {
+test("values that are equal as text or as null are distinguished", () => {
   const alike: unknown[] = [
     0,
     1,
@@ -86,7 +86,7 @@ test("a seal changes with each bit of a body, at each size", () => {
   for (const size of SIZES) {
     const data = Buffer.alloc(size, "some body");
     const seal = sealBlob(makeBlob(data));
-    // Bytes that stood behind it before do not count.
+    // Bytes that followed it before do not count.
     sealBlob(makeBlob(Buffer.alloc(size + 40, 0xff)));
     assert.equal(sealBlob(makeBlob(Buffer.from(data))), seal, `${size} bytes`);
     const step = Math.max(1, Math.floor(size / 97));
@@ -100,12 +100,12 @@ test("a seal changes with each bit of a body, at each size", () => {
       }
     }
     const longer = Buffer.concat([data, Buffer.alloc(1)]);
-    assert.notEqual(sealBlob(makeBlob(longer)), seal, `a zero behind ${size} bytes`);
+    assert.notEqual(sealBlob(makeBlob(longer)), seal, `a zero after ${size} bytes`);
   }
   assert.notEqual(sealBlob(makeBlob(null)), sealBlob(makeBlob(new Uint8Array(0))));
 });
 
-test("stretches that changed places in a body are noticed", () => {
+test("swapped ranges of a body are detected", () => {
   const data = Buffer.from(
     Array.from({ length: 4_096 }, (_, at) => Math.imul(at, 0x9e3779b1) >>> 24),
   );

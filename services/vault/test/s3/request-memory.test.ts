@@ -1,9 +1,9 @@
-// The bound on memory for documents and the files of forms.
+// The memory limit of documents and the files of forms.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestMemory } from "../../src/s3/request-memory.ts";
 
-test("one source gets half of the memory, and others the rest", () => {
+test("one tenant gets half of the memory, and others the rest", () => {
   const memory = new RequestMemory({ bytesMax: 100 });
   memory.take("a", 50);
   assert.throws(() => memory.take("a", 1), { code: "ServiceUnavailable" });
@@ -16,7 +16,7 @@ test("one source gets half of the memory, and others the rest", () => {
   memory.take("a", 49);
 });
 
-test("files wait for room, and those of other sources pass them", async () => {
+test("files wait for room, and those of other tenants overtake them", async () => {
   const memory = new RequestMemory({ bytesMax: 100 });
   const { signal } = new AbortController();
   assert.equal(memory.takeWhenRoom("a", 50, signal), undefined);
@@ -33,7 +33,7 @@ test("files wait for room, and those of other sources pass them", async () => {
   memory.take("d", 30);
 });
 
-test("a file waits no longer than it may, nor for a request that has ended", async () => {
+test("a wait ends after its limit, and when its request has ended", async () => {
   const memory = new RequestMemory({ bytesMax: 100, waitMs: 20 });
   memory.take("a", 50);
   const ended = new AbortController();

@@ -1,4 +1,4 @@
-// Requests of the API reference, and what they ask for.
+// Requests of the API reference, and their operations.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OPERATIONS } from "../../src/s3/operations.ts";
@@ -42,7 +42,7 @@ const EXAMPLES: [line: string, name: string][] = [
   ["GET /b/k?attributes", "GetObjectAttributes"],
 ];
 
-describe("a request asks for one operation", () => {
+describe("a request has one operation", () => {
   for (const [line, name] of EXAMPLES) {
     test(`${line} is ${name}`, () => assert.equal(resolve(line).name, name));
   }
@@ -54,7 +54,7 @@ describe("a request asks for one operation", () => {
     assert.equal(part.name, "UploadPartCopy");
   });
 
-  test("a name below the domain is a bucket, another name is none", () => {
+  test("a name below the domain is a bucket, another name is not", () => {
     const hosted = resolve("GET /a/b%20c", {}, "photos.vault.example:9000");
     assert.deepEqual([hosted.name, hosted.bucket, hosted.key], ["GetObject", "photos", "a/b c"]);
     assert.equal(resolve("PUT /", {}, "photos.vault.example").name, "CreateBucket");
@@ -70,7 +70,7 @@ describe("a request asks for one operation", () => {
   });
 });
 
-describe("what is not offered is said to be so, and nothing else is done instead", () => {
+describe("unsupported requests are refused and never treated as other operations", () => {
   const REFUSALS: [line: string, code: string][] = [
     ["PUT /b?metadataTable", "NotImplemented"],
     ["PUT /b/k?analytics&id=1", "NotImplemented"],

@@ -42,7 +42,7 @@ function allow(actions: string[], resource: string): object {
   return { Version: "2012-10-17", Statement: [statement] };
 }
 
-// Host and x-amz-date alone are signed, with the hash of the body.
+// Only Host and x-amz-date are signed, with the hash of the body.
 function signLikeCurl(path: string, body: string): Record<string, string> {
   const hash = (text: string) => createHash("sha256").update(text).digest("hex");
   const hmac = (key: string | Buffer, text: string) =>
@@ -96,7 +96,7 @@ describe("the admin API", () => {
     assert.equal((await call("GET", "/api/v1/buckets", undefined, wrong)).status, 401);
   });
 
-  test("root's signature is taken without x-amz-content-sha256, as curl makes it, and covers the body", async () => {
+  test("a root signature is accepted without x-amz-content-sha256, as curl sends it, and covers the body", async () => {
     const body = JSON.stringify({ name: "by-curl" });
     const path = "/api/v1/buckets";
     const headers = { ...JSON_TYPE, ...signLikeCurl(path, body) };
@@ -106,7 +106,7 @@ describe("the admin API", () => {
     assert.equal(sent.status, 201, sent.text);
   });
 
-  test("buckets are made and listed; what is not built says so", async () => {
+  test("buckets are created and listed; unimplemented endpoints return 501", async () => {
     assert.equal((await call("POST", "/api/v1/buckets", { name: "made" })).status, 201);
     assert.ok(
       (JSON.parse((await call("GET", "/api/v1/buckets")).text) as string[]).includes("made"),
@@ -118,7 +118,7 @@ describe("the admin API", () => {
     assert.equal((await call("GET", "/ui/")).status, 501);
   });
 
-  test("a console session opens the API to pages of its own origin alone, and ends with the logout", async () => {
+  test("a console session works for pages of its own origin only, and ends with the logout", async () => {
     const login = await call(
       "POST",
       "/console/login",
@@ -159,7 +159,7 @@ describe("the admin API", () => {
 });
 
 describe("users", () => {
-  test("a user may what its policies say, until its key is switched off", async () => {
+  test("a user may do what its policies allow, until its key is disabled", async () => {
     const { s3 } = serving;
     await s3.must("PUT", "/team");
     const key = await createUser("reader", allow(["s3:GetObject"], "team/open/*"));
@@ -186,7 +186,7 @@ describe("users", () => {
     assert.ok([401, 403].includes(refused.status));
   });
 
-  test("a policy for a network looks at the first address before the trusted proxies", async () => {
+  test("a policy for a network uses the last address that is not a trusted proxy", async () => {
     const { s3 } = serving;
     await s3.must("PUT", "/office");
     await s3.must("PUT", "/office/a", { body: "a" });
@@ -211,7 +211,7 @@ describe("users", () => {
     }
   });
 
-  test("users, keys and secrets are there after a new start", async () => {
+  test("users, keys and secrets survive a restart", async () => {
     const { s3, vault } = serving;
     const key = await createUser("lasting", allow(["s3:*"], "*"));
     await vault.kill();
@@ -221,11 +221,11 @@ describe("users", () => {
 });
 
 describe("budgets", () => {
-  test("a key that asks too often gets 429 SlowDown with Retry-After; others go on", async () => {
+  test("a key above its rate gets 429 SlowDown with Retry-After; others continue", async () => {
     const { s3 } = serving;
     const key = await createUser("busy", allow(["s3:*"], "*"), ["north"]);
     let slowed: Answer | undefined;
-    // A slow machine gives some of the budget back meanwhile.
+    // On a slow machine, the budget refills meanwhile.
     for (let number = 0; number < 1_000 && slowed === undefined; number += 1) {
       const answer = await s3.send("GET", "/", { key });
       if (answer.status === 429) slowed = answer;

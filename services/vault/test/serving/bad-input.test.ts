@@ -1,4 +1,4 @@
-// What a store refuses: the error says why, nothing of it is kept, and the store goes on.
+// Invalid requests: the error names the reason, nothing is stored, and the service continues.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -10,7 +10,7 @@ import { encodeAwsChunked, hashHex, signRequest } from "../../src/s3/sigv4/index
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
 
-// Large enough to lie in a file of its own while it comes in.
+// Large enough to be stored in its own file.
 const BODY = randomBytes(3 * 1024 * 1024);
 const IDENTITY = {
   accessKey: vaultRoot.accessKey,
@@ -34,7 +34,7 @@ function digest(algorithm: string, body: Buffer): string {
   return createHash(algorithm).update(body).digest("base64");
 }
 
-/** A body in signed chunks, spoilt before it is sent. */
+/** A body in signed chunks, corrupted before it is sent. */
 function putChunks(spoil: (coded: Buffer) => Buffer, decodedLength = BODY.length): Promise<Answer> {
   const payloadHash = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
   const host = `127.0.0.1:${serving.vault.port}`;
@@ -130,14 +130,14 @@ const refusedPuts: [what: string, send: () => Promise<Answer>, status: number, c
     "EntityTooLarge",
   ],
   [
-    "a name of more than 1024 bytes",
+    "a key of more than 1024 bytes",
     () => put({}, `/bad/${"k".repeat(1_025)}`),
     400,
     "KeyTooLongError",
   ],
-  ["a bucket that is not there", () => put({}, "/missing/key"), 404, "NoSuchBucket"],
+  ["a missing bucket", () => put({}, "/missing/key"), 404, "NoSuchBucket"],
   [
-    "a condition that does not hold",
+    "a failing condition",
     () => put({ headers: { "if-match": '"0123456789abcdef0123456789abcdef"' } }),
     404,
     "NoSuchKey",
@@ -146,7 +146,7 @@ const refusedPuts: [what: string, send: () => Promise<Answer>, status: number, c
 
 describe("refused puts", () => {
   for (const [what, send, status, code] of refusedPuts) {
-    test(`${what}: ${status} ${code}, and nothing is kept`, async () => {
+    test(`${what}: ${status} ${code}, and nothing is stored`, async () => {
       const answer = await send();
       assert.deepEqual([answer.status, answer.code], [status, code], answer.text);
       await assertNothingKept();
@@ -172,7 +172,7 @@ describe("refused puts", () => {
 describe("refused documents", () => {
   const bomb = `<!DOCTYPE x [${"<!ENTITY a 'aaaaaaaaaa'>".repeat(9)}]><Tagging>&a;</Tagging>`;
   const documents: [what: string, body: string, code: string][] = [
-    ["no XML", "{}", "MalformedXML"],
+    ["not XML", "{}", "MalformedXML"],
     ["an entity bomb", bomb, "MalformedXML"],
     ["a thousand levels", `${"<a>".repeat(1_000)}${"</a>".repeat(1_000)}`, "MalformedXML"],
     ["another root", "<Delete></Delete>", "MalformedXML"],
@@ -197,7 +197,7 @@ describe("refused completions", () => {
       )
       .join("")}</CompleteMultipartUpload>`;
 
-  test("parts out of order, missing, too small, of another ETag: the upload stays and can be completed", async () => {
+  test("parts out of order, missing, too small or with another ETag are refused: the upload stays and can be completed", async () => {
     const { s3 } = serving;
     const created = await s3.must("POST", "/bad/parts?uploads");
     const id = /<UploadId>([^<]+)/.exec(created.text)![1]!;
@@ -255,7 +255,7 @@ describe("refused completions", () => {
   });
 });
 
-/** Bytes of bodies that are on their way in. */
+/** Bytes of incoming bodies. */
 async function readStaged(): Promise<number> {
   const { text } = await serving.admin.must("GET", "/metrics", { key: null });
   return Number(/^platform_vault_staging_bytes (\d+)/m.exec(text)?.[1] ?? 0) + listStaging().length;

@@ -1,4 +1,4 @@
-// Events from a request to the receiver: a running store, a real HTTP server that is posted to.
+// Events from a request to the receiver: a running service and a real HTTP server.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
@@ -55,7 +55,7 @@ function isSigned({ headers, body }: Received, secret: string): boolean {
 }
 
 describe("events", () => {
-  test("a subscription of the admin API gets what is put and deleted, signed, under this store's names", async () => {
+  test("a subscription of the admin API receives puts and deletions, signed, with the specification's event names", async () => {
     const { s3, admin } = serving;
     await s3.must("PUT", "/photos");
     const subscribed = await admin.must("POST", "/api/v1/events/subscribe", {
@@ -81,7 +81,7 @@ describe("events", () => {
     assert.ok(deleted.s3.object.sequencer > put.s3.object.sequencer);
   });
 
-  test("subscriptions that are added at once are all there, up to a hundred", async () => {
+  test("concurrently added subscriptions are all stored, up to a hundred", async () => {
     const { s3, admin } = serving;
     await s3.must("PUT", "/crowded");
     const subscribe = (id: string) =>
@@ -105,7 +105,7 @@ describe("events", () => {
     await s3.must("DELETE", "/crowded");
   });
 
-  test("an S3 configuration gets S3's names, and an administrator can read its secret", async () => {
+  test("an S3 configuration receives S3's event names, and an administrator can read its secret", async () => {
     const { s3, admin } = serving;
     await s3.must("PUT", "/documents");
     await s3.must("PUT", "/documents?notification", {
@@ -123,7 +123,7 @@ describe("events", () => {
     assert.equal(record.s3.configurationId, "mine");
   });
 
-  test("an event that could not be delivered is delivered after kill -9 and a new start", async () => {
+  test("an undelivered event is delivered after kill -9 and a restart", async () => {
     const { s3, vault } = serving;
     await s3.must("PUT", "/kept");
     await s3.must("PUT", "/kept?notification", {
@@ -139,7 +139,7 @@ describe("events", () => {
     assert.equal((await s3.must("GET", "/kept/a")).text, "survives");
   });
 
-  test("an address in a network that is not opened is refused when the subscription is made", async () => {
+  test("an address in a private network that is not allowed is refused when the subscription is created", async () => {
     const { s3 } = serving;
     await s3.must("PUT", "/closed");
     const answer = await s3.send("PUT", "/closed?notification", {

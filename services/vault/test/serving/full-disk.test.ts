@@ -1,4 +1,4 @@
-// A disk that really is full: a file system of 48 MiB in memory.
+// A disk that is really full: a file system of 48 MiB in memory.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -10,14 +10,14 @@ import { serve } from "./serving.ts";
 
 const MIB = 1024 * 1024;
 const SIZES = [1_000, 100_000, 2 * MIB];
-/** Refusals in a row that mean that nothing fits any more. */
+/** Consecutive refusals after which the disk counts as full. */
 const REFUSALS = 12;
 const skip =
   process.platform === "linux" && process.getuid?.() === 0
     ? false
     : "mounting a file system in memory needs root on Linux";
 
-/** Its folder; undefined, and the test is skipped, where it cannot be mounted, as root in a container may find. */
+/** Its folder; `undefined`, and the test is skipped, if it cannot be mounted, for example in a container. */
 function mountSmallDisk(t: TestContext): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), "vault-disk-"));
   const disk = join(folder, "disk");
@@ -33,11 +33,11 @@ function mountSmallDisk(t: TestContext): string | undefined {
 }
 
 test(
-  "on a full disk puts are refused, reads go on, and after kill -9 exactly what was acknowledged is there",
+  "on a full disk puts are refused, reads continue, and after kill -9 exactly the acknowledged objects are present",
   { skip },
   async (t) => {
     const folder = mountSmallDisk(t);
-    // Anywhere else it would fill the machine's own disk.
+    // Anywhere else it would fill the disk of the machine.
     if (folder === undefined) return;
     const env = { PLATFORM_VAULT_DISK_RESERVE: "0", PLATFORM_VAULT_ENABLE_AUDIT: "false" };
     const ballast = join(folder, "ballast");
@@ -61,7 +61,9 @@ test(
       assert.match(answer.text, /<Message>.{20,}<\/Message>/);
       refused.set(key, answer.status);
     }
-    t.diagnostic(`${acknowledged.size} puts fitted; refused: ${[...refused.values()].join(" ")}`);
+    t.diagnostic(
+      `${acknowledged.size} puts succeeded; refused: ${[...refused.values()].join(" ")}`,
+    );
     assert.ok(acknowledged.size > 10);
     const checkAll = async () => {
       for (const [key, hash] of acknowledged) {

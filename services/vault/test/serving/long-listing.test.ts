@@ -1,4 +1,4 @@
-// Pages of listings that are longer than a megabyte.
+// Pages of listings that exceed a megabyte.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serve } from "./serving.ts";
@@ -6,7 +6,7 @@ import { serve } from "./serving.ts";
 const KEY_BYTES_MAX = 1_024;
 const KEYS = 400;
 
-test("a page of hundreds of the longest keys comes whole, URL-encoded three times as long", async () => {
+test("a page of hundreds of the longest keys is complete, URL-encoded three times as long", async () => {
   await using serving = await serve();
   const { s3 } = serving;
   await s3.must("PUT", "/long");

@@ -1,4 +1,4 @@
-// The disk of data_dir is lost, the drives are not: objects and buckets are there, what is encrypted needs the key.
+// The disk of data_dir is lost, the drives are not: objects and buckets are present, encrypted ones need the key.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { serve } from "./serving.ts";
 
-test("without data_dir a store on several drives asks for its master key; given another one it has everything but what is encrypted", async (t) => {
+test("without data_dir a store on several drives requires its master key; with another one it has everything except encrypted objects", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "vault-lost-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const drives = [0, 1, 2].map((slot) => join(folder, `drive-${slot}`));

@@ -1,4 +1,4 @@
-// Bodies of all forms at once over HTTP: what comes in side by side through the same memory goes out as it came.
+// Bodies of all forms in parallel over HTTP: bodies that share the memory are not mixed up.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const SIZES = [10_000, 300_000, 3 * MIB + 12_345];
 const ROUNDS = 3;
 const CODED_CHUNK_BYTES = 100_000;
 
-/** How a body is sent, by name. */
+/** Ways to send a body, by name. */
 const FORMS: Record<string, (body: Buffer) => Ask> = {
   signed: (body) => ({ body }),
   unsigned: (body) => ({ body, payloadHash: "UNSIGNED-PAYLOAD" }),
@@ -43,7 +43,7 @@ function encodeChunks(body: Buffer): Buffer {
 }
 
 for (const drives of [1, 3]) {
-  test(`bodies of all forms and sizes side by side come back as they were, on ${drives} drives`, async (t) => {
+  test(`bodies of all forms and sizes in parallel are read back unchanged, on ${drives} drives`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "vault-bodies-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const folders = Array.from({ length: drives }, (_, slot) => join(folder, `drive-${slot}`));

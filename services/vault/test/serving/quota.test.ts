@@ -1,4 +1,4 @@
-// Usage and quotas over the admin API, and their enforcement on every way in, on a running store.
+// Usage and quotas over the admin API, and their enforcement for all kinds of writes, on a running service.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
@@ -65,7 +65,7 @@ function complete(target: string, uploadId: string, etags: readonly string[]): P
 }
 
 describe("usage", () => {
-  test("objects, versions, delete markers and uploads in progress are counted, after kill -9 as well", async () => {
+  test("objects, versions, delete markers and uploads in progress are counted, even after kill -9", async () => {
     await makeBucket("counted");
     await serving.s3.must("PUT", "/counted?versioning", {
       body: "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
@@ -125,7 +125,7 @@ describe("usage", () => {
     assert.equal(objects, total);
   });
 
-  test("an unknown bucket is 404, and nothing is told without a signature", async () => {
+  test("an unknown bucket is 404, and nothing is returned without a signature", async () => {
     for (const path of ["usage", "quota"]) {
       const target = `/api/v1/buckets/no-such-bucket/${path}`;
       assert.equal((await serving.admin.send("GET", target)).status, 404);
@@ -178,7 +178,7 @@ describe("a quota", () => {
     requireRefused(await put("/full/b", 101));
     requireRefused(await complete("/full/d", uploadId, [String(sent.headers["etag"])]));
     await serving.s3.must("DELETE", "/full/b");
-    // Bytes do not grow by completing.
+    // Completing adds no bytes.
     const done = await complete("/full/d", uploadId, [String(sent.headers["etag"])]);
     assert.equal(done.status, 200, done.text);
     const { objects, bytes, uploads, upload_bytes: left } = await readUsage("full");
@@ -187,7 +187,7 @@ describe("a quota", () => {
     await serving.s3.must("DELETE", "/full");
   });
 
-  test("bounds versions, and allows delete markers", async () => {
+  test("limits versions, and allows delete markers", async () => {
     await makeBucket("versions", { max_objects: 2 });
     await serving.s3.must("PUT", "/versions?versioning", {
       body: "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
@@ -204,7 +204,7 @@ describe("a quota", () => {
     assert.deepEqual([usage.objects, usage.versions, usage.delete_markers], [1, 2, 3]);
   });
 
-  test("is not overshot by clients that write at the same time", async () => {
+  test("is not exceeded by concurrent writers", async () => {
     await makeBucket("race", { max_bytes: 100_000 });
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, index) => put(`/race/${index}`, 4_096)),
@@ -215,7 +215,7 @@ describe("a quota", () => {
     assert.equal((await readUsage("race")).bytes, 24 * 4_096);
   });
 
-  test("is an error that the AWS SDK reports once, without trying again", async () => {
+  test("is an error that the AWS SDK reports without retrying", async () => {
     await makeBucket("sdk", { max_bytes: 10 });
     const client = new S3Client({
       region: "us-east-1",
@@ -237,7 +237,7 @@ describe("a quota", () => {
     }
   });
 
-  test("is in the metrics, with the usage of its bucket and the refusals", async () => {
+  test("is exported as a metric, with the usage of its bucket and the refusals", async () => {
     await makeBucket("gauged", { max_bytes: 1_000, max_objects: 5 });
     assert.equal((await put("/gauged/key", 600)).status, 200);
     requireRefused(await put("/gauged/more", 600));

@@ -1,4 +1,4 @@
-// What a running store tells of its requests: log lines, spans, metrics and the access log.
+// The traces of requests to a running service: log lines, spans, metrics and the access log.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -73,7 +73,7 @@ test("a request without a trace begins one", async () => {
   assert.match(line.trace_id, /^[0-9a-f]{32}$/);
 });
 
-test("what is not implemented is the client's matter: a line, and no error", async () => {
+test("an unimplemented request has a line, and is not logged as an error", async () => {
   const headers = { "if-none-match": '"etag"' };
   const answer = await serving.s3.send("PUT", "/log/other", { headers });
   assert.equal(answer.status, 501);
@@ -98,7 +98,7 @@ test("probes are named in metrics, and have no line", async () => {
   assert.ok(readLines().every(({ path }) => path !== "/healthz" && path !== "/readyz"));
 });
 
-test("the built-in credentials are warned about at the start, also on loopback", async () => {
+test("the built-in credentials cause a warning at the start, even on loopback", async () => {
   await using vault = await serve({
     env: {
       STORE_ACCESS_KEY_ID: DEFAULT_ACCESS_KEY,

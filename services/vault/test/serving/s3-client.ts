@@ -1,16 +1,16 @@
-// Signed requests to a running store, as far as these tests need them.
+// Signed requests to a running service, as far as these tests need them.
 import { Agent, request as sendHttp } from "node:http";
 import { hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
 
 const REGION = "us-east-1";
 
-/** Whose signature. */
+/** The credentials of a client. */
 export interface Key {
   accessKey: string;
   secretKey: string;
 }
 
-/** What came back. */
+/** An answer. */
 export interface Answer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -20,13 +20,13 @@ export interface Answer {
   code: string | undefined;
 }
 
-/** What makes a request other than signed and empty. */
+/** Options of a request that differ from a signed, empty one. */
 export interface Ask {
   body?: string | Buffer;
   headers?: Readonly<Record<string, string>>;
-  /** Null for none. */
+  /** Null for an unsigned request. */
   key?: Key | null;
-  /** Value of `x-amz-content-sha256`; the body's hash by default. */
+  /** Value of `x-amz-content-sha256`; the hash of the body by default. */
   payloadHash?: string;
 }
 
@@ -87,7 +87,7 @@ export class S3TestClient {
     });
   }
 
-  /** As `send`, and throws unless it is a success. */
+  /** As `send`, but throws unless it succeeds. */
   async must(method: string, target: string, ask: Ask = {}): Promise<Answer> {
     const answer = await this.send(method, target, ask);
     if (answer.status >= 300) {

@@ -1,4 +1,4 @@
-// Scrubbing over the admin API, and answers about bodies that cannot be read, on a running store over three drives.
+// Scrubbing over the admin API, and answers for unreadable bodies, on a running service with three drives.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ async function readMetric({ admin }: Serving, name: string): Promise<number> {
   return Number(new RegExp(`^platform_vault_${name} (\\S+)$`, "m").exec(text)?.[1]);
 }
 
-test("a scrub is started and followed over the admin API; what it heals is no damage, what it cannot heal is refused before the head", async () => {
+test("a scrub is started and followed over the admin API; healed bodies are not damage, others are refused before the head", async () => {
   const root = mkdtempSync(join(tmpdir(), "vault-scrub-"));
   const drives = ["a", "b", "c"].map((name) => join(root, name));
   for (const drive of drives) mkdirSync(drive);
@@ -78,7 +78,7 @@ test("a scrub is started and followed over the admin API; what it heals is no da
   }
 });
 
-test("a body that was damaged or cut on one drive is refused before the head", async () => {
+test("a body that was damaged or truncated on a single drive is refused before the head", async () => {
   await using serving = await serve();
   const { s3, vault } = serving;
   await s3.send("PUT", "/bucket");

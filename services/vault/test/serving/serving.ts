@@ -1,4 +1,4 @@
-// A running store for one test file, with clients of both APIs.
+// A running service for one test file, with clients of both APIs.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,14 +8,14 @@ import { S3TestClient } from "./s3-client.ts";
 
 const WAIT_MS = 60_000;
 
-/** A store and who talks to it. */
+/** A service and its clients. */
 export interface Serving extends AsyncDisposable {
   vault: StagedVault;
   s3: S3TestClient;
   admin: S3TestClient;
 }
 
-/** Starts a store; who disposes of it ends it and removes its folder. */
+/** Starts a service; disposing of the result stops it and removes its folder. */
 export async function serve(launch: Partial<VaultLaunch> = {}): Promise<Serving> {
   const scratch = mkdtempSync(join(tmpdir(), "vault-serving-"));
   const vault = await StagedVault.start({ folder: scratch, ...launch });
@@ -34,7 +34,7 @@ export async function serve(launch: Partial<VaultLaunch> = {}): Promise<Serving>
   };
 }
 
-/** Waits until `look` finds something; fails after a minute. */
+/** Waits until `look` returns a value; fails after a minute. */
 export async function waitFor<T>(
   what: string,
   look: () => T | Promise<T>,

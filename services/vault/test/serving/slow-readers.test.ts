@@ -1,4 +1,4 @@
-// Many clients that ask for a large object and do not read it, beside one that does.
+// Many clients that request a large object and do not read it, and one that does.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,14 +12,17 @@ import { serve, type Serving, waitFor } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const MIB = 1024 * 1024;
-/** Larger than what the system takes for a client that does not read: some of it must wait in the store. */
+/** More than the system buffers for a client that does not read: some of it must wait in the service. */
 const OBJECT_BYTES = 12 * MIB;
 /** Of each kind of object. */
 const READERS = 100;
 const BUDGET_BYTES = 16 * MIB;
-/** Bytes that are written without a claim: heads, and the documents of other answers. */
+/** Uncharged bytes: headers, and the documents of other answers. */
 const UNCLAIMED_BYTES = MIB;
-/** Of the process: the budget, spare frames, and what the heap lets lie until it collects. Two frames for each encrypted reader would be 200 MiB. */
+/**
+ * Of the process: the budget, spare frames, and garbage that is not collected yet. Two frames for each encrypted reader
+ * would be 200 MiB.
+ */
 const GROWTH_BYTES_MAX = 12 * BUDGET_BYTES;
 
 const KINDS = {
@@ -33,7 +36,7 @@ async function readMetric(serving: Serving, name: string): Promise<number> {
   return Number(line?.split(" ").at(-1) ?? 0);
 }
 
-/** Asks for an object and reads nothing of the answer. */
+/** Requests an object and reads nothing of the answer. */
 function openSlowReader({ vault }: Serving, target: string): Socket {
   const headers = { host: `127.0.0.1:${vault.port}` };
   const signed = signRequest(
@@ -54,7 +57,7 @@ function readMemory(pid: number, field: "VmRSS" | "VmHWM"): number {
 }
 
 for (const drives of [1, 3]) {
-  test(`slow readers of objects on ${drives} drives hold no more than their budget, and a fast one gets all`, async (t) => {
+  test(`slow readers of objects on ${drives} drives stay within their budget, and a fast one gets everything`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "vault-slow-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const folders = Array.from({ length: drives }, (_, slot) => join(folder, `drive-${slot}`));
@@ -97,7 +100,7 @@ for (const drives of [1, 3]) {
       assert.ok((await fast).body.equals(body));
     }
     await readUnsent();
-    assert.ok(peak <= BUDGET_BYTES + UNCLAIMED_BYTES, `${(peak / MIB).toFixed(0)} MiB were held`);
+    assert.ok(peak <= BUDGET_BYTES + UNCLAIMED_BYTES, `${(peak / MIB).toFixed(0)} MiB were in use`);
     const grown = readMemory(vault.pid, "VmHWM") - before;
     assert.ok(grown < GROWTH_BYTES_MAX, `grown by ${(grown / MIB).toFixed(0)} MiB`);
     for (const socket of readers) socket.destroy();
@@ -105,7 +108,7 @@ for (const drives of [1, 3]) {
   });
 }
 
-test("a client that reads below the minimum rate is disconnected and counted, one at it gets all", async () => {
+test("a client that reads below the minimum rate is disconnected and counted, one at the rate gets everything", async () => {
   await using serving = await serve({
     env: {
       PLATFORM_VAULT_ANSWER_PACE_BYTES: "3000000",
@@ -125,7 +128,7 @@ test("a client that reads below the minimum rate is disconnected and counted, on
   assert.equal((await s3.must("GET", "/slow/large")).body.length, OBJECT_BYTES);
 });
 
-test("connections beyond the bounds are closed at once and counted", async () => {
+test("connections beyond the limits are closed immediately and counted", async () => {
   await using serving = await serve({
     env: {
       PLATFORM_VAULT_MAX_CONNECTIONS: "20",

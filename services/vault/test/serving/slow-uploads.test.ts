@@ -1,4 +1,4 @@
-// Clients that send slowly, or stop, hold up nobody else: not small writes, not another tenant's, not their own.
+// Clients that send slowly, or stop, do not delay others: small writes, other tenants, their own other requests.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { vaultRoot } from "./staged-vault.ts";
 
 const MIB = 1024 * 1024;
 const SLOW_BYTES = 12 * MIB;
-/** Far above what either takes on a busy machine, far below the pace that a slow client is cut off at. */
+/** Far above the usual time on a busy machine, far below the limit of slow clients. */
 const PROMPT_MS = 20_000;
 const other: Key = { accessKey: "other-tenant", secretKey: "other-tenant-secret" };
 
@@ -35,7 +35,7 @@ interface Slow {
   stop: () => void;
 }
 
-/** Begins a body, and after `sent` bytes of it sends one every five seconds. */
+/** Starts a body, and after `sent` bytes of it sends one every five seconds. */
 async function stall(port: number, target: string, size: number, sent: number): Promise<Slow> {
   const { headers } = signRequest(
     { accessKey: vaultRoot.accessKey, secret: vaultRoot.secretKey, region: "us-east-1" },
@@ -86,7 +86,7 @@ for (const { drives, clients, size, sent } of [
   { drives: 1, clients: 140, size: SLOW_BYTES, sent: 1 },
   { drives: 1, clients: 150, size: MIB, sent: MIB - 1_000 },
 ]) {
-  test(`${clients} clients that stop after ${sent} of ${size} bytes hold up nobody, on ${drives} drives`, async (t) => {
+  test(`${clients} clients that stop after ${sent} of ${size} bytes delay no other client, on ${drives} drives`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "vault-slow-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const folders = Array.from({ length: drives }, (_, slot) => join(folder, `drive-${slot}`));
@@ -112,7 +112,7 @@ for (const { drives, clients, size, sent } of [
         putPromptly(serving, other, 12 * MIB),
       ]);
       await putPromptly(serving, vaultRoot, 12 * MIB);
-      // Those that were held up come to their end as well.
+      // The delayed ones are completed as well.
       const first = slow[0]!;
       first.stop();
       const answered = once(first.socket, "data");
@@ -131,7 +131,7 @@ for (const { drives, clients, size, sent } of [
   });
 }
 
-test("a client below the minimum pace is cut off, and counted", async () => {
+test("a client below the minimum pace is disconnected and counted", async () => {
   const env = {
     PLATFORM_VAULT_BODY_PACE_BYTES: "1000",
     PLATFORM_VAULT_BODY_PACE_WINDOW_MS: "1000",

@@ -1,4 +1,4 @@
-// An object store as a process of its own, that tests talk to, kill and start again.
+// A service in its own process, which tests can kill and restart.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -12,17 +12,17 @@ const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
 const OUTPUT_CHARS_MAX = 65_536;
 
-/** The credentials of a staged store's root user. */
+/** The credentials of a staged service's root user. */
 export const vaultRoot = { accessKey: "staged", secretKey: "staged-secret-key" } as const;
 
-/** How a store is started. */
+/** Options of the start. */
 export interface VaultLaunch {
-  /** For its data; kept over restarts. */
+  /** The data folder, kept over restarts. */
   folder: string;
   env?: Readonly<Record<string, string>>;
 }
 
-/** A running store; its ports stay the same over restarts. */
+/** A running service; its ports stay the same over restarts. */
 export class StagedVault implements AsyncDisposable {
   readonly #launch: VaultLaunch;
   #child: ChildProcess | undefined;
@@ -34,7 +34,7 @@ export class StagedVault implements AsyncDisposable {
     this.#launch = launch;
   }
 
-  /** Starts a store and waits until it is ready. */
+  /** Starts a service and waits until it is ready. */
   static async start(launch: VaultLaunch): Promise<StagedVault> {
     const vault = new StagedVault(launch);
     mkdirSync(launch.folder, { recursive: true });
@@ -42,12 +42,12 @@ export class StagedVault implements AsyncDisposable {
     return vault;
   }
 
-  /** The last of what it has written since its start. */
+  /** The last output since its start. */
   get output(): string {
     return this.#output;
   }
 
-  /** Id of the process that runs now. */
+  /** Id of the current process. */
   get pid(): number {
     return this.#child?.pid ?? 0;
   }
@@ -62,12 +62,12 @@ export class StagedVault implements AsyncDisposable {
     return `http://127.0.0.1:${this.adminPort}`;
   }
 
-  /** The folder that the store keeps everything in. */
+  /** The data folder. */
   get dataDir(): string {
     return join(this.#launch.folder, "data");
   }
 
-  /** Starts it again, after `stop` or `kill`; `env` is added to what it was launched with. */
+  /** Restarts it after `stop` or `kill`; `env` is added to its environment. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const flags = [`--port=127.0.0.1:${this.port}`, `--admin-port=127.0.0.1:${this.adminPort}`];
     const child = spawn(process.execPath, [PROGRAM, ...flags], {
@@ -106,12 +106,12 @@ export class StagedVault implements AsyncDisposable {
     }
   }
 
-  /** `kill -9`, and waits until it is gone. */
+  /** `kill -9`, then waits until it has ended. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }
 
-  /** SIGTERM; fails unless it ends well. */
+  /** SIGTERM; fails unless it exits with 0. */
   async stop(): Promise<void> {
     assert.equal(await this.#end("SIGTERM"), 0, this.#output);
   }

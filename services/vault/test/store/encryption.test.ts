@@ -1,4 +1,4 @@
-// Encryption at rest: nothing readable on the disk, nothing readable without the key.
+// Encryption at rest: nothing is readable on disk, nothing is readable without the key.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -44,7 +44,7 @@ test("encrypted bodies come back whole and by range, and are nowhere on the disk
   }
 });
 
-test("an object under a customer's key wants that key, and no other object wants one", async (context) => {
+test("an object with a customer's key requires that key, and no other object requires one", async (context) => {
   const store = await makeStore(context);
   const key = randomBytes(32);
   await put(store, "c", makeBytes(100_000), { encryption: { type: "SSE-C", key } });

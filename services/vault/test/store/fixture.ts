@@ -1,4 +1,4 @@
-// Opens stores in folders that vanish with the test, and puts and reads in one line.
+// Opens stores in temporary folders, with short forms of put and read.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ export async function makeStore(
   return store;
 }
 
-/** Puts a body in pieces of 100 000 bytes. */
+/** Puts a body in chunks of 100 000 bytes. */
 export async function put(
   store: Store,
   key: string,
@@ -83,7 +83,7 @@ export async function read(
   return Buffer.concat(chunks);
 }
 
-/** Bytes that look random and are the same each time. */
+/** Pseudorandom bytes that are the same each time. */
 export function makeBytes(length: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(length);
   let state = seed >>> 0 || 1;

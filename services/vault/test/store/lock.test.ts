@@ -1,4 +1,4 @@
-// Object lock: what is protected cannot be deleted, and its protection not be weakened.
+// Object lock: protected versions cannot be deleted, and their protection cannot be weakened.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
@@ -28,7 +28,7 @@ test("compliance retention keeps a version from everyone until it is over", asyn
   const weaker = { ...retention, mode: "GOVERNANCE" as const };
   await assert.rejects(store.objects.setRetention(address, weaker, options), denied);
   await store.objects.setRetention(address, { ...retention, untilMs: clock.now() + 2 * DAY });
-  // A delete marker hides it and harms nothing.
+  // A delete marker hides the version without deleting it.
   const marker = await store.objects.delete(locked);
   assert.equal(marker.deleteMarker, true);
   assert.equal((await read(store, "key", address)).toString(), "x");
@@ -37,7 +37,7 @@ test("compliance retention keeps a version from everyone until it is over", asyn
   await assert.rejects(read(store, "key", address), { code: "NoSuchVersion" });
 });
 
-test("governance retention yields to those who may bypass it", async (context) => {
+test("governance retention can be bypassed by permitted callers", async (context) => {
   const { store, clock } = await makeLocked(context);
   const retention = { mode: "GOVERNANCE" as const, untilMs: clock.now() + DAY };
   const { versionId } = await put(store, "key", "x", { bucket: "locked", retention });
@@ -49,7 +49,7 @@ test("governance retention yields to those who may bypass it", async (context) =
   await store.objects.delete({ ...address, bypassGovernance: true });
 });
 
-test("a legal hold keeps a version until it is taken off", async (context) => {
+test("a legal hold keeps a version until it is removed", async (context) => {
   const { store } = await makeLocked(context);
   const { versionId } = await put(store, "key", "x", { bucket: "locked", legalHold: true });
   const address = { ...locked, versionId };
@@ -70,7 +70,7 @@ test("new versions get the bucket's default retention", async (context) => {
   assert.deepEqual(object.retention, { mode: "COMPLIANCE", untilMs: clock.now() + 3 * DAY });
 });
 
-test("a bucket without object lock takes no retention, one with it cannot suspend versioning", async (context) => {
+test("a bucket without object lock refuses retention, one with it cannot suspend versioning", async (context) => {
   const { store } = await makeLocked(context);
   await assert.rejects(put(store, "key", "x", { legalHold: true }), { code: "InvalidRequest" });
   await put(store, "key", "x");

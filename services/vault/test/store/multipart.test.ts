@@ -1,4 +1,4 @@
-// Multipart uploads: parts in any order, one object, nothing left behind.
+// Multipart uploads: parts in any order, one object, no leftovers.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -40,7 +40,7 @@ function toRequest(
   };
 }
 
-test("parts in any order become one object, readable whole, by range and by part", async (context) => {
+test("parts in any order become one object, readable as a whole, by range and by part", async (context) => {
   const store = await makeStore(context);
   const upload = await store.uploads.create({
     bucket: "bucket",
@@ -76,7 +76,7 @@ test("parts in any order become one object, readable whole, by range and by part
   assert.equal(store.readStats().storageBytes, 0);
 });
 
-test("completing again gives the same answer; late parts and aborts find no upload", async (context) => {
+test("repeating a completion returns the same answer; late parts and aborts get NoSuchUpload", async (context) => {
   const store = await makeStore(context);
   const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const parts = [await putPart(store, upload, 1, makeBytes(100))];
@@ -98,7 +98,7 @@ test("completing again gives the same answer; late parts and aborts find no uplo
   assert.equal((await read(store, "key")).length, 100);
 });
 
-test("parts that are missing, changed, out of order or too small are refused, and the upload goes on", async (context) => {
+test("parts that are missing, changed, out of order or too small are refused, and the upload continues", async (context) => {
   const store = await makeStore(context);
   const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const small = await putPart(store, upload, 1, makeBytes(100));
@@ -143,7 +143,7 @@ test("a part put again replaces the first; an abort leaves no bytes", async (con
   await assert.rejects(store.uploads.get(upload), { code: "NoSuchUpload" });
 });
 
-test("a checksum over the whole object comes out of the parts' checksums", async (context) => {
+test("the checksum of the whole object is computed from those of the parts", async (context) => {
   const store = await makeStore(context, { partBytesMin: 1 });
   const bodies = [makeBytes(1000, 1), makeBytes(1, 2), makeBytes(70_000, 3)];
   const whole = Buffer.concat(bodies);
@@ -192,7 +192,7 @@ test("a checksum over the whole object comes out of the parts' checksums", async
   );
 });
 
-test("a part can be copied out of an object, whole or in part", async (context) => {
+test("a part can be copied from an object or from a range of it", async (context) => {
   const store = await makeStore(context, { partBytesMin: 1 });
   const body = makeBytes(3_000_000);
   await put(store, "source", body);
@@ -226,7 +226,7 @@ test("a part can be copied out of an object, whole or in part", async (context) 
   assert.equal((await read(store, "copy")).length, 4_000_000);
 });
 
-test("uploads are listed by key, then by their begin, in pages and under prefixes", async (context) => {
+test("uploads are listed by key, then by start time, in pages and under prefixes", async (context) => {
   const store = await makeStore(context);
   const keys = ["a/1", "a/2", "b", "b", "b", "c/1"];
   const ids: string[] = [];

@@ -1,4 +1,4 @@
-// Objects: what was put comes back, in whole and in part, and nothing else does.
+// Objects: bodies, ranges, conditions, copies and deletions.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ test("a body of any size comes back as it was put, with the MD5 as its ETag", as
   assert.equal(store.readStats().stagingBytes, 0);
 });
 
-test("ranges give exactly the bytes asked for, over the borders of blocks and frames", async (context) => {
+test("ranges return exactly the requested bytes, across the borders of blocks and frames", async (context) => {
   const store = await makeStore(context);
   for (const size of sizes.filter((bytes) => bytes > 0)) {
     const body = makeBytes(size, 7);
@@ -68,7 +68,7 @@ test("ranges give exactly the bytes asked for, over the borders of blocks and fr
   });
 });
 
-test("everything is there after closing and opening again", async (context) => {
+test("everything is present after closing and reopening", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
   await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
@@ -113,7 +113,7 @@ test("headers, metadata, tags, class and checksum come back with the object", as
   assert.deepEqual(object.checksum, expected);
 });
 
-test("digests that were asked for are told before the commit", async (context) => {
+test("requested digests are available before the commit", async (context) => {
   const store = await makeStore(context);
   const upload = store.objects.beginPut({
     bucket: "bucket",
@@ -150,7 +150,7 @@ test("a body that is longer or shorter than declared leaves nothing behind", asy
   assert.equal(store.readStats().stagingBytes, 0);
 });
 
-test("If-None-Match with an ETag writes over any object but that one", async (context) => {
+test("If-None-Match with an ETag replaces any object except that one", async (context) => {
   const store = await makeStore(context);
   const { etag } = await put(store, "key", "first");
   const conditions = { ifNoneMatch: etag };
@@ -165,7 +165,7 @@ test("If-None-Match with an ETag writes over any object but that one", async (co
   assert.equal(String(await read(store, "key")), "third");
 });
 
-test("If-None-Match lets exactly one of many writers make the object", async (context) => {
+test("If-None-Match lets exactly one of many writers create the object", async (context) => {
   const store = await makeStore(context);
   const attempts = await Promise.allSettled(
     Array.from({ length: 50 }, (_, index) =>
@@ -179,10 +179,10 @@ test("If-None-Match lets exactly one of many writers make the object", async (co
   }
 });
 
-test("what is refused halfway leaves nothing behind, and what was committed with it is there", async (context) => {
+test("an operation that is refused halfway leaves nothing behind, and the rest of its group is committed", async (context) => {
   const dataDir = makeFolder(context);
   const store = await makeStore(context, { dataDir });
-  // The bucket has no object lock, which shows when the bytes are in the index already.
+  // The bucket has no object lock, which is detected after the bytes are in the index.
   const retention = { mode: "GOVERNANCE", untilMs: Date.now() + 86_400_000 } as const;
   const mayStay = (index: number) => index % 3 !== 1;
   const puts = Array.from({ length: 60 }, (_, index) =>
@@ -201,7 +201,7 @@ test("what is refused halfway leaves nothing behind, and what was committed with
   assert.deepEqual({ ...index.sql("select count(*) as blobs from blobs").get() }, { blobs: 20 });
 });
 
-test("If-Match writes over the object that was meant, and over no other", async (context) => {
+test("If-Match replaces the expected object and no other", async (context) => {
   const store = await makeStore(context);
   await assert.rejects(put(store, "key", "x", { conditions: { ifMatch: "abc" } }), {
     code: "NoSuchKey",
@@ -269,7 +269,7 @@ test("keys are opaque: dots, slashes, and names that are folders of others", asy
   });
 });
 
-test("a copy shares the bytes, and outlives its source", async (context) => {
+test("a copy shares the bytes, and survives its source", async (context) => {
   const store = await makeStore(context);
   const body = makeBytes(2_000_000);
   await put(store, "source", body, { metadata: { a: "1" }, tags: { t: "1" } });
@@ -305,7 +305,7 @@ test("a copy shares the bytes, and outlives its source", async (context) => {
   assert.deepEqual(await read(store, "target"), body);
 });
 
-test("a bucket can be deleted when it is empty, and not before", async (context) => {
+test("a bucket can be deleted only when it is empty", async (context) => {
   const store = await makeStore(context);
   await put(store, "key", "x");
   await assert.rejects(store.buckets.delete("bucket"), { code: "BucketNotEmpty" });
@@ -333,7 +333,7 @@ test("bucket names, owners and numbers are checked", async (context) => {
   );
 });
 
-test("a full disk refuses bodies and goes on deleting and reading", async (context) => {
+test("a full disk refuses bodies and continues to delete and read", async (context) => {
   let freeBytes = 10_000_000;
   const store = await makeStore(context, {
     reserveBytes: 1_000_000,
@@ -354,7 +354,7 @@ test("a full disk refuses bodies and goes on deleting and reading", async (conte
   await store.objects.delete({ bucket: "bucket", key: "key" });
 });
 
-test("deleting many answers for each, and deleting what is not there succeeds", async (context) => {
+test("deleting many objects returns a result for each, and deleting a missing object succeeds", async (context) => {
   const store = await makeStore(context);
   await put(store, "a", "1");
   await put(store, "b", "2");

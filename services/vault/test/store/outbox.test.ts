@@ -1,4 +1,4 @@
-// The outbox: an event for each change that a rule wants, there until it is acknowledged.
+// The outbox: an event for each change that a rule matches, until it is acknowledged.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openStore } from "../../src/open-store.ts";
@@ -6,7 +6,7 @@ import { defer, makeFolder, makeStore, owner, put } from "./fixture.ts";
 
 const rule = { id: "r", events: ["ObjectCreated:*", "ObjectRemoved:Delete"], target: { url: "u" } };
 
-test("changes that a rule names become events, in order, with what they are about", async (context) => {
+test("changes that a rule matches become events, in order, with their object", async (context) => {
   const store = await makeStore(context);
   await put(store, "in/before.txt", "x");
   await store.buckets.setSetting("bucket", "notification", {
@@ -38,7 +38,7 @@ test("changes that a rule names become events, in order, with what they are abou
   assert.equal(store.readStats().pendingEvents, 1);
 });
 
-test("events wait through a restart, and past the bound the oldest are dropped and counted", async (context) => {
+test("events survive a restart, and beyond the limit the oldest are dropped and counted", async (context) => {
   const dataDir = makeFolder(context);
   const open = () => openStore({ dataDir, reserveBytes: 0, pendingEventsMax: 150 });
   const store = await open();

@@ -1,4 +1,5 @@
-// What an upload is given may be overwritten as soon as `write` has returned, also where it then waits for memory or the disk.
+// The buffer of an upload may be overwritten as soon as `write` has returned, even if the upload then waits for memory or
+// the disk.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ import { makeBytes, makeFolder, makeStore, read } from "./fixture.ts";
 const MIB = 1024 * 1024;
 const SIZES = [10_000, 300_000, 2.5 * MIB, 4 * MIB + 777];
 const LANES = 4;
-/** Not a divisor of anything, so that pieces end in the midst of frames. */
+/** An odd size, so that chunks do not align with frames. */
 const PIECE_BYTES = 65_521;
 
 async function putFromScratch(store: Store, key: string, body: Buffer): Promise<void> {
@@ -27,12 +28,12 @@ async function putFromScratch(store: Store, key: string, body: Buffer): Promise<
 }
 
 for (const drives of [1, 3]) {
-  test(`bodies from buffers that are used again are stored whole on ${drives} drives, in memory that is scarce`, async (context) => {
+  test(`bodies from reused buffers are stored correctly on ${drives} drives, with scarce memory`, async (context) => {
     const root = makeFolder(context);
     const folders = Array.from({ length: drives }, (_, slot) => join(root, `drive-${slot}`));
     for (const folder of folders) mkdirSync(folder);
     const several: Partial<StoreOptions> = drives === 1 ? {} : { drives: { folders } };
-    // Room for one frame or one stripe: everybody waits for everybody.
+    // Room for one frame or one stripe: all bodies wait for each other.
     const store = await makeStore(context, { stagingBytesMax: 1.2 * MIB, ...several });
     const bodies = SIZES.flatMap((size) =>
       Array.from({ length: LANES }, (_, lane) => ({

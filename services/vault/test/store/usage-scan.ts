@@ -1,4 +1,4 @@
-// Counts what a bucket holds by listing all of it, and compares that with the usage that the store reports.
+// Counts the contents of a bucket by listing it, and compares them with the reported usage.
 import assert from "node:assert/strict";
 import type { ListUploadsResult } from "../../src/model/upload.ts";
 import type { ListVersionsResult } from "../../src/model/version.ts";
@@ -41,7 +41,7 @@ export async function scanUsage(store: Store, bucket: string): Promise<BucketUsa
   return usage;
 }
 
-/** Fails where the reported usage of a bucket, or the totals, differ from what is there. */
+/** Fails if the reported usage of a bucket, or the totals, differ from its contents. */
 export async function requireRightUsage(store: Store, what: string): Promise<void> {
   const totals = { objects: 0, storageBytes: 0 };
   for (const { name } of store.buckets.list()) {

@@ -1,4 +1,4 @@
-// Usage of buckets beside full scans: after random work, restarts, repairs, and in folders of earlier formats.
+// Usage of buckets compared with full scans: after random work, restarts, repairs, and in folders of earlier formats.
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -66,7 +66,7 @@ test("usage equals a full scan after random work in groups, after deleted bucket
   const property = fc.asyncProperty(work, fc.constantFrom(1, 8), async (steps, atOnce) => {
     await makeBuckets(store);
     for (let at = 0; at < steps.length; at += atOnce) {
-      // What is submitted together is committed together, refusals among it.
+      // Operations that are submitted together are committed together, including refused ones.
       await Promise.all(
         steps
           .slice(at, at + atOnce)
@@ -86,11 +86,11 @@ test("usage equals a full scan after random work in groups, after deleted bucket
   await fc.assert(property, { numRuns: 15 });
 });
 
-test("a refusal in the midst of a group leaves the counts of the others right", async (context) => {
+test("a refusal within a group leaves the counts of the others correct", async (context) => {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
   await makeBuckets(store);
-  // Object lock is missing: that is found when the blob is in the index already.
+  // Object lock is missing: that is detected when the blob is already in the index.
   const refused = { legalHold: true } as const;
   const results = await Promise.allSettled(
     Array.from({ length: 30 }, (_, index) =>
@@ -119,7 +119,7 @@ test("an operation that is refused after it has counted is undone in the counts"
   index.close();
   const store = await openStore(options);
   defer(context, () => store.close());
-  // The live object is retired and counted before the damaged null version is looked at.
+  // The live object is retired and counted before the damaged null version is read.
   const [damaged, ...others] = await Promise.allSettled([
     put(store, "key", makeBytes(300)),
     ...[1, 2, 3].map((name) => put(store, `other-${name}`, makeBytes(10))),
@@ -134,7 +134,7 @@ test("an operation that is refused after it has counted is undone in the counts"
   assert.deepEqual(again.readUsage("bucket"), usage);
 });
 
-test("a quota is kept exactly by many writers at a time, and everything can be deleted", async (context) => {
+test("many concurrent writers cannot exceed a quota, and everything can be deleted", async (context) => {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
   await store.buckets.create({ bucket: "bucket", owner, region: "r" });
@@ -146,7 +146,7 @@ test("a quota is kept exactly by many writers at a time, and everything can be d
   assert.equal(refused.length, 100 - 33);
   for (const { reason } of refused) assert.equal((reason as StoreError).code, "QuotaExceeded");
   assert.equal(store.readUsage("bucket").bytes, 9_900);
-  // The same size in place of another always fits, and so does less than before below a limit that was lowered.
+  // A replacement of the same size always fits, and so does a smaller one above a lowered limit.
   await store.buckets.setSetting("bucket", "quota", { bytesMax: 500, objectsMax: 1 });
   const [kept] = (await store.objects.list({ bucket: "bucket" })).objects;
   await put(store, kept!.key, makeBytes(300, 2));
@@ -159,7 +159,7 @@ test("a quota is kept exactly by many writers at a time, and everything can be d
   await put(store, "new", makeBytes(500));
 });
 
-test("a body that has no room is refused before its first byte", async (context) => {
+test("a body without room is refused before its first byte", async (context) => {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
   await store.buckets.create({ bucket: "bucket", owner, region: "r" });
@@ -181,7 +181,7 @@ for (const format of [1, 2]) {
     await fill(options);
     const index = new DatabaseSync(join(options.dataDir, "index.sqlite"));
     index.exec("drop table usage");
-    // What the formats before kept instead. The bytes are wrong: nothing may be built on them.
+    // The totals of earlier formats. The bytes are wrong: they must not be used.
     index.exec("insert into meta select 'objects', count(*) from current");
     index.exec("insert into meta values ('storage_bytes', 67890)");
     if (format === 1) {
@@ -201,7 +201,7 @@ for (const format of [1, 2]) {
   });
 }
 
-test("fsck finds a count that is wrong, and a repair counts again and keeps the quota", async (context) => {
+test("fsck finds a wrong count, and a repair recounts and keeps the quota", async (context) => {
   const options = { dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 };
   await fill(options);
   assert.equal((await checkStore({ dataDir: options.dataDir, isRepair: false })).isWhole, true);
@@ -305,7 +305,7 @@ async function runUpload(
     parts.push({ partNumber: index + 1, etag });
   }
   const address = { bucket, key: name, uploadId: upload.uploadId };
-  // All but the last one: what is not named is released.
+  // All but the last one: unlisted parts are released.
   const named = parts.slice(0, Math.max(1, parts.length - 1));
   if (end === "complete") await store.uploads.complete({ ...address, parts: named });
   if (end === "abort") await store.uploads.abort(address);

@@ -1,4 +1,4 @@
-// Versions and listings beside a model that is simple enough to be right.
+// Versions and listings compared with a simple model.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ interface ModelVersion {
   body: string | undefined;
 }
 
-/** A bucket: the versions of each key, newest first; a body that is undefined is a delete marker. */
+/** A bucket: the versions of each key, newest first. A body of `undefined` is a delete marker. */
 class Model {
   versioning: "Unset" | "Enabled" | "Suspended" = "Unset";
   readonly keys = new Map<string, ModelVersion[]>();
@@ -45,7 +45,7 @@ type Step =
   | { type: "copy"; from: string; to: string }
   | { type: "versioning"; state: "Enabled" | "Suspended" };
 
-// Few keys that share prefixes, with characters that UTF-16 would sort otherwise than UTF-8.
+// A few keys with common prefixes, and characters that UTF-16 and UTF-8 sort differently.
 const key = fc.constantFrom("a", "a/", "a/b", "a/b/c", "a/c", "b", "b/\uffff", "b/😀", "c/d");
 const steps = fc.array(
   fc.oneof(
@@ -70,7 +70,7 @@ const steps = fc.array(
   { maxLength: 30 },
 ) as fc.Arbitrary<Step[]>;
 
-test("versions, delete markers and listings are as in a simple model", async (context) => {
+test("versions, delete markers and listings match a simple model", async (context) => {
   const store = await makeStore(context);
   let bucketNumber = 0;
   const property = fc.asyncProperty(
@@ -239,7 +239,7 @@ function findCommon(name: string, prefix: string, delimiter: string | undefined)
   return at < 0 ? undefined : name.slice(0, at + 1);
 }
 
-// As a client does it: list a page, delete it, go on behind it, though what it names is gone.
+// As clients do: list a page, delete it, continue after its last key, although that key is gone.
 async function emptyBucket(store: Store, bucket: string): Promise<void> {
   let after: VersionPosition | undefined;
   do {

@@ -1,4 +1,4 @@
-// Several drives: one of three may be pulled, replaced, damaged or robbed of its index, and nothing is lost.
+// Several drives: one of three may be pulled, replaced, damaged or lose its index without any loss of data.
 import assert from "node:assert/strict";
 import {
   cpSync,
@@ -23,7 +23,7 @@ import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** One body of each kind: in the index, in a segment, in shards of one stripe, and of several with a crooked end. */
+/** One body of each kind: in the index, in a segment, in shards of one stripe, and of several stripes with an odd end. */
 const SIZES = { small: 5_000, middle: 200 * KIB, large: 1.2 * MIB, long: 3 * MIB + 12_345 };
 const WAIT_MS = 30_000;
 
@@ -115,7 +115,7 @@ function flipBits(folder: string, ending: string): number {
   return files.length;
 }
 
-test("what is on three drives is read back whole, in ranges too, and after a restart", async (context) => {
+test("objects on three drives are readable as a whole and in ranges, even after a restart", async (context) => {
   const rig = makeRig(context);
   const store = await rig.open();
   await fill(store, 1);
@@ -135,7 +135,7 @@ test("what is on three drives is read back whole, in ranges too, and after a res
   await checkAll(await rig.open(), [1]);
 });
 
-test("a drive pulled under load fails no read and no write; returned, it is healed, and the log tells of it", async (context) => {
+test("a drive pulled under load fails no read and no write; it is healed after its return, and the log shows that", async (context) => {
   const rig = makeRig(context);
   const told: string[] = [];
   const write = (line: string) => {
@@ -174,7 +174,7 @@ test("a drive pulled under load fails no read and no write; returned, it is heal
   assert.match(pulled[0]!, /: a drive is lost: ./);
   assert.ok(pulled.includes(`${rig.folders[1]!}: a drive is back and is being healed`));
   assert.match(pulled.at(-1)!, /: a drive is complete again$/);
-  // Whether it is: another drive goes, and everything must come from the two others.
+  // Tests if it is complete: another drive is lost, and everything must be readable from the two others.
   pull(rig, 0);
   await waitUntil(store, () => states(store)[0] === "absent", "the second pull is noticed");
   await checkAll(store, written);
@@ -199,7 +199,7 @@ test("a drive replaced by an empty one is filled, but only where somebody has sa
   await checkAll(store, [1, 2]);
 });
 
-test("flipped bits are made up for when they are read, and healed by a scrub", async (context) => {
+test("flipped bits are corrected when they are read, and healed by a scrub", async (context) => {
   const rig = makeRig(context);
   const store = await rig.open({ segmentBytesMax: 1 });
   await fill(store, 1);
@@ -218,7 +218,7 @@ test("flipped bits are made up for when they are read, and healed by a scrub", a
   await checkAll(store, [1]);
 });
 
-test("the index lost on one drive is made anew from the others", async (context) => {
+test("the index lost on one drive is restored from the others", async (context) => {
   const rig = makeRig(context);
   const first = await rig.open();
   await fill(first, 1);
@@ -255,7 +255,7 @@ test("a drive that missed writes while the store was closed catches up", async (
   await assert.rejects(read(third, "long-1"), { code: "NoSuchKey" });
 });
 
-test("what one drive alone had committed when it was lost is not taken up when the others have gone on", async (context) => {
+test("commits that only a lost drive has are dropped if the others have continued", async (context) => {
   const rig = makeRig(context);
   const store = await rig.open();
   await put(store, "before", "1");
@@ -268,7 +268,7 @@ test("what one drive alone had committed when it was lost is not taken up when t
     renameSync(`${rig.folders[slot]!}-at-the-cut`, rig.folders[slot]!);
   }
   const putBack = pull(rig, 0);
-  // As many groups as the lost drive had: the number of the last one does not tell them apart.
+  // As many groups as the lost drive had: the number of the last one does not distinguish them.
   const second = await rig.open();
   await second.close();
   putBack();
@@ -288,7 +288,7 @@ test("what one drive alone had committed when it was lost is not taken up when t
   }
 });
 
-test("a copy of the index that says how far it is and cannot be opened is left out, and made anew", async (context) => {
+test("a copy of the index with a readable position that cannot be opened is left out, and replaced", async (context) => {
   const rig = makeRig(context);
   const first = await rig.open();
   await fill(first, 1);
@@ -318,7 +318,7 @@ test("a copy of the index that says how far it is and cannot be opened is left o
   await checkAll(await rig.open(), [1]);
 });
 
-test("with more drives gone than parity covers the store refuses, and says why", async (context) => {
+test("with more drives missing than parity covers the store refuses, and names the reason", async (context) => {
   const rig = makeRig(context);
   const store = await rig.open();
   await fill(store, 1);
@@ -330,10 +330,10 @@ test("with more drives gone than parity covers the store refuses, and says why",
   assert.ok((await read(store, "small-1")).equals(makeBody(SIZES.small, 1)));
   await assert.rejects(read(store, "long-1"));
   await store.close();
-  await assert.rejects(rig.open(), /too few drives are there/);
+  await assert.rejects(rig.open(), /too few drives are present/);
 });
 
-test("five drives with two of parity outlive the loss of two", async (context) => {
+test("five drives with two of parity survive the loss of two", async (context) => {
   const rig = makeRig(context, 5, 2);
   const store = await rig.open();
   await fill(store, 1);
@@ -344,7 +344,7 @@ test("five drives with two of parity outlive the loss of two", async (context) =
   await checkAll(store, [1, 2]);
 });
 
-test("a drive of another store, or in another place, is not taken", async (context) => {
+test("a drive of another store, or in another slot, is refused", async (context) => {
   const rig = makeRig(context);
   const store = await rig.open();
   await fill(store, 1);

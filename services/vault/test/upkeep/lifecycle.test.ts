@@ -1,4 +1,4 @@
-// Lifecycle rules: what is due goes, what is not stays.
+// Lifecycle rules: due objects are removed, others are not.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
@@ -68,7 +68,7 @@ test("in a bucket with versions an expired object gets a delete marker, and its 
   assert.deepEqual(await list(), []);
 });
 
-test("uploads that nobody completes are aborted; locked versions outlive every rule", async (context) => {
+test("uploads that are never completed are aborted; locked versions survive every rule", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
   await store.uploads.create({ bucket: "bucket", key: "old/1" });
   await store.buckets.setVersioning("bucket", "Enabled");
@@ -91,7 +91,7 @@ test("uploads that nobody completes are aborted; locked versions outlive every r
   assert.equal((await store.objects.listVersions({ bucket: "bucket" })).versions.length, 2);
 });
 
-test("many due objects expire in one round, and events tell of them", async (context) => {
+test("many due objects expire in one round, with an event for each", async (context) => {
   const { store, clock, setRules, listKeys } = await makeAged(context);
   await Promise.all(Array.from({ length: 1200 }, (_, index) => put(store, `${index}`, "x")));
   await store.buckets.setSetting("bucket", "notification", {
@@ -106,7 +106,7 @@ test("many due objects expire in one round, and events tell of them", async (con
   assert.equal(store.readStats().pendingEvents, 1200);
 });
 
-test("a rule of days takes away delete markers that hide nothing, once they are as old", async (context) => {
+test("a rule by days removes delete markers without older versions at that age", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
   await store.buckets.setVersioning("bucket", "Enabled");
   await store.objects.delete({ bucket: "bucket", key: "bare" });
@@ -123,7 +123,7 @@ test("a rule of days takes away delete markers that hide nothing, once they are 
   assert.deepEqual(await list(), ["hiding", "hiding"]);
 });
 
-test("a rule that says markers are not to expire leaves them", async (context) => {
+test("a rule that disables the expiry of markers keeps them", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
   await store.buckets.setVersioning("bucket", "Enabled");
   await store.objects.delete({ bucket: "bucket", key: "bare" });

@@ -1,4 +1,4 @@
-// Upkeep: garbage goes, what is alive moves and stays, damage is found and never handed out.
+// Upkeep: garbage is removed, live bodies move, damage is found and never returned.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ test("a segment that is mostly garbage is compacted while its objects are read a
   assert.deepEqual((await store.maintenance.scrub()).damaged, []);
 });
 
-test("flipped bits are not handed out, and the scrubber finds them", async (context) => {
+test("flipped bits are never returned, and the scrubber finds them", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
   await store.buckets.create({ bucket: "bucket", owner, region: "r" });
@@ -85,7 +85,7 @@ test("flipped bits are not handed out, and the scrubber finds them", async (cont
   assert.deepEqual(report.missing, []);
 });
 
-test("what a crash has left behind is removed: staged files at the start, others by the scrubber", async (context) => {
+test("the leftovers of a crash are removed: staged files at the start, others by the scrubber", async (context) => {
   const dataDir = makeFolder(context);
   const first = await openStore({ dataDir, reserveBytes: 0 });
   await first.buckets.create({ bucket: "bucket", owner, region: "r" });
@@ -107,7 +107,7 @@ test("what a crash has left behind is removed: staged files at the start, others
   assert.equal((await read(store, "segment")).length, 200_000);
 });
 
-test("memory for bodies on their way in is bounded: who comes late waits, who comes later is refused", async (context) => {
+test("the memory of incoming bodies is bounded: late bodies wait, later ones are refused", async (context) => {
   const store = await makeStore(context, { stagingBytesMax: 100_000, stagingWaitersMax: 1 });
   const begin = (key: string) =>
     store.objects.beginPut({ bucket: "bucket", key, contentLength: 60_000 });

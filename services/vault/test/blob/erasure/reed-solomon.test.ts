@@ -1,10 +1,10 @@
-// Any k shards give the others back.
+// Any k shards restore the others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ReedSolomon } from "../../../src/blob/erasure/reed-solomon.ts";
 
-test("any data shards' worth of what is left gives back every shard that was lost", () => {
+test("any k remaining shards restore every lost shard", () => {
   const cases = fc.record({
     data: fc.integer({ min: 1, max: 8 }),
     parity: fc.integer({ min: 0, max: 4 }),

@@ -1,4 +1,4 @@
-// Signatures of Version 2 as the developer guide publishes them ("Signing and authenticating REST requests").
+// Signatures of Version 2 published in the developer guide ("Signing and authenticating REST requests").
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
@@ -59,7 +59,7 @@ function verify(
   });
 }
 
-describe("a request is taken with the signature that is published for it, and not with another", () => {
+describe("a request is accepted with its published signature and with no other", () => {
   for (const { name, method, target, headers, signature } of EXAMPLES) {
     test(name, () => {
       const timeMs = Date.parse(headers.date);
@@ -76,7 +76,7 @@ describe("a request is taken with the signature that is published for it, and no
   }
 });
 
-test("a presigned URL is taken with the signature that is published for it, until it ends", () => {
+test("a presigned URL is accepted with its published signature until it expires", () => {
   const target = `/photos/puppy.jpg?AWSAccessKeyId=${accessKey}&Signature=NpgCjnDzrM%2BWFzoENXmpNDUsSn8%3D&Expires=1175139620`;
   const signed = verify("GET", target, {}, 1_175_139_620_000);
   assert.ok(signed.kind === "signed");

@@ -1,4 +1,4 @@
-// Signatures as the S3 API reference publishes them ("Authenticating Requests (AWS Signature Version 4)").
+// Signatures published in the S3 API reference ("Authenticating Requests (AWS Signature Version 4)").
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
@@ -110,14 +110,14 @@ describe("the published presigned example", () => {
     assert.equal(result.kind, "signed");
   });
 
-  test("it is accepted through a proxy that a trusted header names the first Host of", () => {
+  test("it is accepted through a trusted proxy that reports the client's Host", () => {
     const request = toRequest("GET", target, { host: "inner:9000" });
     assert.throws(() => createVerifier().verify(request), { code: "SignatureDoesNotMatch" });
     const result = createVerifier().verify({ ...request, forwardedHost: host });
     assert.equal(result.kind, "signed");
   });
 
-  test("it is refused a second after its end", () => {
+  test("it is refused a second after its expiry", () => {
     const late = createVerifier(timeMs + 86_400_000 + 1);
     assert.throws(() => late.verify(toRequest("GET", target, { host })), {
       code: "AccessDenied",
@@ -178,18 +178,18 @@ describe("the published chunked upload of 66 560 bytes", () => {
   };
 
   for (const pieceBytes of [1, 7, 1_000, 66_824]) {
-    test(`it is decoded to its data in pieces of ${pieceBytes} bytes`, () => {
+    test(`it is decoded to its data in chunks of ${pieceBytes} bytes`, () => {
       assert.ok(decode(encoded, pieceBytes).equals(body));
     });
   }
 
-  test("one changed byte of data is noticed", () => {
+  test("one changed byte of data is detected", () => {
     const changed = Buffer.from(encoded);
     changed[70_000 - 4_000] = 0x62;
     assert.throws(() => decode(changed, 4_096), { code: "SignatureDoesNotMatch" });
   });
 
-  test("a body that stops early, or goes on after its end, is refused", () => {
+  test("a body that stops early, or continues after its end, is refused", () => {
     assert.throws(() => decode(encoded.subarray(0, 66_700), 4_096), { code: "IncompleteBody" });
     const longer = Buffer.concat([encoded, Buffer.from("x")]);
     assert.throws(() => decode(longer, 4_096), { code: "InvalidRequest" });

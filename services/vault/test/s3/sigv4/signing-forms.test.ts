@@ -1,4 +1,4 @@
-// What signing is made of, beside slower ways to the same.
+// The parts of signing, compared with slower implementations.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ test("a signing key signs any texts, short and long in turn, as an Hmac object d
   );
 });
 
-test("all bytes but unreserved characters are percent-encoded, as upper-case UTF-8", () => {
+test("all bytes except unreserved characters are percent-encoded, as upper-case UTF-8", () => {
   const encodeByte = (byte: number) => {
     const char = String.fromCharCode(byte);
     if (/[A-Za-z0-9\-._~]/.test(char)) return char;
@@ -39,7 +39,7 @@ test("all bytes but unreserved characters are percent-encoded, as upper-case UTF
   assert.equal(encodeUri("\ud800"), "%EF%BF%BD");
 });
 
-test("a canonical query is sorted by encoded name, then value, in whatever order it came", () => {
+test("a canonical query is sorted by encoded name, then value, in any original order", () => {
   const word = fc.string({ unit: fc.constantFrom("a", "b", "-", "=", "/", "é"), maxLength: 3 });
   const sorted = fc.array(fc.tuple(word, word), { maxLength: 8 }).map((pairs) => ({
     pairs,

@@ -1,4 +1,4 @@
-// Fields, XML, forms and unsigned chunks.
+// Headers, XML, forms and unsigned chunks.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -10,7 +10,7 @@ import { FormReader, readBoundary } from "../../../src/s3/wire/form-data.ts";
 import { escapeXml, parseXml, tag, xmlDocument } from "../../../src/s3/wire/xml.ts";
 
 describe("x-store- names", () => {
-  test("answer under the x-amz- name and are listed among those to be signed", () => {
+  test("are found under the x-amz- name and are listed among those to be signed", () => {
     const fields = new RequestFields([
       ["X-Store-Meta-A", "1"],
       ["x-amz-acl", "private"],
@@ -35,7 +35,7 @@ describe("x-store- names", () => {
     assert.throws(() => fields.addTrailer("x-store-checksum-crc32", "BBBBBA=="));
   });
 
-  test("that a trailer or a presigned URL adds are not among the fields as they were sent", () => {
+  test("added by a trailer or a presigned URL are not among the headers as sent", () => {
     const fields = new RequestFields([["Host", "localhost"]]);
     fields.addParameter("x-amz-acl", "private");
     fields.addParameter("host", "elsewhere");
@@ -83,7 +83,7 @@ describe("XML from clients", () => {
     });
   }
 
-  test("that is no UTF-8 is refused", () => {
+  test("that is not UTF-8 is refused", () => {
     assert.throws(() => parseXml(Buffer.from([0x3c, 0x41, 0xff]), "A"), { code: "MalformedXML" });
   });
 
@@ -91,7 +91,7 @@ describe("XML from clients", () => {
     assert.throws(() => parse(""), { code: "MissingRequestBodyError" });
   });
 
-  test("whatever it is, is read or refused with MalformedXML", () => {
+  test("is parsed or refused with MalformedXML, for any input", () => {
     const piece = fc.constantFrom(
       "<A>",
       "</A>",
@@ -118,7 +118,7 @@ describe("XML from clients", () => {
     );
   });
 
-  test("what is written is read back, whatever the text", () => {
+  test("any text survives formatting and parsing", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary" }).filter((text) => !FORBIDDEN.test(text)),
@@ -132,7 +132,7 @@ describe("XML from clients", () => {
   });
 });
 
-// oxlint-disable-next-line no-control-regex -- what XML does not allow
+// oxlint-disable-next-line no-control-regex -- XML forbids these characters
 const FORBIDDEN = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Surrogate}/u;
 
 describe("a posted form", () => {
@@ -140,7 +140,7 @@ describe("a posted form", () => {
   const text =
     '--xyz\r\nContent-Disposition: form-data; name="key"\r\n\r\na/${filename}\r\n--xyz\r\nContent-Disposition: form-data; name="empty"\r\n\r\n\r\n--xyz\r\nContent-Disposition: form-data; name="file"; filename="p\\"q.png"\r\nContent-Type: image/png\r\n\r\n\r\n--xy\r\nbytes\r\n--xyz\r\nContent-Disposition: form-data; name="submit"\r\n\r\nx\r\n--xyz--\r\n';
 
-  test("is read the same in pieces of any size", () => {
+  test("is parsed identically in chunks of any size", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: text.length }), (pieceBytes) => {
         const reader = new FormReader(boundary);
@@ -187,14 +187,14 @@ describe("unsigned chunks with a trailing checksum", () => {
   };
   const crc = "x-amz-checksum-crc32";
 
-  test("give their data alone", () => {
+  test("yield only their data", () => {
     assert.equal(decode(`5\r\nhello\r\n0\r\n${crc}:NhCmhg==\r\n\r\n`, [crc], 5), "hello");
     assert.equal(decode("5\r\nhello\r\n0\r\n\r\n", [], 5), "hello");
   });
 
   const BAD: [what: string, text: string, names: string[], code: string][] = [
     ["a chunk head that never ends", "0".repeat(500), [], "InvalidRequest"],
-    ["a size that is no number", "x\r\nhello\r\n0\r\n\r\n", [], "InvalidRequest"],
+    ["a size that is not a number", "x\r\nhello\r\n0\r\n\r\n", [], "InvalidRequest"],
     ["a chunk longer than its size", "4\r\nhello\r\n0\r\n\r\n", [], "InvalidRequest"],
     ["more data than was declared", "6\r\nhello!\r\n0\r\n\r\n", [], "IncompleteBody"],
     ["less data than was declared", "4\r\nhell\r\n0\r\n\r\n", [], "IncompleteBody"],
@@ -214,7 +214,7 @@ describe("unsigned chunks with a trailing checksum", () => {
     ["bare line feeds", "5\nhello\n0\n\n", [], "InvalidRequest"],
   ];
   for (const [what, text, names, code] of BAD) {
-    test(`are refused with ${what}`, () => {
+    test(`with ${what} are refused`, () => {
       assert.throws(() => decode(text, names, 5), { code });
     });
   }
@@ -234,7 +234,7 @@ describe("checksums", () => {
     });
   }
 
-  test("only one may be sent, and it must be a value of its kind", () => {
+  test("only one may be sent, and it must be a valid value", () => {
     const read = (headers: Record<string, string>) =>
       readChecksumClaim(new RequestFields(Object.entries(headers)), []);
     assert.deepEqual(read({ "x-amz-checksum-crc32": "NhCmhg==" }), {

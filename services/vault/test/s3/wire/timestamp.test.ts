@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { TimestampFormatter } from "../../../src/s3/wire/timestamp.ts";
 
-test("a timestamp of a listing is the one that Date writes, whatever came before it", () => {
+test("a timestamp of a listing equals that of Date, regardless of the previous one", () => {
   const time = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) });
   const neighbours = fc.tuple(time, fc.integer({ min: 0, max: 90_000_000 }));
   fc.assert(
