@@ -33,8 +33,8 @@ const DESTINATION_CHARS_MAX = 512;
 const CREDENTIAL_CHARS_MAX = 256;
 /** A segment of characters that need no escape. */
 const VIRTUAL_HOST = /^(?:\/[\w.~-]*)?$/;
-// Control characters are not allowed in values that become headers of frames or requests. oxlint-disable-next-line
-// no-control-regex -- control characters are the subject of the match
+// Control characters are not allowed in values that become headers of frames or requests.
+// oxlint-disable-next-line no-control-regex -- control characters are the subject of the match
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** A target is invalid. The message is for the person who created the subscription. */
