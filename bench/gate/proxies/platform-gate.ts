@@ -34,7 +34,7 @@ export function makePlatformGate(runtime: RuntimeName, env: Record<string, strin
 }
 
 /** Writes the configuration file of a setup and returns its path. */
-export function writeGateConfig(setup: ProxySetup): string {
+function writeGateConfig(setup: ProxySetup): string {
   mkdirSync(setup.folder, { recursive: true });
   const path = join(setup.folder, "config.json");
   const target = `http://127.0.0.1:${setup.upstreamPort}`;

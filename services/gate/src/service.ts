@@ -23,7 +23,7 @@ import { diffRoutes } from "./control/differ.ts";
 import { WorkerPool } from "./control/worker-pool.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
-import { type ListenPlace, probeListenAddress } from "./control/listen-probe.ts";
+import { type BoundAddress, probeListenAddress } from "./control/listen-probe.ts";
 import { MetricsStream } from "./control/metrics-stream.ts";
 import {
   createEphemeralOverlay,
@@ -205,6 +205,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     readConnections: () => metrics.readConnections(),
     readNow: () => new Date(),
     readMonotonicMs,
+    onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
   });
   const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
   const api = createGateApi({
@@ -290,7 +291,7 @@ function countWorkers(config: GateConfig, log: Logger): number {
   return 1;
 }
 
-async function probeAdminAddress(config: GateConfig): Promise<ListenPlace | undefined> {
+async function probeAdminAddress(config: GateConfig): Promise<BoundAddress | undefined> {
   if (config.admin_addr === undefined) return undefined;
   return probeListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
 }
@@ -298,8 +299,8 @@ async function probeAdminAddress(config: GateConfig): Promise<ListenPlace | unde
 function reportListeners(
   lifecycle: Lifecycle,
   config: GateConfig,
-  place: ListenPlace,
-  adminPlace: ListenPlace | undefined,
+  place: BoundAddress,
+  adminPlace: BoundAddress | undefined,
 ): void {
   const name = config.tls_cert === undefined ? "http" : "https";
   lifecycle.reportListener({ name, ...place });

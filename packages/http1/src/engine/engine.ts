@@ -6,7 +6,7 @@ import { OutgoingBudget } from "@platform/kernel/sockets";
 import { HeadWriter, HttpDate } from "../write/index.ts";
 
 /** Size of one read from an upstream. */
-export const READ_BYTES = 65_536;
+const READ_BYTES = 65_536;
 
 const SPARE_BUFFERS_MAX = 32;
 /** Size of one read for a client while memory for unsent bytes is short. */

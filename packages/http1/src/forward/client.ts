@@ -24,7 +24,7 @@ export interface BodySink {
 }
 
 /** The server of a client. */
-export interface ForwardHost<U> {
+interface ForwardHost<U> {
   readonly engine: Engine;
   /** Endless answers are ended as soon as they begin. */
   readonly endsStreams: boolean;
@@ -32,7 +32,7 @@ export interface ForwardHost<U> {
 }
 
 /** Reports the end of requests. */
-export interface EndReporter {
+interface EndReporter {
   /** Calls `onEnd` unless it has been called for this request; `nowMs` is the time of the end. */
   send<U>(
     exchange: ForwardClient<U>,

@@ -8,7 +8,7 @@ export const DQUOTE = 0x22;
 export const PERCENT = 0x25;
 export const ASTERISK = 0x2a;
 export const COMMA = 0x2c;
-export const DASH = 0x2d;
+const DASH = 0x2d;
 export const DOT = 0x2e;
 export const SLASH = 0x2f;
 export const ZERO = 0x30;
@@ -20,7 +20,7 @@ export const QUESTION = 0x3f;
 export const BRACKET_OPEN = 0x5b;
 export const BACKSLASH = 0x5c;
 export const BRACKET_CLOSE = 0x5d;
-export const UNDERSCORE = 0x5f;
+const UNDERSCORE = 0x5f;
 
 const ALNUM = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

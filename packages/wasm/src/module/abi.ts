@@ -12,7 +12,7 @@ export type GuestAbi = "command" | "transform";
 
 /** Import and export kinds of the binary format (section 5.5.5). */
 export const FUNCTION_KIND = 0;
-export const MEMORY_KIND = 2;
+const MEMORY_KIND = 2;
 
 /** The only module from which a guest may import functions. */
 export const WASI_MODULE = "wasi_snapshot_preview1";

@@ -1,5 +1,6 @@
 // Rotates the access log: renames it when it is full and has the workers open a new one.
 import { rename, stat } from "node:fs/promises";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { AccessLogSpec } from "../shared-state/index.ts";
 
 /** Options of {@link AccessLogRotation}. */
@@ -19,33 +20,31 @@ export interface AccessLogRotationOptions {
  */
 export class AccessLogRotation {
   readonly #options: AccessLogRotationOptions;
-  readonly #timer: NodeJS.Timeout;
-  #isAtWork = false;
+  readonly #timer: RepeatingTimer;
 
   constructor(options: AccessLogRotationOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.check(), options.intervalMs);
-    this.#timer.unref();
+    this.#timer = every(
+      options.intervalMs,
+      () => this.#checkSize(),
+      (error) => options.onError(error as Error),
+    );
   }
 
   /** Checks the size now and rotates if the limit is reached. */
-  async check(): Promise<void> {
-    if (this.#isAtWork) return;
-    this.#isAtWork = true;
-    try {
-      const spec = this.#options.readSpec();
-      if (spec !== undefined && (await readSize(spec.path)) >= spec.fileBytesMax) {
-        await this.#rotate(spec);
-      }
-    } catch (error) {
-      this.#options.onError(error as Error);
-    } finally {
-      this.#isAtWork = false;
-    }
+  check(): Promise<void> {
+    return this.#timer.run();
   }
 
-  close(): void {
-    clearInterval(this.#timer);
+  close(): Promise<void> {
+    return this.#timer.stop();
+  }
+
+  async #checkSize(): Promise<void> {
+    const spec = this.#options.readSpec();
+    if (spec !== undefined && (await readSize(spec.path)) >= spec.fileBytesMax) {
+      await this.#rotate(spec);
+    }
   }
 
   async #rotate({ path, filesMax }: AccessLogSpec): Promise<void> {

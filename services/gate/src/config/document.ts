@@ -8,6 +8,7 @@ import {
   defineConfig,
   key,
   networkSchema,
+  readPackageVersion,
 } from "@platform/kernel/config";
 import {
   BODY_BYTES_MAX_DEFAULT,
@@ -33,7 +34,7 @@ import {
 } from "./value.ts";
 
 /** Version of the gateway in health responses, `--version` and metrics. */
-export const GATE_VERSION = "1.0.0";
+export const GATE_VERSION = readPackageVersion(import.meta.url);
 /** Maximum of `route_drain_ms`. */
 export const ROUTE_DRAIN_MS_MAX = 300_000;
 

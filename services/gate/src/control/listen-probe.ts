@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { explainListenError } from "@platform/kernel/lifecycle";
 
 /** An address with its actual port. */
-export interface ListenPlace {
+export interface BoundAddress {
   host: string;
   port: number;
 }
@@ -18,7 +18,7 @@ const ANY_HOST = "::";
 export async function probeListenAddress(
   address: { host: string | undefined; port: number },
   remedy: string,
-): Promise<ListenPlace> {
+): Promise<BoundAddress> {
   const hosts = address.host === undefined ? [ANY_HOST, "0.0.0.0"] : [address.host];
   let failure: unknown;
   for (const host of hosts) {

@@ -1,4 +1,5 @@
 // Live metrics: one update per second about the last second.
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
 import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
 
@@ -30,6 +31,8 @@ export interface MetricsStreamOptions {
   readNow: () => Date;
   /** Monotonic milliseconds, for the rates. */
   readMonotonicMs: () => number;
+  /** Called if a listener throws. */
+  onError: (error: unknown) => void;
 }
 
 /** Computes an update every second and passes it to its listeners. */
@@ -38,7 +41,7 @@ export class MetricsStream {
   readonly #listeners = new Set<(update: MetricsUpdate) => void>();
   #before: { totals: GateTotals; atMs: number };
   #latest: MetricsUpdate;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
 
   constructor(options: MetricsStreamOptions) {
     this.#options = options;
@@ -53,12 +56,12 @@ export class MetricsStream {
 
   /** Starts the updates. */
   start(): void {
-    this.#timer = setInterval(() => this.measure(), PERIOD_MS);
+    this.#timer = every(PERIOD_MS, () => this.measure(), this.#options.onError);
   }
 
   /** Stops the updates. */
   stop(): void {
-    clearInterval(this.#timer);
+    void this.#timer?.stop();
   }
 
   /** Calls the listener with every update; the returned function unsubscribes it. */

@@ -131,7 +131,7 @@ export function decodeOverlay(text: string): Overlay {
 }
 
 /** True if two routes are equal, regardless of the order of their keys. */
-export function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
+function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
   return stringifySorted(left) === stringifySorted(right);
 }
 

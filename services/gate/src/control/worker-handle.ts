@@ -1,6 +1,7 @@
 // The control plane's handle of one worker thread: messages, acknowledgements and liveness.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import {
   type ApplyMessage,
   type FromWorker,
@@ -70,7 +71,7 @@ export class WorkerHandle {
   readonly #started = Promise.withResolvers<number>();
   readonly #drained = Promise.withResolvers<number>();
   readonly #gone = Promise.withResolvers<void>();
-  readonly #ticker: NodeJS.Timeout;
+  readonly #ticker: RepeatingTimer;
   #waiting: Waiting[] = [];
   #reopening: (() => void)[] = [];
   #seq = 0;
@@ -98,7 +99,11 @@ export class WorkerHandle {
     this.#worker.on("error", (error: unknown) => this.#fail(`it threw ${describe(error)}`));
     this.#worker.on("exit", (code) => this.#finish(code));
     // Counts ticks instead of reading a clock, so that suspending the machine does not count as silence.
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = every(
+      TICK_MS,
+      () => this.#tick(),
+      (error) => options.log.error("cannot check a worker", { error: String(error) }),
+    );
   }
 
   /** Resolves with the port when the thread listens; rejects if it cannot. */
@@ -263,7 +268,7 @@ export class WorkerHandle {
   #finish(code: number): void {
     if (this.#over) return;
     this.#over = true;
-    clearInterval(this.#ticker);
+    void this.#ticker.stop();
     const reason = this.#reason === "" ? `it ended with code ${code}` : this.#reason;
     this.#started.reject(new Error(reason));
     this.#drained.resolve(0);

@@ -1,6 +1,7 @@
 // The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
 import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
@@ -65,7 +66,7 @@ export class DataPlane {
   readonly #probes = new Probes();
   readonly #book: RouteRegistry;
   readonly #routeParts: Omit<CompileRouteOptions, "limits">;
-  readonly #ticker: NodeJS.Timeout;
+  readonly #ticker: RepeatingTimer;
   #config: ActiveConfig | undefined;
   #server: Server | undefined;
   #changes: Promise<void> = Promise.resolve();
@@ -120,7 +121,11 @@ export class DataPlane {
       health,
       random: Math.random,
     };
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = every(
+      TICK_MS,
+      () => this.#tick(),
+      (error) => this.#log("error", "a periodic task failed", { error: describeError(error) }),
+    );
     this.#tick();
   }
 
@@ -176,7 +181,7 @@ export class DataPlane {
       await server.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs);
       clearTimeout(last);
     }
-    clearInterval(this.#ticker);
+    await this.#ticker.stop();
     this.#tick();
     this.#pools.close();
     this.#resolver.close();

@@ -31,7 +31,7 @@ export function answerProblem(
 }
 
 /** The path as the client sent it, without the query. */
-export function readSentPath(exchange: GateExchange): string {
+function readSentPath(exchange: GateExchange): string {
   const { head } = exchange;
   return head.bytes.toString("latin1", head.pathStart, head.pathEnd) || "/";
 }

@@ -4,7 +4,7 @@
 const MARKS_MAX = 256;
 
 /** Initial value of the hash over path bytes. */
-export const HASH_SEED = 0x811c9dc5 | 0;
+const HASH_SEED = 0x811c9dc5 | 0;
 
 const SLASH = 0x2f;
 const DOT = 0x2e;
@@ -21,7 +21,7 @@ const PLAIN = makeTable(
 const UNRESERVED = makeTable((byte) => /[A-Za-z0-9._~-]/.test(String.fromCharCode(byte)));
 
 /** Adds one byte to the hash of a path (FNV-1a). */
-export function addToHash(hash: number, byte: number): number {
+function addToHash(hash: number, byte: number): number {
   return Math.imul(hash ^ byte, 0x01000193);
 }
 

@@ -2,7 +2,7 @@
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
 /** Access control of an internal route. */
-export type InternalRouteAccess =
+type InternalRouteAccess =
   /** `/healthz` or `/readyz`: answered by the worker, open, exempt from `connectionsMax`. */
   | "probe"
   /** Proxied to the control plane without authorization. */

@@ -18,7 +18,7 @@ export interface BalancerOptions {
 }
 
 /** Maximum number of targets of one route. */
-export const ROUTE_TARGETS_MAX = 1_024;
+const ROUTE_TARGETS_MAX = 1_024;
 
 /** Picks targets of one route. */
 export interface Balancer {

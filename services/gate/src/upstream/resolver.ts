@@ -1,8 +1,9 @@
 // Resolves the addresses of targets in the background and keeps the last good result.
 import { isIP } from "node:net";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 
 /** Resolves all addresses of a name; `dns.promises.lookup` with `all` in production. */
-export type Lookup = (name: string) => Promise<readonly { address: string }[]>;
+type Lookup = (name: string) => Promise<readonly { address: string }[]>;
 
 /** Options of {@link Resolver}. */
 export interface ResolverOptions {
@@ -31,12 +32,15 @@ interface Watched {
 export class Resolver {
   readonly #options: ResolverOptions;
   readonly #watched = new Map<string, Watched>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: RepeatingTimer;
 
   constructor(options: ResolverOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.refresh(), options.intervalMs);
-    this.#timer.unref();
+    this.#timer = every(
+      options.intervalMs,
+      () => this.refresh(),
+      (error) => options.onFailure("", error),
+    );
   }
 
   /**
@@ -71,13 +75,14 @@ export class Resolver {
   }
 
   /** Looks up every watched name now. */
-  refresh(): void {
-    for (const [name, watched] of this.#watched) void this.#lookUp(name, watched);
+  async refresh(): Promise<void> {
+    const lookups = [...this.#watched].map(([name, watched]) => this.#lookUp(name, watched));
+    await Promise.all(lookups);
   }
 
   /** Ends all lookups. */
   close(): void {
-    clearInterval(this.#timer);
+    void this.#timer.stop();
     this.#watched.clear();
   }
 

@@ -11,7 +11,7 @@ export interface RetryBudgetOptions {
 }
 
 /** The larger of 20 % of requests and 10 per second, over ten seconds. */
-export const RETRY_BUDGET_DEFAULT: Readonly<RetryBudgetOptions> = {
+const RETRY_BUDGET_DEFAULT: Readonly<RetryBudgetOptions> = {
   share: 0.2,
   perSecondMin: 10,
   windowSeconds: 10,

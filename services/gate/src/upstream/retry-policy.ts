@@ -26,7 +26,7 @@ export type RetryDecision =
   | { kind: "other-target"; spend: boolean };
 
 /** Maximum number of retries of a request at other targets. */
-export const RETRIES_MAX = 2;
+const RETRIES_MAX = 2;
 
 const GIVE_UP: RetryDecision = { kind: "give-up" };
 const SAME_TARGET: RetryDecision = { kind: "same-target" };

@@ -14,7 +14,7 @@ export interface TargetHealthOptions {
 }
 
 /** Default options. */
-export const TARGET_HEALTH_DEFAULT: Readonly<TargetHealthOptions> = {
+const TARGET_HEALTH_DEFAULT: Readonly<TargetHealthOptions> = {
   failuresMax: 3,
   ejectMs: 1_000,
   ejectMsMax: 60_000,

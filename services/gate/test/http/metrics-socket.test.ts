@@ -20,6 +20,9 @@ async function startSockets(
     readConnections,
     readNow: () => new Date(clock.nowMs),
     readMonotonicMs: () => clock.nowMs,
+    onError: (error) => {
+      throw error;
+    },
   });
   const sockets = new MetricsSockets({
     stream,
