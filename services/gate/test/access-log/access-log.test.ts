@@ -58,7 +58,7 @@ const RECORD: AccessRecord = {
   upstreamMs: 11.26,
 };
 
-test("a line has the specification's fields and ours", () => {
+test("a line has the fields of the specification and our own", () => {
   assert.deepEqual(JSON.parse(new AccessLineFormat().format(RECORD)), {
     timestamp: "2023-11-14T22:13:20.007Z",
     method: "GET",
@@ -76,7 +76,7 @@ test("a line has the specification's fields and ours", () => {
   });
 });
 
-test("whatever a client sends, a line stays one line of JSON with that value", () => {
+test("any client input stays one line of JSON with that value", () => {
   const format = new AccessLineFormat();
   const text = fc.oneof(fc.string({ unit: "binary" }), fc.string());
   fc.assert(
@@ -91,7 +91,7 @@ test("whatever a client sends, a line stays one line of JSON with that value", (
   assert.equal(quoteJson('a"\\\n\u2028é\u007f'), String.raw`"a\"\\\n\u2028\u00e9\u007f"`);
 });
 
-test("lines come into the file by themselves, soon, by all writers, in whole lines", async () => {
+test("lines of all writers are flushed soon and as whole lines", async () => {
   assert.ok(ACCESS_LOG_WRITER_DEFAULT.flushMs < 200);
   const { writer } = openWriter();
   const { writer: other } = openWriter();
@@ -113,7 +113,7 @@ test("lines come into the file by themselves, soon, by all writers, in whole lin
   await Promise.all([writer.close(), other.close()]);
 });
 
-test("what does not fit in memory is dropped and counted, what was taken is written", async () => {
+test("lines beyond the buffer limit are dropped and counted, accepted ones are written", async () => {
   const { writer } = openWriter({ pendingBytesMax: 100 } as object);
   for (let line = 0; line < 30; line++) writer.append("123456789\n");
   assert.deepEqual([writer.lines, writer.dropped], [10, 20]);
@@ -121,7 +121,7 @@ test("what does not fit in memory is dropped and counted, what was taken is writ
   assert.equal(readFileSync(path, "utf8").length, 100);
 });
 
-test("after a rename the writer goes on in the new file once it is told, and loses nothing", async () => {
+test("after a rename and reopen the writer continues in the new file without loss", async () => {
   const { writer } = openWriter();
   writer.append("one\n");
   await writer.settle();
@@ -134,7 +134,7 @@ test("after a rename the writer goes on in the new file once it is told, and los
   assert.equal(readFileSync(path, "utf8"), "three\n");
 });
 
-test("a folder that is gone is told once and the old file is kept", async () => {
+test("a missing folder is reported once and the old file is kept", async () => {
   const { writer, errors } = openWriter();
   rmSync(folder, { recursive: true });
   await writer.reopen();
@@ -148,7 +148,7 @@ test("a folder that is gone is told once and the old file is kept", async () => 
   folder = mkdtempSync(join(tmpdir(), "gate-access-"));
 });
 
-test("a full file is renamed, the oldest of the kept ones goes", async () => {
+test("a full file is renamed, the oldest file is removed", async () => {
   let rotations = 0;
   const rotation = new AccessLogRotation({
     readSpec: () => ({ path, fileBytesMax: 10, filesMax: 2 }),

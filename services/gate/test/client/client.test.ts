@@ -15,7 +15,7 @@ function parse(lines: string[]): RequestParser {
 
 const CLIENT = { remoteAddress: "203.0.113.9", localPort: 8080, secure: false };
 
-test("what an untrusted client claims is replaced", () => {
+test("forwarding fields of untrusted clients are replaced", () => {
   const fields = new ForwardingFields();
   const head = parse([
     "Host: a.example:8080",
@@ -31,7 +31,7 @@ test("what an untrusted client claims is replaced", () => {
   );
 });
 
-test("the lines follow the Host from request to request, and a reload of trusted proxies", () => {
+test("the fields follow the Host of each request, and a reload of trusted proxies", () => {
   const fields = new ForwardingFields();
   const nobody = new AddressSet([]);
   fields.read(CLIENT, parse(["Host: a"]), nobody);
@@ -47,7 +47,7 @@ test("the lines follow the Host from request to request, and a reload of trusted
   assert.equal(fields.clientAddress, "203.0.113.9");
 });
 
-test("a trusted proxy's word is kept, over all its lines, and the proxy is added", () => {
+test("all values of a trusted proxy are kept, and the proxy is appended", () => {
   const fields = new ForwardingFields();
   const head = parse([
     "Host: inner",
@@ -79,7 +79,7 @@ function readIds(lines: string[]): { ids: RequestIds; sent: string } {
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";
 
-test("a trace goes on with a new span, its state and its sampling", () => {
+test("a trace continues with a new span, its state and its sampling", () => {
   const { ids, sent } = readIds([
     `traceparent: 00-${TRACE}-${SPAN}-00`,
     "tracestate: a=1",
@@ -126,12 +126,12 @@ test("without a valid traceparent a new, sampled trace starts and the state is d
   assert.notEqual(twice.ids.traceId, TRACE);
 });
 
-test("a later version of traceparent is read as far as it is known and sent as version 00", () => {
+test("a later version of traceparent is read like version 00 and sent as version 00", () => {
   const { sent } = readIds([`traceparent: cc-${TRACE}-${SPAN}-01-what-comes`]);
   assert.match(sent, new RegExp(`^traceparent: 00-${TRACE}-[0-9a-f]{16}-01\r\n`));
 });
 
-test("a request id that is not one short word is replaced", () => {
+test("an invalid request ID is replaced", () => {
   for (const value of ["", "two words", "x".repeat(129), "t\tab", "\u00e9"]) {
     const { ids, sent } = readIds([`X-Request-Id: ${value}`]);
     assert.match(ids.requestId, /^[0-9a-f]{32}$/);
@@ -139,7 +139,7 @@ test("a request id that is not one short word is replaced", () => {
   }
 });
 
-test("ids do not repeat over refills of the pool", () => {
+test("IDs do not repeat after the pool is refilled", () => {
   const pool = new HexPool();
   const ids = new RequestIds();
   const { fields } = parse(["Host: a"]);

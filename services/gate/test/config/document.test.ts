@@ -41,7 +41,7 @@ test("an empty document listens on port 8080 without routes", () => {
   assert.equal(config.workers, "auto");
 });
 
-test("identity_fields has a default, is replaced as a whole and holds names of fields only", () => {
+test("identity_fields has a default, is replaced as a whole and contains only field names", () => {
   assert.deepEqual(load("{}").identity_fields, [
     "X-User",
     "X-Forwarded-User",
@@ -59,7 +59,7 @@ test("a prefix with path parameters is refused", () => {
   assert.match(refuseRoute({ prefix: "/a;b" }), /no path parameters/);
 });
 
-test("0, an empty text and an empty list mean unset", () => {
+test("0, an empty string and an empty list mean unset", () => {
   const config = load(
     JSON.stringify({
       addr: "",
@@ -95,7 +95,7 @@ test("0, an empty text and an empty list mean unset", () => {
   assert.deepEqual(config.routes, [{ prefix: "/a", target: "http://t" }]);
 });
 
-test("the specification's form of a route is read", () => {
+test("the route format of the specification is accepted", () => {
   assert.deepEqual(
     loadRoute({
       target: undefined,
@@ -125,11 +125,11 @@ for (const spelling of ["round_robin", "round-robin", "roundrobin"]) {
   });
 }
 
-test("a host is compared in lower case and without its last dot", () => {
+test("hosts are compared in lower case and without a trailing dot", () => {
   assert.equal(loadRoute({ host: "API.Example.com." }).host, "api.example.com");
 });
 
-test("a prefix is kept as request paths are compared with it", () => {
+test("prefixes are normalized like request paths", () => {
   assert.equal(loadRoute({ prefix: "/%61b%c3%a9/%7Ex" }).prefix, "/ab%C3%A9/~x");
   const routes = [
     { prefix: "/ab", target: "http://t" },
@@ -254,14 +254,14 @@ for (const [why, route, message] of refusedRoutes) {
   });
 }
 
-test("unknown keys are named with line and column, and with the key that was meant", () => {
+test("errors for unknown keys name line, column and the similar key", () => {
   assert.equal(
     refuse('{\n  "adr": ":1"\n}'),
     'gate.json:2:3: adr: unknown key; did you mean "addr"?',
   );
 });
 
-test("two routes of one prefix and host are refused", () => {
+test("two routes with the same prefix and host are refused", () => {
   const routes = [
     { prefix: "/a", host: "X.org", target: "http://t" },
     { prefix: "/a", target: "http://t" },

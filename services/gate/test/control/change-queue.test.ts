@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChangeQueue } from "../../src/control/change-queue.ts";
 
-test("changes run one at a time in the order they came, also past one that fails", async () => {
+test("changes run one at a time in order, also after a failure", async () => {
   const queue = new ChangeQueue(10);
   const seen: string[] = [];
   const gate = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ test("changes run one at a time in the order they came, also past one that fails
   assert.deepEqual(seen, ["first begins", "first ends", "third"]);
 });
 
-test("one change more than may wait is refused with overloaded, and there is room again afterwards", async () => {
+test("changes beyond the queue limit are refused with overloaded until others are done", async () => {
   const queue = new ChangeQueue(2);
   const gate = Promise.withResolvers<void>();
   const waiting = [queue.run(() => gate.promise), queue.run(() => gate.promise)];

@@ -6,7 +6,7 @@ import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 
 const { shedConnectionsMax } = LIMITS_DEFAULT;
 
-test("without a known limit, max_connections is what is accepted", () => {
+test("without a known limit, max_connections is accepted", () => {
   const plan = planConnections(20_000, { limit: undefined, workers: 8 });
   assert.deepEqual(plan, {
     connectionsMax: 20_000,
@@ -15,7 +15,7 @@ test("without a known limit, max_connections is what is accepted", () => {
   });
 });
 
-test("a limit that is just enough leaves max_connections as it is; a lower one takes from what is refused with 503 first", () => {
+test("a sufficient limit keeps max_connections; a lower one reduces it", () => {
   const enough = 64 + 4 * (16 + 2 * 1_000 + shedConnectionsMax);
   const whole = planConnections(1_000, { limit: enough, workers: 4 });
   assert.deepEqual(whole, { connectionsMax: 1_000, shedConnectionsMax, upstreamsMax: 1_000 });

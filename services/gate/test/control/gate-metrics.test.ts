@@ -60,7 +60,7 @@ function makeMetrics() {
   return { metrics, blocks, active, spec, count };
 }
 
-test("workers are added up, and a dead one's totals stay while its gauges go", () => {
+test("metrics of workers are summed; totals of an ended worker are kept, its gauges are not", () => {
   const { metrics, blocks, count } = makeMetrics();
   count(blocks[0], 3);
   count(blocks[1], 4);
@@ -82,7 +82,7 @@ test("workers are added up, and a dead one's totals stay while its gauges go", (
   assert.match(text, /platform_gate_workers_replaced_total 1\n/);
 });
 
-test("combinations past the bound are one series, also of workers that died, and none are lost", () => {
+test("combinations beyond the maximum are one series, also of ended workers, without loss", () => {
   const { metrics, blocks } = makeMetrics();
   const perWorker = METRIC_SERIES_MAX - 1;
   for (const from of [0, perWorker]) {
@@ -107,7 +107,7 @@ test("combinations past the bound are one series, also of workers that died, and
   });
 });
 
-test("a target's errors are forgotten when its cell gets another owner", () => {
+test("a target's errors are cleared when its slot is reused", () => {
   const { metrics, blocks, spec, count } = makeMetrics();
   count(blocks[0], 1);
   metrics.retire(blocks[0] ?? assert.fail());
@@ -118,7 +118,7 @@ test("a target's errors are forgotten when its cell gets another owner", () => {
   );
 });
 
-test("connections are counted over all workers by the upstream's URL", () => {
+test("connections are counted across workers by upstream URL", () => {
   const { metrics, active, spec } = makeMetrics();
   active.add(0, spec.targets[0]?.slot ?? -1, 1);
   active.add(1, spec.targets[0]?.slot ?? -1, 1);

@@ -32,7 +32,7 @@ test("a stored overlay is read back, and an empty one leaves no file", async (co
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("a draft that a crash left behind is not read and does not stand in the way", async (context) => {
+test("a draft file left by a crash is ignored", async (context) => {
   const path = join(makeFolder(context), "o.json");
   writeFileSync(`${path}.draft`, "{ half");
   const store = createOverlayFile(path);
@@ -41,7 +41,7 @@ test("a draft that a crash left behind is not read and does not stand in the way
   assert.deepEqual(await store.read(), one);
 });
 
-test("a change that cannot be stored is refused, and says how to go on without", async (context) => {
+test("a change that cannot be stored is refused with a remedy", async (context) => {
   const path = join(makeFolder(context), "o.json");
   mkdirSync(`${path}.draft`);
   await assert.rejects(createOverlayFile(path).write(one), (error: Error) => {
@@ -53,13 +53,13 @@ test("a change that cannot be stored is refused, and says how to go on without",
   });
 });
 
-test("a damaged overlay is named with its path and the way out", async (context) => {
+test("the error for a damaged overlay names its path and a remedy", async (context) => {
   const path = join(makeFolder(context), "o.json");
   writeFileSync(path, "{}");
   await assert.rejects(createOverlayFile(path).read(), /o\.json is not usable: .*overlay clear/);
 });
 
-test("an ephemeral overlay begins with what is stored and stores nothing", async (context) => {
+test("an ephemeral overlay starts with the stored one and stores nothing", async (context) => {
   const folder = makeFolder(context);
   const path = join(folder, "o.json");
   await createOverlayFile(path).write(one);

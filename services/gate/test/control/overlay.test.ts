@@ -71,7 +71,7 @@ function take(base: RouteConfigs, overlay: Overlay, next: Step): [RouteConfigs, 
   }
 }
 
-test("a fresh start with the stored overlay is where any sequence of changes ended", () => {
+test("a start with the stored overlay restores the result of any sequence of changes", () => {
   fc.assert(
     fc.property(
       fc.array(route, { maxLength: 6 }),
@@ -106,7 +106,7 @@ test("a fresh start with the stored overlay is where any sequence of changes end
   );
 });
 
-test("what was just set is in force, and what was just removed is not", () => {
+test("a route that was set is active, and a removed one is not", () => {
   fc.assert(
     fc.property(fc.array(route, { maxLength: 6 }), route, (file, one) => {
       const base = indexRoutes(file);
@@ -120,7 +120,7 @@ test("what was just set is in force, and what was just removed is not", () => {
   );
 });
 
-test("a route that is set to what the configuration says leaves no trace", () => {
+test("a route equal to the configuration is not stored", () => {
   const base = indexRoutes([{ prefix: "/a", target: "http://t", host: "x.org" }]);
   const set = upsertRoute(EMPTY_OVERLAY, base, { host: "x.org", target: "http://t", prefix: "/a" });
   assert.ok(isEmptyOverlay(set));

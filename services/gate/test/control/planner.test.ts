@@ -49,7 +49,7 @@ function makePlanner(options: { routesMax?: number; targetsMax?: number; reused?
   };
 }
 
-test("equal upstreams of two routes share a cell, whatever their paths", () => {
+test("equal upstreams of two routes share a slot, whatever their paths", () => {
   const { become } = makePlanner();
   const { upsert } = become([
     { prefix: "/a", target: "http://t:80/x" },
@@ -59,7 +59,7 @@ test("equal upstreams of two routes share a cell, whatever their paths", () => {
   assert.notEqual(upsert[1]?.targets[0]?.slot, upsert[1]?.targets[1]?.slot);
 });
 
-test("a changed route keeps its cell, and an upstream in use keeps its own", () => {
+test("a changed route and a used upstream keep their slots", () => {
   const { become } = makePlanner();
   const before = become([{ prefix: "/a", target: "http://t" }]).upsert[0];
   const after = become([{ prefix: "/a", targets: ["http://t", "http://u"] }]).upsert[0];
@@ -68,7 +68,7 @@ test("a changed route keeps its cell, and an upstream in use keeps its own", () 
   assert.equal(after?.metricsId, before?.metricsId);
 });
 
-test("a released cell rests before another upstream gets it, and is cleared then", () => {
+test("a released slot is reused after a delay, and cleared", () => {
   const reused: number[] = [];
   const { become, clock, planner } = makePlanner({ targetsMax: 1, reused });
   become([{ prefix: "/a", target: "http://t" }]);
@@ -83,7 +83,7 @@ test("a released cell rests before another upstream gets it, and is cleared then
   assert.deepEqual(planner.listTargets(), [{ slot: 0, url: "http://u" }]);
 });
 
-test("a change that does not fit takes nothing", () => {
+test("a change that does not fit acquires no slots", () => {
   const { become, plan, planner } = makePlanner({ routesMax: 2 });
   become([{ prefix: "/a", target: "http://t" }]);
   const routes = ["/a", "/b", "/c"].map((prefix) => ({ prefix, target: "http://t" }));
@@ -91,7 +91,7 @@ test("a change that does not fit takes nothing", () => {
   assert.equal(planner.findSpec(makeRouteKey(undefined, "/b")), undefined);
 });
 
-test("cells of changes that were taken back, and of upstreams that changes dropped, become free", () => {
+test("slots of rolled-back changes and of removed upstreams become free", () => {
   const { become, plan, clock } = makePlanner({ routesMax: 2, targetsMax: 3 });
   for (let round = 0; round < 10; round++) {
     clock.nowMs += 2000;
@@ -107,7 +107,7 @@ test("cells of changes that were taken back, and of upstreams that changes dropp
   assert.equal(become(both).upsert.length, 2);
 });
 
-test("no cell has two owners after any sequence of changes, some of them taken back", () => {
+test("no slot has two owners after any sequence of changes and rollbacks", () => {
   const route = fc.record({
     prefix: fc.constantFrom("/a", "/b", "/c", "/d"),
     targets: fc.uniqueArray(fc.constantFrom("http://t", "http://u", "http://v", "http://w"), {

@@ -84,7 +84,7 @@ async function startPool(context: TestContext, routes: RouteSpec[] = []) {
   return { pool, place, shared, lines, applied, retired, waitForLive };
 }
 
-test("every worker starts with every route, and takes up changes under rising numbers", async (context) => {
+test("every worker starts with all routes, and applies numbered changes", async (context) => {
   const { pool, applied } = await startPool(context, [makeRoute("/a")]);
   await pool.start();
   assert.equal(pool.countLive(), 2);
@@ -93,7 +93,7 @@ test("every worker starts with every route, and takes up changes under rising nu
   assert.deepEqual(applied().sort(), ["0:1:/a", "0:2:/b", "0:3:", "1:1:/a", "1:2:/b", "1:3:"]);
 });
 
-test("a worker that dies is replaced with the routes in force; its counts are cleared and its totals kept", async (context) => {
+test("a worker that ends is replaced with the active routes; its counts are cleared and its totals kept", async (context) => {
   const { pool, applied, retired, shared, lines, waitForLive } = await startPool(context);
   await pool.start();
   await pool.apply({ upsert: [makeRoute("/b"), makeRoute("/crash")], remove: [] });
@@ -108,7 +108,7 @@ test("a worker that dies is replaced with the routes in force; its counts are cl
   assert.match(String(told?.["reason"]), /crashed on purpose/);
 });
 
-test("a worker that does not answer a change is replaced, and the change is answered meanwhile", async (context) => {
+test("a worker that does not acknowledge a change is replaced, and the change succeeds", async (context) => {
   const { pool, lines, waitForLive } = await startPool(context);
   await pool.start();
   await pool.apply({ upsert: [makeRoute("/silent")], remove: [] });
@@ -133,7 +133,7 @@ test("a worker that is stuck is replaced", async (context) => {
   );
 });
 
-test("a change that one worker refuses is taken back from the others, and the caller is told why", async (context) => {
+test("a change that one worker refuses is reverted in the others, and the caller receives the reason", async (context) => {
   const { pool, applied, waitForLive } = await startPool(context, [makeRoute("/a")]);
   await pool.start();
   await assert.rejects(
@@ -161,14 +161,14 @@ test("a start that one worker refuses fails with its reason and leaves no thread
   assert.equal(pool.countLive(), 0);
 });
 
-test("a drain ends every worker and tells how many exchanges were cut", async (context) => {
+test("a drain ends every worker and returns the number of cut exchanges", async (context) => {
   const { pool } = await startPool(context);
   await pool.start();
   assert.equal(await pool.drain(1000), 2);
   assert.equal(pool.countLive(), 0);
 });
 
-test("a port that workers share already is found to be taken, and the option that changes it is named", async (context) => {
+test("a port that workers already share is reported as in use, with the option that changes it", async (context) => {
   const { pool, place } = await startPool(context);
   await pool.start();
   await assert.rejects(

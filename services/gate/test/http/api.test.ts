@@ -171,7 +171,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
 
 const shop = { prefix: "/shop", target: "http://127.0.0.1:9000" };
 
-test("a route is registered, updated, listed and removed, each told in one line of text", async (context) => {
+test("a route is registered, updated, listed and removed, with a one-line response each", async (context) => {
   const { call, changes } = await makeGate(context);
   const added = await call("POST", "/api/v1/routes", shop);
   assert.deepEqual(
@@ -199,14 +199,14 @@ test("a route is registered, updated, listed and removed, each told in one line 
   assert.equal(changes.length, 3, "an unchanged route must not reach the workers");
 });
 
-test("what GET shows can be sent back: status is ignored and nothing changes", async (context) => {
+test("the response of GET can be sent back without any change: status is ignored", async (context) => {
   const { call, changes } = await makeGate(context, { routes: [{ ...shop, host: "X.org" }] });
   const [route] = (await call("GET", "/api/v1/routes")).json;
   assert.equal((await call("POST", "/api/v1/routes", route)).text, "route x.org/shop unchanged\n");
   assert.equal(changes.length, 0);
 });
 
-test("a change names nothing but the route that changed", async (context) => {
+test("a change contains only the changed route", async (context) => {
   const others = ["/a", "/b", "/c"].map((prefix) => ({ prefix, target: "http://t" }));
   const { call, changes } = await makeGate(context, { routes: others });
   await call("POST", "/api/v1/routes", shop);
@@ -216,7 +216,7 @@ test("a change names nothing but the route that changed", async (context) => {
   );
 });
 
-test("DELETE needs a prefix, answers 404 for an unknown one, and tells the host that was meant", async (context) => {
+test("DELETE requires a prefix, responds with 404 for an unknown one, and suggests hosts", async (context) => {
   const { call } = await makeGate(context, { routes: [{ ...shop, host: "x.org" }] });
   assert.equal((await call("DELETE", "/api/v1/routes")).status, 400);
   const unknown = await call("DELETE", "/api/v1/routes?prefix=/nowhere");
@@ -228,7 +228,7 @@ test("DELETE needs a prefix, answers 404 for an unknown one, and tells the host 
   assert.equal(right.text, "route x.org/shop removed\n");
 });
 
-test("a prefix is the same route however it is escaped", async (context) => {
+test("differently escaped prefixes are the same route", async (context) => {
   const { call } = await makeGate(context);
   await call("POST", "/api/v1/routes", { ...shop, prefix: "/caf%c3%a9" });
   const again = await call("POST", "/api/v1/routes", { ...shop, prefix: "/%63af%C3%A9" });
@@ -286,7 +286,7 @@ for (const [what, body, status, detail] of badBodies) {
   });
 }
 
-test("a body of another type and a body past the bound are refused", async (context) => {
+test("a body of another type and a body that is too large are refused", async (context) => {
   const { call } = await makeGate(context);
   const xml = await call("POST", "/api/v1/routes", "<a/>", { "content-type": "text/xml" });
   assert.equal(xml.status, 415);
@@ -294,7 +294,7 @@ test("a body of another type and a body past the bound are refused", async (cont
   assert.equal(huge.status, 413);
 });
 
-test("JSON is taken as what it is under the type that curl sends by default", async (context) => {
+test("JSON is accepted under curl's default content type", async (context) => {
   const { call } = await makeGate(context);
   const type = { "content-type": "application/x-www-form-urlencoded" };
   assert.equal((await call("POST", "/api/v1/routes", shop, type)).status, 200);
@@ -311,7 +311,7 @@ test("a change that the workers refuse is not kept", async (context) => {
   assert.deepEqual([...controller.state.routes.keys()], [" /shop"]);
 });
 
-test("refused changes give back what they took: there is room for as many routes as before", async (context) => {
+test("refused changes release their slots", async (context) => {
   const { call, refusal } = await makeGate(context);
   refusal.message = "no";
   for (let index = 0; index < 120; index++) {
@@ -321,7 +321,7 @@ test("refused changes give back what they took: there is room for as many routes
   assert.equal((await call("POST", "/api/v1/routes", shop)).status, 200);
 });
 
-test("concurrent changes are all kept, in the order in which they were answered", async (context) => {
+test("concurrent changes are all applied in order", async (context) => {
   const { call, changes } = await makeGate(context);
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
@@ -333,7 +333,7 @@ test("concurrent changes are all kept, in the order in which they were answered"
   assert.equal(changes.length, 20);
 });
 
-test("a wrong method on an own path is 405 with the methods that are right", async (context) => {
+test("a wrong method on an internal route is 405 with the allowed methods", async (context) => {
   const { call } = await makeGate(context);
   const answer = await call("PUT", "/api/v1/routes", shop);
   assert.deepEqual(
@@ -372,7 +372,7 @@ for (const [method, path] of unbuilt) {
   });
 }
 
-test("every own path but the probes is answered by the API", async (context) => {
+test("the API serves every internal route except probes", async (context) => {
   const { call } = await makeGate(context);
   for (const { path, access, match } of listInternalRoutes("all")) {
     if (access === "probe") continue;
@@ -381,7 +381,7 @@ test("every own path but the probes is answered by the API", async (context) => 
   }
 });
 
-test("requests without the secret of this start are refused, whatever they ask for", async (context) => {
+test("all requests without the secret of this start are refused", async (context) => {
   const { call } = await makeGate(context);
   for (const given of ["", "wrong", `${secret}x`]) {
     const answer = await call("GET", "/api/v1/routes", undefined, {
@@ -391,7 +391,7 @@ test("requests without the secret of this start are refused, whatever they ask f
   }
 });
 
-test("console sync replaces the whole set at once, or nothing of it", async (context) => {
+test("console sync replaces all routes or none", async (context) => {
   const { call, changes, store } = await makeGate(context, {
     routes: [shop, { prefix: "/old", target: "http://t" }],
   });
@@ -422,7 +422,7 @@ test("console sync replaces the whole set at once, or nothing of it", async (con
   assert.equal((await call("POST", "/api/v1/admin/console/sync", snapshot)).json.updated, 0);
 });
 
-test("a reload takes up the file and leaves the API's changes in force", async (context) => {
+test("a reload applies the file and keeps the API's changes", async (context) => {
   const { call, rewrite, changes } = await makeGate(context, { routes: [shop] });
   await call("POST", "/api/v1/routes", { prefix: "/api-route", target: "http://t" });
   rewrite({ addr: ":1", max_headers: 99, routes: [shop, { prefix: "/two", target: "http://t" }] });
@@ -441,7 +441,7 @@ test("a reload takes up the file and leaves the API's changes in force", async (
   );
 });
 
-test("a reload of what does not validate changes nothing and says why", async (context) => {
+test("a reload of an invalid configuration changes nothing and reports the reason", async (context) => {
   const { call, rewrite, changes, lines } = await makeGate(context, { routes: [shop] });
   rewrite('{\n "routes": [{"prefix": "/x", "target": "nonsense"}]\n}');
   const answer = await call("POST", "/api/v1/admin/reload");
@@ -454,7 +454,7 @@ test("a reload of what does not validate changes nothing and says why", async (c
   assert.ok(lines.some((line) => /nothing has changed/.test(String(line["msg"]))));
 });
 
-test("changes leave an audit line with caller, before and after", async (context) => {
+test("changes are logged with caller, before and after", async (context) => {
   const { call, lines } = await makeGate(context, { auth_token: "hunter2", routes: [shop] });
   await call("POST", "/api/v1/routes", { ...shop, strip_prefix: true });
   const line = lines.find((it) => it["audit"] === true) ?? assert.fail();
@@ -481,12 +481,12 @@ test("connections and metrics are read from the workers' memory", async (context
   assert.match(text, /platform_gate_upstream_active\{upstream="http:\/\/127\.0\.0\.1:9000"\} 1\n/);
 });
 
-test("the metrics' path answers 426 without an upgrade", async (context) => {
+test("the metrics path responds with 426 without an upgrade", async (context) => {
   const { call } = await makeGate(context);
   assert.equal((await call("GET", "/api/v1/admin/metrics/ws")).status, 426);
 });
 
-test("the documentation holds the API and the routes in force", async (context) => {
+test("the documentation contains the API and the active routes", async (context) => {
   const { call } = await makeGate(context, {
     routes: [shop, { prefix: "/s/", target: "http://t" }],
   });

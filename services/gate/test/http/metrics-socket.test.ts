@@ -58,7 +58,7 @@ async function openClient(context: TestContext, port: number) {
   return { socket, updates, next };
 }
 
-test("rates are those of the time between two measurements", async (context) => {
+test("rates cover the time between two updates", async (context) => {
   const { stream, totals, clock, port } = await startSockets(context);
   const client = await openClient(context, port);
   totals.requests = 30;
@@ -75,7 +75,7 @@ test("rates are those of the time between two measurements", async (context) => 
   );
 });
 
-test("one client more than the bound is refused with 503, and let in once another has gone", async (context) => {
+test("clients beyond the maximum get 503 until another disconnects", async (context) => {
   const { port, sockets } = await startSockets(context);
   const first = await openClient(context, port);
   await openClient(context, port);
@@ -86,7 +86,7 @@ test("one client more than the bound is refused with 503, and let in once anothe
   assert.equal(sockets.size, 2);
 });
 
-test("a client that does not read misses updates and is cut off; others get every one", async (context) => {
+test("a client that does not read misses updates and is disconnected; others get every one", async (context) => {
   const big = Object.fromEntries(
     Array.from({ length: 20_000 }, (_, index) => [`http://upstream-${index}.example:80`, index]),
   );
@@ -113,7 +113,7 @@ test("a client that does not read misses updates and is cut off; others get ever
   assert.equal(reader.updates.length, sent + 1);
 });
 
-test("a stop closes every client with 1001", async (context) => {
+test("stopping closes all clients with 1001", async (context) => {
   const { port, sockets } = await startSockets(context);
   const client = await openClient(context, port);
   const closed = new Promise((resolve) => client.socket.on("close", resolve));

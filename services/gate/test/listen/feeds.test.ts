@@ -43,7 +43,7 @@ function readLines(path: string): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-test("each request of a route that logs leaves one line soon, and none of others", async () => {
+test("each request of a logging route is logged once and soon, others are not", async () => {
   const path = join(folder, "access.jsonl");
   const upstream = await startUpstream((_request, response) => response.end("ok"));
   stops.push(upstream.stop);
@@ -115,7 +115,7 @@ test("each request of a route that logs leaves one line soon, and none of others
   );
 });
 
-test("the log is opened again when it is told to, and nothing is lost on the way", async () => {
+test("the log is reopened on request without loss", async () => {
   const path = join(folder, "access.jsonl");
   const upstream = await startUpstream((_request, response) => response.end("ok"));
   stops.push(upstream.stop);
@@ -139,7 +139,7 @@ test("the log is opened again when it is told to, and nothing is lost on the way
   assert.equal(gate.metrics.readCounter("accessLogLines"), 9);
 });
 
-test("a client that goes away before the answer is logged and counted as 499", async () => {
+test("a client that disconnects before the response is logged and counted as 499", async () => {
   const path = join(folder, "access.jsonl");
   const upstream = await startUpstream(() => undefined);
   stops.push(upstream.stop);
@@ -156,7 +156,7 @@ test("a client that goes away before the answer is logged and counted as 499", a
   assert.equal([...gate.metrics.readSeries()][0]?.status, 499);
 });
 
-test("every proxied request yields a span under the caller's, none where the trace is not sampled", async () => {
+test("every proxied request of a sampled trace exports a span under the caller's", async () => {
   const bodies: string[] = [];
   const collector = await startUpstream((request, response) => {
     let body = "";
@@ -195,7 +195,7 @@ test("every proxied request yields a span under the caller's, none where the tra
   assert.ok(!text.includes("1".repeat(32)));
 });
 
-test("connections beyond the bound are told 503, probes are answered, and places that become free are used", async () => {
+test("connections beyond the limit get 503, probes are answered, and freed connections are used", async () => {
   const upstream = await startUpstream((_request, response) => response.end("ok"));
   stops.push(upstream.stop);
   const limits = { ...LIMITS_DEFAULT, connectionsMax: 3, connectionsPerAddressMax: 1_000 };

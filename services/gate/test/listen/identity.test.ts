@@ -75,7 +75,7 @@ function bearer(token: string): { headers: Record<string, string> } {
   return { headers: { Authorization: `Bearer ${token}` } };
 }
 
-test("with a static token routes and admin paths are closed, and the token never goes upstream", async () => {
+test("with a static token routes and admin paths are closed, and the token is not forwarded", async () => {
   const gate = await startEchoGate({ ...operator, control: await startControl() });
   for (const path of ["/", "/api/v1/routes"]) {
     const none = await ask(gate.port, path);
@@ -91,7 +91,7 @@ test("with a static token routes and admin paths are closed, and the token never
     assert.notEqual((await ask(gate.port, probe)).status, 401);
 });
 
-test("the operator's token does not go upstream on an open route either, other credentials do", async () => {
+test("open routes do not forward the operator token, but other credentials", async () => {
   const gate = await startEchoGate(operator, [{ auth: { type: "none" } }]);
   assert.equal(
     JSON.parse((await ask(gate.port, "/", bearer(OPERATOR))).body).authorization,
@@ -117,7 +117,7 @@ const oddForms: [name: string, lines: string[]][] = [
   ["a first line", [`Bearer ${OPERATOR}`, "Basic YTpi"]],
   ["a password", [`Basic ${Buffer.from(`admin:${OPERATOR}`).toString("base64")}`]],
 ];
-test("the operator's token does not go upstream in any odd form", async () => {
+test("the operator token is not forwarded in any form", async () => {
   const open = await startEchoGate(operator, [{ auth: { type: "none" } }]);
   const closed = await startEchoGate(operator);
   for (const [name, lines] of oddForms) {
@@ -134,7 +134,7 @@ test("the operator's token does not go upstream in any odd form", async () => {
   }
 });
 
-test("Authorization that only resembles the operator's token goes upstream as it came", async () => {
+test("Authorization that only resembles the operator token is forwarded unchanged", async () => {
   const gate = await startEchoGate(operator, [{ auth: { type: "none" } }]);
   for (const value of [
     `Bearer ${OPERATOR.slice(1)}`,
@@ -148,7 +148,7 @@ test("Authorization that only resembles the operator's token goes upstream as it
   }
 });
 
-test("without a token nobody learns what is routed: OPTIONS * and unknown paths are 401", async () => {
+test("without a token, OPTIONS * and unknown paths are 401", async () => {
   const gate = await startEchoGate(operator, [{ prefix: "/known" }]);
   const options = (fields: string): Promise<string> =>
     sendRaw(gate.port, `OPTIONS * HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
@@ -166,7 +166,7 @@ test("without a token nobody learns what is routed: OPTIONS * and unknown paths 
   );
 });
 
-test("a path parameter does not lead around a guarded route", async () => {
+test("a path parameter does not bypass a guarded route", async () => {
   const gate = await startEchoGate({ ...operator, control: await startControl() }, [
     { prefix: "/open", auth: { type: "none" } },
     { prefix: "/open/secret" },
@@ -203,7 +203,7 @@ test("a path parameter does not lead around a guarded route", async () => {
   assert.equal((await ask(gate.port, "/open/secret/x;a", bearer(OPERATOR))).status, 200);
 });
 
-test("fields in which upstreams look for the user are cut, aliases included, as configured", async () => {
+test("configured identity fields are removed, including aliases", async () => {
   const sent = {
     "X-User": "root",
     X_User: "root",
@@ -266,7 +266,7 @@ test("tokens that are forged, expired or malformed are 401", async () => {
   assert.equal((await ask(gate.port, "/", basic)).status, 401);
 });
 
-test("admin paths take the role admin or the scope gate:admin, and the control plane learns who called", async () => {
+test("admin paths require the role admin or the scope gate:admin, and the control plane receives the caller", async () => {
   const gate = await startEchoGate({ ...jwt, ...operator, control: await startControl() });
   const path = "/api/v1/routes?x=1";
   const user = await ask(gate.port, path, bearer(makeJwt({ sub: "u" })));
@@ -293,7 +293,7 @@ test("admin paths take the role admin or the scope gate:admin, and the control p
   }
 });
 
-test("without tokens admin paths are for this machine itself, not for proxies or pages", async () => {
+test("without tokens, admin paths are available to this machine, not to proxies or web pages", async () => {
   const gate = await startEchoGate({ control: await startControl() });
   const path = "/api/v1/routes";
   const plain = await ask(gate.port, path);
@@ -330,7 +330,7 @@ test("without tokens admin paths are for this machine itself, not for proxies or
   );
 });
 
-test("a route's own auth checks its issuer's keys and scope, once for many who wait", async () => {
+test("a route's own auth verifies the issuer's keys and scope, with one fetch for many waiting requests", async () => {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   let fetches = 0;
   const issuer = await startUpstream((_request, response) => {
@@ -379,7 +379,7 @@ test("a route's own auth checks its issuer's keys and scope, once for many who w
   assert.equal((await ask(gate.port, "/", bearer(make({ scope: "read", sub: "v" })))).status, 200);
 });
 
-test("while an issuer's keys were never had its tokens are 503, and a client that leaves meanwhile is no trouble", async () => {
+test("tokens are 503 until the issuer's keys have been fetched, and clients may disconnect meanwhile", async () => {
   const auth = {
     type: "bearer",
     jwksUrl: "http://127.0.0.1:1/jwks",

@@ -81,7 +81,7 @@ async function openEvents(
   return { text: () => text, isOpen: () => isOpen, isComplete: () => answer.complete };
 }
 
-test("events pass unbuffered, WebSockets echo, and both are counted at their upstream", async () => {
+test("events are not buffered, WebSockets echo, and both are counted at their upstream", async () => {
   const streams = await startStreams();
   const gate = await startWith([{ targets: [streams.url] }]);
   const events = await openEvents(gate.port);
@@ -98,7 +98,7 @@ test("events pass unbuffered, WebSockets echo, and both are counted at their ups
   assert.equal(gate.metrics.readCounter("webSocketsActive"), 0);
 });
 
-test("open streams of an unchanged route live through changes of everything else", async () => {
+test("open streams of an unchanged route survive changes of everything else", async () => {
   const streams = await startStreams();
   const gate = await startWith([
     { prefix: "/", targets: [streams.url] },
@@ -121,7 +121,7 @@ test("open streams of an unchanged route live through changes of everything else
   assert.equal(gate.drained.length, 5);
 });
 
-test("a removed route takes no new request at once, its streams end at the deadline", async () => {
+test("a removed route immediately gets no new requests, its streams end at the deadline", async () => {
   const streams = await startStreams();
   const globals = { ...GLOBALS, limits: { ...LIMITS_DEFAULT, routeDrainMs: 700 } };
   const gate = await startWith([{ targets: [streams.url] }], globals);
@@ -185,7 +185,7 @@ test("a change that cannot be applied changes nothing", async () => {
   }
 });
 
-test("a drain ends event streams and WebSockets in order, long before its deadline", async () => {
+test("a drain closes event streams and WebSockets gracefully, long before its deadline", async () => {
   const streams = await startStreams();
   const gate = await startWith([{ targets: [streams.url] }], {
     limits: { ...LIMITS_DEFAULT, streamDrainMs: 100 },
@@ -202,7 +202,7 @@ test("a drain ends event streams and WebSockets in order, long before its deadli
   assert.equal((await drained).cut, 0);
 });
 
-test("streams of a removed route are ended in order, too", async () => {
+test("streams of a removed route are closed gracefully as well", async () => {
   const streams = await startStreams();
   const gate = await startWith([{ targets: [streams.url] }], {
     limits: { ...LIMITS_DEFAULT, routeDrainMs: 50 },
@@ -217,7 +217,7 @@ test("streams of a removed route are ended in order, too", async () => {
   assert.ok(events.isComplete(), "the content has its end");
 });
 
-test("a drain finishes what is under way, tells readiness, and says what it cut", async () => {
+test("a drain finishes active requests, changes readiness, and reports cut ones", async () => {
   const arrived = Promise.withResolvers<ServerResponse>();
   const slow = await startUpstream((_, response) => {
     response.write("first ");

@@ -49,7 +49,7 @@ async function startRude(): Promise<{ url: string; asked: () => number }> {
 
 const DEAD = "http://127.0.0.1:1";
 
-test("a refused target is asked once, then left alone, and any method moves on", async () => {
+test("a refused target is tried once, then ejected, and requests of any method move on", async () => {
   const alive = await startNamed("alive");
   const gate = await startWith([{ targets: [DEAD, alive.url] }]);
   for (const method of ["POST", "GET", "POST", "PATCH", "GET"]) {
@@ -61,7 +61,7 @@ test("a refused target is asked once, then left alone, and any method moves on",
   assert.equal(gate.metrics.readCounter("retries"), 1);
 });
 
-test("least_conn counts what is under way, and nothing that failed or moved on stays counted", async () => {
+test("least_conn counts active requests, without those that failed or moved on", async () => {
   const alive = await startNamed("alive");
   const other = await startNamed("other");
   const rude = await startRude();
@@ -117,14 +117,14 @@ test("a request is retried twice at most", async () => {
   );
 });
 
-test("a single target that hangs up is not asked again on a fresh connection", async () => {
+test("a single target that closes the connection is not retried on a new connection", async () => {
   const rude = await startRude();
   const gate = await startWith([{ targets: [rude.url] }]);
   assert.equal((await ask(gate.port, "/")).status, 502);
   assert.equal(rude.asked(), 1);
 });
 
-test("retries of sent requests stop at the budget, those of unsent ones do not use it", async () => {
+test("the budget limits retries of sent requests, not of unsent ones", async () => {
   const alive = await startNamed("alive");
   const [one, other] = [await startRude(), await startRude()];
   const gate = await startWith([
@@ -141,7 +141,7 @@ test("retries of sent requests stop at the budget, those of unsent ones do not u
   }
 });
 
-test("a keep-alive race is retried once on a fresh connection, a POST in it is not", async () => {
+test("a keep-alive race is retried once on a new connection, except for POST", async () => {
   let connections = 0;
   const racy = await startRawUpstream((socket) => {
     connections++;
@@ -190,7 +190,7 @@ for (const requestsPerConnection of [1, 2, 10]) {
   });
 }
 
-test("an upstream that is killed and comes back under load costs no idempotent request", async () => {
+test("an upstream that restarts under load fails no idempotent request", async () => {
   const steady = await startNamed("steady");
   let flaky = await startNamed("flaky");
   const gate = await startWith([{ targets: [steady.url, flaky.url] }]);
@@ -221,7 +221,7 @@ test("an upstream that is killed and comes back under load costs no idempotent r
   assert.ok(gate.metrics.readCounter("ejections") >= 1);
 });
 
-test("what one worker learns of a target, another acts on, and a dead worker's totals stay", async () => {
+test("workers share the health of targets, and the totals of an ended worker are kept", async () => {
   const alive = await startNamed("alive");
   const shared = allocateSharedBuffers(2);
   const planner = new TestPlanner();

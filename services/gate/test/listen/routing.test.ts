@@ -70,7 +70,7 @@ after(async () => {
   for (const stop of stops) await stop();
 });
 
-test("the path, the query and the body arrive as they were sent", async () => {
+test("path, query and body arrive as sent", async () => {
   const got = await echo("/api/x?q=%2F..//&b", { method: "POST", body: "hello" });
   assert.deepEqual(
     [got.name, got.method, got.url, got.body],
@@ -78,11 +78,11 @@ test("the path, the query and the body arrive as they were sent", async () => {
   );
 });
 
-test("a path that is not normal is matched and forwarded normalised", async () => {
+test("other paths are matched and forwarded in normalized form", async () => {
   assert.equal((await echo("/x/..//%61pi/./y?z")).url, "/api/y?z");
 });
 
-test("strip_prefix, the target's own path and its Host", async () => {
+test("strip_prefix, the target's path and its Host", async () => {
   const got = await echo("/strip/a/b?c");
   assert.equal(got.url, "/base/a/b?c");
   assert.match(got.headers["host"] ?? "", /^127\.0\.0\.1:\d+$/);
@@ -90,13 +90,13 @@ test("strip_prefix, the target's own path and its Host", async () => {
   assert.match(got.headers["x-forwarded-host"] ?? "", new RegExp(`:${gate.port}$`));
 });
 
-test("a raw route gets the path as it was sent, unless it would climb", async () => {
+test("a raw route forwards the path as sent, unless it climbs above the prefix", async () => {
   assert.equal((await echo("/s3/a%2Fb//c%20d")).url, "/s3/a%2Fb//c%20d");
   const climbing = await ask(gate.port, "/s3/a%2F..%2F..%2F..%2Fb");
   assert.equal(climbing.status, 400);
 });
 
-test("a host narrows a route", async () => {
+test("a host limits a route", async () => {
   assert.equal(
     (await echo("/anything", { headers: { host: "hosted.EXAMPLE:80" } })).name,
     "hosted",
@@ -105,7 +105,7 @@ test("a host narrows a route", async () => {
   assert.equal((await ask(gate.port, "/anything")).status, 502);
 });
 
-test("what matches nothing is 502 route_not_found as a problem document with the trace", async () => {
+test("a request without a route gets 502 route_not_found as a problem document with the trace ID", async () => {
   const trace = "0af7651916cd43dd8448eb211c80319c";
   const answer = await ask(gate.port, "/nowhere?secret=1", {
     headers: { traceparent: `00-${trace}-b7ad6b7169203331-01` },
@@ -118,7 +118,7 @@ test("what matches nothing is 502 route_not_found as a problem document with the
   assert.equal(problem["instance"], "/nowhere");
 });
 
-test("paths that could mean two things are 400 and reach nobody", async () => {
+test("ambiguous paths are 400 and are not forwarded", async () => {
   for (const path of [
     "/api/%2e%2e/%2e%2e/x",
     "/api/a%2fb",
@@ -166,7 +166,7 @@ test("the client's own forwarding and identity fields are replaced, aliases incl
   assert.equal(names.filter((name) => name === "x-forwarded-for").length, 1);
 });
 
-test("hop-by-hop fields and those that Connection names stay here", async () => {
+test("hop-by-hop fields and those named by Connection are not forwarded", async () => {
   const answer = await sendRaw(
     gate.port,
     "GET /api HTTP/1.1\r\nHost: a\r\nConnection: close, X-Secret\r\nX-Secret: 1\r\nTE: gzip\r\nKeep-Alive: 5\r\nX-Kept: 1\r\n\r\n",
@@ -177,7 +177,7 @@ test("hop-by-hop fields and those that Connection names stay here", async () => 
   assert.equal(headers["via"], "1.1 platform-gate");
 });
 
-test("a body that is too large is 413, by its length and while it streams", async () => {
+test("a body that is too large is 413, by its length and while streaming", async () => {
   assert.equal((await echo("/small", { method: "POST", body: "0123456789" })).body, "0123456789");
   const announced = await ask(gate.port, "/small", { method: "POST", body: "0123456789x" });
   assert.equal(announced.status, 413);
@@ -190,7 +190,7 @@ test("a body that is too large is 413, by its length and while it streams", asyn
   assert.match(streamed, /^HTTP\/1\.1 413 /);
 });
 
-test("upstreams that refuse, babble, fall silent or hang up are told apart", async () => {
+test("refused, malformed, timed out and closed upstream responses have different codes", async () => {
   const table: [string, number, string][] = [
     ["/down", 502, "upstream_unreachable"],
     ["/garbage", 502, "upstream_invalid_response"],
@@ -206,7 +206,7 @@ test("upstreams that refuse, babble, fall silent or hang up are told apart", asy
   );
 });
 
-test("probes answer GET and HEAD in place, and readiness follows the control plane", async () => {
+test("workers answer GET and HEAD of probes, and readiness follows the control plane", async () => {
   assert.deepEqual(JSON.parse((await ask(gate.port, "/healthz")).body), {
     status: "UP",
     service: "gate",
@@ -239,7 +239,7 @@ test("many requests on one connection, pipelined, are answered in order", async 
   );
 });
 
-test("requests are counted by route, method and status, and nothing stays counted as under way", async () => {
+test("requests are counted by route, method and status, and no request stays active", async () => {
   const countSeries = () => [...gate.metrics.readSeries()].reduce((sum, one) => sum + one.count, 0);
   // The worker counts an answer on its own thread, a moment after the client has it.
   await waitUntil(() => gate.metrics.readCounter("requests") === countSeries());
@@ -255,7 +255,7 @@ test("requests are counted by route, method and status, and nothing stays counte
   assert.deepEqual(gate.logs, []);
 });
 
-test("Max-Forwards of OPTIONS and TRACE is counted down, and at 0 the gateway answers itself", async () => {
+test("Max-Forwards of OPTIONS and TRACE is decremented, and at 0 the gateway responds", async () => {
   const forward = async (method: string, sent: string): Promise<string | undefined> =>
     (await echo("/api", { method, headers: { "Max-Forwards": sent } })).headers["max-forwards"];
   assert.equal(await forward("OPTIONS", "7"), "6");
@@ -267,7 +267,7 @@ test("Max-Forwards of OPTIONS and TRACE is counted down, and at 0 the gateway an
   assert.equal((await ask(gate.port, "/api", { method: "TRACE", headers: last })).status, 501);
 });
 
-test("a host with the root's dot is the same host", async () => {
+test("a host with a trailing dot is the same host", async () => {
   const hosted = await echo("/x", { headers: { Host: "hosted.example.:80" } });
   assert.equal(hosted.name, "hosted");
 });

@@ -50,7 +50,7 @@ function ask(
 }
 
 for (const runtime of runtimes) {
-  test(`${runtime.name}: what the API answered is there after kill -9, and what it removed is not`, async (context) => {
+  test(`${runtime.name}: acknowledged changes of the API survive kill -9`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const folder = makeFolder(context);
     const config = {
@@ -77,7 +77,7 @@ for (const runtime of runtimes) {
     assert.equal((await second.ended).code, 0);
   });
 
-  test(`${runtime.name}: every worker acts on a change as soon as it is answered`, async (context) => {
+  test(`${runtime.name}: every worker has applied a change when it is acknowledged`, async (context) => {
     const targets = await Promise.all(
       ["one", "two"].map((name) =>
         startUpstream(context, (_request, response) => response.end(name)),
@@ -104,7 +104,7 @@ for (const runtime of runtimes) {
     assert.ok(gone.every(({ status }) => status === 502));
   });
 
-  test(`${runtime.name}: SIGHUP takes up a good file, and leaves everything as it was for a bad one`, async (context) => {
+  test(`${runtime.name}: SIGHUP applies a valid file, and changes nothing for an invalid one`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const folder = makeFolder(context);
     const gate = await startGate(context, {
@@ -126,7 +126,7 @@ for (const runtime of runtimes) {
     assert.equal((await ask(`${gate.url}/a`)).status, 502);
   });
 
-  test(`${runtime.name}: with a token every own path but the probes is closed to those without it`, async (context) => {
+  test(`${runtime.name}: with a token all internal routes except probes require it`, async (context) => {
     const token = "0123456789abcdef0123456789abcdef";
     const gate = await startGate(context, {
       runtime,
@@ -158,7 +158,7 @@ for (const runtime of runtimes) {
     assert.ok(!JSON.stringify(gate.lines()).includes(token));
   });
 
-  test(`${runtime.name}: without a token the own paths answer programs on this machine alone`, async (context) => {
+  test(`${runtime.name}: without a token the internal routes are available only to programs on this machine`, async (context) => {
     const gate = await startGate(context, { runtime, config: {} });
     const url = `${gate.url}/api/v1/routes`;
     assert.equal((await ask(url)).status, 200);
@@ -174,7 +174,7 @@ for (const runtime of runtimes) {
     }
   });
 
-  test(`${runtime.name}: a drain finishes what is under way, leaves nothing behind, and exits with 0`, async (context) => {
+  test(`${runtime.name}: a drain finishes active requests, cleans up, and exits with 0`, async (context) => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const target = await startUpstream(context, (_request, response) => arrived.resolve(response));
     const folder = makeFolder(context);
@@ -197,7 +197,7 @@ for (const runtime of runtimes) {
     assert.deepEqual(readdirSync(folder), ["gate.json"]);
   });
 
-  test(`${runtime.name}: the live metrics come through a WebSocket once a second`, async (context) => {
+  test(`${runtime.name}: live metrics are sent through a WebSocket once a second`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const gate = await startGate(context, {
       runtime,
@@ -231,7 +231,7 @@ for (const runtime of runtimes) {
     assert.equal((await ask(`${gate.url}/api/v1/admin/metrics/ws`)).status, 426);
   });
 
-  test(`${runtime.name}: admin_addr takes the own paths but the probes away from the first listener`, async (context) => {
+  test(`${runtime.name}: admin_addr moves the internal routes except probes from the main listener`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const gate = await startGate(context, {
       runtime,

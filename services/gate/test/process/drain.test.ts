@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 
 for (const runtime of runtimes) {
-  test(`${runtime.name}: SIGTERM ends open streams in order, and the process with code 0 long before its drain time is up`, async (context) => {
+  test(`${runtime.name}: SIGTERM closes open streams gracefully, and the process exits with 0 long before its drain timeout`, async (context) => {
     const upstream = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write("data: hello\n\n");

@@ -166,7 +166,7 @@ for (const runtime of runtimes) {
   }
 }
 
-test("a collector that vanishes delays no request, and gets spans again when it is back", async (context) => {
+test("a collector that disappears delays no request, and receives spans again when it is back", async (context) => {
   const spans: ReceivedSpan[] = [];
   const collector = await startCollector(context, spans);
   const { gate } = await startTraced(context, runtimes[0]!, collector.url);

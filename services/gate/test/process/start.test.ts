@@ -44,7 +44,7 @@ const refused: [why: string, config: Record<string, unknown> | string, says: str
 ];
 
 for (const runtime of runtimes) {
-  test(`${runtime.name}: a wrong configuration stops the start with one message and exit code 2`, async (context) => {
+  test(`${runtime.name}: an invalid configuration stops the start with one message and exit code 2`, async (context) => {
     await Promise.all(
       refused.map(async ([why, config, says]) => {
         const folder = makeFolder(context);
@@ -55,7 +55,7 @@ for (const runtime of runtimes) {
     );
   });
 
-  test(`${runtime.name}: a configuration file that was named must be there, the default one need not`, async (context) => {
+  test(`${runtime.name}: a named configuration file must exist, the default one need not`, async (context) => {
     const folder = makeFolder(context);
     const named = await spawnGate(context, { runtime, folder }).ended;
     assert.deepEqual(
@@ -71,7 +71,7 @@ for (const runtime of runtimes) {
     assert.equal(((await none.json()) as { code: string }).code, "route_not_found");
   });
 
-  test(`${runtime.name}: a second gateway on the port does not start, and the first goes on`, async (context) => {
+  test(`${runtime.name}: a second gateway on the port does not start, and the first continues`, async (context) => {
     const first = await startGate(context, { runtime, config: { workers: 2, routes: [route] } });
     const second = spawnGate(context, {
       runtime,
@@ -86,7 +86,7 @@ for (const runtime of runtimes) {
 
 const [node] = runtimes;
 
-test("a port that another program holds stops the start and is named", async (context) => {
+test("a port in use stops the start with an error that names it", async (context) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => server.close());
@@ -132,7 +132,7 @@ test("the commands answer without starting the gateway", async (context) => {
   }
 });
 
-test("a damaged overlay stops the start with the way out, and the way out works", async (context) => {
+test("a damaged overlay stops the start with a remedy that works", async (context) => {
   const runtime = node ?? assert.fail();
   const folder = makeFolder(context);
   const overlay = join(folder, "gate.json.overlay.json");

@@ -10,7 +10,7 @@ const workers = 3;
 const clients = 90;
 
 for (const runtime of runtimes) {
-  test(`${runtime.name}: all workers take connections on the one port`, async (context) => {
+  test(`${runtime.name}: all workers accept connections on one port`, async (context) => {
     let connections = 0;
     const upstream = createServer({ keepAliveTimeout: 60_000 }, (_request, answer) => {
       answer.end("up");

@@ -11,7 +11,7 @@ function scan(target: string): { scan: PathScan; fault: PathFault | null } {
   return { scan: path, fault };
 }
 
-test("a path in normal form is not touched, and its query never is", () => {
+test("a normalized path and any query stay unchanged", () => {
   for (const target of [
     "/",
     "/a",
@@ -27,7 +27,7 @@ test("a path in normal form is not touched, and its query never is", () => {
   }
 });
 
-test("a path that is not in normal form is brought into it", () => {
+test("other paths are normalized", () => {
   const table: [string, string][] = [
     ["//a", "/a"],
     ["/a//b///c", "/a/b/c"],
@@ -56,7 +56,7 @@ test("a path that is not in normal form is brought into it", () => {
   }
 });
 
-test("targets that could mean two things are refused", () => {
+test("ambiguous targets are refused", () => {
   const table: [string, PathFault][] = [
     ["", "not-origin-form"],
     ["*", "not-origin-form"],
@@ -79,7 +79,7 @@ test("targets that could mean two things are refused", () => {
   for (const [target, expected] of table) assert.equal(scan(target).fault, expected, target);
 });
 
-test("encoded separators are kept and told of", () => {
+test("encoded separators are kept and reported", () => {
   for (const target of ["/a%2fb", "/a%2Fb", "/a%5cb"]) {
     const { scan: path, fault } = scan(target);
     assert.equal(fault, null);
@@ -89,7 +89,7 @@ test("encoded separators are kept and told of", () => {
   assert.equal(scan("/a%2eb").scan.hasEncodedSeparator, false);
 });
 
-test("a raw path is safe only while it stays below its prefix once decoded", () => {
+test("a raw path is safe only if it stays below its prefix when decoded", () => {
   const table: [string, number, boolean][] = [
     ["/s3/a%2fb", 3, true],
     ["/s3/a//b", 3, true],
@@ -108,7 +108,7 @@ test("a raw path is safe only while it stays below its prefix once decoded", () 
   }
 });
 
-test("a normalised path is its own normal form, marked at each end of a segment", () => {
+test("normalization is idempotent, with marks at the end of each segment", () => {
   const piece = fc.constantFrom("a", "b.c", ".", "..", "%2e", "%41", "%2F", "", "%e2", "x;y", "~");
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (segments) => {
@@ -134,7 +134,7 @@ test("a normalised path is its own normal form, marked at each end of a segment"
   );
 });
 
-test("a path of thousands of segments is read within the bound of marks", () => {
+test("a path of thousands of segments stays within the maximum number of marks", () => {
   for (const target of ["/a".repeat(5_000), "/a".repeat(5_000).concat("%2F")]) {
     const { scan: path, fault } = scan(target);
     assert.equal(fault, null);

@@ -58,14 +58,14 @@ test("a prefix matches whole segments, the longest one wins", async () => {
     assert.equal(find(table, target)?.prefix, prefix, target);
 });
 
-test("without a route for / what matches nothing finds nothing", async () => {
+test("without a route for /, other paths have no route", async () => {
   const table = await makeTable([{ prefix: "/api" }], []);
   for (const target of ["/", "/ap", "/apix", "/x/api"])
     assert.equal(find(table, target), undefined);
   assert.equal(find(await makeTable([], []), "/"), undefined);
 });
 
-test("a host narrows a route: the longer prefix wins, then the host", async () => {
+test("the longer prefix wins, then the host", async () => {
   const table = await makeTable(
     [
       { prefix: "/", host: "A.example" },
@@ -84,7 +84,7 @@ test("a host narrows a route: the longer prefix wins, then the host", async () =
   );
 });
 
-test("own paths win over routes and are a closed list", async () => {
+test("internal routes take precedence and are a closed list", async () => {
   const own: InternalRoute[] = [
     { path: "/healthz", match: "exact", access: "probe" },
     { path: "/api/v1/routes", match: "exact", access: "admin" },
@@ -105,7 +105,7 @@ test("own paths win over routes and are a closed list", async () => {
   assert.equal(ownOf("/uix"), undefined);
 });
 
-test("every prefix of many is found as a linear search finds it", async () => {
+test("lookups agree with a linear search", async () => {
   const segment = fc.constantFrom("a", "b", "ab", "ba");
   const path = fc.array(segment, { minLength: 1, maxLength: 4 });
   await fc.assert(
@@ -135,6 +135,6 @@ test("every prefix of many is found as a linear search finds it", async () => {
   );
 });
 
-test("the same prefix twice is refused", async () => {
+test("duplicate prefixes are refused", async () => {
   await assert.rejects(makeTable([{ prefix: "/a" }, { prefix: "/a" }], []), RangeError);
 });

@@ -13,7 +13,7 @@ import {
   SlotTable,
 } from "../../src/shared-state/index.ts";
 
-test("active counts are summed over workers, and a dead worker's are forgotten", () => {
+test("active counts are summed over workers, without ended workers", () => {
   const counts = new ActiveCounts(allocateSharedBuffers(3));
   counts.add(0, 5, 1);
   counts.add(2, 5, 1);
@@ -38,12 +38,12 @@ test("turns wrap without becoming negative", () => {
   assert.equal(routes.takeTurn(3), 0);
 });
 
-test("the number of workers has bounds", () => {
+test("the number of workers is limited", () => {
   for (const workers of [0, -1, 1.5, 257])
     assert.throws(() => allocateSharedBuffers(workers), RangeError);
 });
 
-test("what a worker counts is read through another view, with its buckets", () => {
+test("metrics of a worker can be read through another view, including buckets", () => {
   const buffer = allocateMetricBlock();
   const writer = new MetricBlock(buffer);
   const reader = new MetricBlock(buffer);
@@ -75,7 +75,7 @@ test("what a worker counts is read through another view, with its buckets", () =
   assert.equal(writer.readUpstreamErrors(4), 0);
 });
 
-test("combinations past the last row are counted together", () => {
+test("combinations beyond the maximum number of series are counted together", () => {
   const block = new MetricBlock(allocateMetricBlock());
   for (let id = 1; id < METRIC_SERIES_MAX; id++) block.addRequest(block.findSeries(id, 1, 200), 0);
   block.addRequest(block.findSeries(METRIC_SERIES_MAX, 1, 200), 0);
@@ -85,7 +85,7 @@ test("combinations past the last row are counted together", () => {
   assert.deepEqual([series[0]!.metricsId, series[0]!.count], [OVERFLOW_METRICS_ID, 2]);
 });
 
-test("equal keys share a slot, and a released one rests before another key gets it, cleared", () => {
+test("equal keys share a slot, and a released slot is cleared and reused after a delay", () => {
   let nowMs = 0;
   const reused: number[] = [];
   const table = new SlotTable({

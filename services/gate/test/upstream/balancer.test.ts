@@ -51,7 +51,7 @@ function count(picks: number[], index: number): number {
   return picks.filter((pick) => pick === index).length;
 }
 
-test("round robin gives every target its weight's share, evenly spread", () => {
+test("round robin distributes requests by weight, evenly spread", () => {
   assert.deepEqual(pickMany(balance("round_robin", [1, 1, 1]), 6), [0, 1, 2, 0, 1, 2]);
   assert.deepEqual([...layOutTurns([5, 1, 1])], [0, 0, 1, 0, 2, 0, 0]);
   const picks = pickMany(balance("round_robin", [90, 10, 0]), 100);
@@ -63,7 +63,7 @@ test("two workers share one round", () => {
   assert.deepEqual([one.pick([], ""), other.pick([], ""), one.pick([], "")], [0, 1, 0]);
 });
 
-test("a schedule of any weights is bounded and holds every weighted target in proportion", () => {
+test("a schedule of any weights is bounded and contains every weighted target in proportion", () => {
   const weights = fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: 20 });
   fc.assert(
     fc.property(weights, (all) => {
@@ -85,7 +85,7 @@ test("a schedule of any weights is bounded and holds every weighted target in pr
   );
 });
 
-test("least_conn goes where least is under way for the weight, over all workers", () => {
+test("least_conn picks the target with the fewest active requests for its weight, across workers", () => {
   const balancer = balance("least_conn", [1, 1, 2]);
   active.add(0, 0, 1);
   active.add(1, 1, 1);
@@ -97,7 +97,7 @@ test("least_conn goes where least is under way for the weight, over all workers"
   assert.equal(balancer.pick([], ""), 1);
 });
 
-test("random follows its source of chance and the weights", () => {
+test("random follows its random source and the weights", () => {
   const balancer = balance("random", [3, 1]);
   const picks = Array.from({ length: 100 }, (_, step) => {
     chance = step / 100;
@@ -106,7 +106,7 @@ test("random follows its source of chance and the weights", () => {
   assert.equal(count(picks, 1), 25);
 });
 
-test("ip_hash keeps a client at its target, and moves only the clients of one that is gone", () => {
+test("ip_hash keeps a client at its target, and moves only the clients of removed targets", () => {
   const balancer = balance("ip_hash", [1, 1, 1, 1]);
   const clients = Array.from({ length: 400 }, (_, at) => `10.0.${at >> 8}.${at & 255}`);
   const before = clients.map((client) => balancer.pick([], client));
@@ -123,7 +123,7 @@ test("ip_hash keeps a client at its target, and moves only the clients of one th
   }
 });
 
-test("an ejected target gets nothing until its time is over, then slowly more", () => {
+test("an ejected target gets no requests until the ejection ends, then slowly more", () => {
   const balancer = balance("round_robin", [1, 1]);
   health.noteFailure(0, true);
   assert.equal(count(pickMany(balancer, 10), 0), 0);
@@ -137,7 +137,7 @@ test("an ejected target gets nothing until its time is over, then slowly more", 
   assert.equal(count(pickMany(balancer, 10), 0), 5);
 });
 
-test("never more than half of the targets are out", () => {
+test("at most half of the targets are ejected", () => {
   const balancer = balance("round_robin", [1, 1, 1, 1]);
   for (const slot of [0, 1, 2]) health.noteFailure(slot, true);
   const picks = pickMany(balancer, 40);
@@ -149,7 +149,7 @@ test("never more than half of the targets are out", () => {
   assert.ok(new Set(pickMany(balancer, 40)).size === 2);
 });
 
-test("a second attempt goes to another target, to a sound one first", () => {
+test("a retry goes to another target, preferably a healthy one", () => {
   const balancer = balance("round_robin", [1, 1, 1, 1]);
   for (const slot of [0, 1, 2]) health.noteFailure(slot, true);
   assert.equal(balancer.pick([2], ""), 3);
@@ -159,7 +159,7 @@ test("a second attempt goes to another target, to a sound one first", () => {
   assert.equal(balance("round_robin", [1, 0]).pick([0], ""), -1);
 });
 
-test("any kind picks among allowed targets only, whatever fails", () => {
+test("all strategies pick only allowed targets, whatever fails", () => {
   const kinds = fc.constantFrom<BalancerKind[]>("round_robin", "least_conn", "random", "ip_hash");
   const scenario = fc.record({
     kind: kinds,

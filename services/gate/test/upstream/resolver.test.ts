@@ -40,7 +40,7 @@ test("addresses and localhost need no lookup", () => {
   assert.deepEqual(asked, []);
 });
 
-test("a change of addresses is told, a failure keeps the last good answer", async () => {
+test("a change of addresses is reported, a failure keeps the last good result", async () => {
   let answer: string[] | Error = ["192.0.2.1", "192.0.2.2"];
   const { resolver, failures } = resolve(() => answer);
   const seen: (readonly string[])[] = [];
@@ -58,7 +58,7 @@ test("a change of addresses is told, a failure keeps the last good answer", asyn
   assert.deepEqual(late, [["192.0.2.3"]]);
 });
 
-test("a lookup that hangs fails, and a name that nobody watches is not looked up", async () => {
+test("a lookup times out, and unwatched names are not looked up", async () => {
   const failures: string[] = [];
   let asked = 0;
   const resolver = new Resolver({

@@ -13,7 +13,7 @@ const SENT_GET: FailedAttempt = {
   refreshed: false,
 };
 
-test("the decision table of retries", () => {
+test("retry decisions", () => {
   const table: [string, Partial<FailedAttempt>, string][] = [
     ["an idempotent request that was sent", {}, "other-target spend"],
     ["one that was never sent", { requestSent: false }, "other-target free"],
@@ -40,7 +40,7 @@ test("the decision table of retries", () => {
   }
 });
 
-test("the budget is ten retries a second without traffic, and 20 % of requests with it", () => {
+test("the budget is ten retries per second without traffic, and 20 % of requests with traffic", () => {
   const idle = new RetryBudget();
   assert.equal(takeAll(idle, 1_000), 100);
   const busy = new RetryBudget();
@@ -48,7 +48,7 @@ test("the budget is ten retries a second without traffic, and 20 % of requests w
   assert.equal(takeAll(busy, 10_000), 2_000);
 });
 
-test("what was spent comes back after the window", () => {
+test("spent budget is available again after the window", () => {
   const budget = new RetryBudget();
   assert.equal(takeAll(budget, 1_000), 100);
   for (let second = 0; second < 9; second++) budget.tick();

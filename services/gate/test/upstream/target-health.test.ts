@@ -14,7 +14,7 @@ beforeEach(() => {
   health = new TargetHealth(targets, () => nowMs);
 });
 
-test("a refused connection ejects at once, other failures after three in a row", () => {
+test("a refused connection ejects immediately, other failures after three in a row", () => {
   assert.equal(health.noteFailure(1, true), true);
   assert.equal(health.isEjected(1), true);
   assert.equal(health.noteFailure(2, false), false);
@@ -50,14 +50,14 @@ test("the first failure after an ejection ejects again", () => {
   assert.equal(health.noteFailure(0, false), true);
 });
 
-test("a success of an attempt that began before the ejection does not end its backoff", () => {
+test("a success of an attempt that started before the ejection does not end its backoff", () => {
   health.noteFailure(0, true);
   health.noteSuccess(0);
   assert.equal(targets.readEjections(0), 1);
   assert.equal(health.isEjected(0), true);
 });
 
-test("what one worker learns another acts on", () => {
+test("workers share the health of targets", () => {
   const other = new TargetHealth(targets, () => nowMs);
   health.noteFailure(7, true);
   assert.equal(other.isEjected(7), true);
