@@ -1,4 +1,4 @@
-// Contenders in a ring: each set up once, then loaded in turn, round after round.
+// Runs contenders: each is started once, then loaded in turn, round by round.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { awaitPort, findFreePort } from "../../tests/stage/process.ts";
@@ -13,7 +13,7 @@ import type { Proxy, ProxySetup } from "./proxies/proxy.ts";
 import { SMALL_BODY_BYTES } from "./upstream.ts";
 
 const WARM_UP_SECONDS = 2;
-// What a just-in-time compiler has to see before it is done; on a busy machine that takes longer.
+// Requests that a just-in-time compiler needs to warm up, which takes longer on a busy machine.
 const WARM_UP_REQUESTS = 40_000;
 const WARM_UPS_MAX = 4;
 const WARM_UP_BODY_BYTES_MAX = 100_000;
@@ -21,16 +21,16 @@ const NOTE_CHARS_MAX = 400;
 // An answer's head may differ by a byte or two between requests (a counter, a duration).
 const WIRE_BYTES_TOLERANCE = 0.02;
 
-/** A proxy and how this case wants it set up. */
+/** A proxy with its setup for this case. */
 export interface Contender {
   proxy: Proxy;
-  /** The row's name, where the proxy's own would not tell rows apart. */
+  /** Name of the row, if the proxy's name is ambiguous. */
   name?: string;
   isOurs?: boolean;
   setup?: Partial<ProxySetup>;
 }
 
-/** The load that each contender gets in its turn. */
+/** The load of each contender. */
 export interface ContestLoad {
   path: string;
   connections: number;
@@ -45,12 +45,12 @@ export const SMALL_LOAD: ContestLoad = {
   expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
 };
 
-/** A contender that is up and answers rightly, or the reason why it does not take part. */
+/** A running contender with correct responses, or the reason why it does not take part. */
 export interface Entrant {
   row: Row;
   url: string;
   process?: PinnedProcess;
-  /** Bytes of one right answer on the wire. */
+  /** Bytes of one correct response on the wire. */
   wireBytes: number;
 }
 
@@ -78,7 +78,7 @@ export async function startEntrants(
   return entrants;
 }
 
-/** Warms each entrant up, then gives each one round of wrk in turn until all rounds are done. */
+/** Warms up each entrant, then runs rounds of wrk against each in turn. */
 export async function runContest(
   context: BenchContext,
   workspace: Workspace,
@@ -189,7 +189,7 @@ async function loadOnce(
   const figures = toFigures(summary, cpuMs);
   if (typeof figures === "string") return figures;
   const expectedBytes = summary.requests * entrant.wireBytes;
-  // wrk also counts what it had read of the answers that the end cut off.
+  // wrk also counts bytes of responses that were cut off at the end.
   const slackBytes = load.connections * entrant.wireBytes + expectedBytes * WIRE_BYTES_TOLERANCE;
   if (Math.abs(summary.bytes - expectedBytes) > slackBytes) {
     return `${summary.bytes} bytes for ${summary.requests} answers of ${entrant.wireBytes}`;

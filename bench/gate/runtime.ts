@@ -1,13 +1,13 @@
-// The two runtimes that ours is measured on.
+// The two measured runtimes.
 import { fileURLToPath } from "node:url";
 
-/** Node runs by default; Bun is asked for by PLATFORM_RUNTIME. */
+/** Node is the default; PLATFORM_RUNTIME selects Bun. */
 export type RuntimeName = "node" | "bun";
 
 /** The repository's folder. */
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Where the runtime's binary is, whether or not it exists. */
+/** Path of the runtime's binary, which may not exist. */
 export function findRuntime(runtime: RuntimeName): string {
   return runtime === "node"
     ? process.execPath

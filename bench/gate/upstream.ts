@@ -1,4 +1,4 @@
-// The upstream of every gateway case: nginx, static answers, on the load's core.
+// The upstream of all gateway cases: nginx with static responses, on the load's core.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../tests/stage/process.ts";
@@ -16,7 +16,7 @@ export interface Upstream {
   process: PinnedProcess;
 }
 
-/** Starts it in a folder of its own below `scratch`. */
+/** Starts the upstream in a folder below `scratch`. */
 export async function startUpstream(scratch: string, cores: string): Promise<Upstream> {
   const port = await findFreePort();
   const folder = join(scratch, "upstream");

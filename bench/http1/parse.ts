@@ -1,4 +1,4 @@
-// What parsing and writing heads costs by itself, in nanoseconds and heap bytes; in this process, so on its runtime.
+// Cost of parsing and writing heads in nanoseconds and heap bytes, in this process and on its runtime.
 import {
   Chunk,
   ChunkedDecoder,
@@ -29,7 +29,7 @@ const answer = Buffer.from(
 );
 const chunked = Buffer.from(`${`400\r\n${"x".repeat(1024)}\r\n`.repeat(16)}0\r\n\r\n`);
 
-/** Prints its figures; nothing is kept. */
+/** Prints its figures without saving them. */
 export const parse: BenchCase = {
   name: "parse",
   title: "Heads parsed and written, without a socket",
@@ -92,7 +92,7 @@ function measure(name: string, operation: () => void, rounds: number): string {
     const started = process.hrtime.bigint();
     for (let index = 0; index < OPERATIONS; index++) operation();
     times.push(Number(process.hrtime.bigint() - started) / OPERATIONS);
-    // A collection in between makes the difference negative: such a round says nothing.
+    // A garbage collection makes the difference negative: such rounds are ignored.
     const grown = process.memoryUsage().heapUsed - heapBefore;
     if (grown >= 0) heapBytes = Math.min(heapBytes, grown / OPERATIONS);
   }

@@ -1,4 +1,4 @@
-// (g) A request as production has it: a token to verify, a line to log.
+// (g) A request with a token to verify and a line to log, as in production.
 import { createHmac } from "node:crypto";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { CONTEST_COLUMNS, runContest, startEntrants, type ContestLoad } from "../contest.ts";

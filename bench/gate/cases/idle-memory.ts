@@ -1,4 +1,4 @@
-// (e) What a connection costs that does nothing.
+// (e) Memory of an idle connection.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import { startPinned } from "../../harness/process.ts";

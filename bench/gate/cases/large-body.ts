@@ -1,4 +1,4 @@
-// (b) What it costs to pass large answers on.
+// (b) Cost of forwarding large responses.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,

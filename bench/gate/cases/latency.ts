@@ -1,4 +1,4 @@
-// (d) How much a proxy adds to the slowest of a hundred answers, at half load.
+// (d) Latency that a proxy adds to the slowest of a hundred responses, at half load.
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import { runPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";

@@ -1,4 +1,4 @@
-// (c) Whether a large route table makes a request dearer.
+// (c) Cost of a request with a large route table.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,

@@ -1,4 +1,4 @@
-// Where the microseconds of a proxied request go: a profile of the running worker, kept as a table.
+// CPU profile of a proxied request in the running worker, as a table.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram } from "../../../tests/stage/program.ts";
@@ -19,7 +19,7 @@ const SAMPLE_INTERVAL_US = 200;
 const FUNCTIONS_SHOWN = 40;
 const SYSCALL_SECONDS = 2;
 
-/** The gateway as it runs. */
+/** The whole gateway. */
 export const profile: BenchCase = {
   name: "profile",
   title: "Where the microseconds go, written to bench/gate/profile.md",
@@ -27,7 +27,7 @@ export const profile: BenchCase = {
   run: (context) => writeProfile(context, makePlatformGate, "profile"),
 };
 
-/** The engine alone: what is left when the gateway's steps are taken away. */
+/** The engine alone, without the gateway's steps. */
 export const engineProfile: BenchCase = {
   name: "profile-engine",
   title: "The same for the engine alone, written to bench/gate/profile-engine.md",
@@ -49,7 +49,7 @@ async function writeProfile(
   const profiled = makeProxy("node", {
     NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles} --cpu-prof-interval=${SAMPLE_INTERVAL_US}`,
   });
-  // The figures come from a process that nothing watches; the shares from one that is profiled.
+  // The figures come from a process without a profiler, the shares from a profiled one.
   const contenders = [{ proxy: plain }, { proxy: profiled, name: `${plain.name}, profiled` }];
   const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
   const [plainEntrant, profiledEntrant] = entrants;

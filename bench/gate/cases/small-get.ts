@@ -1,4 +1,4 @@
-// (a) What a proxied request costs when nothing but proxying is asked for.
+// (a) Cost of a proxied request without other steps.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { CONTEST_COLUMNS, runContest, startEntrants, SMALL_LOAD } from "../contest.ts";
 import { listProxies } from "../proxies/all.ts";

@@ -1,4 +1,4 @@
-// (f) Whether a second worker makes the first one's work dearer.
+// (f) Cost of a request with a second worker.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,

@@ -1,4 +1,4 @@
-// Who takes part where everybody does.
+// The proxies of cases that compare all of them.
 import type { BenchContext } from "../../harness/case.ts";
 import { caddy } from "./caddy.ts";
 import { fastify } from "./fastify.ts";
@@ -7,7 +7,7 @@ import { nginx } from "./nginx.ts";
 import { makePlatformGate } from "./platform-gate.ts";
 import type { Proxy } from "./proxy.ts";
 
-/** Ours on each runtime that is measured, and every peer. */
+/** Our gateway on each measured runtime, and all peers. */
 export function listProxies(context: BenchContext): Proxy[] {
   return [
     ...context.runtimes.map((runtime) => makePlatformGate(runtime)),

@@ -5,7 +5,7 @@ import { askVersion, findProgram } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
-/** The peer that people pick for its ease. */
+/** The peer that is easiest to use. */
 export const caddy: Proxy = {
   name: "Caddy",
   isOurs: false,

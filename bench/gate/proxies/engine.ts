@@ -1,4 +1,4 @@
-// The engine under the gateway, alone: what the gateway's own steps come on top of.
+// The engine of the gateway without the gateway's own steps.
 import { existsSync } from "node:fs";
 import { startPinned } from "../../harness/process.ts";
 import { findRuntime, type RuntimeName } from "../runtime.ts";

@@ -1,4 +1,4 @@
-// @fastify/http-proxy: what a Node.js team would reach for first (node:http in, undici out).
+// @fastify/http-proxy, a common choice for Node.js (node:http in, undici out).
 import { createRequire } from "node:module";
 import { startPinned } from "../../harness/process.ts";
 import type { Proxy } from "./proxy.ts";

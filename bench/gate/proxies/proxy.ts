@@ -1,34 +1,34 @@
-// What every proxy under test is: something that a setup starts on a port.
+// The interface of proxies under test.
 import type { PinnedProcess } from "../../harness/process.ts";
 
 /** The work that a proxy is set up for. Each proxy writes its own configuration from it. */
 export interface ProxySetup {
-  /** Where it listens, on 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   port: number;
   upstreamPort: number;
-  /** Cores as `taskset -c` takes them. */
+  /** Cores in the format of `taskset -c`. */
   cores: string;
   workers: number;
-  /** A folder of its own for configuration and logs. */
+  /** Folder for configuration and logs. */
   folder: string;
-  /** Pass bodies on as they come instead of gathering them. */
+  /** Forwards bodies as they arrive instead of buffering them. */
   unbuffered: boolean;
-  /** How much nginx reads at a time when unbuffered; its default of 4 KiB if absent. */
+  /** Size of nginx's reads without buffering; default 4 KiB. */
   bufferKib?: number;
-  /** Write an access log line for each request. */
+  /** Writes an access log line for each request. */
   accessLog: boolean;
-  /** Demand an HS256 bearer token signed with this secret. */
+  /** Requires an HS256 bearer token signed with this secret. */
   jwtSecret?: string;
-  /** Path prefixes that all lead to the upstream; ["/"] if absent. */
+  /** Path prefixes of the upstream; default ["/"]. */
   prefixes?: readonly string[];
 }
 
 /** One contender. */
 export interface Proxy {
   name: string;
-  /** Ours are compared with the others. */
+  /** True for our proxies, which are compared with the others. */
   isOurs: boolean;
-  /** Why it cannot run here; undefined if it can. */
+  /** Reason why it cannot run here; undefined if it can. */
   explainAbsence(): string | undefined;
   readVersion(): string;
   start(setup: ProxySetup): PinnedProcess;

@@ -1,10 +1,10 @@
-// A bare splice of sockets in TypeScript: not a proxy, but the floor that the runtime itself sets.
+// Connected sockets in TypeScript: not a proxy, but the lower bound of the runtime.
 import { existsSync } from "node:fs";
 import { startPinned } from "../../harness/process.ts";
 import { findRuntime, type RuntimeName } from "../runtime.ts";
 import type { Proxy } from "./proxy.ts";
 
-/** The floor on one runtime. Reads no byte of what it passes on. */
+/** The lower bound on one runtime; does not parse the bytes. */
 export function makeSplice(runtime: RuntimeName): Proxy {
   const command = findRuntime(runtime);
   return {

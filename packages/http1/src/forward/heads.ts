@@ -66,7 +66,7 @@ export function writeRequestFields(
   if (plan.requestAdditions.length > 0) writer.raw(plan.requestAdditions);
 }
 
-/** Appends the status line and fields of an answer, all but Connection, a chunked coding put on here and the empty line. */
+/** Writes the status line and fields of a response without Connection, added chunked coding and the empty line. */
 export function writeResponseFields(
   writer: HeadWriter,
   head: ResponseParser,
@@ -81,7 +81,7 @@ export function writeResponseFields(
   if (plan.responseAdditions.length > 0) writer.raw(plan.responseAdditions);
 }
 
-/** Appends a whole 101, or another informational head. */
+/** Writes a whole 101 or other informational head. */
 export function writeInformationalHead(
   writer: HeadWriter,
   head: ResponseParser,
@@ -93,8 +93,8 @@ export function writeInformationalHead(
 }
 
 /**
- * Whether a request may carry its upgrade on. `h2c` may not: the bytes after it would be HTTP/2, which nobody here
- * checks.
+ * True if the upgrade of a request may be forwarded. `h2c` may not, because the following HTTP/2 would not be
+ * validated.
  */
 export function mayUpgrade(head: RequestParser): boolean {
   if (!head.upgrade) return false;

@@ -1,22 +1,22 @@
-// The part of a request's body that is kept for another try.
+// Keeps the sent part of a request body for retries.
 
-/** Request bytes behind the head that are kept. */
+/** Maximum number of body bytes to keep. */
 const KEPT_BYTES_MAX = 65_536;
 
 /** The body bytes sent so far, while a retry may need them. */
 export class Replay {
-  /** Nothing is lost: another try can have the whole body. */
+  /** All sent bytes are kept: a retry can send the whole body. */
   isComplete = true;
   pieces: Buffer[] = [];
   #size = 0;
 
-  /** The next request. */
+  /** Starts the next request. */
   begin(): void {
     this.isComplete = true;
     if (this.#size > 0) this.forget();
   }
 
-  /** A piece was sent. */
+  /** Keeps a sent chunk. */
   keep(bytes: Buffer, start: number, end: number): void {
     if (!this.isComplete) return;
     this.#size += end - start;
@@ -24,13 +24,13 @@ export class Replay {
     else this.pieces.push(bytes.subarray(start, end));
   }
 
-  /** No other try can have the body any more. */
+  /** The body can no longer be sent again. */
   giveUp(): void {
     this.isComplete = false;
     this.forget();
   }
 
-  /** Nobody will ask for the body again. */
+  /** Releases the kept bytes. */
   forget(): void {
     if (this.pieces.length > 0) this.pieces = [];
     this.#size = 0;

@@ -3,12 +3,12 @@ const CLOSE = 0x8;
 
 /** Close with 1001, going away, as a server sends it. */
 export const CLOSE_FROM_SERVER = Buffer.from([0x88, 0x02, 0x03, 0xe9]);
-/** The same as a client sends it: masked, here with zeros. */
+/** The same from a client: masked, with zeros. */
 export const CLOSE_FROM_CLIENT = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]);
 
-/** Follows the frames of one direction from its first byte on. It judges nothing. */
+/** Tracks the frames of one direction from its first byte on, without validation. */
 export class FrameScan {
-  /** A Close frame began: none may follow it. */
+  /** A Close frame has started: no other may follow it. */
   sawClose = false;
   #headerBytes = 0;
   #opcode = 0;
@@ -17,17 +17,17 @@ export class FrameScan {
   #length = 0;
   #payloadLeft = 0;
 
-  /** Whether the next byte begins a frame. */
+  /** True if the next byte starts a frame. */
   get isBetweenFrames(): boolean {
     return this.#headerBytes === 0 && this.#payloadLeft === 0;
   }
 
-  /** Takes the next bytes of the direction. */
+  /** Processes the next bytes of the direction. */
   take(bytes: Uint8Array, start: number, end: number): void {
     for (let at = start; at < end;) at = this.#takeSome(bytes, at, end);
   }
 
-  /** Takes bytes up to the end of the frame that is under way, and gives where that is: at most `end`. */
+  /** Processes bytes up to the end of the current frame and returns that position, at most `end`. */
   takeToFrameEnd(bytes: Uint8Array, start: number, end: number): number {
     let at = start;
     while (at < end && !this.isBetweenFrames) at = this.#takeSome(bytes, at, end);

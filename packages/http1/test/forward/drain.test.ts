@@ -64,7 +64,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("a chunk that is under way is passed on to its end first", async () => {
+    test("the current chunk is completed first", async () => {
       const { proxy, client, upstream } = await begin(`${EVENTS}${CHUNKED}${CHUNK}9\r\ndata:`);
       const drained = proxy.send({ drainMs: DRAIN_MS, streamsMs: 0 });
       await assert.rejects(openSoon(proxy.port));
@@ -76,7 +76,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("an event stream whose chunk never ends is cut off unended", async () => {
+    test("an event stream whose chunk never ends is destroyed", async () => {
       const { proxy, client } = await begin(`${EVENTS}${CHUNKED}9\r\ndata:`);
       const drained = proxy.send({ drainMs: 300, streamsMs: 0 });
       await client.until(() => client.closed || client.ended);
@@ -85,7 +85,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("one that its upstream delimits by closing ends as well, for HTTP/1.0 by closing", async () => {
+    test("a close-delimited event stream ends as well, for HTTP/1.0 by closing", async () => {
       const { proxy, client } = await begin(`${EVENTS}\r\ndata: a\n\n`);
       const drained = proxy.send({ drainMs: DRAIN_MS, streamsMs: 0 });
       await client.untilClosed();
@@ -100,7 +100,7 @@ for (const runtime of runtimes) {
       await oldDrained;
     });
 
-    test("an event stream that begins when streams are ended already ends at once", async () => {
+    test("an event stream that starts while streams are being ended ends immediately", async () => {
       const { proxy, client, upstream } = await begin(
         "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
       );
@@ -113,7 +113,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("any other answer goes on to its own end: a piece of it must not look whole", async () => {
+    test("any other response continues to its end, because a part of it must not look complete", async () => {
       const { proxy, client, upstream } = await begin(
         `HTTP/1.1 200 OK\r\nContent-Type: text/event-streams\r\n${CHUNKED}${CHUNK}`,
       );
@@ -139,7 +139,7 @@ for (const runtime of runtimes) {
       await upstream.untilClosed();
     });
 
-    test("a frame that is under way is passed on to its end before the Close frame", async () => {
+    test("the current frame is completed before the Close frame", async () => {
       const { proxy, client, upstream } = await beginTunnel("websocket", "\x81\x7e\x01");
       client.socket.write(Buffer.from("\x81\x85\0\0", "latin1"));
       await upstream.until(() => upstream.text.length === 4);
@@ -157,7 +157,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("a side that was sent a Close frame already is not sent another", async () => {
+    test("a side that has received a Close frame does not get another", async () => {
       const { proxy, client, upstream } = await beginTunnel("websocket", "\x88\x02\x03\xe8");
       const drained = proxy.send({ drainMs: DRAIN_MS, streamsMs: 0 });
       await client.until(() => client.ended);
@@ -168,7 +168,7 @@ for (const runtime of runtimes) {
       await drained;
     });
 
-    test("a tunnel that is no WebSocket goes on: nobody knows how it would be ended", async () => {
+    test("other tunnels continue, because they cannot be closed gracefully", async () => {
       const { proxy, client, upstream } = await beginTunnel("other", "hi");
       const drained = proxy.send({ drainMs: DRAIN_MS, streamsMs: 0 });
       await assert.rejects(openSoon(proxy.port));

@@ -1,4 +1,4 @@
-// Proxying seen from outside: bytes in, bytes out, on each runtime.
+// Black-box tests of forwarding in bytes, on each runtime.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -58,7 +58,7 @@ for (const runtime of runtimes) {
       });
     }
 
-    test("a request reaches the upstream with its path, its fields and those that were added", async () => {
+    test("a request reaches the upstream with its path, its fields and added fields", async () => {
       let seen = "";
       const { port } = await upstream((client) => {
         if (!client.text.includes("\r\n\r\n")) return;
@@ -75,7 +75,7 @@ for (const runtime of runtimes) {
       );
     });
 
-    test("an answer comes back without hop-by-hop fields, with Date and those that were added", async () => {
+    test("a response is returned without hop-by-hop fields, with Date and added fields", async () => {
       const answer = await proxied(
         "HTTP/1.1 201 Made Up\r\nContent-Length: 2\r\nConnection: x-gone\r\nX-Gone: 1\r\nKeep-Alive: 5\r\nX-Kept: 1\r\n\r\nok",
       );
@@ -85,7 +85,7 @@ for (const runtime of runtimes) {
       );
     });
 
-    test("connections to the upstream are used again", async () => {
+    test("connections to the upstream are reused", async () => {
       const up = await upstream(answering(OK));
       const client = await openRaw(proxy.port);
       for (let count = 1; count <= 5; count++) {
@@ -179,7 +179,7 @@ for (const runtime of runtimes) {
     }
 
     for (const framing of ["Content-Length: 100", "Transfer-Encoding: chunked"]) {
-      test(`a body that breaks off before the upstream is connected frees both sides: ${framing}`, async () => {
+      test(`an incomplete body before the upstream is connected frees both sides: ${framing}`, async () => {
         const up = await upstream(() => {});
         const piece = framing.startsWith("Transfer") ? "4\r\nhalf\r\n" : "half";
         const client = await openRaw(proxy.port);
@@ -208,7 +208,7 @@ for (const runtime of runtimes) {
       await idle();
     });
 
-    test("HEAD is answered with the head alone and the connections are used on", async () => {
+    test("a response to HEAD has only the head and the connections are reused", async () => {
       const up = await upstream(answering("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"));
       const client = await openRaw(proxy.port);
       for (let count = 0; count < 2; count++) {
@@ -220,7 +220,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("an HTTP/1.0 client that asks for keep-alive gets it where the length is known", async () => {
+    test("an HTTP/1.0 client can request keep-alive if the length is known", async () => {
       const up = await upstream(answering(OK));
       const client = await openRaw(proxy.port);
       client.socket.write(`GET /u/${up.port}/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`);
@@ -232,7 +232,7 @@ for (const runtime of runtimes) {
       assert.match(client.text, /Connection: close\r\n\r\nok$/);
     });
 
-    test("a body with a length and its head go out in one piece", async () => {
+    test("a body with a length is sent together with its head", async () => {
       const pieces: string[] = [];
       const up = await upstream((client) => {
         pieces.push(client.text);
@@ -277,7 +277,7 @@ for (const runtime of runtimes) {
       ["Content-Length", "CONTENT-length:\t2 \t", "ab", "Content-Length: 2"],
     ];
     for (const [name, sent, body, expected] of framingFields) {
-      test(`${name} goes upstream in its canonical form, however it was spelled`, async () => {
+      test(`${name} is forwarded in canonical form, however it was spelled`, async () => {
         let seen = "";
         const { port } = await upstream((client) => {
           if (!client.text.endsWith(body)) return;
@@ -295,7 +295,7 @@ for (const runtime of runtimes) {
       });
     }
 
-    test("an odd spelling of Transfer-Encoding comes back in its canonical form", async () => {
+    test("an odd spelling of Transfer-Encoding is returned in canonical form", async () => {
       const answer = await proxied(
         "HTTP/1.1 200 OK\r\ntransfer-ENCODING:\t CHUNKED\t\r\nX-Kept: 1\r\n\r\n2\r\nok\r\n0\r\n\r\n",
       );
@@ -364,7 +364,7 @@ for (const runtime of runtimes) {
       await idle();
     });
 
-    test("streams pass unbuffered", async () => {
+    test("streams are not buffered", async () => {
       let send: (text: string) => void = () => {};
       const up = await upstream((client) => {
         send = (text) => client.socket.write(text);
@@ -383,7 +383,7 @@ for (const runtime of runtimes) {
       await idle();
     });
 
-    test("informational answers are passed on before the final one", async () => {
+    test("informational responses are forwarded before the final one", async () => {
       const answer = await proxied(
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
       );
@@ -409,7 +409,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("an upstream that answers early is heard, and the rest of the body is not sent to it", async () => {
+    test("an early response of the upstream is forwarded, and the rest of the body is not sent", async () => {
       const up = await upstream((client) => {
         if (client.text.includes("\r\n\r\n"))
           client.socket.write("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
@@ -465,7 +465,7 @@ for (const runtime of runtimes) {
       ["a bare LF", "HTTP/1.1 200 OK\nContent-Length: 0\n\n"],
       ["HTTP/2", "HTTP/2 200\r\n\r\n"],
       [
-        "a 101 that nobody asked for",
+        "an unsolicited 101",
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
       ],
       ["informational answers without end", "HTTP/1.1 103 Hint\r\n\r\n".repeat(40)],
@@ -483,7 +483,7 @@ for (const runtime of runtimes) {
       });
     }
 
-    test("an upstream that sends more than it announced is not used again, and the excess goes nowhere", async () => {
+    test("an upstream connection with surplus bytes is not reused, and the surplus is discarded", async () => {
       const up = await upstream(
         answering(
           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
@@ -501,7 +501,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("bytes on an idle connection close it before they can answer someone else", async () => {
+    test("unsolicited bytes on an idle connection close it", async () => {
       const up = await upstream((client, count) => {
         client.socket.write(OK);
         if (count === 1)
@@ -558,7 +558,7 @@ for (const runtime of runtimes) {
       await idle();
     });
 
-    test("an upstream that closes without a word is a 502", async () => {
+    test("an upstream that closes without a response is a 502", async () => {
       const up = await upstream((client) => client.socket.end());
       const answer = await ask(
         proxy.port,
@@ -592,7 +592,7 @@ for (const runtime of runtimes) {
       await proxy.until(({ pools }) => pools[up.port]?.open === 0);
     });
 
-    test("an upstream that falls silent in the middle of its answer is cut off", async () => {
+    test("a response that stalls is cut off", async () => {
       const up = await upstream((client) =>
         client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
       );
@@ -668,7 +668,7 @@ for (const runtime of runtimes) {
       await idle();
     });
 
-    test("an observer that throws is a 500, nothing reaches the upstream or stays open", async () => {
+    test("an observer that throws causes a 500, and no connection stays open", async () => {
       const up = await upstream(answering(OK));
       const bad = await ask(
         proxy.port,
@@ -743,7 +743,7 @@ for (const runtime of runtimes) {
     });
     after(() => proxy.stop());
 
-    test("a request that an idle connection lost is sent again on a fresh one, body included", async () => {
+    test("a request that was lost on an idle connection is sent again on a new one, including its body", async () => {
       const up = await startUpstream((client, count) => {
         if (!client.text.endsWith("hello")) return;
         client.text = "";
@@ -769,7 +769,7 @@ for (const runtime of runtimes) {
       await up.stop();
     });
 
-    test("a body that was passed on beyond what is held is not sent again", async () => {
+    test("a body beyond the buffer is not sent again", async () => {
       const up = await startUpstream((client) => {
         if (client.text.length > 200_000) client.socket.destroy();
       });

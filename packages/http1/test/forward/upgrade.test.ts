@@ -43,7 +43,7 @@ for (const runtime of runtimes) {
       await up.stop();
     }
 
-    test("the upgrade is asked for upstream, the 101 comes back, bytes go both ways", async () => {
+    test("the upgrade is forwarded, the 101 is returned, bytes pass in both directions", async () => {
       const { client, upstream, up, head } = await openTunnel();
       assert.match(head, /Upgrade: websocket\r\n/);
       assert.match(head, /Connection: Upgrade\r\n/);
@@ -71,7 +71,7 @@ for (const runtime of runtimes) {
       await gone(up);
     });
 
-    test("megabytes go both ways at once, whole, through slow readers", async () => {
+    test("megabytes pass in both directions concurrently and completely with slow readers", async () => {
       const { client, upstream, up } = await openTunnel();
       const size = 4_000_000;
       client.text = "";
@@ -93,7 +93,7 @@ for (const runtime of runtimes) {
       await gone(up);
     });
 
-    test("a half-close of the client is passed on and the other direction stays open", async () => {
+    test("a half-close of the client is forwarded and the other direction stays open", async () => {
       const { client, upstream, up } = await openTunnel();
       upstream.socket.removeAllListeners("end");
       client.socket.end("last");
@@ -113,7 +113,7 @@ for (const runtime of runtimes) {
       await gone(up);
     });
 
-    test("an upgrade that the upstream declines is an ordinary answer", async () => {
+    test("an upgrade that the upstream declines is an ordinary response", async () => {
       const { client, up } = await openTunnel(
         "",
         "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno",
@@ -124,7 +124,7 @@ for (const runtime of runtimes) {
       await up.stop();
     });
 
-    test("h2c is not passed on", async () => {
+    test("h2c is not forwarded", async () => {
       let seen = "";
       const up = await startUpstream((client) => {
         seen = client.text;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Chunk, ChunkedDecoder } from "../../src/parse/index.ts";
 
-test("data comes as ranges of the caller's buffer, and next is the next message", () => {
+test("data is returned as ranges of the caller's buffer, and next is the next message", () => {
   const decoder = new ChunkedDecoder();
   const bytes = Buffer.from("3\r\nabc\r\n2;x\r\nde\r\n0\r\nX-T: 1\r\n\r\nNEXT");
   const seen: string[] = [];
@@ -21,7 +21,7 @@ test("data comes as ranges of the caller's buffer, and next is the next message"
   assert.deepEqual([...decoder.trailers.entries()], [["X-T", "1"]]);
 });
 
-test("a reset decoder has no trailers and no count of before", () => {
+test("a reset decoder has no trailers and no previous count", () => {
   const decoder = new ChunkedDecoder();
   const first = Buffer.from("1;a=b\r\nx\r\n0\r\nX-T: 1\r\n\r\n");
   const second = Buffer.from("2\r\nxy\r\n0\r\n\r\n");
@@ -31,7 +31,7 @@ test("a reset decoder has no trailers and no count of before", () => {
   assert.deepEqual([decoder.dataBytes, decoder.trailers.count], [2, 0]);
 });
 
-test("digits and extensions are counted per chunk and per content, not for ever", () => {
+test("digits and extensions are counted per chunk and per content", () => {
   const decoder = new ChunkedDecoder();
   const many = Buffer.from(`${"1\r\nx\r\n".repeat(40)}1;${"a".repeat(3000)}\r\nx\r\n0\r\n\r\n`);
   for (let content = 0; content < 3; content++) {
@@ -41,7 +41,7 @@ test("digits and extensions are counted per chunk and per content, not for ever"
   }
 });
 
-test("the largest size is 2^53 - 1, and its data may stay away", () => {
+test("the largest size is 2^53 - 1, even without data", () => {
   const decoder = new ChunkedDecoder();
   const bytes = Buffer.from("1fffffffffffff\r\nabc");
   assert.equal(decoder.skim(bytes, 0, bytes.length), Chunk.NeedsMore);
@@ -68,7 +68,7 @@ test("trailers are bounded in bytes exactly", () => {
   }
 });
 
-test("a refused decoder stays refused and takes nothing", () => {
+test("a refused decoder stays refused and consumes nothing", () => {
   const decoder = new ChunkedDecoder();
   const bad = Buffer.from("5\r\nhellX5\r\n");
   const good = Buffer.from("0\r\n\r\n");

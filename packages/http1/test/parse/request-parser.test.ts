@@ -20,7 +20,7 @@ function parse(text: string, limits: RequestLimits = {}): RequestParser {
   return parser;
 }
 
-test("a head in the middle of a chunk is read in place, and next points behind it", () => {
+test("a head in the middle of a chunk is not copied, and next points after it", () => {
   const bytes = Buffer.from(
     "junkGET /a%20b/c?x=1&y HTTP/1.1\r\nHost: a.example:80\r\nX-A:  1 \r\n\r\nrest",
   );
@@ -46,7 +46,7 @@ test("a head in the middle of a chunk is read in place, and next points behind i
   );
 });
 
-test("keep copies a whole head out of the chunk, ranges included", () => {
+test("keep copies a whole head from the chunk, including ranges", () => {
   const bytes = Buffer.from(
     "..POST http://a.example/p?q HTTP/1.1\r\nHost: a.example\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n",
   );
@@ -81,7 +81,7 @@ test("the four target forms", () => {
   }
 });
 
-test("Connection decides about reuse, upgrades and nominated fields", () => {
+test("Connection determines reuse, upgrades and nominated fields", () => {
   const cases: [string, boolean, boolean, string[]][] = [
     ["GET / HTTP/1.1\r\nHost: h\r\n", true, false, []],
     ["GET / HTTP/1.0\r\nHost: h\r\n", false, false, []],
@@ -131,7 +131,7 @@ test("framing, length and expectation", () => {
   }
 });
 
-test("an expectation in HTTP/1.0 is ignored, and so is one that nobody knows", () => {
+test("an expectation in HTTP/1.0 and unknown expectations are ignored", () => {
   for (const [minor, expect, isInvited] of [
     [0, "Expect: 100-continue", false],
     [1, "Expect: wonders", false],
@@ -144,7 +144,7 @@ test("an expectation in HTTP/1.0 is ignored, and so is one that nobody knows", (
   }
 });
 
-test("names with underscores are told as aliases and are not found as the real field", () => {
+test("names with underscores are reported as aliases and not found as the real field", () => {
   const { fields } = parse(
     "GET / HTTP/1.1\r\nHost: h\r\nX_Forwarded-For: 1\r\nX-Forwarded-For: 2\r\n\r\n",
   );
@@ -157,7 +157,7 @@ test("names with underscores are told as aliases and are not found as the real f
   assert.equal(fields.get(Known.XForwardedFor), "2");
 });
 
-test("lines in lower case are the same lines, aliases under the names that they were spelled with", () => {
+test("lower-case entries contain all lines, with aliases as sent", () => {
   const parser = parse(
     "GET / HTTP/1.1\r\nHOST: H\r\nX_Forwarded_Host: A\r\nx-forwarded-HOST: B\r\nX-Any: C\r\n\r\n",
   );
@@ -166,7 +166,7 @@ test("lines in lower case are the same lines, aliases under the names that they 
   assert.deepEqual(lower[1], ["x_forwarded_host", "A"]);
 });
 
-test("a reused parser keeps nothing of the request before", () => {
+test("a reused parser retains nothing of the previous request", () => {
   const first = Buffer.from(
     `POST /a?b HTTP/1.0\r\nHost: h\r\nConnection: x-c, keep-alive\r\nX-C: 1\r\nTransfer-Coding: 1\r\nContent-Length: 3\r\n${"Via: x\r\n".repeat(60)}\r\n`,
   );
@@ -209,7 +209,7 @@ test("a reused parser keeps nothing of the request before", () => {
   }
 });
 
-test("a reused parser keeps no name of a line that was refused in its value", () => {
+test("a reused parser retains no name of a line with a refused value", () => {
   const reused = new RequestParser();
   const refused = Buffer.from("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \x01\r\n\r\n");
   assert.equal(reused.execute(refused, 0, refused.length), Parse.Refused);
@@ -220,7 +220,7 @@ test("a reused parser keeps no name of a line that was refused in its value", ()
   assert.equal(reused.contentLength, 0);
 });
 
-test("limits hold exactly at their bound", () => {
+test("limits are exact", () => {
   const head = "GET / HTTP/1.1\r\nHost: h\r\nX-A: 1\r\n\r\n";
   assert.equal(parse(head, { headBytesMax: head.length }).refusal, null);
   assert.equal(parse(head, { headBytesMax: head.length - 1 }).refusal?.code, "head_too_large");
@@ -236,7 +236,7 @@ test("limits hold exactly at their bound", () => {
   );
 });
 
-test("a refusal stays until reset, and no byte of the message is in it", () => {
+test("a refusal remains until reset, and contains no byte of the message", () => {
   const parser = parse("GET /s3cret\0 HTTP/1.1\r\n\r\n");
   const more = Buffer.from("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   assert.equal(parser.execute(more, 0, more.length), Parse.Refused);
@@ -304,7 +304,7 @@ function write({
   return `${lines.join("\r\n")}\r\nTransfer-Encoding: chunked\r\n\r\n${body}0\r\n${ending}\r\n`;
 }
 
-test("any split of pipelined requests with bodies and trailers gives the same requests", () => {
+test("any split of pipelined requests with bodies and trailers yields the same requests", () => {
   fc.assert(
     fc.property(
       fc.array(request, { minLength: 1, maxLength: 3 }),
@@ -329,7 +329,7 @@ test("any split of pipelined requests with bodies and trailers gives the same re
   );
 });
 
-test("any split of damaged requests gives the same verdict as the whole", () => {
+test("any split of damaged requests yields the same verdict as the whole", () => {
   const damage = fc.tuple(
     fc.nat(),
     fc.constantFrom(..."\0\n\r \t:;,\x7f\xff0Zg".split("")),
@@ -360,7 +360,7 @@ test("any split of damaged requests gives the same verdict as the whole", () => 
   );
 });
 
-test("random bytes are refused or wait, and never throw", () => {
+test("random bytes are refused or incomplete, and never throw", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       const seen = new SeenConnection();

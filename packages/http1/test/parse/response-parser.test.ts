@@ -166,7 +166,7 @@ test("malformed responses are refused, whole and byte by byte", () => {
   }
 });
 
-test("any split of a response, damaged or not, gives the same head", () => {
+test("any split of a response, damaged or not, yields the same head", () => {
   const lines = fc.array(
     fc.constantFrom(
       "Server: x",

@@ -34,7 +34,7 @@ export interface ProxySettings {
   upstreamPath?: string;
   /** Result of `composeRefusal`: a text with code and path, nothing, an error, a bad field, or 40 KB. */
   refusals?: "text" | "null" | "throws" | "bad-field" | "too-large";
-  /** Retries a failed try once on the same target where that is allowed. */
+  /** Retries a failed attempt once on the same target if that is allowed. */
   retry?: boolean;
   tls?: {
     fallback: [cert: string, key: string];

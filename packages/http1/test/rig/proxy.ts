@@ -13,7 +13,7 @@ const BUN = fileURLToPath(
   new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
 );
 
-/** Far beyond what anything here takes: a busy machine must not look like a defect. */
+/** Generous, so that a busy machine does not look like a defect. */
 const WAIT_MS = 30_000;
 
 /** The state of the proxy; reading it clears the lists. */
@@ -38,7 +38,7 @@ export interface ProxyState {
 export interface Proxy {
   readonly port: number;
   state(): Promise<ProxyState>;
-  /** Asks again until `accept` is content, at most half a minute. */
+  /** Polls until `accept` returns true, at most half a minute. */
   until(accept: (state: ProxyState) => boolean): Promise<ProxyState>;
   send(message: unknown): Promise<void>;
   stop(): Promise<void>;

@@ -1,7 +1,7 @@
 // Clients and upstreams that speak bytes, so that tests can send what no HTTP library would.
 import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 
-/** Far beyond what anything here takes: a busy machine must not look like a defect. */
+/** Generous, so that a busy machine does not look like a defect. */
 const WAIT_MS = 30_000;
 
 /** One connection of a client that collects what it gets. */
@@ -46,7 +46,7 @@ export class RawClient {
     }
   }
 
-  /** Waits until the text has this in it. */
+  /** Waits until the text contains this part. */
   untilText(part: string): Promise<void> {
     return this.until(() => this.text.includes(part), part);
   }
@@ -71,7 +71,7 @@ export async function openRaw(port: number): Promise<RawClient> {
   return new RawClient(socket);
 }
 
-/** Sends bytes and gives everything that came until the other side closed. */
+/** Sends bytes and returns everything received until the other side closes. */
 export async function ask(port: number, request: string | Buffer): Promise<string> {
   const client = await openRaw(port);
   client.socket.write(request);

@@ -1,4 +1,4 @@
-// The minimum pace of request bodies, on a clock that the tests turn.
+// The minimum pace of request bodies, with a manual clock.
 import assert from "node:assert/strict";
 import { type Socket, connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -74,7 +74,7 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-test("a body below the minimum pace is refused with 408 and counted, whatever trickles in", async (context) => {
+test("a body below the minimum pace is refused with 408 and counted", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   for (let second = 1; second <= 9; second++) {
@@ -92,7 +92,7 @@ test("a body below the minimum pace is refused with 408 and counted, whatever tr
   );
 });
 
-test("a body at the minimum pace goes on window after window, and each window counts by itself", async (context) => {
+test("a body at the minimum pace continues, and each window counts separately", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   for (let window = 1; window <= 4; window++) {
@@ -107,7 +107,7 @@ test("a body at the minimum pace goes on window after window, and each window co
   await until(() => read().endsWith("request_too_slow"));
 });
 
-test("time that the handler holds the body back is not the client's", async (context) => {
+test("time in which the handler pauses the body does not count", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   rig.taken.exchange!.pauseBody();
@@ -119,7 +119,7 @@ test("time that the handler holds the body back is not the client's", async (con
   assert.deepEqual(rig.faults, []);
 });
 
-test("a client that trickles is found out although the handler pauses for each piece", async (context) => {
+test("a slow client is detected although the handler pauses for each chunk", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   for (let second = 1; second <= 10; second++) {
@@ -132,7 +132,7 @@ test("a client that trickles is found out although the handler pauses for each p
   await until(() => read().endsWith("request_too_slow"));
 });
 
-test("a pace of 0 switches the bound off", async (context) => {
+test("a pace of 0 disables the limit", async (context) => {
   const rig = await startRig(context, 0);
   const { socket, read } = await rig.open();
   rig.pass(1_000);
@@ -140,7 +140,7 @@ test("a pace of 0 switches the bound off", async (context) => {
   await until(() => read().endsWith("whole"));
 });
 
-test("a body within its window is no concern of the next request on the connection", async (context) => {
+test("the window of a body does not affect the next request on the connection", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   rig.pass(9);

@@ -1,4 +1,4 @@
-// The server's side seen from outside: answers in place, limits, slow clients, drain, on each runtime.
+// Black-box tests of the server: responses, limits, slow clients, drain, on each runtime.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -31,7 +31,7 @@ for (const runtime of runtimes) {
     });
     after(() => proxy.stop());
 
-    test("an answer in place has a length, a date and the connection stays", async () => {
+    test("a response of a handler has a length and a date, and the connection stays open", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
       await client.untilText("in place 1");
@@ -45,7 +45,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("answers of all lengths come whole and in order to a client that reads late", async () => {
+    test("responses of all lengths arrive complete and in order at a client that reads late", async () => {
       const client = await openRaw(proxy.port);
       client.socket.pause();
       const lengths = [32_768, 32_769, 5_000_000, 70_000, 1];
@@ -74,14 +74,14 @@ for (const runtime of runtimes) {
       assert.match(old, /Connection: close\r\n\r\none(two){20000}$/);
     });
 
-    test("a streamed answer that ends short of its length destroys the connection", async () => {
+    test("a streamed response shorter than its length destroys the connection", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write("GET /short HTTP/1.1\r\nHost: a\r\n\r\n");
       await client.untilClosed();
       assert.match(client.text, /Content-Length: 10/);
     });
 
-    test("what is refused is told in the platform's form, with a code of its list and the reason", async () => {
+    test("refusals are problem documents with a code of the platform's list and the reason", async () => {
       const answer = await ask(proxy.port, "GET / HTTP/1.1\r\n\r\n");
       const problem = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4)) as object;
       assert.deepEqual(problem, {
@@ -97,7 +97,7 @@ for (const runtime of runtimes) {
       });
     });
 
-    test("a handler that throws is a 500, and the next connection works", async () => {
+    test("a handler that throws causes a 500, and the next connection works", async () => {
       assert.match(
         await ask(proxy.port, `GET /throw HTTP/1.1\r\n${CLOSE}`),
         /^HTTP\/1\.1 500 [^]*"code":"internal"/,
@@ -106,7 +106,7 @@ for (const runtime of runtimes) {
       assert.deepEqual((await proxy.state()).errors, ["Error: thrown by the handler"]);
     });
 
-    test("a body is collected with a length or chunked, byte by byte, with 100 (Continue) where it is awaited", async () => {
+    test("a body is collected with a length or chunked, byte by byte, with 100 (Continue) if the client waits for it", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write(
         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
@@ -122,7 +122,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("an early answer reaches a client that goes on sending, then the connection closes", async () => {
+    test("an early response reaches a client that continues sending, then the connection closes", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n");
       client.socket.write(Buffer.alloc(1_000_000));
@@ -132,7 +132,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("a small rest of a body is thrown away and the connection used on", async () => {
+    test("a small rest of a body is discarded and the connection is reused", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
       await client.untilText("\r\n\r\nno");
@@ -188,7 +188,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("a connection that never says a word, and one that is idle too long, are closed without an answer", async () => {
+    test("silent connections and those that are idle too long are closed without a response", async () => {
       const silent = await openRaw(proxy.port);
       const idle = await openRaw(proxy.port);
       idle.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -201,7 +201,7 @@ for (const runtime of runtimes) {
       idle.socket.destroy();
     });
 
-    test("a body that stops coming is a 408", async () => {
+    test("a body that stalls is a 408", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
       await client.untilClosed();
@@ -209,7 +209,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("a client that does not read its answer is cut off", async () => {
+    test("a client that does not read its response is disconnected", async () => {
       const up = await startUpstream((client) => {
         client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
         client.socket.write(Buffer.alloc(50_000_000));
@@ -223,7 +223,7 @@ for (const runtime of runtimes) {
       await up.stop();
     });
 
-    test("read-ahead is bounded while an answer is pending, and all of it is answered", async () => {
+    test("read-ahead is limited while a response is pending, and all requests are answered", async () => {
       const client = await openRaw(proxy.port);
       const count = 3_000;
       client.socket.write("GET /late HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -233,7 +233,7 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
-    test("one connection more than allowed is closed at once", async () => {
+    test("connections beyond the maximum are closed immediately", async () => {
       // Connections of other tests may still be counted: only who was answered is in.
       const openAnswered = async (): Promise<RawClient> => {
         for (;;) {
@@ -255,7 +255,7 @@ for (const runtime of runtimes) {
     });
   });
 
-  test(`refusals on ${runtime} can be answered in a form of the server's own`, async () => {
+  test(`refusals on ${runtime} can have the server's own error format`, async () => {
     const proxy = await startProxy(runtime, { refusals: "text" });
     try {
       const answers: [request: string, answer: RegExp][] = [
@@ -280,7 +280,7 @@ for (const runtime of runtimes) {
   });
 
   for (const refusals of ["null", "throws", "bad-field", "too-large"] as const) {
-    test(`refusals on ${runtime} are problem documents where the server's own form is ${refusals}`, async () => {
+    test(`refusals on ${runtime} are problem documents if the server's own format is ${refusals}`, async () => {
       const proxy = await startProxy(runtime, { refusals });
       try {
         const answer = await ask(proxy.port, "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -320,7 +320,7 @@ for (const runtime of runtimes) {
     }
   });
 
-  test(`drain on ${runtime} cuts off what outlives its deadline`, async () => {
+  test(`drain on ${runtime} destroys connections at its deadline`, async () => {
     const proxy = await startProxy(runtime);
     try {
       const up = await startUpstream(() => {});

@@ -1,4 +1,4 @@
-// Clients that read slowly, or not at all, on a clock that the tests turn.
+// Clients that read slowly or not at all, with a manual clock.
 import assert from "node:assert/strict";
 import { type Socket, connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -143,7 +143,7 @@ test("a client that reads less than the minimum pace is disconnected, one at the
   assert.equal(steady.isClosed(), false);
 });
 
-test("progress within one large write counts: a client that reads on is no stalled one", async (context) => {
+test("progress within one large write counts", async (context) => {
   const rig = await startRig(context, answerLarge, { timeouts: { writeStallMs: 5_000 } });
   const reader = await rig.open();
   await until(() => rig.engine.outgoing.heldBytes > 0);
@@ -155,7 +155,7 @@ test("progress within one large write counts: a client that reads on is no stall
   await reader.read(LARGE - reader.count());
 });
 
-test("a stream with nothing to send, or whose few bytes are read, goes on for as long as it likes", async (context) => {
+test("an idle stream, or one whose few bytes are read, is not limited", async (context) => {
   let stream: Exchange<undefined> | null = null;
   const rig = await startRig(context, (exchange) => {
     stream = exchange;
@@ -175,7 +175,7 @@ test("a stream with nothing to send, or whose few bytes are read, goes on for as
   assert.equal(reader.isClosed(), false);
 });
 
-test("beyond the budget those that read nothing are dropped, and one that reads gets all", async (context) => {
+test("beyond the budget, clients that read nothing are disconnected, and others get everything", async (context) => {
   const body = Buffer.alloc(24 * MIB, "x");
   const rig = await startRig(context, (exchange) => exchange.respond({ status: 200, body }), {
     unsentBytesMax: 64 * MIB,
@@ -218,7 +218,7 @@ test("the window of each reader shrinks as the budget is used, and grows again",
   assert.equal(isClaimed, false);
 });
 
-test("what is left of a producer's claims ends with its answer", async (context) => {
+test("a producer's remaining claims end with its response", async (context) => {
   const budgetBytes = 64 * MIB;
   const rig = await startRig(
     context,
@@ -235,7 +235,7 @@ test("what is left of a producer's claims ends with its answer", async (context)
   assert.equal(reader.isClosed(), false);
 });
 
-test("a client that sends request after request and reads no answer gets a few, not all", async (context) => {
+test("pipelined requests of a client that reads no response are not all processed", async (context) => {
   let answered = 0;
   const rig = await startRig(context, (exchange) => {
     answered += 1;

@@ -1,4 +1,4 @@
-// Request bodies that a handler takes piece by piece.
+// Request bodies that a handler reads in chunks.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
@@ -61,7 +61,7 @@ const gather: Take = (exchange) => {
   };
 };
 
-test("a body comes in pieces, whatever its framing", async () => {
+test("a body arrives in chunks, whatever its framing", async () => {
   const body = "x".repeat(300_000);
   const length = await exchangeBytes(
     [`PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 300000\r\n\r\n`, body],
@@ -83,7 +83,7 @@ test("a body comes in pieces, whatever its framing", async () => {
   assert.match(none, /took 0$/);
 });
 
-test("who keeps no pieces gets them in memory that is used again, pauses and next requests included", async () => {
+test("receivers that retain no chunks get them in reused memory, also across pauses and requests", async () => {
   const body = randomBytes(1_000_000);
   const memories = new Set<ArrayBufferLike>();
   const taken: Buffer[][] = [];
@@ -134,13 +134,13 @@ test("who keeps no pieces gets them in memory that is used again, pauses and nex
   assert.ok(memories.size < pieces / 2, `${memories.size} buffers for ${pieces} pieces`);
 });
 
-test("100 (Continue) is sent when the handler asks for the body, and not before", async () => {
+test("100 (Continue) is sent when the handler reads the body, not earlier", async () => {
   const head = "PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n";
   const taken = await exchangeBytes([`${head}Content-Length: 2\r\n\r\nab`], gather);
   assert.match(taken, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[^]*took 2$/);
 });
 
-test("an empty body is invited with 100 (Continue) as well, or the connection closes", async () => {
+test("100 (Continue) is sent for an empty body as well, or the connection closes", async () => {
   const head = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n";
   const last = `${head}Connection: close\r\n\r\n`;
   const taken = await exchangeBytes([`${head}Expect: 100-continue\r\n\r\n`, last], gather);
@@ -154,7 +154,7 @@ test("an empty body is invited with 100 (Continue) as well, or the connection cl
   assert.match(refused, /^HTTP\/1\.1 403 [^]*Connection: close\r\n[^]*no$/);
 });
 
-test("a paused body waits, and comes on whole", async () => {
+test("a paused body is complete after it is resumed", async () => {
   let pauses = 0;
   const answer = await exchangeBytes(
     [
@@ -179,7 +179,7 @@ test("a paused body waits, and comes on whole", async () => {
   assert.ok(pauses > 1);
 });
 
-test("a body that is too large or stops coming is the receiver's to answer", async () => {
+test("the receiver responds to a body that is too large or too slow", async () => {
   const large = await exchangeBytes(
     ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"],
     gather,

@@ -44,7 +44,7 @@ for (const runtime of runtimes) {
       return client.text;
     }
 
-    test("requests come and go through them, and the upstream's connection is used again", async () => {
+    test("requests pass through Unix sockets, and the upstream's connection is reused", async () => {
       const get = await ask("GET /unix/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
       assert.match(get, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nGET \/a 0$/);
       const body = "x".repeat(200_000);
@@ -55,7 +55,7 @@ for (const runtime of runtimes) {
       assert.equal(connections, 1);
     });
 
-    test("a socket that somebody listens on is not taken over", async () => {
+    test("a socket in use is not replaced", async () => {
       await assert.rejects(startProxy(runtime, { listenPath }), /ended with/);
       assert.match(
         await ask("GET /here HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
@@ -63,7 +63,7 @@ for (const runtime of runtimes) {
       );
     });
 
-    test("an upstream's socket that is not there is a 502", async () => {
+    test("a missing socket of an upstream is a 502", async () => {
       const lonely = join(folder, "lonely.sock");
       const other = await startProxy(runtime, { listenPath: lonely, upstreamPath: "/nowhere/x" });
       const client = new RawClient(connect({ path: lonely }));

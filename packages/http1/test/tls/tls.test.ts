@@ -80,7 +80,7 @@ for (const runtime of runtimes) {
       }
     });
 
-    test("certificates are replaced without touching open connections", async () => {
+    test("certificates are replaced without affecting open connections", async () => {
       const proxy = await startProxy(runtime, {
         tls: { fallback, names: { "named.test": named } },
       });
@@ -107,7 +107,7 @@ for (const runtime of runtimes) {
       }
     });
 
-    test("client certificates are required and their identity is known", async () => {
+    test("client certificates are required and their identity is available", async () => {
       const [cert, key] = authority.issue("client.test").map((file) => authority.read(file));
       const proxy = await startProxy(runtime, { tls: { fallback, clientCa: authority.ca } });
       try {
@@ -127,7 +127,7 @@ for (const runtime of runtimes) {
       }
     });
 
-    test("where client certificates are only asked for, one that nobody signed gives no identity", async () => {
+    test("if client certificates are optional, an unsigned one yields no identity", async () => {
       const proxy = await startProxy(runtime, {
         tls: { fallback, clientCa: authority.ca, clientMode: "request" },
       });
@@ -147,7 +147,7 @@ for (const runtime of runtimes) {
       }
     });
 
-    test("plain bytes on a TLS port do no harm, and large answers come through whole", async () => {
+    test("plain bytes on a TLS port are harmless, and large responses arrive complete", async () => {
       const proxy = await startProxy(runtime, { tls: { fallback } });
       const size = 3_000_000;
       const up = await startUpstream((client) => {
@@ -170,7 +170,7 @@ for (const runtime of runtimes) {
       }
     });
 
-    test("upstreams are spoken to over TLS with name, root and client certificate; others are refused", async () => {
+    test("TLS upstreams are verified by name, root and client certificate; others are refused", async () => {
       const [serverCert, serverKey] = named.map((file) => authority.read(file));
       const [cert, key] = authority.issue("gate.test").map((file) => authority.read(file));
       const names: string[] = [];

@@ -1,4 +1,4 @@
-// The pool's bounds and waits, with real sockets and a clock that the test moves.
+// Limits and waits of the pool, with real sockets and a manual clock.
 import assert from "node:assert/strict";
 import { type AddressInfo, type Server, type Socket, createServer } from "node:net";
 import { afterEach, test } from "node:test";
@@ -85,7 +85,7 @@ async function until(accept: () => boolean): Promise<void> {
   assert.ok(accept());
 }
 
-test("the connection that became idle last is lent first", async () => {
+test("the most recently idle connection is used first", async () => {
   const { port } = await listen();
   const { pool } = setUp(port);
   const [one, two] = [new Waiter(pool), new Waiter(pool)];
@@ -96,7 +96,7 @@ test("the connection that became idle last is lent first", async () => {
   assert.deepEqual(pool.counts, { open: 2, connecting: 0, idle: 1, waiting: 0 });
 });
 
-test("beyond the bound requests wait in order, and the next beyond the queue's bound is refused", async () => {
+test("requests beyond the maximum wait in order, and those beyond the queue limit are refused", async () => {
   const { port } = await listen();
   const { pool } = setUp(port, { connectionsMax: 1, waitingMax: 2 });
   const first = new Waiter(pool);
@@ -110,7 +110,7 @@ test("beyond the bound requests wait in order, and the next beyond the queue's b
   assert.equal(waiting[1]!.connection, null);
 });
 
-test("a released connection never goes to a request that needs a fresh one", async () => {
+test("a released connection is not assigned to a request that needs a new one", async () => {
   const { port } = await listen();
   const { pool } = setUp(port);
   const used = new Waiter(pool);
@@ -124,7 +124,7 @@ test("a released connection never goes to a request that needs a fresh one", asy
   assert.ok(fresh.connection !== null && fresh.connection !== used.connection);
 });
 
-test("with every place taken, a released connection makes room for a request that needs a fresh one", async () => {
+test("at the maximum, a released connection is closed for a request that needs a new one", async () => {
   const { port } = await listen();
   const { pool } = setUp(port, { connectionsMax: 1 });
   const used = new Waiter(pool);
@@ -137,7 +137,7 @@ test("with every place taken, a released connection makes room for a request tha
   assert.deepEqual(pool.counts, { open: 1, connecting: 0, idle: 0, waiting: 0 });
 });
 
-test("a request that cannot be repeated does not get a connection whose end has arrived unread", async () => {
+test("a request that cannot be repeated does not use a connection with an unread FIN", async () => {
   const { port, sockets } = await listen();
   const { pool } = setUp(port);
   const first = new Waiter(pool);
@@ -152,7 +152,7 @@ test("a request that cannot be repeated does not get a connection whose end has 
   assert.equal(checked.connection.dead, false);
 });
 
-test("a waiting request that cannot be repeated gets a released connection only after a poll", async () => {
+test("a waiting request that cannot be repeated uses a released connection only after a poll", async () => {
   const { port, sockets } = await listen();
   const { pool } = setUp(port, { connectionsMax: 2 });
   const [dying, sound] = [new Waiter(pool), new Waiter(pool)];
@@ -172,7 +172,7 @@ test("a waiting request that cannot be repeated gets a released connection only 
   assert.ok(waiting[1]!.connection !== null && !waiting[1]!.connection.dead);
 });
 
-test("a request that cannot be repeated takes a sound idle connection, at once after a sweep", async () => {
+test("a request that cannot be repeated uses an open idle connection, immediately after a sweep", async () => {
   const { port } = await listen();
   const { pool, advance } = setUp(port);
   const first = new Waiter(pool);
@@ -187,7 +187,7 @@ test("a request that cannot be repeated takes a sound idle connection, at once a
   assert.equal(new Waiter(pool, Reuse.Checked).connection, first.connection);
 });
 
-test("one that waits too long is told so, one that cancels is not called", async () => {
+test("a request that waits too long fails, one that cancels is not called", async () => {
   const { port } = await listen();
   const { pool, advance } = setUp(port, { connectionsMax: 1, waitTimeoutMs: 1_000 });
   const first = new Waiter(pool);
@@ -202,7 +202,7 @@ test("one that waits too long is told so, one that cancels is not called", async
   assert.equal(pool.counts.waiting, 0);
 });
 
-test("a connection that is lost while lent makes room for one that waits", async () => {
+test("a used connection that is lost makes room for a waiting request", async () => {
   const { port, sockets } = await listen();
   const { pool } = setUp(port, { connectionsMax: 1 });
   const first = new Waiter(pool);
@@ -214,7 +214,7 @@ test("a connection that is lost while lent makes room for one that waits", async
   assert.ok(second.connection !== null && second.connection !== first.connection);
 });
 
-test("idle connections are bounded in number and time, and dropped when the upstream closes them", async () => {
+test("idle connections are limited in number and time, and removed when the upstream closes them", async () => {
   const { port, sockets } = await listen();
   const { pool, advance } = setUp(port, { idleMax: 2, idleTimeoutMs: 1_000 });
   const waiters = [new Waiter(pool), new Waiter(pool), new Waiter(pool)];
@@ -260,7 +260,7 @@ test("addresses are tried in turn, and the one that worked is tried first", asyn
   assert.equal(new Waiter(pool).failure, "connect-failed ENOTFOUND");
 });
 
-test("when the addresses change, connections to the former ones take no other request", async () => {
+test("when the addresses change, connections to previous ones are not reused", async () => {
   const [before, after] = [await listen(), await listen()];
   const { pool } = setUp(before.port);
   const [idle, lent] = [new Waiter(pool), new Waiter(pool)];
@@ -283,7 +283,7 @@ test("when the addresses change, connections to the former ones take no other re
   assert.equal(new Waiter(pool).connection, next.connection);
 });
 
-test("a connection that takes too long is given up", async () => {
+test("a connection attempt that takes too long is aborted", async () => {
   const { port } = await listen();
   // A TLS handshake with a peer that never answers stands for an address that swallows packets.
   const { pool, advance } = setUp(port, { connectTimeoutMs: 2_000, tls: { serverName: "a.test" } });
@@ -297,7 +297,7 @@ test("a connection that takes too long is given up", async () => {
   assert.deepEqual(pool.counts, { open: 0, connecting: 0, idle: 0, waiting: 0 });
 });
 
-test("a drained pool refuses, closes idle connections and waits for those that are lent", async () => {
+test("a drained pool refuses requests, closes idle connections and waits for used ones", async () => {
   const { port } = await listen();
   const { pool } = setUp(port);
   const [lent, idle] = [new Waiter(pool), new Waiter(pool)];

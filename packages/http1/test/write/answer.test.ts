@@ -34,7 +34,7 @@ function written(write: (writer: HeadWriter, date: HttpDate) => void): string {
   return writer.view().toString("latin1");
 }
 
-test("a whole answer carries length, date and content", () => {
+test("a whole response has length, date and content", () => {
   const text = written((writer, date) =>
     writeAnswer(writer, date, { status: 200, headers: [["X-A", "1"]], body: "hü" }, context),
   );
@@ -74,7 +74,7 @@ test("whole answers are framed by method, status, version and keep-alive", () =>
   }
 });
 
-test("streamed answers say how their content ends", () => {
+test("streamed responses declare their framing", () => {
   const rows: [number, number | undefined, Partial<AnswerContext>, number, boolean][] = [
     [200, undefined, {}, Framing.Chunked, true],
     [200, 5, {}, Framing.Length, true],
@@ -101,7 +101,7 @@ test("streamed answers say how their content ends", () => {
   }
 });
 
-test("fields that the writer decides are refused from callers, in any spelling", () => {
+test("fields that only the writer sets are refused from callers, in any spelling", () => {
   for (const name of [
     "Content-Length",
     "transfer-encoding",
@@ -115,14 +115,14 @@ test("fields that the writer decides are refused from callers, in any spelling",
   }
 });
 
-test("the Date field is made once a second", () => {
+test("the Date field is formatted once a second", () => {
   const date = new HttpDate();
   const first = date.field(NOW_MS);
   assert.equal(date.field(NOW_MS + 999), first);
   assert.equal(date.field(NOW_MS + 1000).toString(), "Date: Fri, 20 Nov 2026 12:00:01 GMT\r\n");
 });
 
-test("chunk heads and ends decode to what was written", () => {
+test("chunk framing decodes to the written content", () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 5 }),

@@ -29,7 +29,7 @@ test("forwarding cuts hop-by-hop, nominated and named fields, aliases included, 
   assert.equal(writer.view().toString("latin1"), "X-First:1\r\nHost: h\r\nAccept:  */* \r\n");
 });
 
-test("copying without cuts gives the section byte for byte", () => {
+test("copying without cuts preserves the section byte for byte", () => {
   const head = parse("GET /a HTTP/1.1\r\nHost: h\r\nX-A:\t1\r\nx-b:  \r\n\r\n");
   const writer = new HeadWriter();
   writer.copyFields(head.fields, compileCuts([]));
@@ -54,7 +54,7 @@ test("the request line of every form is written in origin form", () => {
   }
 });
 
-test("nothing that comes from a string can break out of its line", () => {
+test("strings cannot break out of their line", () => {
   const head = parse("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   const writer = new HeadWriter();
   const attempts: [string, () => void][] = [
@@ -91,7 +91,7 @@ test("numbers are written in decimal digits", () => {
   );
 });
 
-test("the scratch grows to its bound and not beyond, and shrinks again", () => {
+test("the scratch grows to its maximum and shrinks again", () => {
   const writer = new HeadWriter(16, 64);
   writer.raw(Buffer.alloc(64, "a"));
   assert.equal(writer.view().length, 64);
@@ -101,7 +101,7 @@ test("the scratch grows to its bound and not beyond, and shrinks again", () => {
   assert.equal(writer.bytes.length, 16);
 });
 
-test("a scratch that was given away is not written to again", () => {
+test("a scratch that a socket retains is not modified", () => {
   const writer = new HeadWriter();
   writer.field("X-A", "1");
   const held = writer.view();
@@ -111,7 +111,7 @@ test("a scratch that was given away is not written to again", () => {
   assert.equal(writer.view().toString(), "X-B: 2\r\n");
 });
 
-test("what is copied from a parsed response parses to the same response", () => {
+test("a copied response parses to the same response", () => {
   const fields = fc.array(
     fc.tuple(
       fc.constantFrom("Server", "X-A", "Set-Cookie", "Age"),
