@@ -107,11 +107,11 @@ function describeShape(shape: Shape): string {
     case "boolean":
       return "true | false";
     case "string":
-      return describeText(shape);
+      return describeString(shape);
     case "array": {
       const item =
         shape.items === undefined ? "" : describeShapes(expand(shape.items, shape.items));
-      const count = describeCount("items", shape.minItems, shape.maxItems);
+      const count = describeCount("item", shape.minItems, shape.maxItems);
       return `a list${count === "" ? "" : ` of ${count}`}${item === "" ? "" : ` (each ${item})`}`;
     }
     case "object":
@@ -137,17 +137,18 @@ function describeRange(shape: Shape): string {
   return parts.length === 0 ? "" : ` ${parts.join(", ")}`;
 }
 
-function describeText(shape: Shape): string {
-  const count = describeCount("characters", shape.minLength, shape.maxLength);
+function describeString(shape: Shape): string {
+  const count = describeCount("character", shape.minLength, shape.maxLength);
   if (shape.format === "uri") return "a URL";
-  if (shape.format !== undefined) return `a text in the form "${shape.format}"`;
+  if (shape.format !== undefined) return `a string in the format "${shape.format}"`;
   const form = shape.pattern === undefined ? "" : ` that matches ${shape.pattern}`;
-  return `a text${form}${count === "" ? "" : ` of ${count}`}`;
+  return `a string${form}${count === "" ? "" : ` of ${count}`}`;
 }
 
 function describeCount(noun: string, least: number | undefined, most: number | undefined): string {
-  if (least !== undefined && most !== undefined) return `${least} to ${most} ${noun}`;
-  if (least !== undefined) return `at least ${least} ${noun}`;
-  if (most !== undefined) return `at most ${most} ${noun}`;
-  return "";
+  const bound = most ?? least;
+  if (bound === undefined) return "";
+  const nouns = bound === 1 ? noun : `${noun}s`;
+  if (least !== undefined && most !== undefined) return `${least} to ${most} ${nouns}`;
+  return `${most === undefined ? "at least" : "at most"} ${bound} ${nouns}`;
 }

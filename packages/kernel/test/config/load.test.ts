@@ -153,7 +153,7 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
   [
     "a missing key says where it is missing",
     { files: { "config.json": '{"routes": [{}]}' } },
-    "config.json:1:13: routes[0].prefix: is required: a text",
+    "config.json:1:13: routes[0].prefix: is required: a string",
   ],
   [
     "an environment value is named by its variable",
@@ -168,7 +168,7 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
   [
     "a secret's value is hidden",
     { env: { PLATFORM_GATE_AUTH_TOKEN: "short" } },
-    "environment PLATFORM_GATE_AUTH_TOKEN: auth_token: [redacted] is not allowed: expected a text of at least 8 characters",
+    "environment PLATFORM_GATE_AUTH_TOKEN: auth_token: [redacted] is not allowed: expected a string of at least 8 characters",
   ],
   [
     "so is a secret deep in the file",
@@ -294,6 +294,6 @@ test("the reference has a row for every key and every member", () => {
   for (const name of Object.keys(definition.keys))
     assert.ok(page.includes(`| \`${name}\` |`), name);
   assert.ok(page.includes("| `[].auth.token` |"));
-  assert.ok(page.includes("| `[].prefix` | a text | required | Path prefix. |"));
+  assert.ok(page.includes("| `[].prefix` | a string | required | Path prefix. |"));
   assert.ok(page.includes("`one per core`"));
 });
