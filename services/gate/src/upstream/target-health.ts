@@ -1,44 +1,26 @@
 // Passive health checks: the outcome of requests decides whether a target receives more of them.
 import type { SharedTargetState } from "../shared-state/index.ts";
 
-/** Options of {@link TargetHealth}. */
-export interface TargetHealthOptions {
-  /** Consecutive failures that eject a target; a refused connection ejects immediately. */
-  failuresMax: number;
-  /** Length of the first ejection; doubles with each further one until a request succeeds. */
-  ejectMs: number;
-  /** Maximum length of an ejection. */
-  ejectMsMax: number;
-  /** Time until a readmitted target receives its full share again. */
-  slowStartMs: number;
-}
-
-/** Default options. */
-const TARGET_HEALTH_DEFAULT: Readonly<TargetHealthOptions> = {
-  failuresMax: 3,
-  ejectMs: 1_000,
-  ejectMsMax: 60_000,
-  slowStartMs: 10_000,
-};
-
-// Share of traffic of a target right after it is readmitted.
+/** Consecutive failures that eject a target; a refused connection ejects immediately. */
+const FAILURES_MAX = 3;
+/** Length of the first ejection; doubles with each further one until a request succeeds. */
+const EJECT_MS = 1_000;
+/** Maximum length of an ejection. */
+const EJECT_MS_MAX = 60_000;
+/** Time until a readmitted target receives its full share again. */
+const SLOW_START_MS = 10_000;
+/** Share of traffic of a target right after it is readmitted. */
 const SLOW_START_SHARE = 0.1;
 
 /** Tracks the health of targets by slot; all workers of a process share it. */
 export class TargetHealth {
   readonly #targets: SharedTargetState;
-  readonly #options: Readonly<TargetHealthOptions>;
   readonly #readNowMs: () => number;
 
   /** `readNowMs` returns milliseconds since `SharedBuffers.startedMs`. */
-  constructor(
-    targets: SharedTargetState,
-    readNowMs: () => number,
-    options: Readonly<TargetHealthOptions> = TARGET_HEALTH_DEFAULT,
-  ) {
+  constructor(targets: SharedTargetState, readNowMs: () => number) {
     this.#targets = targets;
     this.#readNowMs = readNowMs;
-    this.#options = options;
   }
 
   /** True if the target is ejected now. Ends an ejection that has expired. */
@@ -55,7 +37,7 @@ export class TargetHealth {
   readShare(slot: number): number {
     const recoveredAtMs = this.#targets.readRecoveredAtMs(slot);
     if (recoveredAtMs === 0) return 1;
-    const passed = (this.#readNowMs() - recoveredAtMs) / this.#options.slowStartMs;
+    const passed = (this.#readNowMs() - recoveredAtMs) / SLOW_START_MS;
     return passed >= 1 ? 1 : Math.max(SLOW_START_SHARE, passed);
   }
 
@@ -73,11 +55,8 @@ export class TargetHealth {
   noteFailure(slot: number, refused: boolean): boolean {
     const failures = this.#targets.addFailure(slot);
     const ejections = this.#targets.readEjections(slot);
-    if (!refused && ejections === 0 && failures < this.#options.failuresMax) return false;
-    const lengthMs = Math.min(
-      this.#options.ejectMsMax,
-      this.#options.ejectMs * 2 ** Math.min(ejections, 20),
-    );
+    if (!refused && ejections === 0 && failures < FAILURES_MAX) return false;
+    const lengthMs = Math.min(EJECT_MS_MAX, EJECT_MS * 2 ** Math.min(ejections, 20));
     return this.#targets.eject(slot, this.#readNowMs() + lengthMs);
   }
 }
