@@ -30,13 +30,12 @@ import { KafkaServer } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
 import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
+import { BATCH_BYTES_MAX } from "./store/store.ts";
 import { readUsersFile } from "./user/users-file.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
 /** Largest record batch of a Kafka client, equal to the largest body of the HTTP API. */
 const KAFKA_BATCH_BYTES_MAX = 10 * 1024 * 1024;
-/** Largest batch of the log: the messages of such a body, or a dead letter of such a batch, with the broker's headers. */
-const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Options of `startPulse`. */
 export interface PulseOptions {
@@ -141,7 +140,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const subscribers = new Subscribers({
     subscribersMax: config.subscribers_max,
     stallTimeoutMs: config.stall_timeout_ms,
-    outgoing,
     onDropped: (tenant) => tenantCounts.addDropped(tenant),
     onError: (error) => log.error("closing slow subscribers failed", { error }),
   });

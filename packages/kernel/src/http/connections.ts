@@ -41,6 +41,13 @@ const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
 const TOO_SLOW = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
+const outflows = new WeakMap<object, Outflow>();
+
+/** The outflow of a listener's connection, where producers of large answers claim; undefined for any other socket. */
+export function findOutflow(socket: object | null | undefined): Outflow | undefined {
+  return socket ? outflows.get(socket) : undefined;
+}
+
 /** Handles a request. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -157,6 +164,7 @@ class HttpConnection {
       onDropped(fault.replace("-", "_"));
       socket.destroy();
     });
+    outflows.set(socket, this.#outflow);
     this.#settleAfterWrites();
   }
 

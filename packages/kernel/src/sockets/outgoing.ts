@@ -118,6 +118,14 @@ export class OutgoingBudget {
     this.#passOn();
   }
 
+  /**
+   * The most that a claim should ask for whose producer cannot tell how much it is going to read: as much as one sweep
+   * frees while producers wait.
+   */
+  get guessBytesMax(): number {
+    return Math.floor(this.bytesMax * FREED_SHARE);
+  }
+
   /** True if this number of bytes can be claimed now: there is space, and no producer waits for it. */
   hasRoom(bytes: number): boolean {
     return this.#waiting.size === 0 && this.#fits(bytes);
@@ -233,6 +241,16 @@ export class Outflow {
   /** Maximum size of the next piece: see {@link OutgoingBudget.windowBytes}. */
   get windowBytes(): number {
     return this.#budget.windowBytes;
+  }
+
+  /** The most that a claim of unknown bytes should ask for: see {@link OutgoingBudget.guessBytesMax}. */
+  get guessBytesMax(): number {
+    return this.#budget.guessBytesMax;
+  }
+
+  /** True if more than half of the budget is in use. */
+  get isTight(): boolean {
+    return this.#budget.isTight;
   }
 
   /** Counted bytes, as of the last `settle`. */

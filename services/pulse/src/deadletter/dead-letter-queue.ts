@@ -77,13 +77,22 @@ export class DeadLetterQueue<Outcome> {
     options.topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
-  /** The oldest dead letters of a source topic, at most `limit`, and their total number. */
-  async list(topic: Topic, limit: number) {
+  /** Bytes stored in the dead letter topic of a source topic. */
+  countBytes(topic: Topic): number {
+    const dlq = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
+    return dlq?.stored.partitions[0]!.bytes ?? 0;
+  }
+
+  /** The oldest dead letters of a source topic, at most `limit` and about `bytesMax` bytes, and their total number. */
+  async list(topic: Topic, limit: number, bytesMax = Number.POSITIVE_INFINITY) {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
     const messages: Envelope[] = [];
+    let bytes = 0;
     if (dlq === undefined) return { messages, total: 0, dlq_topic: name };
-    for await (const { envelope } of this.#read(dlq, topic)) {
+    for await (const { envelope, message } of this.#read(dlq, topic)) {
+      bytes += message.payload.length;
+      if (bytes > bytesMax && messages.length > 0) break;
       messages.push(envelope);
       if (messages.length >= limit) break;
     }

@@ -2,8 +2,9 @@
 import { LogError, type PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
 import { toMessage, type Message } from "../message.ts";
-import type { Store } from "../store/store.ts";
+import { BATCH_BYTES_MAX, type Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
+import type { ReadAhead } from "./read-ahead.ts";
 
 /** Bytes read at once. */
 const READ_BYTES = 256 * 1024;
@@ -20,6 +21,12 @@ export interface FeedBatch {
 export interface Follower {
   /** True if it accepts more messages. When that becomes true again, it calls `Feeds.resume`. */
   hasRoom: () => boolean;
+  /** Counts what is read for it. */
+  readAhead: () => ReadAhead;
+  /** True if it would send at once what it is offered. */
+  canSend: () => boolean;
+  /** Nothing more is read before it has sent what waits; then it calls `Feeds.resume`. */
+  rest: () => void;
   offer: (topic: Topic, partition: number, batch: FeedBatch) => void;
   /** The partition cannot be read any further: it was deleted, or a batch is damaged (`at` is after it). */
   lose: (topic: Topic, partition: number) => void;
@@ -98,13 +105,18 @@ export class Feeds {
     feed.isPumping = true;
     try {
       while (feed.position < feed.partition.durableEnd && this.#isFed(feed)) {
-        const batch = await this.#read(feed, feed.position);
+        const batch = await this.#read(feed, feed.position, READ_BYTES);
         feed.position = batch.to;
         for (const following of feed.followings) {
           if (following.next !== batch.from || following.isReading) continue;
-          if (!following.follower.hasRoom()) continue;
-          following.next = batch.to;
-          following.follower.offer(feed.topic, feed.partition.index, batch);
+          const { follower } = following;
+          if (!follower.hasRoom()) continue;
+          // Without room in the budget it waits its turn and reads on its own.
+          if (!mayOffer(follower)) void this.#catchUp(feed, following);
+          else {
+            following.next = batch.to;
+            follower.offer(feed.topic, feed.partition.index, batch);
+          }
         }
       }
     } catch (error) {
@@ -129,16 +141,18 @@ export class Feeds {
     try {
       while (follower.hasRoom() && feed.followings.has(following)) {
         if (following.next === feed.position || following.next >= feed.partition.durableEnd) break;
-        const batch = await this.#read(feed, following.next);
-        if (!feed.followings.has(following)) return;
-        following.next = batch.to;
-        follower.offer(feed.topic, feed.partition.index, batch);
+        const outcome = await this.#catchUpOnce(feed, following);
+        if (outcome === "read") continue;
+        if (outcome === "rest") follower.rest();
+        else this.#resumeLater(feed, following);
+        return;
       }
     } catch (error) {
       this.#fail(feed, error);
     } finally {
       following.isReading = false;
     }
+    if (!feed.followings.has(following)) return;
     // Messages that arrived during the read may have been delivered without it.
     if (following.next < feed.partition.durableEnd && follower.hasRoom()) {
       if (following.next === feed.position) void this.#pump(feed);
@@ -146,9 +160,34 @@ export class Feeds {
     }
   }
 
-  async #read({ topic, partition }: Feed, offset: number): Promise<FeedBatch> {
+  /** Reads one batch for a follower that is behind; `no-room`: it waited in vain. */
+  async #catchUpOnce(feed: Feed, following: Following): Promise<"read" | "rest" | "no-room"> {
+    const { follower } = following;
+    const { partition } = feed;
+    const readAhead = follower.readAhead();
+    const bytesMax = Math.max(READ_BYTES, Math.min(BATCH_BYTES_MAX, partition.bytes));
+    if (readAhead.isTight && !follower.canSend()) return "rest";
+    let claimed = readAhead.claim(bytesMax);
+    if (claimed === undefined) {
+      if (readAhead.isWaiting || !follower.canSend()) return "rest";
+      claimed = await readAhead.claimInTurn(bytesMax);
+      if (claimed === undefined) return "no-room";
+    }
+    try {
+      if (!feed.followings.has(following)) return "read";
+      const batch = await this.#read(feed, following.next, readAhead.limitRead(READ_BYTES));
+      if (!feed.followings.has(following)) return "read";
+      following.next = batch.to;
+      follower.offer(feed.topic, partition.index, batch);
+      return "read";
+    } finally {
+      readAhead.unclaim(claimed);
+    }
+  }
+
+  async #read({ topic, partition }: Feed, offset: number, bytesMax: number): Promise<FeedBatch> {
     const from = Math.max(offset, partition.logStart);
-    const { buffers, nextOffset } = await this.#store.readIntact(partition, from, READ_BYTES);
+    const { buffers, nextOffset } = await this.#store.readIntact(partition, from, bytesMax);
     const messages: Message[] = [];
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       try {
@@ -172,6 +211,12 @@ export class Feeds {
     }, RETRY_MS).unref();
   }
 
+  #resumeLater(feed: Feed, following: Following): void {
+    setTimeout(() => {
+      if (feed.followings.has(following)) this.resume(feed.partition, following);
+    }, RETRY_MS).unref();
+  }
+
   #lose(topic: Topic): void {
     for (const partition of topic.stored.partitions) {
       const feed = this.#feeds.get(partition);
@@ -180,4 +225,9 @@ export class Feeds {
       for (const { follower } of feed.followings) follower.lose(topic, partition.index);
     }
   }
+}
+
+function mayOffer(follower: Follower): boolean {
+  const readAhead = follower.readAhead();
+  return readAhead.hasRoom && (!readAhead.isTight || follower.canSend());
 }

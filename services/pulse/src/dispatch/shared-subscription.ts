@@ -221,6 +221,7 @@ export class SharedSubscription {
           this.#finish(partition, offset);
       });
     }
+    this.#members[0]?.sink.readAhead.countQueued(this.#queue.bytes);
     if (this.#hadRoom || !this.#hasRoom()) return;
     this.#hadRoom = true;
     for (const { partition, following } of this.#places) {
@@ -237,6 +238,8 @@ export class SharedSubscription {
     const at = this.#members.indexOf(member);
     if (at < 0) return;
     this.#members.splice(at, 1);
+    // The queue counts for the first member.
+    member.sink.readAhead.countQueued(0);
     const left = Array.from(member.held.values(), ({ message }) => message);
     member.held.clear();
     for (const message of left) {
@@ -265,6 +268,9 @@ export class SharedSubscription {
     failures.forgetBelow(done.low);
     place.following = this.#options.feeds.follow(this.topic, partition, done.low, {
       hasRoom: () => this.#hasRoom(),
+      readAhead: () => this.#members[0]!.sink.readAhead,
+      canSend: () => this.#queue.count === 0 && this.#members.some(canTake),
+      rest: () => void (this.#hadRoom = false),
       offer: (_topic, _partition, batch) => {
         if (this.#places[partition.index] === place) this.#offer(place, batch);
       },
@@ -360,7 +366,7 @@ export class SharedSubscription {
     for (let step = 0; step < this.#members.length; step++) {
       const at = (this.#turn + step) % this.#members.length;
       const member = this.#members[at]!;
-      if (member.held.size >= member.prefetch || !member.sink.canSend()) continue;
+      if (!canTake(member)) continue;
       this.#turn = at + 1;
       return member;
     }
@@ -378,6 +384,10 @@ export class SharedSubscription {
       for (const [key, { message }] of held) if (message.partition === partition) held.delete(key);
     }
   }
+}
+
+function canTake({ held, prefetch, sink }: GroupMember): boolean {
+  return held.size < prefetch && sink.canSend();
 }
 
 function placeOf({ partition, offset }: Message): string {

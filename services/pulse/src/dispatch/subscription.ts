@@ -6,6 +6,7 @@ import type { Backlog } from "./backlog.ts";
 import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
+import type { ReadAhead } from "./read-ahead.ts";
 
 /** Look-ahead for higher priorities: number of messages, and bytes. */
 export const LOOKAHEAD_MAX = 10_000;
@@ -22,6 +23,8 @@ export type StartAt = (topic: Topic, partition: PartitionView) => number | undef
 export interface Sink {
   /** True if the connection accepts more; when it does again, it calls `pump`. */
   canSend: () => boolean;
+  /** Counts what is read for the connection until it is sent. */
+  readonly readAhead: ReadAhead;
   /** `done` is called when the message was handed to the network. */
   send: (message: Message, done: () => void) => void;
   /** The topic was deleted; no further messages follow. */
@@ -101,6 +104,7 @@ export class Subscription {
         this.#backlog.noteConsumed(message.topic, message.partition, place.done.low);
       });
     }
+    this.#sink.readAhead.countQueued(this.#queue.bytes);
     if (this.#hadRoom || !this.#hasRoom()) return;
     this.#hadRoom = true;
     for (const places of this.#places.values()) {
@@ -111,6 +115,7 @@ export class Subscription {
   close(): void {
     this.#isClosed = true;
     this.#queue.clear();
+    this.#sink.readAhead.countQueued(0);
     for (const places of this.#places.values()) {
       for (const { partition, following } of places) this.#feeds.unfollow(partition, following);
     }
@@ -138,6 +143,11 @@ export class Subscription {
     const done = new OffsetRanges({ low: from, ranges: [] });
     const follower = {
       hasRoom: () => this.#hasRoom(),
+      readAhead: () => this.#sink.readAhead,
+      canSend: () => this.#queue.count === 0 && this.#sink.canSend(),
+      rest: () => {
+        this.#hadRoom = false;
+      },
       offer: (_topic: Topic, _partition: number, batch: FeedBatch) => this.#offer(done, batch),
       lose: () => this.#lose(topic),
     };

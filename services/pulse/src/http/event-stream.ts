@@ -1,8 +1,15 @@
 // Subscribing by server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 import type { ServerResponse } from "node:http";
-import { alreadyAnswered, defineRoute, type ApiRoute, type Guard } from "@platform/kernel/http";
+import {
+  alreadyAnswered,
+  defineRoute,
+  findOutflow,
+  type ApiRoute,
+  type Guard,
+} from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Message } from "../message.ts";
+import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Tenant } from "../topic/name.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
@@ -59,6 +66,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
 
 /** One stream of events. Until `begin` it accepts nothing, so that errors can still be answered. */
 class EventStream implements Sink, SubscriberStream {
+  readonly readAhead: ReadAhead;
   readonly #response: ServerResponse;
   readonly #subscribers: Subscribers;
   readonly #frames: MessageFrames;
@@ -66,6 +74,7 @@ class EventStream implements Sink, SubscriberStream {
   #isClosed = false;
 
   constructor(response: ServerResponse, subscribers: Subscribers, frames: MessageFrames) {
+    this.readAhead = new ReadAhead(findOutflow(response.socket));
     this.#response = response;
     this.#subscribers = subscribers;
     this.#frames = frames;
@@ -89,8 +98,7 @@ class EventStream implements Sink, SubscriberStream {
   }
 
   canSend(): boolean {
-    if (this.#opened === undefined || this.#isClosed) return false;
-    return !this.#response.writableNeedDrain && this.#subscribers.hasRoom(this.#opened.pump);
+    return this.#opened !== undefined && !this.#isClosed && !this.#response.writableNeedDrain;
   }
 
   send(message: Message, done: () => void): void {

@@ -10,6 +10,7 @@ import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { tenantOf } from "./admission.ts";
+import { answerWithClaim, type ClaimedRead } from "./claimed-answer.ts";
 
 const TAIL_MAX = 1_000;
 const TAIL_BYTES_MAX = 16 * 1024 * 1024;
@@ -42,12 +43,12 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
           .refine((n) => n >= 1 && n <= TAIL_MAX, "a whole number from 1 to 1000")
           .default(10),
       }),
-      handle: async ({ query, caller }) => {
+      handle: ({ query, caller, rawResponse }) => {
         const topic = topics.get(tenantOf(caller), query.topic);
-        const messages = await readTail(store, topic, query.n);
-        const lines = messages.map(formatMessage);
-        const body = `{"topic":${JSON.stringify(topic.name)},"count":${lines.length},"messages":[${lines.join(",")}]}`;
-        return new Response(body, { headers: { "Content-Type": "application/json" } });
+        const stored = topic.stored.partitions.reduce((sum, { bytes }) => sum + bytes, 0);
+        return answerWithClaim(rawResponse, Math.min(TAIL_BYTES_MAX, stored), (bytesMax) =>
+          readTail(store, topic, query.n, bytesMax),
+        );
       },
     }),
     defineRoute({
@@ -184,24 +185,34 @@ function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
   return rows;
 }
 
-async function readTail(store: Store, topic: Topic, count: number): Promise<Message[]> {
+/** Keeps messages of `bytesMax` at most; if there are more, it only returns their size. */
+async function readTail(
+  store: Store,
+  topic: Topic,
+  count: number,
+  bytesMax: number,
+): Promise<ClaimedRead> {
   const found: Message[] = [];
   let bytes = 0;
   for (const partition of topic.stored.partitions) {
     const from = Math.max(partition.logStart, partition.durableEnd - count);
     for await (const record of readRecords(store, partition, from)) {
       bytes += record.value?.length ?? 0;
-      found.push(toMessage(topic, partition.index, record));
-    }
-    if (bytes > TAIL_BYTES_MAX) {
-      throw new PlatformError(
-        "payload_too_large",
-        "The latest messages are too large; request fewer.",
-      );
+      if (bytes > TAIL_BYTES_MAX) {
+        throw new PlatformError(
+          "payload_too_large",
+          "The latest messages are too large; request fewer.",
+        );
+      }
+      if (bytes <= bytesMax) found.push(toMessage(topic, partition.index, record));
+      else found.length = 0;
     }
   }
+  if (bytes > bytesMax) return { neededBytes: bytes };
   found.sort(
     (a, b) => a.timestamp - b.timestamp || a.partition - b.partition || a.offset - b.offset,
   );
-  return found.slice(-count);
+  const lines = found.slice(-count).map(formatMessage);
+  const name = JSON.stringify(topic.name);
+  return { body: `{"topic":${name},"count":${lines.length},"messages":[${lines.join(",")}]}` };
 }

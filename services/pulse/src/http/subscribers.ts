@@ -1,7 +1,6 @@
 // The open SSE and WebSocket subscribers: their limit, keep-alives, and disconnection of slow ones.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import type { OutgoingBudget } from "@platform/kernel/sockets";
 import type { Tenant } from "../topic/name.ts";
 
 /** One open stream. */
@@ -22,7 +21,6 @@ export interface SubscribersOptions {
   subscribersMax: number;
   /** Subscribers that read nothing for this time are disconnected, in ms. */
   stallTimeoutMs: number;
-  outgoing: OutgoingBudget;
   /** Called for each subscriber that was disconnected because it read nothing. */
   onDropped: (tenant: Tenant) => void;
   onError: (error: unknown) => void;
@@ -51,13 +49,6 @@ export class Subscribers {
   checkRoom(): void {
     if (this.#streams.size < this.#options.subscribersMax) return;
     throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
-  }
-
-  /** True if the streams together may buffer more bytes; otherwise `resume` is called when they may. */
-  hasRoom(resume: () => void): boolean {
-    if (!this.#options.outgoing.isFull) return true;
-    this.#options.outgoing.whenRoom(resume);
-    return false;
   }
 
   add(stream: SubscriberStream, tenant: Tenant): void {

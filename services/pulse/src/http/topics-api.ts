@@ -14,10 +14,13 @@ import { checkTopicName } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
 import { tenantOf } from "./admission.ts";
+import { answerWithClaim } from "./claimed-answer.ts";
 import { formatOutcome } from "./publish-api.ts";
 
 const TRANSFORM_BYTES_MAX = 6 * 1024 * 1024;
 const SCHEMA_BYTES_MAX = 64 * 1024;
+/** Dead letters of one response. */
+const LIST_BYTES_MAX = 16 * 1024 * 1024;
 const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
 /** Options of the topic routes. */
@@ -216,19 +219,29 @@ function createDeadLetterRoutes({
     defineRoute({
       method: "GET",
       path: "/api/v1/topics/{topic}/dlq",
-      summary: "Dead letters of a topic, oldest first",
+      summary: "Dead letters of a topic, oldest first, 16 MiB at most",
       tag,
       query: limitQuery,
-      handle: ({ params, query, caller }) =>
-        deadLetterQueue.list(topics.get(tenantOf(caller), params["topic"]!), query.limit),
+      handle: ({ params, query, caller, rawResponse }) => {
+        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
+        return answerWithClaim(rawResponse, bytesMax, async (claimedBytes) => ({
+          body: JSON.stringify(await deadLetterQueue.list(topic, query.limit, claimedBytes)),
+        }));
+      },
     }),
     defineRoute({
       method: "GET",
       path: "/api/v1/topics/{topic}/dlq/summary",
       summary: "Count dead letters by reason",
       tag,
-      handle: ({ params, caller }) =>
-        deadLetterQueue.summarize(topics.get(tenantOf(caller), params["topic"]!)),
+      handle: ({ params, caller, rawResponse }) => {
+        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
+        return answerWithClaim(rawResponse, bytesMax, async () => ({
+          body: JSON.stringify(await deadLetterQueue.summarize(topic)),
+        }));
+      },
     }),
     defineRoute({
       method: "POST",

@@ -2,10 +2,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
-import { mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
+import { findOutflow, mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import { every } from "@platform/kernel/time";
 import { WebSocketServer, type WebSocket } from "ws";
+import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
@@ -97,7 +98,7 @@ export class WebSockets {
   ): Promise<void> {
     const asked = readSubscribeRequest(topic, search, null);
     const { subscribers, frames } = this.#options;
-    const stream = new MessageSocket(subscribers, frames);
+    const stream = new MessageSocket(new ReadAhead(findOutflow(socket)), subscribers, frames);
     const opened = await openSubscription(this.#options, tenant, asked, stream);
     if (socket.destroyed) {
       opened.close();
@@ -138,12 +139,14 @@ export class WebSockets {
 
 /** The socket of one subscriber. */
 class MessageSocket implements Sink, SubscriberStream {
+  readonly readAhead: ReadAhead;
   readonly #subscribers: Subscribers;
   readonly #frames: MessageFrames;
   #client: WebSocket | undefined;
   #opened: OpenSubscription | undefined;
 
-  constructor(subscribers: Subscribers, frames: MessageFrames) {
+  constructor(readAhead: ReadAhead, subscribers: Subscribers, frames: MessageFrames) {
+    this.readAhead = readAhead;
     this.#subscribers = subscribers;
     this.#frames = frames;
   }
@@ -165,9 +168,7 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 
   canSend(): boolean {
-    if (this.#client === undefined || this.#client.bufferedAmount >= WAITING_BYTES_MAX)
-      return false;
-    return this.#opened === undefined || this.#subscribers.hasRoom(this.#opened.pump);
+    return this.#client !== undefined && this.#client.bufferedAmount < WAITING_BYTES_MAX;
   }
 
   send(message: Message, done: () => void): void {

@@ -10,6 +10,8 @@ import {
 } from "@platform/log";
 import { encodeBatch, type NewRecord } from "@platform/log/batch";
 
+/** Largest batch: the messages of a large body, or a dead letter of a client's largest batch, with the broker's headers. */
+export const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 /** Maximum size of the records of one entry, a little below the size limit of a batch. */
 const ENTRY_BYTES_MAX = 4 * 1024 * 1024;
 /** Upper bound of a record's size in a batch besides key, value and headers. */

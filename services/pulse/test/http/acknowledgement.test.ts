@@ -12,6 +12,7 @@ import { openLog } from "@platform/log";
 import { Random, SimDisk } from "@platform/log/simulation";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "../../src/broker.ts";
+import { ReadAhead } from "../../src/dispatch/read-ahead.ts";
 import { createAcknowledgementRoutes } from "../../src/http/acknowledgement-api.ts";
 
 const limits = {
@@ -88,6 +89,7 @@ test(
     const delivered = Promise.withResolvers<void>();
     const sink = {
       canSend: () => true,
+      readAhead: new ReadAhead(undefined),
       send: ({ partition, offset }: { partition: number; offset: number }) => {
         if (places.push(`${partition}:${offset}`) === 4) delivered.resolve();
       },

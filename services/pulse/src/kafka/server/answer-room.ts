@@ -5,7 +5,7 @@ const leaveNothing = (): void => undefined;
 
 /**
  * A first-come, first-served queue in front of the budget of answers. While requests wait, answers are built one at a time,
- * so that each sees the rest of the budget that the previous one has left. `sweep` makes room.
+ * so that each sees the rest of the budget that the previous one has left. Sweeps of the budget make room.
  */
 export class AnswerRoom {
   readonly #outgoing: OutgoingBudget;
@@ -58,17 +58,5 @@ export class AnswerRoom {
       this.#waiting.add(admit);
       if (this.#waiting.size === 1) this.#admitNext();
     });
-  }
-
-  /**
-   * Disconnects clients that read too slowly. While requests wait, it frees half of the budget instead of only the excess:
-   * the waiting clients may not read either, and each of them would cost the next one another sweep.
-   */
-  sweep(elapsedMs: number): void {
-    const { bytesMax } = this.#outgoing;
-    if (this.#waiting.size > 0) this.#outgoing.bytesMax = bytesMax / 2;
-    this.#outgoing.sweep(elapsedMs);
-    this.#outgoing.bytesMax = bytesMax;
-    this.#admitNext();
   }
 }

@@ -226,7 +226,7 @@ export class KafkaListeners {
     const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
     this.#sweptAtMs = nowMs;
     for (const connection of this.#connections.values()) connection.sweep(nowMs, elapsedMs);
-    this.#context.room.sweep(elapsedMs);
+    this.#context.outgoing.sweep(elapsedMs);
   }
 }
 
