@@ -1,6 +1,6 @@
-// The accounts that log in.
+// Accounts for the login benchmark.
 
-/** The password of all of them. */
+/** The password of all accounts. */
 export const LOGIN_PASSWORD = "correct horse battery staple";
 
 /** The name of an account, counted from 0. */
@@ -8,7 +8,7 @@ export function nameAccount(index: number): string {
   return `bench-${index}`;
 }
 
-/** Registers so many. */
+/** Registers the accounts. */
 export async function registerAccounts(origin: string, count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     const answer = await fetch(`${origin}/api/v1/auth/register`, {

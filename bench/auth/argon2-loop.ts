@@ -1,9 +1,9 @@
-// `argon2-loop.ts SECONDS`: argon2id alone, as many at a time as the service would run; the limit of password logins.
+// `argon2-loop.ts SECONDS`: argon2id with the service's concurrency, the upper bound of password logins.
 import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/argon2";
 import { OWASP_COST } from "../../services/auth/src/sign-in/password-hasher.ts";
 
-/** What the loop prints as one JSON line. */
+/** The JSON line that the loop prints. */
 export interface Argon2Summary {
   concurrency: number;
   perS: number;

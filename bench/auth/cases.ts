@@ -1,4 +1,4 @@
-// Every case of the identity service, in the order they are run and reported.
+// All cases of the identity service, in the order of the report.
 import type { BenchCase } from "../harness/case.ts";
 import { documents } from "./cases/documents.ts";
 import { introspection } from "./cases/introspection.ts";

@@ -1,28 +1,28 @@
-// Requests in a ring: each against a server that is up, one round in turn until all rounds are done.
+// Alternates requests between running servers, one round each, until all rounds are done.
 import type { BenchContext, Workspace } from "../harness/case.ts";
 import type { Column, Row } from "../harness/report.ts";
 import { runRounds } from "../harness/rounds.ts";
 import { readTreeCpu } from "../harness/usage.ts";
 import { runWrk, toFigures, type WrkFigures } from "../harness/wrk.ts";
 
-// The compiler is done after some ten thousand requests: with fewer, starting up is what is measured.
+// The JIT compiler needs some ten thousand requests; fewer would measure the startup.
 const WARM_UP_SECONDS = 6;
 const CONNECTIONS = 32;
 
-/** One request that is sent again and again. */
+/** A request that is repeated. */
 export interface Contender {
   name: string;
   isOurs: boolean;
   version: string;
   url: string;
   headers?: Record<string, string>;
-  /** Posted; without it a GET. */
+  /** Form to post; a GET without it. */
   form?: string;
   /** The server's process. */
   pid: number;
 }
 
-/** The figures of a round. */
+/** The results of a round. */
 export const AUTH_COLUMNS: readonly Column[] = [
   { key: "perS", title: "requests/s", digits: 0 },
   { key: "cpuUs", title: "CPU µs/request", digits: 0 },
@@ -30,7 +30,7 @@ export const AUTH_COLUMNS: readonly Column[] = [
   { key: "p99Us", title: "p99 µs", digits: 0 },
 ];
 
-/** Checks one answer of each, warms up, and runs the rounds. */
+/** Checks one response of each server, warms up, and runs the rounds. */
 export async function runContenders(
   context: BenchContext,
   workspace: Workspace,

@@ -1,8 +1,9 @@
-// `login-load.ts URL ACCOUNTS CONNECTIONS SECONDS`: password logins, one after another on each connection, of all accounts in turn.
+// `login-load.ts URL ACCOUNTS CONNECTIONS SECONDS`: sequential password logins on each connection, cycling through
+// the accounts.
 import { takePercentile } from "../harness/statistics.ts";
 import { LOGIN_PASSWORD, nameAccount } from "./accounts.ts";
 
-/** What the load prints as one JSON line. */
+/** The JSON line that the load prints. */
 export interface LoginSummary {
   logins: number;
   failed: number;
@@ -44,7 +45,7 @@ async function runLogins(
     }
   };
   await Promise.all(Array.from({ length: connections }, logInAgain));
-  // Those that were under way when time was up are counted with the time that they took.
+  // Logins in flight at the end count with their full duration.
   const elapsedMs = performance.now() - startedAt;
   return {
     logins: latenciesUs.length,

@@ -1,4 +1,4 @@
-// (c) The documents that every verifier and client reads, beside the plainest answer of the same server.
+// (c) Discovery and key set, compared with a static response of the same server.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { AUTH_COLUMNS, runContenders } from "../contest.ts";
 import { startPlatformAuth } from "../servers/platform-auth.ts";

@@ -1,4 +1,4 @@
-// (b) What asking about a token costs, beside issuing one.
+// (b) The cost of introspection, compared with issuing.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { AUTH_COLUMNS, runContenders } from "../contest.ts";
 import { startPlatformAuth } from "../servers/platform-auth.ts";

@@ -1,4 +1,4 @@
-// (d) Password logins beside the argon2 that they cannot do without, and what everybody else notices of them.
+// (d) Password logins compared with argon2 alone, and latency of other requests meanwhile.
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { PaceSummary } from "../../harness/pace-generator.ts";
 import { runPinned } from "../../harness/process.ts";

@@ -1,4 +1,4 @@
-// (a) What a machine's access token costs: client authentication, policy, one ES256 signature.
+// (a) The cost of a client credentials token: client authentication, policy, one ES256 signature.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { AUTH_COLUMNS, runContenders } from "../contest.ts";
 import {

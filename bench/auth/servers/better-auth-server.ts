@@ -1,4 +1,5 @@
-// `better-auth-server.ts PORT`: better-auth on its memory adapter with its OAuth provider, JWT access tokens signed with ES256.
+// `better-auth-server.ts PORT`: better-auth with its memory adapter and OAuth provider, JWT access tokens signed with
+// ES256.
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { oauthProvider } from "@better-auth/oauth-provider";
@@ -22,7 +23,7 @@ const auth = betterAuth({
   rateLimit: { enabled: false },
   telemetry: { enabled: false },
   logger: { level: "error" },
-  // What it can leave out or remember is left out and remembered: keys in clear, clients and resources from its caches.
+  // The fastest configuration: unencrypted keys, cached clients and resources.
   plugins: [
     jwt({
       disableSettingJwtHeader: true,
@@ -39,7 +40,7 @@ const auth = betterAuth({
       cachedTrustedClients: new Set([BETTER_AUTH_CLIENT.id]),
       enforcePerClientResources: false,
       silenceWarnings: { oauthAuthServerConfig: true, openidConfig: true },
-      // Its own types contradict each other under exactOptionalPropertyTypes.
+      // Its types contradict each other under exactOptionalPropertyTypes.
     }) as unknown as BetterAuthPlugin,
   ],
 });

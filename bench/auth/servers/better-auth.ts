@@ -1,4 +1,4 @@
-// better-auth with its OAuth provider, at its best: in memory, with its own caches.
+// better-auth with its OAuth provider in its fastest configuration: in memory, with its own caches.
 import { readFileSync } from "node:fs";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
@@ -7,7 +7,7 @@ import { startPinned } from "../../harness/process.ts";
 /** The client of the server. */
 export const BETTER_AUTH_CLIENT = { id: "bench", secret: "bench-secret-bench-secret" };
 
-/** What tokens have to be asked for, or they are opaque and stored instead of signed. */
+/** The requested resource, without which tokens are opaque and stored instead of signed. */
 export const BETTER_AUTH_RESOURCE = "http://127.0.0.1/bench";
 
 /** A running server. */

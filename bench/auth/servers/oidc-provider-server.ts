@@ -1,4 +1,4 @@
-// `oidc-provider-server.ts PORT`: oidc-provider on its in-memory adapter, JWT access tokens signed with ES256.
+// `oidc-provider-server.ts PORT`: oidc-provider with its in-memory adapter, JWT access tokens signed with ES256.
 import { generateKeyPairSync } from "node:crypto";
 import { Provider } from "oidc-provider";
 import { BARE_CLIENT } from "./oidc-provider.ts";

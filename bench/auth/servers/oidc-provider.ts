@@ -1,4 +1,4 @@
-// The core alone, in memory: what ours is built on, without anything that ours adds.
+// The protocol core alone, in memory.
 import { createRequire } from "node:module";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";

@@ -1,4 +1,4 @@
-// Ours as any user starts it: durable on SQLite, ES256, with one client registered over its API.
+// This service in its default form: durable on SQLite, ES256, with a client registered over its API.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
@@ -17,7 +17,7 @@ export interface PlatformAuth {
   clientSecret: string;
 }
 
-/** Starts it, on one core unless others are given, and registers the client. */
+/** Starts the service, by default on one core, and registers the client. */
 export async function startPlatformAuth(
   context: BenchContext,
   workspace: Workspace,
@@ -32,7 +32,7 @@ export async function startPlatformAuth(
       args: [BIN],
       cores,
       env: {
-        // Accounts to sign in with are registered from this machine.
+        // The benchmark registers its accounts from one address.
         PLATFORM_AUTH_REGISTRATIONS_PER_ADDRESS_HOURLY: "1000000",
         PLATFORM_AUTH_REGISTRATIONS_PER_NETWORK_HOURLY: "1000000",
         PLATFORM_AUTH_ADDR: `127.0.0.1:${port}`,
