@@ -22,8 +22,8 @@ export interface Flaws {
   crossOrigin?: boolean;
 }
 
-const userPresentVerified = 0x05;
-const attestedData = 0x40;
+const USER_PRESENT_VERIFIED = 0x05;
+const ATTESTED_DATA = 0x40;
 
 /** One credential of one user. */
 export class Authenticator {
@@ -57,7 +57,7 @@ export class Authenticator {
     const authData = Buffer.concat([
       this.#header(
         publicKey.rp.id ?? "",
-        (flaws.flags ?? userPresentVerified) | attestedData,
+        (flaws.flags ?? USER_PRESENT_VERIFIED) | ATTESTED_DATA,
         flaws,
       ),
       Buffer.alloc(16),
@@ -91,7 +91,11 @@ export class Authenticator {
   /** The result of `navigator.credentials.get`. */
   get(publicKey: { challenge: string; rpId?: string }, flaws: Flaws = {}) {
     this.#counter += 1;
-    const authData = this.#header(publicKey.rpId ?? "", flaws.flags ?? userPresentVerified, flaws);
+    const authData = this.#header(
+      publicKey.rpId ?? "",
+      flaws.flags ?? USER_PRESENT_VERIFIED,
+      flaws,
+    );
     const clientDataJSON = this.#clientData("webauthn.get", publicKey.challenge, flaws);
     const signed = Buffer.concat([authData, sha256(Buffer.from(clientDataJSON, "base64url"))]);
     const id = this.id.toString("base64url");

@@ -59,7 +59,7 @@ export async function expectStatus(
 }
 
 /** The configured first administrator of `startWithAdmin`. */
-export const admin = { username: "root", password: "correct horse battery staple" };
+export const ADMIN = { username: "root", password: "correct horse battery staple" };
 
 /** A signed-in user. */
 export interface Person {
@@ -76,7 +76,7 @@ export function startWithAdmin(
   settings: Record<string, unknown>,
   options?: Parameters<typeof startStage>[1],
 ): Promise<Stage> {
-  const { username, password } = admin;
+  const { username, password } = ADMIN;
   return startStage({ ...settings, admin_user: username, admin_password: password }, options);
 }
 

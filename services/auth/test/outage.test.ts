@@ -10,11 +10,11 @@ import {
   startPostgresCluster,
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
-import { admin, expectStatus, join, signIn, startWithAdmin } from "./client.ts";
+import { ADMIN, expectStatus, join, signIn, startWithAdmin } from "./client.ts";
 import type { Stage } from "./stage.ts";
 
-const recoveryMsMax = 20_000;
-const cacheMsMax = 5_000;
+const RECOVERY_MS_MAX = 20_000;
+const CACHE_MS_MAX = 5_000;
 
 interface Seen {
   name: string;
@@ -43,7 +43,7 @@ describe("an unavailable database", { skip: findPostgresSkip() ?? false }, () =>
   });
 
   test("restarts under load cause 503 with Retry-After only, and the service recovers", async () => {
-    const root = await signIn(stage, admin);
+    const root = await signIn(stage, ADMIN);
     const person = await join(stage, "maria");
     const { body: client } = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {
       token: root.token,
@@ -100,7 +100,7 @@ describe("an unavailable database", { skip: findPostgresSkip() ?? false }, () =>
 
     // Recently read rows may still be served from memory.
     const waitForOutage = async (name: string): Promise<void> => {
-      const deadline = performance.now() + cacheMsMax;
+      const deadline = performance.now() + CACHE_MS_MAX;
       for (let { status } = await ask(name); status !== 503; { status } = await ask(name)) {
         assert.equal(status, usual.get(name), `${name} while the database is down`);
         assert.ok(performance.now() < deadline, `${name} does not notice the outage`);
@@ -108,7 +108,7 @@ describe("an unavailable database", { skip: findPostgresSkip() ?? false }, () =>
       }
     };
     const waitForReadiness = async (wanted: number): Promise<void> => {
-      const deadline = performance.now() + cacheMsMax;
+      const deadline = performance.now() + CACHE_MS_MAX;
       while ((await fetch(`${stage.url}/readyz`)).status !== wanted) {
         assert.ok(performance.now() < deadline, `readiness does not become ${wanted}`);
         await sleep(20);
@@ -123,7 +123,7 @@ describe("an unavailable database", { skip: findPostgresSkip() ?? false }, () =>
           await waitForReadiness(503);
           assert.equal((await fetch(`${stage.url}/healthz`)).status, 200);
         });
-        const deadline = performance.now() + recoveryMsMax;
+        const deadline = performance.now() + RECOVERY_MS_MAX;
         for (const name of Object.keys(requests)) {
           while ((await ask(name)).status === 503) {
             assert.ok(performance.now() < deadline, `${name} works again`);

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { stageKinds, startStage } from "./stage.ts";
+import { STAGE_KINDS, startStage } from "./stage.ts";
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`the service on ${kind}`, { skip }, () => {
     test("answers probes, serves metrics locally, and restarts on its database", async () => {
       const settings = await prepare();
@@ -63,7 +63,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 }
 
 test("generated secrets are readable by their owner only, and a damaged file fails the start", async () => {
-  const settings = await stageKinds[0]!.prepare();
+  const settings = await STAGE_KINDS[0]!.prepare();
   await (await startStage(settings)).close();
   const path = join(String(settings["data_dir"]), "secrets.json");
   assert.equal(statSync(path).mode & 0o777, 0o600);
@@ -72,7 +72,7 @@ test("generated secrets are readable by their owner only, and a damaged file fai
 });
 
 test("weak secrets fail the start and are named", async () => {
-  const settings = await stageKinds[0]!.prepare();
+  const settings = await STAGE_KINDS[0]!.prepare();
   for (const secret of ["short", "hex:zz", "base64:aGVsbG8="]) {
     await assert.rejects(
       startStage({ ...settings, session_secret: secret }),
@@ -86,7 +86,7 @@ test("weak secrets fail the start and are named", async () => {
 });
 
 test("unknown paths return a page to browsers and a problem document to programs", async () => {
-  const stage = await startStage(await stageKinds[0]!.prepare());
+  const stage = await startStage(await STAGE_KINDS[0]!.prepare());
   const ask = (path: string, accept: string) => fetch(stage.url + path, { headers: { accept } });
   const html = "text/html,application/xhtml+xml,*/*;q=0.8";
   for (const path of ["/nothing", "/account/nothing/at/all", "/favicon.ico"]) {
@@ -114,7 +114,7 @@ test("only an https public URL sets Strict-Transport-Security, on every response
     ["https://id.example", "max-age=31536000"],
     [undefined, null],
   ] as const) {
-    const settings = await stageKinds[0]!.prepare();
+    const settings = await STAGE_KINDS[0]!.prepare();
     const stage = await startStage({
       ...settings,
       ...(publicUrl === undefined ? {} : { public_url: publicUrl }),

@@ -45,16 +45,16 @@ export interface StageKind {
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
 let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
-const openStages = new Set<() => Promise<void>>();
+const OPEN_STAGES = new Set<() => Promise<void>>();
 after(async () => {
   // Stages of failed tests, which would keep the file running.
-  for (const close of openStages) await close();
+  for (const close of OPEN_STAGES) await close();
   await (await cluster)?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** Both databases. */
-export const stageKinds: readonly StageKind[] = [
+export const STAGE_KINDS: readonly StageKind[] = [
   {
     kind: "sqlite",
     skip: undefined,
@@ -99,12 +99,12 @@ export async function startStage(
       void (stopped ??= { now: systemClock.now(), monotonicMs: systemClock.monotonicMs() }),
   };
   const close = async (): Promise<void> => {
-    if (!openStages.delete(close)) return;
+    if (!OPEN_STAGES.delete(close)) return;
     stopping.abort();
     const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
     for (const hook of hooks.toReversed()) await hook(context);
   };
-  openStages.add(close);
+  OPEN_STAGES.add(close);
   const service = await startAuth({
     config,
     clock,

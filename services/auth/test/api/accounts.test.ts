@@ -1,13 +1,13 @@
 // Accounts: register, sign in, throttling, passwords, disabled users, first and last administrator.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds, startStage } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS, startStage } from "../stage.ts";
 
-const register = "/api/v1/auth/register";
-const login = "/api/v1/auth/login";
+const REGISTER = "/api/v1/auth/register";
+const LOGIN = "/api/v1/auth/login";
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`accounts on ${kind}`, { skip }, () => {
     test("the quickstart's paths register and sign in, and the token works", async () => {
       const stage = await startStage({ ...(await prepare()), jwt_algorithm: "RS256" });
@@ -41,7 +41,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const password = "a fine long password";
       const made = await Promise.all(
         Array.from({ length: 64 }, (_, i) =>
-          call(stage, "POST", register, {
+          call(stage, "POST", REGISTER, {
             body: { username: ["Straße", "STRASSE", "ｓtrasse"][i % 3], password },
           }),
         ),
@@ -71,19 +71,19 @@ for (const { kind, skip, prepare } of stageKinds) {
         [{ username: ["bob"], password: {} }, /username/],
       ];
       for (const [body, message] of cases) {
-        const answer = await expectStatus(400, stage, "POST", register, { body });
+        const answer = await expectStatus(400, stage, "POST", REGISTER, { body });
         assert.match(JSON.stringify(answer.body), message);
       }
-      await expectStatus(413, stage, "POST", register, {
+      await expectStatus(413, stage, "POST", REGISTER, {
         body: { ...good, password: "x".repeat(70_000) },
       });
-      const raw = await fetch(`${stage.url}${register}`, {
+      const raw = await fetch(`${stage.url}${REGISTER}`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
         body: '{"username": "bob", ',
       });
       assert.equal(raw.status, 400);
-      await expectStatus(201, stage, "POST", register, {
+      await expectStatus(201, stage, "POST", REGISTER, {
         body: { ...good, password: "x".repeat(128) },
       });
       await stage.close();
@@ -93,7 +93,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const stage = await startWithAdmin(await prepare());
       const eve = await join(stage, "eve");
       const mallory = await join(stage, "mallory");
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       await expectStatus(200, stage, "PATCH", `/api/v1/users/${mallory.id}`, {
         token: root.token,
         body: { disabled: true },
@@ -104,7 +104,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         { username: "eve", password: "wrong" },
         { username: "mallory", password: mallory.password },
       ]) {
-        const answer = await expectStatus(401, stage, "POST", login, { body });
+        const answer = await expectStatus(401, stage, "POST", LOGIN, { body });
         const { trace_id: _trace, ...problem } = answer.body as Record<string, unknown>;
         seen.add(JSON.stringify(problem));
         assert.ok(answer.headers.get("www-authenticate"));
@@ -117,7 +117,7 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("ten failures throttle the account but not its owner's device, and a success resets the count", async () => {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "owner");
-      const first = await call(stage, "POST", login, {
+      const first = await call(stage, "POST", LOGIN, {
         body: { username: owner.username, password: owner.password },
       });
       const device = first.headers
@@ -128,25 +128,25 @@ for (const { kind, skip, prepare } of stageKinds) {
       const wrong = { username: "OWNER", password: "wrong wrong" };
       const statuses: number[] = [];
       for (let i = 0; i < 12; i += 1) {
-        statuses.push((await call(stage, "POST", login, { body: wrong })).status);
+        statuses.push((await call(stage, "POST", LOGIN, { body: wrong })).status);
       }
       assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 401), 429, 429]);
       const right = { username: "owner", password: owner.password };
-      const refused = await expectStatus(429, stage, "POST", login, { body: right });
+      const refused = await expectStatus(429, stage, "POST", LOGIN, { body: right });
       assert.equal(refused.headers.get("retry-after"), "1");
-      await expectStatus(200, stage, "POST", login, { body: right, headers: { Cookie: device } });
-      await expectStatus(429, stage, "POST", login, {
+      await expectStatus(200, stage, "POST", LOGIN, { body: right, headers: { Cookie: device } });
+      await expectStatus(429, stage, "POST", LOGIN, {
         body: right,
         headers: { Cookie: `${device.slice(0, -4)}AAAA` },
       });
       stage.clock.advance(1001);
-      await expectStatus(401, stage, "POST", login, { body: wrong });
+      await expectStatus(401, stage, "POST", LOGIN, { body: wrong });
       stage.clock.advance(1001);
-      await expectStatus(429, stage, "POST", login, { body: right });
+      await expectStatus(429, stage, "POST", LOGIN, { body: right });
       stage.clock.advance(1000);
-      await expectStatus(200, stage, "POST", login, { body: right });
-      await expectStatus(401, stage, "POST", login, { body: wrong });
-      await expectStatus(200, stage, "POST", login, { body: right });
+      await expectStatus(200, stage, "POST", LOGIN, { body: right });
+      await expectStatus(401, stage, "POST", LOGIN, { body: wrong });
+      await expectStatus(200, stage, "POST", LOGIN, { body: right });
       await stage.close();
     });
 
@@ -156,7 +156,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       stage.clock.stop();
       const answers = await Promise.all(
         Array.from({ length: 64 }, () =>
-          call(stage, "POST", login, { body: { username: "target", password: "wrong wrong" } }),
+          call(stage, "POST", LOGIN, { body: { username: "target", password: "wrong wrong" } }),
         ),
       );
       const tried = answers.filter(({ status }) => status === 401).length;
@@ -168,7 +168,7 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("disabling a user ends sessions and tokens immediately, including refresh", async () => {
       const stage = await startWithAdmin(await prepare());
       const person = await join(stage, "leaver");
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       await expectStatus(200, stage, "PATCH", `/api/v1/users/${person.id}`, {
         token: root.token,
         body: { disabled: true },
@@ -209,7 +209,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       for (const token of [person.token, other.token, other.session]) {
         await expectStatus(401, stage, "GET", "/api/v1/auth/account", { token });
       }
-      await expectStatus(401, stage, "POST", login, {
+      await expectStatus(401, stage, "POST", LOGIN, {
         body: { username: "carol", password: person.password },
       });
       await signIn(stage, { username: "carol", password: next });
@@ -235,12 +235,12 @@ for (const { kind, skip, prepare } of stageKinds) {
       const line = stage.log.find((text) => text.includes("no administrator yet"))!;
       const token = /setup\?token=([\w-]+)/.exec(line)![1]!;
       await expectStatus(403, stage, "POST", "/api/v1/auth/setup", {
-        body: { ...admin, token: token.replace(/^./, (c) => (c === "A" ? "B" : "A")) },
+        body: { ...ADMIN, token: token.replace(/^./, (c) => (c === "A" ? "B" : "A")) },
       });
       const answers = await Promise.all(
         Array.from({ length: 16 }, (_, i) =>
           call(stage, "POST", "/api/v1/auth/setup", {
-            body: { token, username: `root${i}`, password: admin.password },
+            body: { token, username: `root${i}`, password: ADMIN.password },
           }),
         ),
       );
@@ -254,14 +254,14 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("a registered user does not become administrator through the configuration", async () => {
       const settings = await prepare();
       const stage = await startStage(settings);
-      await join(stage, admin.username);
+      await join(stage, ADMIN.username);
       await stage.close();
       await assert.rejects(startWithAdmin(settings), /PLATFORM_AUTH_ADMIN_USER: The name is taken/);
     });
 
     test("the last administrator cannot be disabled, deleted or unbound", async () => {
       const stage = await startWithAdmin(await prepare());
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const { token } = root;
       const attempts: [string, string, unknown?][] = [
         ["PATCH", `/api/v1/users/${root.id}`, { disabled: true }],
@@ -295,19 +295,19 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("an invitation allows one registration if registration is not open", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const body = { username: "guest", password: "a fine long password" };
-      await expectStatus(403, stage, "POST", register, { body });
+      await expectStatus(403, stage, "POST", REGISTER, { body });
       const { body: invited } = await expectStatus(201, stage, "POST", "/api/v1/invitations", {
         token: root.token,
       });
       const invitation = (invited as never as { token: string }).token;
-      await expectStatus(400, stage, "POST", register, {
+      await expectStatus(400, stage, "POST", REGISTER, {
         body: { ...body, password: "short", invitation },
       });
       const answers = await Promise.all(
         Array.from({ length: 64 }, (_, i) =>
-          call(stage, "POST", register, { body: { ...body, username: `guest${i}`, invitation } }),
+          call(stage, "POST", REGISTER, { body: { ...body, username: `guest${i}`, invitation } }),
         ),
       );
       assert.equal(answers.filter(({ status }) => status === 201).length, 1);
@@ -317,7 +317,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("invitations are listed without their tokens, and can be revoked", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const invitations = "/api/v1/invitations";
       const issue = async () =>
         (await expectStatus(201, stage, "POST", invitations, { token })).body as Record<
@@ -335,14 +335,14 @@ for (const { kind, skip, prepare } of stageKinds) {
       await expectStatus(404, stage, "DELETE", `${invitations}/${one["id"]}`, { token });
       assert.deepEqual(await list(), [two["id"]]);
       const body = { username: "guest", password: "a fine long password" };
-      await expectStatus(403, stage, "POST", register, {
+      await expectStatus(403, stage, "POST", REGISTER, {
         body: { ...body, invitation: one["token"] },
       });
       // The id is not the token.
-      await expectStatus(403, stage, "POST", register, {
+      await expectStatus(403, stage, "POST", REGISTER, {
         body: { ...body, invitation: two["id"] },
       });
-      await expectStatus(201, stage, "POST", register, {
+      await expectStatus(201, stage, "POST", REGISTER, {
         body: { ...body, invitation: two["token"] },
       });
       assert.deepEqual(await list(), []);

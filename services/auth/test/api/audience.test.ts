@@ -1,15 +1,15 @@
 // Access of applications' tokens to the service's own API, and clients registered before audiences were separated.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { ADMIN, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { PageBrowser } from "../pages/page-browser.ts";
 import { startApplication } from "../pages/relying-party.ts";
-import { stageKinds, startStage } from "../stage.ts";
+import { STAGE_KINDS, startStage } from "../stage.ts";
 
-const account = "/api/v1/auth/account";
+const ACCOUNT = "/api/v1/auth/account";
 
 test("an application's token cannot read the account with any audience", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   const ada = await join(stage, "ada");
   for (const [name, metadata, status] of [
     ["Stranger", {}, 401],
@@ -24,7 +24,7 @@ test("an application's token cannot read the account with any audience", async (
     if (page.status !== 0) page = await browser.submit(page, { decision: "allow" });
     const { access_token: token } = await application.finish(page.url);
     for (const path of [
-      account,
+      ACCOUNT,
       "/api/v1/sessions",
       "/api/v1/auth/passkeys",
       "/api/v1/auth/mfa/factors",
@@ -35,14 +35,14 @@ test("an application's token cannot read the account with any audience", async (
     }
     application.close();
   }
-  await expectStatus(200, stage, "GET", account, { token: ada.token });
+  await expectStatus(200, stage, "GET", ACCOUNT, { token: ada.token });
   await stage.close();
 });
 
 test("the start logs clients that keep the platform's audience until an administrator decides", async () => {
-  const settings = await stageKinds[0]!.prepare();
+  const settings = await STAGE_KINDS[0]!.prepare();
   const first = await startWithAdmin(settings);
-  const { token } = await signIn(first, admin);
+  const { token } = await signIn(first, ADMIN);
   const made = await expectStatus(201, first, "POST", "/api/v1/auth/clients", {
     token,
     body: { redirect_uris: ["https://old.example/callback"] },
@@ -55,7 +55,7 @@ test("the start logs clients that keep the platform's audience until an administ
 
   const second = await startStage(settings);
   assert.ok(findWarning(second.log)?.includes(id!));
-  const root = await signIn(second, admin);
+  const root = await signIn(second, ADMIN);
   const path = `/api/v1/auth/clients/${id}`;
   const renamed = await expectStatus(200, second, "PATCH", path, {
     token: root.token,
@@ -77,7 +77,7 @@ test("the start logs clients that keep the platform's audience until an administ
 test("the start fails if the audience equals that of third-party clients", async () => {
   await assert.rejects(
     startStage({
-      ...(await stageKinds[0]!.prepare()),
+      ...(await STAGE_KINDS[0]!.prepare()),
       public_url: "https://id.example",
       audience: "https://id.example/",
     }),

@@ -1,10 +1,10 @@
 // Bad input to every operation: malformed, oversized, of wrong types, without rights, repeated.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { ADMIN, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 
-const bodyBytesMax = 65_536;
+const BODY_BYTES_MAX = 65_536;
 
 interface Schema {
   type?: string;
@@ -24,7 +24,7 @@ interface Operation {
 }
 
 /** Operations that every signed-in user may use on their own account. */
-const own = new Set([
+const OWN = new Set([
   "GET /api/v1/auth/account",
   "PATCH /api/v1/auth/account",
   "GET /api/v1/auth/grants",
@@ -45,7 +45,7 @@ const own = new Set([
 ]);
 
 /** A valid body for each operation that requires a permission; its path parameters name nothing that exists. */
-const shapes: Record<string, unknown> = {
+const SHAPES: Record<string, unknown> = {
   "POST /api/v1/users": { username: "somebody" },
   "PATCH /api/v1/users/{id}": { name: "Somebody" },
   "POST /api/v1/groups": { name: "somebody" },
@@ -60,14 +60,14 @@ const shapes: Record<string, unknown> = {
   "POST /api/v1/auth/mfa/policies": { scope: "role", subject: "something", required: true },
 };
 for (const method of ["POST", "PUT", "DELETE"]) {
-  shapes[`${method} /api/v1/rbac/roles/{role}/permissions`] = { permissions: ["some:thing"] };
-  shapes[`${method} /api/v1/rbac/roles/{role}/parents`] = { parents: ["something"] };
+  SHAPES[`${method} /api/v1/rbac/roles/{role}/permissions`] = { permissions: ["some:thing"] };
+  SHAPES[`${method} /api/v1/rbac/roles/{role}/parents`] = { parents: ["something"] };
   for (const kind of ["users", "groups", "clients"]) {
-    shapes[`${method} /api/v1/rbac/${kind}/{id}/roles`] = { roles: ["something"] };
+    SHAPES[`${method} /api/v1/rbac/${kind}/{id}/roles`] = { roles: ["something"] };
   }
 }
 
-const strange = [
+const STRANGE = [
   "%00",
   "%2e%2e%2f%2e%2e%2fetc",
   "%27%20or%201%3d1--",
@@ -85,7 +85,7 @@ let stage: Stage;
 let stranger: Person;
 let operations: Operation[];
 before(async () => {
-  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   stranger = await join(stage, "stranger");
   operations = await readOperations();
 });
@@ -168,19 +168,19 @@ describe("every operation of the API", () => {
   test("is classified as public, own-account or requiring a permission", () => {
     const guarded = operations.filter(({ isGuarded }) => isGuarded);
     assert.ok(guarded.length > 50 && operations.length > guarded.length);
-    for (const name of [...own, ...Object.keys(shapes)]) {
+    for (const name of [...OWN, ...Object.keys(SHAPES)]) {
       assert.ok(
         operations.some((item) => item.name === name),
         `${name} is not there`,
       );
     }
     for (const { name, isBodyRequired, isGuarded } of operations) {
-      if (isGuarded && isBodyRequired && !own.has(name)) assert.ok(name in shapes, name);
+      if (isGuarded && isBodyRequired && !OWN.has(name)) assert.ok(name in SHAPES, name);
     }
   });
 
   test("responds as documented, if it needs no parameters", async () => {
-    const { token } = await signIn(stage, admin);
+    const { token } = await signIn(stage, ADMIN);
     const lists = operations.filter(
       ({ name }) => name.startsWith("GET /api/v1/") && !name.includes("{"),
     );
@@ -217,11 +217,11 @@ describe("every operation of the API", () => {
   });
 
   test("rejects callers without the permission and reveals nothing", async () => {
-    const root = await signIn(stage, admin);
+    const root = await signIn(stage, ADMIN);
     for (const operation of operations) {
-      if (!operation.isGuarded || own.has(operation.name) || operation.path === "/metrics")
+      if (!operation.isGuarded || OWN.has(operation.name) || operation.path === "/metrics")
         continue;
-      const body = shapes[operation.name];
+      const body = SHAPES[operation.name];
       const sent = {
         token: stranger.token,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -235,7 +235,7 @@ describe("every operation of the API", () => {
   });
 
   test("rejects bodies that are not JSON, not UTF-8, too large, too deep or not objects", async () => {
-    const root = await signIn(stage, admin);
+    const root = await signIn(stage, ADMIN);
     for (const operation of operations) {
       if (operation.body === undefined) continue;
       const path = fill(operation.path);
@@ -252,7 +252,7 @@ describe("every operation of the API", () => {
         { body: "{}", type: "application/json; charset=utf-16" },
         [415],
       );
-      await check("oversized", { body: `{"a":"${"x".repeat(bodyBytesMax)}"}` }, [413]);
+      await check("oversized", { body: `{"a":"${"x".repeat(BODY_BYTES_MAX)}"}` }, [413]);
       const deep = `{"a":${"[".repeat(30_000)}${"]".repeat(30_000)}}`;
       if (operation.body.additionalProperties === false) {
         await check("deep in a member", { body: deep }, [400]);
@@ -302,12 +302,12 @@ describe("every operation of the API", () => {
   });
 });
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   test(`every operation bears any parameter and any text on ${kind}`, { skip }, async () => {
     const there = kind === "sqlite" ? stage : await startWithAdmin(await prepare());
-    const { token } = await signIn(there, admin);
+    const { token } = await signIn(there, ADMIN);
     for (const operation of operations.filter(({ path }) => path.startsWith("/api/v1/"))) {
-      const shape = shapes[operation.name];
+      const shape = SHAPES[operation.name];
       const credentials = { token: operation.isGuarded ? token : undefined };
       const sent = {
         ...credentials,
@@ -315,7 +315,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       };
       const ask = (path: string, more: Sent = {}) =>
         send(operation, path, { ...sent, ...more }, there.url);
-      for (const value of operation.path.includes("{") ? strange : []) {
+      for (const value of operation.path.includes("{") ? STRANGE : []) {
         const answer = await ask(operation.path.replaceAll(/\{\w+\}/g, value));
         // Input never causes a 500; a list of something unknown may be empty.
         assert.ok(answer.status < 500, `${operation.name} ${value}: ${answer.text}`);

@@ -5,16 +5,16 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { generateSync } from "otplib";
 import { Authenticator } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { readLink, startMailbox, type Mailbox } from "../mailbox.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const account = "/api/v1/auth/account";
+const ACCOUNT = "/api/v1/auth/account";
 const bin = fileURLToPath(new URL("../../../../bin/platform-auth.js", import.meta.url));
 
 async function joinVerified(stage: Stage, mailbox: Mailbox, email: string): Promise<Person> {
   const person = await join(stage, "ada");
-  await expectStatus(200, stage, "PATCH", account, { token: person.token, body: { email } });
+  await expectStatus(200, stage, "PATCH", ACCOUNT, { token: person.token, body: { email } });
   await expectStatus(202, stage, "POST", "/api/v1/auth/email/verify/begin", {
     token: person.token,
   });
@@ -25,7 +25,7 @@ async function joinVerified(stage: Stage, mailbox: Mailbox, email: string): Prom
   return person;
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`changes on ${kind}`, { skip }, () => {
     test("changes of credentials are reported to the verified address", async () => {
       const mailbox = await startMailbox();
@@ -72,7 +72,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: { current_password: password, new_password: "another long password" },
       });
       await mailbox.waitFor(6);
-      await expectStatus(200, stage, "PATCH", account, { token: session, body: { email: null } });
+      await expectStatus(200, stage, "PATCH", ACCOUNT, { token: session, body: { email: null } });
       await mailbox.waitFor(7);
       assert.deepEqual(
         mailbox.mails.map(({ to, text }) => [to, text.split("\n", 1)[0]]),
@@ -100,7 +100,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await mailbox.waitFor(1);
       const link = readLink(mailbox);
       const change = (token: string, email: string) =>
-        call(stage, "PATCH", account, { token, body: { email } });
+        call(stage, "PATCH", ACCOUNT, { token, body: { email } });
       assert.equal((await change(person.token, "not an address")).status, 400);
       const changed = await change(person.token, "eve@example.org");
       assert.deepEqual(
@@ -128,7 +128,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         ...(await prepare()),
         platform_notify_url: mailbox.url,
       });
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const ada = await joinVerified(stage, mailbox, "ada@example.org");
       const bob = await join(stage, "bob");
       const path = `/api/v1/users/${ada.id}/recovery`;
@@ -149,7 +149,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("an administrator removes lost factors of a user and ends their sessions", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const ada = await join(stage, "ada");
       const bob = await join(stage, "bob");
       const made = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/setup", {
@@ -166,12 +166,12 @@ for (const { kind, skip, prepare } of stageKinds) {
       await expectStatus(403, stage, "DELETE", path, { token: bob.token });
       await expectStatus(204, stage, "DELETE", path, { token });
       for (const old of [ada.token, ada.session]) {
-        await expectStatus(401, stage, "GET", account, { token: old });
+        await expectStatus(401, stage, "GET", ACCOUNT, { token: old });
       }
       await signIn(stage, ada);
 
       // Administrators need a fresh sign-in to do to themselves what they may do to others.
-      const { id: self, session } = await signIn(stage, admin);
+      const { id: self, session } = await signIn(stage, ADMIN);
       stage.clock.advance(11 * 60_000);
       await expectStatus(401, stage, "DELETE", `/api/v1/users/${self}/factors`, { token: session });
       const email = { token: session, body: { email: "root@example.org" } };
@@ -186,9 +186,9 @@ for (const { kind, skip, prepare } of stageKinds) {
 }
 
 test("an operator restores a locked-out administrator on the command line", async () => {
-  const settings = await stageKinds[0]!.prepare();
+  const settings = await STAGE_KINDS[0]!.prepare();
   const stage = await startWithAdmin(settings);
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   const made = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/setup", {
     token: root.token,
     body: { type: "totp" },
@@ -213,9 +213,9 @@ test("an operator restores a locked-out administrator on the command line", asyn
   await expectStatus(200, stage, "POST", "/api/v1/auth/recovery/finish", {
     body: { token, new_password: "another long password" },
   });
-  await expectStatus(401, stage, "GET", account, { token: root.session });
+  await expectStatus(401, stage, "GET", ACCOUNT, { token: root.session });
   const back = await signIn(stage, { username: "root", password: "another long password" });
-  const seen = await expectStatus(200, stage, "GET", account, { token: back.token });
+  const seen = await expectStatus(200, stage, "GET", ACCOUNT, { token: back.token });
   assert.deepEqual(seen.body["roles"], ["admin"]);
   await stage.close();
 });

@@ -1,12 +1,12 @@
 // Operations on OAuth clients and signing keys.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS } from "../stage.ts";
 
 test("an administrator registers a client, which gets tokens for its roles, and deletes it", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
-  const { token } = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
+  const { token } = await signIn(stage, ADMIN);
   const stranger = await join(stage, "stranger");
   const metadata = {
     client_name: "Robot",
@@ -57,8 +57,8 @@ test("an administrator registers a client, which gets tokens for its roles, and 
 });
 
 test("rotating keys requires a permission, and tokens of a revoked key are rejected immediately", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
-  const { token, session } = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
+  const { token, session } = await signIn(stage, ADMIN);
   const stranger = await join(stage, "stranger");
   const rotate = "/api/v1/auth/keys/rotate";
   await expectStatus(403, stage, "POST", rotate, { token: stranger.session, body: {} });
@@ -73,7 +73,7 @@ test("rotating keys requires a permission, and tokens of a revoked key are rejec
     body: { mode: "immediate", revoke_kid: active.kid },
   });
   await expectStatus(401, stage, "GET", "/api/v1/auth/account", { token });
-  const again = await signIn(stage, admin);
+  const again = await signIn(stage, ADMIN);
   await expectStatus(200, stage, "GET", "/api/v1/auth/account", { token: again.token });
   await stage.close();
 });

@@ -1,17 +1,17 @@
 // Holders of `clients:write` and `rbac:write` who try to gain rights through clients, scopes, policies and tokens.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { PageBrowser, readText } from "../pages/page-browser.ts";
 import { startApplication } from "../pages/relying-party.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 
-const clients = "/api/v1/auth/clients";
-const scopes = "/api/v1/auth/scopes";
-const roles = "/api/v1/rbac/roles";
-const policies = "/api/v1/auth/mfa/policies";
-const callback = "https://eve.example/callback";
-const exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+const CLIENTS = "/api/v1/auth/clients";
+const SCOPES = "/api/v1/auth/scopes";
+const ROLES = "/api/v1/rbac/roles";
+const POLICIES = "/api/v1/auth/mfa/policies";
+const CALLBACK = "https://eve.example/callback";
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 
 interface Cast {
   stage: Stage;
@@ -25,9 +25,9 @@ async function begin(
   permissions: readonly string[],
 ): Promise<Cast> {
   const stage = await startWithAdmin(settings);
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   const { id } = await join(stage, "eve");
-  await expectStatus(201, stage, "POST", roles, {
+  await expectStatus(201, stage, "POST", ROLES, {
     token: root.session,
     body: { name: "deputy", permissions },
   });
@@ -44,14 +44,14 @@ async function register(
   { session: token }: Person,
   body: Record<string, unknown>,
 ): Promise<Record<string, string>> {
-  const made = await expectStatus(201, stage, "POST", clients, {
+  const made = await expectStatus(201, stage, "POST", CLIENTS, {
     token,
-    body: { redirect_uris: [callback], ...body },
+    body: { redirect_uris: [CALLBACK], ...body },
   });
   return made.body;
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`escalation on ${kind}`, { skip }, () => {
     test("registering a client requires all of its permissions", async () => {
       const { stage, eve } = await begin(await prepare(), ["clients:*", "users:read"]);
@@ -62,19 +62,19 @@ for (const { kind, skip, prepare } of stageKinds) {
         { first_party: true },
         { platform_audience: "requested" },
         { platform_audience: "always" },
-        { grant_types: ["authorization_code", exchange] },
+        { grant_types: ["authorization_code", EXCHANGE] },
       ];
       for (const body of attempts) {
-        await expectStatus(403, stage, "POST", clients, {
+        await expectStatus(403, stage, "POST", CLIENTS, {
           token: eve.session,
-          body: { redirect_uris: [callback], ...body },
+          body: { redirect_uris: [CALLBACK], ...body },
         });
       }
       const { client_id: id } = await register(stage, eve, { scope: "openid users:read" });
       for (const body of attempts) {
-        await expectStatus(403, stage, "PATCH", `${clients}/${id}`, { token: eve.session, body });
+        await expectStatus(403, stage, "PATCH", `${CLIENTS}/${id}`, { token: eve.session, body });
       }
-      const kept = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+      const kept = await expectStatus(200, stage, "GET", `${CLIENTS}/${id}`, {
         token: eve.session,
       });
       assert.equal((kept.body as Record<string, unknown>)["scope"], "openid users:read");
@@ -93,13 +93,13 @@ for (const { kind, skip, prepare } of stageKinds) {
         await register(stage, root, { first_party: true }),
         await register(stage, root, { platform_audience: "requested" }),
         await register(stage, root, { scope: "openid keys:write" }),
-        await register(stage, root, { grant_types: ["authorization_code", exchange] }),
+        await register(stage, root, { grant_types: ["authorization_code", EXCHANGE] }),
       ];
       for (const { client_id: id, client_secret: secret } of powerful) {
-        const path = `${clients}/${id}`;
+        const path = `${CLIENTS}/${id}`;
         const token = eve.session;
         for (const [method, at, body] of [
-          ["PATCH", path, { redirect_uris: [callback] }],
+          ["PATCH", path, { redirect_uris: [CALLBACK] }],
           ["PATCH", path, { token_endpoint_auth_method: "none" }],
           ["PATCH", path, { scope: "openid", first_party: null }],
           ["POST", `${path}/secret`, undefined],
@@ -108,13 +108,13 @@ for (const { kind, skip, prepare } of stageKinds) {
           const answer = await expectStatus(403, stage, method, at, { token, body });
           assert.ok(!JSON.stringify(answer.body).includes(secret!));
         }
-        await expectStatus(403, stage, "POST", policies, {
+        await expectStatus(403, stage, "POST", POLICIES, {
           token: eve.session,
           body: { scope: "client", subject: id, required: false },
         });
       }
       const own = await register(stage, eve, {});
-      const path = `${clients}/${own["client_id"]}`;
+      const path = `${CLIENTS}/${own["client_id"]}`;
       const rotated = await expectStatus(200, stage, "POST", `${path}/secret`, {
         token: eve.session,
       });
@@ -147,17 +147,17 @@ for (const { kind, skip, prepare } of stageKinds) {
           201,
           stage,
           "POST",
-          `${clients}/initial-access-tokens`,
+          `${CLIENTS}/initial-access-tokens`,
           { token, body: {} },
         );
         return String((body as Record<string, unknown>)["token"]);
       };
       const token = await invite(eve);
       const path = "/api/v1/auth/oauth/register";
-      const metadata = { redirect_uris: [callback] };
+      const metadata = { redirect_uris: [CALLBACK] };
       for (const more of [
         { scope: "openid rbac:write" },
-        { grant_types: ["authorization_code", exchange] },
+        { grant_types: ["authorization_code", EXCHANGE] },
         { first_party: true },
         { platform_audience: "always" },
       ]) {
@@ -179,7 +179,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         });
       }
       // An administrator's change does not widen what the client may set itself.
-      await expectStatus(200, stage, "PATCH", `${clients}/${id}`, {
+      await expectStatus(200, stage, "PATCH", `${CLIENTS}/${id}`, {
         token: root.session,
         body: { client_name: "Known" },
       });
@@ -188,7 +188,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: { ...own, scope: "openid rbac:write" },
       });
       for (const body of [{ first_party: true }, { platform_audience: "requested" }]) {
-        await expectStatus(409, stage, "PATCH", `${clients}/${id}`, { token: root.session, body });
+        await expectStatus(409, stage, "PATCH", `${CLIENTS}/${id}`, { token: root.session, body });
       }
       await expectStatus(200, stage, "PUT", `${path}/${id}`, { token: manage, body: own });
       const byRoot = await expectStatus(201, stage, "POST", path, {
@@ -202,21 +202,21 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("clients do not convey permissions added to a scope later that their grantor lacked", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["clients:*", "orders:read"]);
       const put = (permissions: string[]) =>
-        expectStatus(201, stage, "POST", scopes, {
+        expectStatus(201, stage, "POST", SCOPES, {
           token: root.session,
           body: { name: "orders", permissions },
         });
       await put(["orders:read"]);
       const read = async (id: string): Promise<unknown> => {
-        const { body } = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+        const { body } = await expectStatus(200, stage, "GET", `${CLIENTS}/${id}`, {
           token: root.session,
         });
         return (body as Record<string, unknown>)["scope"];
       };
       await waitUntil(async () => {
-        const { status } = await call(stage, "POST", clients, {
+        const { status } = await call(stage, "POST", CLIENTS, {
           token: root.session,
-          body: { redirect_uris: [callback], scope: "orders" },
+          body: { redirect_uris: [CALLBACK], scope: "orders" },
         });
         return status === 201;
       });
@@ -224,7 +224,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(await read(id!), "openid orders");
       await put(["orders:read", "users:write"]);
       await waitUntil(async () => (await read(id!)) === "openid");
-      await expectStatus(403, stage, "PATCH", `${clients}/${id}`, {
+      await expectStatus(403, stage, "PATCH", `${CLIENTS}/${id}`, {
         token: eve.session,
         body: { scope: "openid orders" },
       });
@@ -239,7 +239,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       ]);
       const token = root.session;
       const put = (body: Record<string, unknown>) =>
-        expectStatus(201, stage, "POST", scopes, { token, body });
+        expectStatus(201, stage, "POST", SCOPES, { token, body });
       await put({ name: "orders", permissions: ["orders:read"] });
       await put({ name: "cash", permissions: ["cash:take"] });
       await put({ name: "easy", permissions: ["orders:read"], first_party: true });
@@ -251,7 +251,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await expectStatus(204, stage, "PUT", `/api/v1/groups/${groupId}/members/${root.id}`, {
         token,
       });
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "employee", permissions: ["orders:read"] },
       });
@@ -264,46 +264,46 @@ for (const { kind, skip, prepare } of stageKinds) {
         ["role", "employee"],
         ["role", "admin"],
       ]) {
-        await expectStatus(201, stage, "POST", policies, {
+        await expectStatus(201, stage, "POST", POLICIES, {
           token,
           body: { scope, subject, required: true },
         });
       }
       const member = `/api/v1/groups/${groupId}/members/${root.id}`;
       const attempts: [string, string, unknown?][] = [
-        ["POST", scopes, { name: "cash", permissions: ["orders:read"] }],
-        ["POST", scopes, { name: "keys:write", permissions: ["orders:read"] }],
-        ["POST", scopes, { name: "cash:give", permissions: ["orders:read"] }],
-        ["POST", scopes, { name: "orders", permissions: ["orders:read"], first_party: true }],
-        ["POST", scopes, { name: "easy", permissions: ["orders:read"] }],
-        ["DELETE", `${scopes}/cash`],
-        ["DELETE", `${scopes}/easy`],
-        ["DELETE", `${scopes}/keys:write`],
-        ["POST", policies, { scope: "role", subject: "admin", required: false }],
-        ["POST", policies, { scope: "role", subject: "employee", required: false }],
-        ["POST", policies, { scope: "group", subject: groupId, required: false }],
-        ["POST", policies, { scope: "client", subject: "platform", required: false }],
-        ["DELETE", `${policies}/role/employee`],
-        ["DELETE", `${policies}/group/${groupId}`],
+        ["POST", SCOPES, { name: "cash", permissions: ["orders:read"] }],
+        ["POST", SCOPES, { name: "keys:write", permissions: ["orders:read"] }],
+        ["POST", SCOPES, { name: "cash:give", permissions: ["orders:read"] }],
+        ["POST", SCOPES, { name: "orders", permissions: ["orders:read"], first_party: true }],
+        ["POST", SCOPES, { name: "easy", permissions: ["orders:read"] }],
+        ["DELETE", `${SCOPES}/cash`],
+        ["DELETE", `${SCOPES}/easy`],
+        ["DELETE", `${SCOPES}/keys:write`],
+        ["POST", POLICIES, { scope: "role", subject: "admin", required: false }],
+        ["POST", POLICIES, { scope: "role", subject: "employee", required: false }],
+        ["POST", POLICIES, { scope: "group", subject: groupId, required: false }],
+        ["POST", POLICIES, { scope: "client", subject: "platform", required: false }],
+        ["DELETE", `${POLICIES}/role/employee`],
+        ["DELETE", `${POLICIES}/group/${groupId}`],
         ["DELETE", member],
         ["DELETE", `/api/v1/groups/${groupId}`],
         ["DELETE", `/api/v1/rbac/users/${root.id}/roles`, { roles: ["employee"] }],
-        ["DELETE", `${roles}/employee`],
+        ["DELETE", `${ROLES}/employee`],
       ];
       for (const [method, path, body] of attempts) {
         await expectStatus(403, stage, method, path, { token: eve.session, body });
       }
       for (const name of ["openid", "offline_access", "profile", "email"]) {
-        await expectStatus(409, stage, "POST", scopes, {
+        await expectStatus(409, stage, "POST", SCOPES, {
           token: eve.session,
           body: { name, permissions: ["rbac:write"] },
         });
       }
-      await expectStatus(201, stage, "POST", scopes, {
+      await expectStatus(201, stage, "POST", SCOPES, {
         token: eve.session,
         body: { name: "orders", permissions: ["orders:read"], description: "Mine to describe" },
       });
-      await expectStatus(204, stage, "DELETE", `${scopes}/orders`, { token: eve.session });
+      await expectStatus(204, stage, "DELETE", `${SCOPES}/orders`, { token: eve.session });
       await expectStatus(204, stage, "DELETE", member, { token });
       await stage.close();
     });
@@ -311,16 +311,16 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("a token cannot grant more than its scope conveys", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["users:read"]);
       const narrowed = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
-        body: { ...admin, scope: "rbac:write clients:write" },
+        body: { ...ADMIN, scope: "rbac:write clients:write" },
       });
       const { access_token: token } = narrowed.body as unknown as Record<string, string>;
       const bindings = `/api/v1/rbac/users/${eve.id}/roles`;
       const attempts: [string, string, unknown][] = [
         ["POST", bindings, { roles: ["admin"] }],
         ["DELETE", bindings, { roles: ["deputy"] }],
-        ["POST", roles, { name: "more", permissions: ["audit:read"] }],
-        ["POST", clients, { redirect_uris: [callback], first_party: true }],
-        ["POST", clients, { redirect_uris: [callback], scope: "keys:write" }],
+        ["POST", ROLES, { name: "more", permissions: ["audit:read"] }],
+        ["POST", CLIENTS, { redirect_uris: [CALLBACK], first_party: true }],
+        ["POST", CLIENTS, { redirect_uris: [CALLBACK], scope: "keys:write" }],
       ];
       for (const [method, path, body] of attempts) {
         await expectStatus(403, stage, method, path, { token, body });
@@ -339,20 +339,20 @@ for (const { kind, skip, prepare } of stageKinds) {
 }
 
 test("a first-party client gets only marked scopes without consent", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
-  const root = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
+  const root = await signIn(stage, ADMIN);
   const application = await startApplication(stage, "Backoffice", {
     first_party: true,
     scope: "openid profile users:read audit:read",
   });
   const browser = new PageBrowser(stage);
-  await browser.submit(await browser.open("/sign-in"), admin, "/sign-in");
+  await browser.submit(await browser.open("/sign-in"), ADMIN, "/sign-in");
   const scope = "openid profile users:read";
   const asked = await browser.open(await application.begin({ scope }));
   assert.match(readText(asked), /Allow Backoffice/);
   const usual = await browser.open(await application.begin({ scope: "openid profile" }));
   assert.equal(usual.status, 0, "identity alone needs no consent");
-  await expectStatus(201, stage, "POST", scopes, {
+  await expectStatus(201, stage, "POST", SCOPES, {
     token: root.token,
     body: { name: "users:read", permissions: ["users:read"], first_party: true },
   });

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { generateSync } from "otplib";
 import { Authenticator } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { PageBrowser } from "../pages/page-browser.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const mfa = "/api/v1/auth/mfa";
-const passkey = "/api/v1/auth/passkey";
-const account = "/api/v1/auth/account";
+const MFA = "/api/v1/auth/mfa";
+const PASSKEY = "/api/v1/auth/passkey";
+const ACCOUNT = "/api/v1/auth/account";
 
 type Options = Parameters<Authenticator["create"]>[0];
 type Texts = Record<string, string>;
@@ -20,7 +20,7 @@ function codeOf(stage: Stage, secret: string): string {
 
 async function setUp(stage: Stage, credential: { token?: string; mfa_token?: string }) {
   const { token, mfa_token } = credential;
-  const { body } = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
+  const { body } = await expectStatus(200, stage, "POST", `${MFA}/setup`, {
     token,
     body: { type: "totp", ...(mfa_token === undefined ? {} : { mfa_token }) },
   });
@@ -30,7 +30,7 @@ async function setUp(stage: Stage, credential: { token?: string; mfa_token?: str
 /** Sets up an authenticator app in the user's session; returns the response. */
 async function enrol(stage: Stage, { token }: Person): Promise<Texts & { id: string }> {
   const { id, secret } = await setUp(stage, { token });
-  const { body } = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+  const { body } = await expectStatus(200, stage, "POST", `${MFA}/verify`, {
     token,
     body: { factor_id: id, code: codeOf(stage, secret) },
   });
@@ -38,7 +38,7 @@ async function enrol(stage: Stage, { token }: Person): Promise<Texts & { id: str
 }
 
 async function beginPasskey(stage: Stage, token: string): Promise<Options> {
-  const { body } = await expectStatus(200, stage, "POST", `${passkey}/register/begin`, {
+  const { body } = await expectStatus(200, stage, "POST", `${PASSKEY}/register/begin`, {
     token,
     body: {},
   });
@@ -58,7 +58,7 @@ async function requireRefusal(
   }
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`factor changes on ${kind}`, { skip }, () => {
     test("a new factor ends sessions without a second factor and raises its own", async () => {
       const stage = await startStage(await prepare());
@@ -72,7 +72,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const lifted = await enrol(stage, owner);
 
       for (const token of [thief.token, thief.session])
-        await expectStatus(401, stage, "GET", account, { token });
+        await expectStatus(401, stage, "GET", ACCOUNT, { token });
       const refreshed = await fetch(`${stage.url}/api/v1/auth/token`, {
         method: "POST",
         body: new URLSearchParams({
@@ -82,15 +82,15 @@ for (const { kind, skip, prepare } of stageKinds) {
         }),
       });
       assert.equal(refreshed.status, 400);
-      const late = await call(stage, "POST", `${passkey}/register/finish`, {
+      const late = await call(stage, "POST", `${PASSKEY}/register/finish`, {
         body: new Authenticator(stage.publicUrl).create(begun),
       });
       assert.equal(late.status, 401, "a registration that was begun before");
 
-      await expectStatus(401, stage, "GET", account, { token: owner.session });
-      await expectStatus(200, stage, "GET", account, { token: lifted["session_token"] });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: owner.session });
+      await expectStatus(200, stage, "GET", ACCOUNT, { token: lifted["session_token"] });
       for (const token of [lifted["session_token"], lifted["access_token"]])
-        await expectStatus(200, stage, "POST", `${mfa}/backup-codes`, { token });
+        await expectStatus(200, stage, "POST", `${MFA}/backup-codes`, { token });
       await stage.close();
     });
 
@@ -99,17 +99,17 @@ for (const { kind, skip, prepare } of stageKinds) {
       const owner = await join(stage, "ada");
       const lifted = await enrol(stage, owner);
       const attempts = [
-        ["DELETE", `${mfa}/factors/${lifted.id}`],
-        ["POST", `${mfa}/backup-codes`],
-        ["POST", `${mfa}/setup`, { type: "totp" }],
-        ["POST", `${mfa}/verify`, { factor_id: "any", code: "123456" }],
-        ["POST", `${passkey}/register/begin`, {}],
+        ["DELETE", `${MFA}/factors/${lifted.id}`],
+        ["POST", `${MFA}/backup-codes`],
+        ["POST", `${MFA}/setup`, { type: "totp" }],
+        ["POST", `${MFA}/verify`, { factor_id: "any", code: "123456" }],
+        ["POST", `${PASSKEY}/register/begin`, {}],
       ] as const;
       await requireRefusal(stage, attempts, [owner.token]);
       const token = lifted["access_token"];
-      const factors = await expectStatus(200, stage, "GET", `${mfa}/factors`, { token });
+      const factors = await expectStatus(200, stage, "GET", `${MFA}/factors`, { token });
       assert.equal((factors.body as never as { factors: unknown[] }).factors.length, 1);
-      await expectStatus(204, stage, "DELETE", `${mfa}/factors/${lifted.id}`, { token });
+      await expectStatus(204, stage, "DELETE", `${MFA}/factors/${lifted.id}`, { token });
       await stage.close();
     });
 
@@ -117,7 +117,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "ada");
       const authenticator = new Authenticator(stage.publicUrl);
-      const made = await expectStatus(201, stage, "POST", `${passkey}/register/finish`, {
+      const made = await expectStatus(201, stage, "POST", `${PASSKEY}/register/finish`, {
         body: authenticator.create(await beginPasskey(stage, owner.token)),
       });
       const path = `/api/v1/auth/passkeys/${authenticator.id.toString("base64url")}`;
@@ -125,8 +125,8 @@ for (const { kind, skip, prepare } of stageKinds) {
       const attempts = [
         ["DELETE", path],
         ["PATCH", path, { name: "Gone" }],
-        ["POST", `${passkey}/register/begin`, {}],
-        ["POST", `${mfa}/setup`, { type: "totp" }],
+        ["POST", `${PASSKEY}/register/begin`, {}],
+        ["POST", `${MFA}/setup`, { type: "totp" }],
       ] as const;
       await requireRefusal(stage, attempts, [thief.token, thief.session, owner.token]);
       const { access_token: token } = made.body as never as Texts;
@@ -140,7 +140,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const thief = await join(stage, "ada");
       const begun = await beginPasskey(stage, thief.token);
       await expectStatus(204, stage, "POST", "/api/v1/auth/logout", { token: thief.token });
-      await expectStatus(401, stage, "POST", `${passkey}/register/finish`, {
+      await expectStatus(401, stage, "POST", `${PASSKEY}/register/finish`, {
         body: new Authenticator(stage.publicUrl).create(begun),
       });
       await stage.close();
@@ -148,9 +148,9 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("enrolment required by a policy is limited to users without a factor", async () => {
       const stage = await startWithAdmin(await prepare());
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const owner = await join(stage, "ada");
-      await expectStatus(201, stage, "POST", `${mfa}/policies`, {
+      await expectStatus(201, stage, "POST", `${MFA}/policies`, {
         token: root.token,
         body: { scope: "client", subject: "platform", required: true },
       });
@@ -164,29 +164,29 @@ for (const { kind, skip, prepare } of stageKinds) {
       const theirs = await ask();
       const mine = await ask();
       const { id, secret } = await setUp(stage, { mfa_token: mine });
-      await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         body: { mfa_token: mine, factor_id: id, code: codeOf(stage, secret) },
       });
-      await expectStatus(401, stage, "POST", `${mfa}/setup`, {
+      await expectStatus(401, stage, "POST", `${MFA}/setup`, {
         body: { type: "totp", mfa_token: theirs },
       });
-      await expectStatus(401, stage, "GET", account, { token: owner.token });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: owner.token });
       await stage.close();
     });
 
     test("a policy does not let a password alone add a factor to an account with a passkey", async () => {
       const stage = await startWithAdmin(await prepare());
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const owner = await join(stage, "ada");
       const { username, password } = owner;
       const required = (isRequired: boolean) =>
-        expectStatus(201, stage, "POST", `${mfa}/policies`, {
+        expectStatus(201, stage, "POST", `${MFA}/policies`, {
           token: root.token,
           body: { scope: "client", subject: "platform", required: isRequired },
         });
       const authenticator = new Authenticator(stage.publicUrl);
       const begun = await beginPasskey(stage, owner.token);
-      await expectStatus(201, stage, "POST", `${passkey}/register/finish`, {
+      await expectStatus(201, stage, "POST", `${PASSKEY}/register/finish`, {
         body: authenticator.create(begun),
       });
       await required(true);
@@ -198,11 +198,11 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(problem["passkey_required"], true);
       assert.equal(problem["mfa_token"], undefined, "no enrolment is offered");
 
-      const { body } = await expectStatus(200, stage, "POST", `${passkey}/login/begin`, {
+      const { body } = await expectStatus(200, stage, "POST", `${PASSKEY}/login/begin`, {
         body: {},
       });
       const { publicKey } = (body as never as { challenge: { publicKey: never } }).challenge;
-      const signedIn = await expectStatus(200, stage, "POST", `${passkey}/login/finish`, {
+      const signedIn = await expectStatus(200, stage, "POST", `${PASSKEY}/login/finish`, {
         body: authenticator.get(publicKey),
       });
       const { access_token: token } = signedIn.body as never as Texts;
@@ -213,7 +213,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 }
 
 test("pages require a factor to change factors, and end sessions without one", async () => {
-  const stage = await startStage(await stageKinds[0]!.prepare());
+  const stage = await startStage(await STAGE_KINDS[0]!.prepare());
   const owner = await join(stage, "ada");
   const { username, password } = owner;
   const authenticator = new Authenticator(stage.publicUrl);
@@ -223,7 +223,7 @@ test("pages require a factor to change factors, and end sessions without one", a
     return browser;
   };
   const before = await enter();
-  await expectStatus(201, stage, "POST", `${passkey}/register/finish`, {
+  await expectStatus(201, stage, "POST", `${PASSKEY}/register/finish`, {
     body: authenticator.create(await beginPasskey(stage, owner.token)),
   });
   const ended = await before.open("/account/security");

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { call, expectStatus, join, type Answer, type Person } from "../client.ts";
 import { readLink, startMailbox } from "../mailbox.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const login = "/api/v1/auth/login";
-const register = "/api/v1/auth/register";
-const password = "a long password of theirs";
+const LOGIN = "/api/v1/auth/login";
+const REGISTER = "/api/v1/auth/register";
+const PASSWORD = "a long password of theirs";
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`lockout on ${kind}`, { skip }, () => {
     const start = async (settings: Record<string, unknown> = {}): Promise<Stage> => {
       const stage = await startStage({
@@ -24,9 +24,9 @@ for (const { kind, skip, prepare } of stageKinds) {
       headers: { "X-Forwarded-For": ip, ...(cookie === undefined ? {} : { Cookie: cookie }) },
     });
     const guess = (stage: Stage, username: string, ip: string): Promise<Answer> =>
-      call(stage, "POST", login, { body: { username, password: "wrong wrong" }, ...from(ip) });
+      call(stage, "POST", LOGIN, { body: { username, password: "wrong wrong" }, ...from(ip) });
     const signInFrom = (stage: Stage, who: Person, ip: string, cookie?: string): Promise<Answer> =>
-      call(stage, "POST", login, {
+      call(stage, "POST", LOGIN, {
         body: { username: who.username, password: who.password },
         ...from(ip, cookie),
       });
@@ -69,11 +69,11 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       await mailbox.waitFor(sent + 1);
       const recovered = await expectStatus(200, stage, "POST", "/api/v1/auth/recovery/finish", {
-        body: { token: readLink(mailbox), new_password: password },
+        body: { token: readLink(mailbox), new_password: PASSWORD },
         ...from("198.51.100.1"),
       });
       assert.equal(
-        (await signInFrom(stage, { ...owner, password }, "198.51.100.1")).status,
+        (await signInFrom(stage, { ...owner, password: PASSWORD }, "198.51.100.1")).status,
         200,
         "the guesses of others are forgotten",
       );
@@ -129,9 +129,12 @@ for (const { kind, skip, prepare } of stageKinds) {
       await mailbox.waitFor(sent + 5);
       assert.ok(mailbox.mails.length <= sent + 6, "the mailbox is not flooded");
       await expectStatus(200, stage, "POST", "/api/v1/auth/recovery/finish", {
-        body: { token: readLink(mailbox), new_password: password },
+        body: { token: readLink(mailbox), new_password: PASSWORD },
       });
-      assert.equal((await signInFrom(stage, { ...owner, password }, "198.51.100.1")).status, 200);
+      assert.equal(
+        (await signInFrom(stage, { ...owner, password: PASSWORD }, "198.51.100.1")).status,
+        200,
+      );
       await stage.close();
       mailbox.close();
     });
@@ -143,8 +146,8 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       let count = 0;
       const add = async (ip: string): Promise<Answer> =>
-        call(stage, "POST", register, {
-          body: { username: `person-${(count += 1)}`, password },
+        call(stage, "POST", REGISTER, {
+          body: { username: `person-${(count += 1)}`, password: PASSWORD },
           ...from(ip),
         });
       assert.equal((await add("203.0.113.1")).status, 201);

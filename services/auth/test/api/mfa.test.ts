@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { generateSync } from "otplib";
 import {
-  admin,
+  ADMIN,
   call,
   expectStatus,
   join,
@@ -13,11 +13,11 @@ import {
   type Person,
 } from "../client.ts";
 import { readCode, readLink, startMailbox } from "../mailbox.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const mfa = "/api/v1/auth/mfa";
-const login = "/api/v1/auth/login";
-const stepMs = 30_000;
+const MFA = "/api/v1/auth/mfa";
+const LOGIN = "/api/v1/auth/login";
+const STEP_MS = 30_000;
 
 interface Setup {
   id: string;
@@ -32,37 +32,37 @@ function codeOf(stage: Pick<Stage, "clock">, secret: string, steps = 0): string 
 }
 
 async function enrol(stage: Stage, person: Person): Promise<Setup> {
-  const { body } = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
+  const { body } = await expectStatus(200, stage, "POST", `${MFA}/setup`, {
     token: person.token,
     body: { type: "totp" },
   });
   const setup = body as never as Setup;
-  const done = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+  const done = await expectStatus(200, stage, "POST", `${MFA}/verify`, {
     token: person.token,
     body: { factor_id: setup.id, code: codeOf(stage, setup.secret) },
   });
   const { access_token, session_token } = done.body as Record<string, string>;
   Object.assign(person, { token: access_token, session: session_token });
-  stage.clock.advance(stepMs);
+  stage.clock.advance(STEP_MS);
   return setup;
 }
 
 async function ask(stage: Pick<Stage, "url">, { username, password }: Person): Promise<string> {
-  const answer = await expectStatus(403, stage, "POST", login, { body: { username, password } });
+  const answer = await expectStatus(403, stage, "POST", LOGIN, { body: { username, password } });
   assert.equal((answer.body as Record<string, string>)["code"], "mfa_required");
   return (answer.body as Record<string, string>)["mfa_token"]!;
 }
 
 function verify(stage: Pick<Stage, "url">, mfa_token: string, code: string): Promise<Answer> {
-  return call(stage, "POST", `${mfa}/verify`, { body: { mfa_token, code } });
+  return call(stage, "POST", `${MFA}/verify`, { body: { mfa_token, code } });
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`second factors on ${kind}`, { skip }, () => {
     test("an authenticator app is active from its first code on, and each code works once", async () => {
       const stage = await startStage({ ...(await prepare()), mfa_totp_issuer: "Acme" });
       const person = await join(stage, "ada");
-      const { body } = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
+      const { body } = await expectStatus(200, stage, "POST", `${MFA}/setup`, {
         token: person.token,
         body: { type: "totp" },
       });
@@ -72,11 +72,11 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(setup.backup_codes.length, 10);
       await signIn(stage, person);
       const confirm = { factor_id: setup.id, code: codeOf(stage, setup.secret) };
-      await expectStatus(401, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(401, stage, "POST", `${MFA}/verify`, {
         token: person.token,
         body: { ...confirm, code: codeOf(stage, setup.secret, 9) },
       });
-      const done = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+      const done = await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         token: person.token,
         body: confirm,
       });
@@ -87,7 +87,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         401,
         "the code was used before",
       );
-      stage.clock.advance(stepMs);
+      stage.clock.advance(STEP_MS);
       const entered = await verify(stage, token, codeOf(stage, setup.secret));
       assert.equal(entered.status, 200);
       const { access_token } = entered.body as Record<string, string>;
@@ -100,7 +100,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         401,
         "the token is burnt",
       );
-      const list = await expectStatus(200, stage, "GET", `${mfa}/factors`, { token: access_token });
+      const list = await expectStatus(200, stage, "GET", `${MFA}/factors`, { token: access_token });
       assert.ok(!JSON.stringify(list.body).includes(setup.secret));
       const row = await stage.database.db
         .selectFrom("auth_factors")
@@ -114,7 +114,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
-      stage.clock.advance(10 * stepMs);
+      stage.clock.advance(10 * STEP_MS);
       for (const [steps, status] of [
         [-2, 401],
         [2, 401],
@@ -161,7 +161,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(entered.status, 200);
       assert.equal((await verify(stage, await ask(stage, person), codes[0]!)).status, 401);
       const { session_token: token } = entered.body as Record<string, string>;
-      const renewed = await expectStatus(200, stage, "POST", `${mfa}/backup-codes`, { token });
+      const renewed = await expectStatus(200, stage, "POST", `${MFA}/backup-codes`, { token });
       assert.equal((await verify(stage, await ask(stage, person), codes[1]!)).status, 401);
       const [next] = (renewed.body as never as Setup).backup_codes;
       assert.equal((await verify(stage, await ask(stage, person), next!)).status, 200);
@@ -202,7 +202,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         { type: "sms", phone: "123" },
         { type: "totp", name: "" },
       ]) {
-        await expectStatus(400, stage, "POST", `${mfa}/setup`, { token: eve.token, body });
+        await expectStatus(400, stage, "POST", `${MFA}/setup`, { token: eve.token, body });
       }
       for (const body of [
         {},
@@ -210,19 +210,19 @@ for (const { kind, skip, prepare } of stageKinds) {
         { mfa_token: "" },
         { mfa_token: "x", code: "1".repeat(33) },
       ]) {
-        await expectStatus(400, stage, "POST", `${mfa}/verify`, { token: eve.token, body });
+        await expectStatus(400, stage, "POST", `${MFA}/verify`, { token: eve.token, body });
       }
-      await expectStatus(401, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(401, stage, "POST", `${MFA}/verify`, {
         body: { mfa_token: "x", code: "123456" },
       });
-      await expectStatus(401, stage, "POST", `${mfa}/setup`, { body: { type: "totp" } });
-      await expectStatus(404, stage, "DELETE", `${mfa}/factors/${id}`, { token: eve.token });
-      await expectStatus(404, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(401, stage, "POST", `${MFA}/setup`, { body: { type: "totp" } });
+      await expectStatus(404, stage, "DELETE", `${MFA}/factors/${id}`, { token: eve.token });
+      await expectStatus(404, stage, "POST", `${MFA}/verify`, {
         token: eve.token,
         body: { factor_id: id, code: "123456" },
       });
-      await expectStatus(409, stage, "POST", `${mfa}/backup-codes`, { token: eve.token });
-      const answer = await expectStatus(409, stage, "POST", `${mfa}/setup`, {
+      await expectStatus(409, stage, "POST", `${MFA}/backup-codes`, { token: eve.token });
+      const answer = await expectStatus(409, stage, "POST", `${MFA}/setup`, {
         token: eve.token,
         body: { type: "email", email: "eve@example.org" },
       });
@@ -244,7 +244,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         if (token === undefined) {
           const mfaToken = await ask(stage, person);
           const factor = session[0]!.id;
-          const sent = await expectStatus(200, stage, "POST", `${mfa}/send`, {
+          const sent = await expectStatus(200, stage, "POST", `${MFA}/send`, {
             body: { mfa_token: mfaToken, factor_id: factor },
           });
           assert.deepEqual(sent.body, { sent_to: "a…@example.org" });
@@ -254,11 +254,11 @@ for (const { kind, skip, prepare } of stageKinds) {
           assert.equal((await verify(stage, await ask(stage, person), code)).status, 401);
           token = (entered.body as Record<string, string>)["access_token"];
         }
-        const made = await expectStatus(200, stage, "POST", `${mfa}/setup`, { token, body });
+        const made = await expectStatus(200, stage, "POST", `${MFA}/setup`, { token, body });
         const mail = mailbox.mails.at(-1)!;
         assert.equal(mail.to, body.email ?? body.phone);
         const code = readCode(mailbox);
-        await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+        await expectStatus(200, stage, "POST", `${MFA}/verify`, {
           token,
           body: { factor_id: (made.body as never as Setup).id, code },
         });
@@ -271,17 +271,17 @@ for (const { kind, skip, prepare } of stageKinds) {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = await join(stage, "ada");
-      const made = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
+      const made = await expectStatus(200, stage, "POST", `${MFA}/setup`, {
         token: person.token,
         body: { type: "email", email: "ada@example.org" },
       });
       const { id: factor_id } = made.body as never as Setup;
-      await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         token: person.token,
         body: { factor_id, code: readCode(mailbox) },
       });
       const [mine, theirs] = [await ask(stage, person), await ask(stage, person)];
-      await expectStatus(200, stage, "POST", `${mfa}/send`, {
+      await expectStatus(200, stage, "POST", `${MFA}/send`, {
         body: { mfa_token: mine, factor_id },
       });
       const code = readCode(mailbox);
@@ -327,7 +327,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("a policy requires its subjects to set up a factor before they get a session", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const person = await join(stage, "ada");
       await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", {
         token,
@@ -337,15 +337,15 @@ for (const { kind, skip, prepare } of stageKinds) {
         token,
         body: { roles: ["staff"] },
       });
-      await expectStatus(403, stage, "POST", `${mfa}/policies`, {
+      await expectStatus(403, stage, "POST", `${MFA}/policies`, {
         token: person.token,
         body: { scope: "role", subject: "staff", required: true },
       });
-      await expectStatus(201, stage, "POST", `${mfa}/policies`, {
+      await expectStatus(201, stage, "POST", `${MFA}/policies`, {
         token,
         body: { scope: "role", subject: "staff", required: true },
       });
-      const refused = await expectStatus(403, stage, "POST", login, {
+      const refused = await expectStatus(403, stage, "POST", LOGIN, {
         body: { username: "ada", password: person.password },
       });
       const { mfa_token, enrolment_required, factors } = refused.body as never as {
@@ -354,11 +354,11 @@ for (const { kind, skip, prepare } of stageKinds) {
         factors: unknown[];
       };
       assert.deepEqual([enrolment_required, factors], [true, []]);
-      const { body } = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
+      const { body } = await expectStatus(200, stage, "POST", `${MFA}/setup`, {
         body: { type: "totp", mfa_token },
       });
       const setup = body as never as Setup;
-      const entered = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+      const entered = await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         body: { mfa_token, factor_id: setup.id, code: codeOf(stage, setup.secret) },
       });
       assert.ok((entered.body as Record<string, string>)["access_token"]);
@@ -372,16 +372,16 @@ for (const { kind, skip, prepare } of stageKinds) {
         token,
         body: { roles: ["lead"] },
       });
-      await expectStatus(403, stage, "POST", login, {
+      await expectStatus(403, stage, "POST", LOGIN, {
         body: { username: "heir", password: heir.password },
       });
-      await expectStatus(200, stage, "POST", login, { body: admin });
-      await expectStatus(204, stage, "DELETE", `${mfa}/policies/role/staff`, { token });
-      await expectStatus(201, stage, "POST", `${mfa}/policies`, {
+      await expectStatus(200, stage, "POST", LOGIN, { body: ADMIN });
+      await expectStatus(204, stage, "DELETE", `${MFA}/policies/role/staff`, { token });
+      await expectStatus(201, stage, "POST", `${MFA}/policies`, {
         token,
         body: { scope: "client", subject: "platform", required: true },
       });
-      await expectStatus(403, stage, "POST", login, { body: admin });
+      await expectStatus(403, stage, "POST", LOGIN, { body: ADMIN });
       await stage.close();
     });
 
@@ -389,9 +389,9 @@ for (const { kind, skip, prepare } of stageKinds) {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
-      const path = `${mfa}/step-up`;
+      const path = `${MFA}/step-up`;
       stage.clock.advance(700_000);
-      await expectStatus(401, stage, "POST", `${mfa}/backup-codes`, { token: person.session });
+      await expectStatus(401, stage, "POST", `${MFA}/backup-codes`, { token: person.session });
       const asked = await expectStatus(200, stage, "POST", path, {
         token: person.session,
         body: { acr_values: "2", max_age: 300 },
@@ -413,7 +413,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(after["acr"], "2");
       assert.ok(Number(after["auth_time"]) > Number(before["auth_time"]));
       await expectStatus(401, stage, "GET", "/api/v1/auth/account", { token: person.session });
-      await expectStatus(200, stage, "POST", `${mfa}/backup-codes`, { token: session_token });
+      await expectStatus(200, stage, "POST", `${MFA}/backup-codes`, { token: session_token });
       const again = await expectStatus(200, stage, "POST", path, {
         token: session_token,
         body: { acr_values: "2" },
@@ -425,20 +425,20 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("without a factor the password proves freshness but not a second factor", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
-      await expectStatus(409, stage, "POST", `${mfa}/step-up`, {
+      await expectStatus(409, stage, "POST", `${MFA}/step-up`, {
         token: person.session,
         body: { acr_values: "2" },
       });
       stage.clock.advance(700_000);
-      const asked = await expectStatus(200, stage, "POST", `${mfa}/step-up`, {
+      const asked = await expectStatus(200, stage, "POST", `${MFA}/step-up`, {
         token: person.session,
         body: { acr_values: "1", max_age: 60 },
       });
       const { mfa_token } = (asked.body as never as { challenge: { mfa_token: string } }).challenge;
-      await expectStatus(401, stage, "POST", `${mfa}/verify`, {
+      await expectStatus(401, stage, "POST", `${MFA}/verify`, {
         body: { mfa_token, password: "wrong wrong" },
       });
-      const done = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+      const done = await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         body: { mfa_token, password: person.password },
       });
       const { session_token } = done.body as Record<string, string>;
@@ -484,7 +484,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(answers.filter(({ status }) => status === 200).length, 1);
       for (const old of [ada.token, ada.session])
         await expectStatus(401, stage, "GET", "/api/v1/auth/account", { token: old });
-      await expectStatus(401, stage, "POST", login, { body: person });
+      await expectStatus(401, stage, "POST", LOGIN, { body: person });
       await signIn(stage, { username: "ada", password: next });
       assert.ok(!stage.log.join("").includes(token), "no link in the log");
       await stage.close();
@@ -495,9 +495,9 @@ for (const { kind, skip, prepare } of stageKinds) {
 
 test(
   "two nodes accept a TOTP step and a backup code once",
-  { skip: stageKinds[1]!.skip },
+  { skip: STAGE_KINDS[1]!.skip },
   async () => {
-    const settings = { ...(await stageKinds[1]!.prepare()), public_url: "http://localhost:8086" };
+    const settings = { ...(await STAGE_KINDS[1]!.prepare()), public_url: "http://localhost:8086" };
     const nodes = [await startStage(settings), await startStage(settings)];
     const [one, two] = nodes as [Stage, Stage];
     const person = await join(one, "ada");

@@ -2,24 +2,24 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isDeceptive, isDeceptiveIdentifier } from "../../src/user/deceptive-name.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 
 let stage: Stage;
 before(async () => {
-  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
 });
 after(() => stage.close());
 
 // A Cyrillic a and p, a right-to-left override, a zero-width space, an isolate.
-const deceptive = [
+const DECEPTIVE = [
   "\u0440\u0430ypal",
   "gnp.\u202Eeciovni",
   "pay\u200Bpal",
   "a\u2066b\u2069",
   "\u03BFpen",
 ];
-const honest = [
+const HONEST = [
   "Zoë",
   "Иван",
   "Ἀθηνᾶ",
@@ -33,8 +33,8 @@ const honest = [
 ];
 
 test("look-alike mixtures and control characters are deceptive, one script per word is not", () => {
-  for (const name of deceptive) assert.ok(isDeceptive(name), name);
-  for (const name of honest) assert.ok(!isDeceptive(name), name);
+  for (const name of DECEPTIVE) assert.ok(isDeceptive(name), name);
+  for (const name of HONEST) assert.ok(!isDeceptive(name), name);
   assert.ok(isDeceptiveIdentifier("\u0438\u0432\u0430\u043D.admin"));
   assert.ok(!isDeceptiveIdentifier("ivan.admin"));
 });
@@ -42,8 +42,8 @@ test("look-alike mixtures and control characters are deceptive, one script per w
 test("deceptive names are rejected for users, clients and passkeys", async () => {
   const password = "a long password of theirs";
   const person = await join(stage, "person");
-  const { token } = await signIn(stage, admin);
-  for (const [index, name] of deceptive.entries()) {
+  const { token } = await signIn(stage, ADMIN);
+  for (const [index, name] of DECEPTIVE.entries()) {
     const register = "/api/v1/auth/register";
     await expectStatus(400, stage, "POST", register, { body: { username: name, password } });
     await expectStatus(400, stage, "POST", register, {
@@ -66,7 +66,7 @@ test("deceptive names are rejected for users, clients and passkeys", async () =>
       body: { name },
     });
   }
-  for (const name of honest) {
+  for (const name of HONEST) {
     await expectStatus(200, stage, "PATCH", "/api/v1/auth/account", {
       token: person.token,
       body: { name },
@@ -75,7 +75,7 @@ test("deceptive names are rejected for users, clients and passkeys", async () =>
 });
 
 test("users are searched by parts of their names and addresses, page by page", async () => {
-  const { token } = await signIn(stage, admin);
+  const { token } = await signIn(stage, ADMIN);
   for (const name of ["search-anna", "search-bert", "other_100%"]) {
     await call(stage, "POST", "/api/v1/users", {
       token,

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Authenticator, type Flaws } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const base = "/api/v1/auth/passkey";
+const BASE = "/api/v1/auth/passkey";
 type Options = Parameters<Authenticator["create"]>[0];
 
 async function begin(stage: Stage, person: Person): Promise<Options> {
-  const { body } = await expectStatus(200, stage, "POST", `${base}/register/begin`, {
+  const { body } = await expectStatus(200, stage, "POST", `${BASE}/register/begin`, {
     token: person.token,
     body: { user_id: person.id },
   });
@@ -19,7 +19,7 @@ async function begin(stage: Stage, person: Person): Promise<Options> {
 async function register(stage: Stage, person: Person): Promise<Authenticator> {
   const authenticator = new Authenticator(stage.publicUrl);
   const options = await begin(stage, person);
-  const done = await expectStatus(201, stage, "POST", `${base}/register/finish`, {
+  const done = await expectStatus(201, stage, "POST", `${BASE}/register/finish`, {
     body: authenticator.create(options),
   });
   const { access_token, session_token } = done.body as Record<string, string>;
@@ -28,12 +28,12 @@ async function register(stage: Stage, person: Person): Promise<Authenticator> {
 }
 
 async function challenge(stage: Pick<Stage, "url">) {
-  const { body } = await expectStatus(200, stage, "POST", `${base}/login/begin`, { body: {} });
+  const { body } = await expectStatus(200, stage, "POST", `${BASE}/login/begin`, { body: {} });
   return (body as never as { challenge: { publicKey: { challenge: string; rpId: string } } })
     .challenge.publicKey;
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`passkeys on ${kind}`, { skip }, () => {
     test("a passkey signs in without a username, counts as two factors, and returns a login response", async () => {
       const stage = await startStage(await prepare());
@@ -46,7 +46,7 @@ for (const { kind, skip, prepare } of stageKinds) {
           (name) => name in options,
         ),
       );
-      const answer = await expectStatus(200, stage, "POST", `${base}/login/finish`, {
+      const answer = await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(options),
       });
       const { access_token: token, session_token } = answer.body as Record<string, string>;
@@ -70,7 +70,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await expectStatus(404, stage, "PATCH", path, { token: eve.token, body: { name: "Mine" } });
       await expectStatus(404, stage, "DELETE", path, { token: eve.token });
       await expectStatus(204, stage, "DELETE", path, { token });
-      await expectStatus(401, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage)),
       });
       await stage.close();
@@ -81,7 +81,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const authenticator = await register(stage, await join(stage, "ada"));
       const body = authenticator.get(await challenge(stage));
       const answers = await Promise.all(
-        Array.from({ length: 64 }, () => call(stage, "POST", `${base}/login/finish`, { body })),
+        Array.from({ length: 64 }, () => call(stage, "POST", `${BASE}/login/finish`, { body })),
       );
       const counts = Map.groupBy(answers, ({ status }) => status);
       assert.equal(counts.get(200)?.length, 1);
@@ -95,7 +95,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const options = await begin(stage, person);
       const answers = await Promise.all(
         Array.from({ length: 64 }, () =>
-          call(stage, "POST", `${base}/register/finish`, {
+          call(stage, "POST", `${BASE}/register/finish`, {
             body: new Authenticator(stage.publicUrl).create(options),
           }),
         ),
@@ -108,7 +108,7 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("registration requires a fresh sign-in to the same account", async () => {
       const stage = await startStage(await prepare());
       const [ada, eve] = [await join(stage, "ada"), await join(stage, "eve")];
-      const path = `${base}/register/begin`;
+      const path = `${BASE}/register/begin`;
       await expectStatus(401, stage, "POST", path, { body: { user_id: ada.id } });
       await expectStatus(403, stage, "POST", path, { token: eve.token, body: { user_id: ada.id } });
       await expectStatus(200, stage, "POST", path, { token: ada.session, body: {} });
@@ -136,39 +136,39 @@ for (const { kind, skip, prepare } of stageKinds) {
         { userHandle: Buffer.from("somebody else").toString("base64url") },
       ];
       for (const flaw of flaws) {
-        await expectStatus(401, stage, "POST", `${base}/login/finish`, {
+        await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
           body: authenticator.get(await challenge(stage), flaw),
         });
       }
       const options = await begin(stage, person);
-      await expectStatus(401, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(options),
       });
       const mixed = {
         ...authenticator.get(await challenge(stage)),
         id: other.id.toString("base64url"),
       };
-      await expectStatus(401, stage, "POST", `${base}/login/finish`, { body: mixed });
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, { body: mixed });
       const late = await challenge(stage);
       stage.clock.advance(300_001);
-      await expectStatus(401, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(late),
       });
-      await expectStatus(200, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 50 }),
       });
       // A counter that decreases indicates a copy of the authenticator.
-      await expectStatus(401, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 49 }),
       });
-      const entered = await expectStatus(200, stage, "POST", `${base}/login/finish`, {
+      const entered = await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 60 }),
       });
       const { access_token } = entered.body as Record<string, string>;
       const again = { ...person, token: access_token! };
       for (const flaw of flaws.slice(0, 8)) {
         const fresh = await begin(stage, again);
-        const answer = await call(stage, "POST", `${base}/register/finish`, {
+        const answer = await call(stage, "POST", `${BASE}/register/finish`, {
           body: new Authenticator(stage.publicUrl).create(
             fresh,
             flaw.type === undefined ? flaw : { type: "webauthn.get" },
@@ -184,8 +184,8 @@ for (const { kind, skip, prepare } of stageKinds) {
         { ...mixed, response: {} },
         { ...mixed, id: "%" },
       ]) {
-        await expectStatus(400, stage, "POST", `${base}/login/finish`, { body });
-        await expectStatus(400, stage, "POST", `${base}/register/finish`, { body });
+        await expectStatus(400, stage, "POST", `${BASE}/login/finish`, { body });
+        await expectStatus(400, stage, "POST", `${BASE}/register/finish`, { body });
       }
       await stage.close();
     });
@@ -198,7 +198,7 @@ for (const { kind, skip, prepare } of stageKinds) {
           body: { username: "ada", password: "wrong wrong" },
         });
       }
-      await expectStatus(200, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage)),
       });
       await stage.close();
@@ -206,21 +206,21 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("an invitation creates an account with a passkey and no password, whose last passkey cannot be removed", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "closed" });
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const { body } = await expectStatus(201, stage, "POST", "/api/v1/invitations", {
         token: root.token,
       });
       const invitation = (body as never as { token: string }).token;
       const ask = { body: { invitation, username: "guest" } };
-      const options = await expectStatus(200, stage, "POST", `${base}/register/begin`, ask);
+      const options = await expectStatus(200, stage, "POST", `${BASE}/register/begin`, ask);
       const authenticator = new Authenticator(stage.publicUrl);
       const { publicKey } = (options.body as never as { challenge: { publicKey: Options } })
         .challenge;
-      await expectStatus(201, stage, "POST", `${base}/register/finish`, {
+      await expectStatus(201, stage, "POST", `${BASE}/register/finish`, {
         body: authenticator.create(publicKey),
       });
-      await expectStatus(403, stage, "POST", `${base}/register/begin`, ask);
-      const entered = await expectStatus(200, stage, "POST", `${base}/login/finish`, {
+      await expectStatus(403, stage, "POST", `${BASE}/register/begin`, ask);
+      const entered = await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage)),
       });
       const { access_token: token } = entered.body as Record<string, string>;
@@ -236,15 +236,15 @@ for (const { kind, skip, prepare } of stageKinds) {
 
 test(
   "two nodes on one database accept a signed challenge once",
-  { skip: stageKinds[1]!.skip },
+  { skip: STAGE_KINDS[1]!.skip },
   async () => {
-    const settings = { ...(await stageKinds[1]!.prepare()), public_url: "http://localhost:8086" };
+    const settings = { ...(await STAGE_KINDS[1]!.prepare()), public_url: "http://localhost:8086" };
     const nodes = [await startStage(settings), await startStage(settings)];
     const authenticator = await register(nodes[0]!, await join(nodes[0]!, "ada"));
     const body = authenticator.get(await challenge(nodes[1]!));
     const answers = await Promise.all(
       Array.from({ length: 64 }, (_, i) =>
-        call(nodes[i % 2]!, "POST", `${base}/login/finish`, { body }),
+        call(nodes[i % 2]!, "POST", `${BASE}/login/finish`, { body }),
       ),
     );
     assert.equal(answers.filter(({ status }) => status === 200).length, 1);

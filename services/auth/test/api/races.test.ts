@@ -1,14 +1,14 @@
 // 64 concurrent requests for single-use operations: on SQLite, and on two nodes that share a PostgreSQL.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Answer } from "../client.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Answer } from "../client.ts";
 import { readCode, readLink, startMailbox, type Mailbox } from "../mailbox.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const attempts = 64;
-const password = "a fine long password";
+const ATTEMPTS = 64;
+const PASSWORD = "a fine long password";
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(
     `64 at once on ${kind === "sqlite" ? "SQLite" : "two nodes with one PostgreSQL"}`,
     { skip },
@@ -29,7 +29,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         };
         nodes = [await startWithAdmin(settings)];
         if (kind === "postgres") nodes.push(await startStage(settings));
-        ({ token } = await signIn(nodes[0]!, admin));
+        ({ token } = await signIn(nodes[0]!, ADMIN));
       });
       after(async () => {
         for (const node of nodes) await node.close();
@@ -38,7 +38,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
       const onAllNodes = (work: (node: Stage, index: number) => Promise<Answer>) =>
         Promise.all(
-          Array.from({ length: attempts }, (_, index) => work(nodes[index % nodes.length]!, index)),
+          Array.from({ length: ATTEMPTS }, (_, index) => work(nodes[index % nodes.length]!, index)),
         );
       const statuses = (answers: readonly Answer[]): Record<string, number> =>
         Object.fromEntries(
@@ -46,14 +46,14 @@ for (const { kind, skip, prepare } of stageKinds) {
             ([status, group]) => [status, group?.length ?? 0] as const,
           ),
         );
-      const refused = attempts - 1;
+      const refused = ATTEMPTS - 1;
 
       test("registrations with one invitation: one account", async () => {
         const issued = await expectStatus(201, nodes[0]!, "POST", "/api/v1/invitations", { token });
         const { token: invitation } = issued.body as Record<string, string>;
         const answers = await onAllNodes((node, index) =>
           call(node, "POST", "/api/v1/auth/register", {
-            body: { username: `guest-${index}`, password, invitation },
+            body: { username: `guest-${index}`, password: PASSWORD, invitation },
           }),
         );
         assert.deepEqual(statuses(answers), { 201: 1, 403: refused });
@@ -64,7 +64,9 @@ for (const { kind, skip, prepare } of stageKinds) {
 
       test("registrations of one name: one account", async () => {
         const answers = await onAllNodes((node) =>
-          call(node, "POST", "/api/v1/auth/register", { body: { username: "twin", password } }),
+          call(node, "POST", "/api/v1/auth/register", {
+            body: { username: "twin", password: PASSWORD },
+          }),
         );
         assert.deepEqual(statuses(answers), { 201: 1, 409: refused });
       });
@@ -130,7 +132,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         const answers = await onAllNodes((node) =>
           call(node, "GET", "/api/v1/auth/account", { token: cleo.session }),
         );
-        assert.deepEqual(statuses(answers), { 200: attempts });
+        assert.deepEqual(statuses(answers), { 200: ATTEMPTS });
         const renewed = new Set(
           answers.flatMap(({ headers }) => headers.get("x-session-token") ?? []),
         );

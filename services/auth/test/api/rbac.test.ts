@@ -4,22 +4,22 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { coversPermission } from "../../src/rbac/permission.ts";
 import { inheritRoles } from "../../src/rbac/rights.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS } from "../stage.ts";
 
-const roles = "/api/v1/rbac/roles";
+const ROLES = "/api/v1/rbac/roles";
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`roles on ${kind}`, { skip }, () => {
     test("changes of roles and ancestors apply to the next request", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const person = await join(stage, "ada");
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "reader", permissions: ["users:read"] },
       });
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "editor", permissions: ["articles:*"], parents: ["reader"] },
       });
@@ -37,12 +37,12 @@ for (const { kind, skip, prepare } of stageKinds) {
         effective_permissions: ["articles:*", "users:read"],
       });
       await expectStatus(200, stage, "GET", "/api/v1/users", { token: person.session });
-      await expectStatus(403, stage, "GET", roles, { token: person.session });
+      await expectStatus(403, stage, "GET", ROLES, { token: person.session });
       // The access token was issued before and does not carry the scope.
       await expectStatus(403, stage, "GET", "/api/v1/users", { token: person.token });
       const again = await signIn(stage, person);
       await expectStatus(200, stage, "GET", "/api/v1/users", { token: again.token });
-      await expectStatus(200, stage, "DELETE", `${roles}/editor/parents`, {
+      await expectStatus(200, stage, "DELETE", `${ROLES}/editor/parents`, {
         token,
         body: { parents: ["reader"] },
       });
@@ -54,7 +54,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("members have the roles of their groups", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const person = await join(stage, "ada");
       const made = await expectStatus(201, stage, "POST", "/api/v1/groups", {
         token,
@@ -65,7 +65,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         token,
         body: { name: "Helpdesk" },
       });
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "helper", permissions: ["users:read"] },
       });
@@ -86,23 +86,23 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("roles cannot inherit from themselves, even with concurrent changes", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       for (const name of ["a", "b"]) {
-        await expectStatus(201, stage, "POST", roles, { token, body: { name } });
+        await expectStatus(201, stage, "POST", ROLES, { token, body: { name } });
       }
-      await expectStatus(409, stage, "PUT", `${roles}/a/parents`, {
+      await expectStatus(409, stage, "PUT", `${ROLES}/a/parents`, {
         token,
         body: { parents: ["a"] },
       });
       const both = await Promise.all([
-        call(stage, "PUT", `${roles}/a/parents`, { token, body: { parents: ["b"] } }),
-        call(stage, "PUT", `${roles}/b/parents`, { token, body: { parents: ["a"] } }),
+        call(stage, "PUT", `${ROLES}/a/parents`, { token, body: { parents: ["b"] } }),
+        call(stage, "PUT", `${ROLES}/b/parents`, { token, body: { parents: ["a"] } }),
       ]);
       assert.deepEqual(
         both.map(({ status }) => status).sort((a, b) => a - b),
         [200, 409],
       );
-      await expectStatus(404, stage, "PUT", `${roles}/a/parents`, {
+      await expectStatus(404, stage, "PUT", `${ROLES}/a/parents`, {
         token,
         body: { parents: ["nothing"] },
       });
@@ -111,13 +111,13 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("permissions that the caller lacks cannot be granted by any means", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token, id: rootId } = await signIn(stage, admin);
+      const { token, id: rootId } = await signIn(stage, ADMIN);
       const deputy = await join(stage, "deputy");
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "deputy", permissions: ["rbac:*", "users:*", "sessions:*"] },
       });
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "auditor", permissions: ["audit:read"] },
       });
@@ -138,14 +138,14 @@ for (const { kind, skip, prepare } of stageKinds) {
       const attempts: [string, string, unknown?][] = [
         ["POST", own, { roles: ["admin"] }],
         ["POST", own, { roles: ["auditor"] }],
-        ["POST", roles, { name: "mine", permissions: ["audit:read"] }],
-        ["POST", roles, { name: "mine", permissions: ["*:*"] }],
-        ["POST", roles, { name: "mine", permissions: ["*:read"] }],
-        ["POST", roles, { name: "mine", parents: ["auditor"] }],
-        ["POST", `${roles}/deputy/permissions`, { permissions: ["audit:*"] }],
-        ["POST", `${roles}/deputy/parents`, { parents: ["auditor"] }],
-        ["PUT", `${roles}/auditor/permissions`, { permissions: [] }],
-        ["DELETE", `${roles}/auditor`],
+        ["POST", ROLES, { name: "mine", permissions: ["audit:read"] }],
+        ["POST", ROLES, { name: "mine", permissions: ["*:*"] }],
+        ["POST", ROLES, { name: "mine", permissions: ["*:read"] }],
+        ["POST", ROLES, { name: "mine", parents: ["auditor"] }],
+        ["POST", `${ROLES}/deputy/permissions`, { permissions: ["audit:*"] }],
+        ["POST", `${ROLES}/deputy/parents`, { parents: ["auditor"] }],
+        ["PUT", `${ROLES}/auditor/permissions`, { permissions: [] }],
+        ["DELETE", `${ROLES}/auditor`],
         ["PUT", `/api/v1/groups/${group}/members/${deputy.id}`],
         ["DELETE", `/api/v1/rbac/groups/${group}/roles`, { roles: ["admin"] }],
         ["POST", "/api/v1/auth/scopes", { name: "x", permissions: ["audit:read"] }],
@@ -157,7 +157,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       for (const [method, path, body] of attempts) {
         await expectStatus(403, stage, method, path, { token: deputy.session, body });
       }
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token: deputy.session,
         body: { name: "mine", permissions: ["users:read"] },
       });
@@ -170,7 +170,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 
     test("malformed roles, permissions and scopes are rejected", async () => {
       const stage = await startWithAdmin(await prepare());
-      const { token } = await signIn(stage, admin);
+      const { token } = await signIn(stage, ADMIN);
       const attempts: unknown[] = [
         {},
         { name: "" },
@@ -188,19 +188,19 @@ for (const { kind, skip, prepare } of stageKinds) {
         "x",
         null,
       ];
-      for (const body of attempts) await expectStatus(400, stage, "POST", roles, { token, body });
+      for (const body of attempts) await expectStatus(400, stage, "POST", ROLES, { token, body });
       for (const name of ["", "a b", 'a"b', "a\\b", "x".repeat(129)]) {
         await expectStatus(400, stage, "POST", "/api/v1/auth/scopes", {
           token,
           body: { name, permissions: ["a:b"] },
         });
       }
-      await expectStatus(201, stage, "POST", roles, {
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "x", permissions: [] },
       });
-      await expectStatus(409, stage, "POST", roles, { token, body: { name: "x" } });
-      await expectStatus(404, stage, "DELETE", `${roles}/nothing`, { token });
+      await expectStatus(409, stage, "POST", ROLES, { token, body: { name: "x" } });
+      await expectStatus(404, stage, "DELETE", `${ROLES}/nothing`, { token });
       await expectStatus(404, stage, "POST", `/api/v1/rbac/users/nobody/roles`, {
         token,
         body: { roles: ["x"] },
@@ -211,8 +211,8 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("changes are audited, and the chain reveals changed and deleted events", async () => {
       const settings = await prepare();
       const stage = await startWithAdmin(settings);
-      const { token, id } = await signIn(stage, admin);
-      await expectStatus(201, stage, "POST", roles, {
+      const { token, id } = await signIn(stage, ADMIN);
+      await expectStatus(201, stage, "POST", ROLES, {
         token,
         body: { name: "x", permissions: ["a:b"] },
       });

@@ -1,11 +1,11 @@
 // Every way of ending access: immediately, on the other node as well, and still after a restart.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, startWithAdmin, type Ask } from "../client.ts";
-import { stageKinds, startStage, type Stage } from "../stage.ts";
+import { ADMIN, call, expectStatus, startWithAdmin, type Ask } from "../client.ts";
+import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
-const account = "/api/v1/auth/account";
-const password = "a fine long password";
+const ACCOUNT = "/api/v1/auth/account";
+const PASSWORD = "a fine long password";
 
 /** Credentials of a signed-in user. */
 interface Holder {
@@ -26,7 +26,7 @@ interface Way {
 const send = (stage: Stage, status: number, method: string, path: string, ask: Ask) =>
   expectStatus(status, stage, method, path, ask);
 
-const ways: readonly Way[] = [
+const WAYS: readonly Way[] = [
   {
     name: "signing out",
     end: (stage, { session: token }) => send(stage, 204, "POST", "/api/v1/auth/logout", { token }),
@@ -51,7 +51,7 @@ const ways: readonly Way[] = [
     end: (stage, { session: token }) =>
       send(stage, 200, "POST", "/api/v1/auth/password/change", {
         token,
-        body: { current_password: password, new_password: "another long password" },
+        body: { current_password: PASSWORD, new_password: "another long password" },
       }),
   },
   {
@@ -77,7 +77,7 @@ async function post(stage: Stage, path: string, form: Record<string, string>) {
   });
 }
 
-async function signIn(stage: Stage, username: string, secret = password): Promise<Holder> {
+async function signIn(stage: Stage, username: string, secret = PASSWORD): Promise<Holder> {
   const { body } = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
     body: { username, password: secret },
   });
@@ -92,7 +92,7 @@ async function signIn(stage: Stage, username: string, secret = password): Promis
 }
 
 async function requireEnded(stage: Stage, holder: Holder, way: Way): Promise<void> {
-  const statusOf = async (token: string) => (await call(stage, "GET", account, { token })).status;
+  const statusOf = async (token: string) => (await call(stage, "GET", ACCOUNT, { token })).status;
   assert.equal(await statusOf(holder.access), 401, `${way.name}: the access token`);
   const isLeft = way.isSessionLeft === true;
   assert.equal(await statusOf(holder.session), isLeft ? 200 : 401, `${way.name}: the session`);
@@ -104,27 +104,27 @@ async function requireEnded(stage: Stage, holder: Holder, way: Way): Promise<voi
   assert.equal(error, "invalid_grant", `${way.name}: the refresh token`);
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`access on ${kind}`, { skip }, () => {
     test("is void immediately on every node by every means, and stays so after a restart", async () => {
       const settings = { ...(await prepare()), public_url: "http://localhost:8086" };
       const one = await startWithAdmin(settings);
       const two = kind === "postgres" ? await startStage(settings) : one;
-      const { access: root } = await signIn(one, admin.username, admin.password);
+      const { access: root } = await signIn(one, ADMIN.username, ADMIN.password);
       const ended: (readonly [Holder, Way])[] = [];
-      for (const [index, way] of ways.entries()) {
+      for (const [index, way] of WAYS.entries()) {
         const username = `holder-${index}`;
         await expectStatus(201, two, "POST", "/api/v1/auth/register", {
-          body: { username, password },
+          body: { username, password: PASSWORD },
         });
         const holder = await signIn(two, username);
         const other = await signIn(two, username);
         // Fills the caches, which must not outlive the token.
-        await expectStatus(200, two, "GET", account, { token: holder.access });
+        await expectStatus(200, two, "GET", ACCOUNT, { token: holder.access });
         await way.end(one, holder, root);
         await requireEnded(two, holder, way);
         const isOne = /^(?:signing out|ending the session|revoking)/.test(way.name);
-        const { status } = await call(two, "GET", account, { token: other.access });
+        const { status } = await call(two, "GET", ACCOUNT, { token: other.access });
         assert.equal(status, isOne ? 200 : 401, `${way.name}: another sign-in`);
         ended.push([holder, way]);
       }

@@ -1,13 +1,13 @@
 // Scopes that map to roles: issued to holders, conveying the roles' current permissions, without escalation.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 
-const scopes = "/api/v1/auth/scopes";
-const roles = "/api/v1/rbac/roles";
-const clients = "/api/v1/auth/clients";
-const callback = "https://app.example/callback";
+const SCOPES = "/api/v1/auth/scopes";
+const ROLES = "/api/v1/rbac/roles";
+const CLIENTS = "/api/v1/auth/clients";
+const CALLBACK = "https://app.example/callback";
 
 interface Cast {
   stage: Stage;
@@ -16,7 +16,7 @@ interface Cast {
 
 async function begin(settings: Record<string, unknown>): Promise<Cast> {
   const stage = await startWithAdmin(settings);
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   return { stage, root };
 }
 
@@ -27,7 +27,7 @@ async function makeRole(
   parents: readonly string[] = [],
 ): Promise<void> {
   const body = { name, permissions, parents };
-  await expectStatus(201, stage, "POST", roles, { token: root.session, body });
+  await expectStatus(201, stage, "POST", ROLES, { token: root.session, body });
 }
 
 async function bind(
@@ -67,7 +67,7 @@ async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
   }
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`scopes of roles on ${kind}`, { skip }, () => {
     test("a scope is granted to holders of its roles and conveys their current permissions", async () => {
       const cast = await begin(await prepare());
@@ -80,13 +80,13 @@ for (const { kind, skip, prepare } of stageKinds) {
       await bind(cast, carol.id, ["keeper"]);
       await bind(cast, dave.id, ["lookalike"]);
       const item = { name: "keeping", roles: ["keeper"] };
-      const made = await expectStatus(201, stage, "POST", scopes, {
+      const made = await expectStatus(201, stage, "POST", SCOPES, {
         token: root.session,
         body: item,
       });
       const expected = { ...item, permissions: [], description: "", first_party: false };
       assert.deepEqual(made.body, expected);
-      const { body } = await expectStatus(200, stage, "GET", scopes, { token: root.session });
+      const { body } = await expectStatus(200, stage, "GET", SCOPES, { token: root.session });
       const listed = (body as never as { scopes: { name: string }[] }).scopes;
       assert.deepEqual(
         listed.find(({ name }) => name === "keeping"),
@@ -104,17 +104,17 @@ for (const { kind, skip, prepare } of stageKinds) {
       const ask = async (path: string): Promise<number> =>
         (await call(stage, "GET", path, { token })).status;
       assert.deepEqual(
-        [await ask("/api/v1/users"), await ask(roles)],
+        [await ask("/api/v1/users"), await ask(ROLES)],
         [200, 403],
         "inherited permissions are conveyed, others are not",
       );
       const change = (method: string, permissions: string[]) =>
-        expectStatus(200, stage, method, `${roles}/reader/permissions`, {
+        expectStatus(200, stage, method, `${ROLES}/reader/permissions`, {
           token: root.session,
           body: { permissions },
         });
       await change("POST", ["rbac:read"]);
-      await waitUntil(async () => (await ask(roles)) === 200);
+      await waitUntil(async () => (await ask(ROLES)) === 200);
       await change("PUT", ["rbac:read"]);
       assert.equal(await ask("/api/v1/users"), 403, "taken from the role, taken from the token");
       await stage.close();
@@ -124,11 +124,11 @@ for (const { kind, skip, prepare } of stageKinds) {
       const cast = await begin(await prepare());
       const { stage, root } = cast;
       await makeRole(cast, "robot", ["orders:read"]);
-      await expectStatus(201, stage, "POST", scopes, {
+      await expectStatus(201, stage, "POST", SCOPES, {
         token: root.session,
         body: { name: "robotics", permissions: ["cash:take"] },
       });
-      await expectStatus(200, stage, "PUT", `${scopes}/robotics`, {
+      await expectStatus(200, stage, "PUT", `${SCOPES}/robotics`, {
         token: root.session,
         body: { roles: ["robot"] },
       });
@@ -140,9 +140,9 @@ for (const { kind, skip, prepare } of stageKinds) {
       };
       await waitUntil(
         async () =>
-          (await call(stage, "POST", clients, { token: root.session, body })).status === 201,
+          (await call(stage, "POST", CLIENTS, { token: root.session, body })).status === 201,
       );
-      const made = await expectStatus(201, stage, "POST", clients, { token: root.session, body });
+      const made = await expectStatus(201, stage, "POST", CLIENTS, { token: root.session, body });
       const { client_id: id, client_secret: secret } = made.body as never as Record<string, string>;
       const ask = async (): Promise<Record<string, unknown>> => {
         const response = await fetch(`${stage.url}/api/v1/auth/token`, {
@@ -172,45 +172,45 @@ for (const { kind, skip, prepare } of stageKinds) {
         { name: "easy", roles: ["clerk"], first_party: true },
         { name: "plain", roles: ["clerk"] },
       ]) {
-        await expectStatus(201, stage, "POST", scopes, { ...byRoot, body });
+        await expectStatus(201, stage, "POST", SCOPES, { ...byRoot, body });
       }
       const token = eve.session;
       const attempts: [string, string, unknown?][] = [
-        ["POST", scopes, { name: "mine", roles: ["admin"] }],
-        ["POST", scopes, { name: "mine", roles: ["cashier"] }],
-        ["PUT", `${scopes}/mine`, { permissions: ["orders:read"], roles: ["cashier"] }],
-        ["POST", scopes, { name: "cash", roles: ["clerk"] }],
-        ["DELETE", `${scopes}/cash`],
-        ["PUT", `${scopes}/easy`, { roles: ["clerk"] }],
-        ["POST", `${roles}/clerk/permissions`, { permissions: ["cash:take"] }],
+        ["POST", SCOPES, { name: "mine", roles: ["admin"] }],
+        ["POST", SCOPES, { name: "mine", roles: ["cashier"] }],
+        ["PUT", `${SCOPES}/mine`, { permissions: ["orders:read"], roles: ["cashier"] }],
+        ["POST", SCOPES, { name: "cash", roles: ["clerk"] }],
+        ["DELETE", `${SCOPES}/cash`],
+        ["PUT", `${SCOPES}/easy`, { roles: ["clerk"] }],
+        ["POST", `${ROLES}/clerk/permissions`, { permissions: ["cash:take"] }],
         // Within eve's rights, but only administrators may widen what first-party clients get without consent.
-        ["POST", `${roles}/clerk/permissions`, { permissions: ["orders:write"] }],
-        ["POST", `${roles}/clerk/parents`, { parents: ["deputy"] }],
+        ["POST", `${ROLES}/clerk/permissions`, { permissions: ["orders:write"] }],
+        ["POST", `${ROLES}/clerk/parents`, { parents: ["deputy"] }],
       ];
       for (const [method, path, body] of attempts) {
         await expectStatus(403, stage, method, path, { token, body });
       }
-      await expectStatus(404, stage, "POST", scopes, {
+      await expectStatus(404, stage, "POST", SCOPES, {
         ...byRoot,
         body: { name: "mine", roles: ["nowhere"] },
       });
       for (const body of [{ name: "mine" }, { name: "mine", roles: [], permissions: [] }]) {
-        const { status } = await call(stage, "POST", scopes, { ...byRoot, body });
+        const { status } = await call(stage, "POST", SCOPES, { ...byRoot, body });
         assert.equal(status, 400);
       }
-      const used = await expectStatus(409, stage, "DELETE", `${roles}/cashier`, byRoot);
+      const used = await expectStatus(409, stage, "DELETE", `${ROLES}/cashier`, byRoot);
       assert.match(JSON.stringify(used.body), /cash/);
-      await expectStatus(403, stage, "DELETE", `${roles}/cashier`, { token });
+      await expectStatus(403, stage, "DELETE", `${ROLES}/cashier`, { token });
       await waitUntil(async () => {
-        const made = await call(stage, "POST", clients, {
+        const made = await call(stage, "POST", CLIENTS, {
           token,
-          body: { redirect_uris: [callback], scope: "plain" },
+          body: { redirect_uris: [CALLBACK], scope: "plain" },
         });
         return made.status === 201;
       });
-      await expectStatus(403, stage, "POST", clients, {
+      await expectStatus(403, stage, "POST", CLIENTS, {
         token,
-        body: { redirect_uris: [callback], scope: "cash" },
+        body: { redirect_uris: [CALLBACK], scope: "cash" },
       });
       await stage.close();
     });
@@ -222,33 +222,33 @@ for (const { kind, skip, prepare } of stageKinds) {
       await makeRole(cast, "clerk", ["orders:read"]);
       await makeRole(cast, "deputy", ["clients:*", "orders:read"]);
       await bind(cast, eve.id, ["deputy"]);
-      await expectStatus(201, stage, "POST", scopes, {
+      await expectStatus(201, stage, "POST", SCOPES, {
         token: root.session,
         body: { name: "clerking", roles: ["clerk"] },
       });
       let id = "";
       await waitUntil(async () => {
-        const { status, body } = await call(stage, "POST", clients, {
+        const { status, body } = await call(stage, "POST", CLIENTS, {
           token: eve.session,
-          body: { redirect_uris: [callback], scope: "openid clerking" },
+          body: { redirect_uris: [CALLBACK], scope: "openid clerking" },
         });
         id = String((body as Record<string, unknown>)["client_id"]);
         return status === 201;
       });
       const read = async (): Promise<unknown> => {
-        const { body } = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+        const { body } = await expectStatus(200, stage, "GET", `${CLIENTS}/${id}`, {
           token: root.session,
         });
         return (body as Record<string, unknown>)["scope"];
       };
       assert.equal(await read(), "openid clerking");
-      await expectStatus(200, stage, "POST", `${roles}/clerk/permissions`, {
+      await expectStatus(200, stage, "POST", `${ROLES}/clerk/permissions`, {
         token: root.session,
         body: { permissions: ["users:write"] },
       });
       await waitUntil(async () => (await read()) === "openid");
-      await expectStatus(204, stage, "DELETE", `${scopes}/clerking`, { token: root.session });
-      await expectStatus(204, stage, "DELETE", `${roles}/clerk`, { token: root.session });
+      await expectStatus(204, stage, "DELETE", `${SCOPES}/clerking`, { token: root.session });
+      await expectStatus(204, stage, "DELETE", `${ROLES}/clerk`, { token: root.session });
       await stage.close();
     });
   });

@@ -1,11 +1,11 @@
 // Sessions: list, end, invalidate, silent rotation, lifetimes, cookies and origins, restart, two nodes.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds, startStage } from "../stage.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS, startStage } from "../stage.ts";
 
-const account = "/api/v1/auth/account";
-const hourMs = 3_600_000;
+const ACCOUNT = "/api/v1/auth/account";
+const HOUR_MS = 3_600_000;
 
 interface Item {
   id: string;
@@ -14,7 +14,7 @@ interface Item {
   amr: string[];
 }
 
-for (const { kind, skip, prepare } of stageKinds) {
+for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`sessions on ${kind}`, { skip }, () => {
     test("each session is listed with its device and can be ended individually", async () => {
       const stage = await startStage(await prepare());
@@ -48,16 +48,16 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       const { session_token, access_token } = phone.body as Record<string, string>;
       for (const token of [session_token, access_token]) {
-        await expectStatus(401, stage, "GET", account, { token });
+        await expectStatus(401, stage, "GET", ACCOUNT, { token });
       }
-      await expectStatus(200, stage, "GET", account, { token: person.token });
+      await expectStatus(200, stage, "GET", ACCOUNT, { token: person.token });
       await stage.close();
     });
 
     test("only administrators can list and end sessions of others", async () => {
       const stage = await startWithAdmin(await prepare());
       const [alice, bob] = [await join(stage, "alice"), await join(stage, "bob")];
-      const root = await signIn(stage, admin);
+      const root = await signIn(stage, ADMIN);
       const list = await expectStatus(200, stage, "GET", `/api/v1/sessions?user_id=${bob.id}`, {
         token: root.token,
       });
@@ -72,13 +72,13 @@ for (const { kind, skip, prepare } of stageKinds) {
         token: alice.token,
         body: { user_id: bob.id },
       });
-      await expectStatus(200, stage, "GET", account, { token: bob.token });
+      await expectStatus(200, stage, "GET", ACCOUNT, { token: bob.token });
       const ended = await expectStatus(200, stage, "POST", "/api/v1/sessions/invalidate", {
         token: root.token,
         body: { user_id: bob.id },
       });
       assert.deepEqual(ended.body, { invalidated: 1 });
-      await expectStatus(401, stage, "GET", account, { token: bob.token });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: bob.token });
       await expectStatus(404, stage, "POST", "/api/v1/sessions/invalidate", {
         token: root.token,
         body: { user_id: "nobody" },
@@ -89,40 +89,40 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("in the second half of its lifetime a token is renewed; the old one stays valid for 30 s", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
-      stage.clock.advance(11 * hourMs);
-      let answer = await expectStatus(200, stage, "GET", account, { token: person.session });
+      stage.clock.advance(11 * HOUR_MS);
+      let answer = await expectStatus(200, stage, "GET", ACCOUNT, { token: person.session });
       assert.equal(answer.headers.get("x-session-token"), null);
-      stage.clock.advance(2 * hourMs);
+      stage.clock.advance(2 * HOUR_MS);
       const many = await Promise.all(
         Array.from({ length: 16 }, () =>
-          expectStatus(200, stage, "GET", account, { token: person.session }),
+          expectStatus(200, stage, "GET", ACCOUNT, { token: person.session }),
         ),
       );
       const renewed = many.flatMap(({ headers }) => headers.get("x-session-token") ?? []);
       assert.equal(renewed.length, 1);
-      answer = await expectStatus(200, stage, "GET", account, { token: renewed[0] });
+      answer = await expectStatus(200, stage, "GET", ACCOUNT, { token: renewed[0] });
       assert.equal(answer.headers.get("x-session-token"), null);
       stage.clock.advance(31_000);
-      await expectStatus(401, stage, "GET", account, { token: person.session });
-      await expectStatus(200, stage, "GET", account, { token: renewed[0] });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: person.session });
+      await expectStatus(200, stage, "GET", ACCOUNT, { token: renewed[0] });
       await stage.close();
     });
 
     test("a session ends a day after its last use, and after two weeks in any case", async () => {
       const stage = await startStage(await prepare());
       const idle = await join(stage, "idle");
-      stage.clock.advance(24 * hourMs + 1);
-      await expectStatus(401, stage, "GET", account, { token: idle.session });
+      stage.clock.advance(24 * HOUR_MS + 1);
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: idle.session });
       let { session } = await signIn(stage, idle);
       for (let hours = 0; hours < 13 * 24; hours += 20) {
-        stage.clock.advance(20 * hourMs);
-        const { headers } = await expectStatus(200, stage, "GET", account, { token: session });
+        stage.clock.advance(20 * HOUR_MS);
+        const { headers } = await expectStatus(200, stage, "GET", ACCOUNT, { token: session });
         session = headers.get("x-session-token") ?? session;
       }
-      stage.clock.advance(20 * hourMs);
-      await call(stage, "GET", account, { token: session });
-      stage.clock.advance(5 * hourMs);
-      await expectStatus(401, stage, "GET", account, { token: session });
+      stage.clock.advance(20 * HOUR_MS);
+      await call(stage, "GET", ACCOUNT, { token: session });
+      stage.clock.advance(5 * HOUR_MS);
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: session });
       await stage.close();
     });
 
@@ -130,7 +130,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const Cookie = `platform_session=${person.session}`;
-      await expectStatus(200, stage, "GET", account, { headers: { Cookie } });
+      await expectStatus(200, stage, "GET", ACCOUNT, { headers: { Cookie } });
       for (const headers of [
         { Cookie },
         { Cookie, Origin: "https://evil.example" },
@@ -143,8 +143,8 @@ for (const { kind, skip, prepare } of stageKinds) {
         headers: { Cookie, Origin: stage.publicUrl },
       });
       assert.match(done.headers.getSetCookie().join(), /platform_session=; .*Max-Age=0/);
-      await expectStatus(401, stage, "GET", account, { headers: { Cookie } });
-      await expectStatus(401, stage, "GET", account, { token: person.token });
+      await expectStatus(401, stage, "GET", ACCOUNT, { headers: { Cookie } });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: person.token });
       await stage.close();
     });
 
@@ -162,7 +162,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         "x",
         "a.b.c",
       ]) {
-        const answer = await expectStatus(401, stage, "GET", account, { token });
+        const answer = await expectStatus(401, stage, "GET", ACCOUNT, { token });
         assert.match(answer.headers.get("www-authenticate")!, /invalid_token/);
       }
       await stage.close();
@@ -180,10 +180,10 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
       const again = await startStage(settings);
       for (const token of [ended.session, ended.token]) {
-        await expectStatus(401, again, "GET", account, { token });
+        await expectStatus(401, again, "GET", ACCOUNT, { token });
       }
       for (const token of [kept.session, kept.token]) {
-        await expectStatus(200, again, "GET", account, { token });
+        await expectStatus(200, again, "GET", ACCOUNT, { token });
       }
       await again.close();
     });
@@ -193,7 +193,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       const person = await join(stage, "ada");
       stage.clock.advance(1000);
       for (let i = 0; i < 100; i += 1) await signIn(stage, person);
-      await expectStatus(401, stage, "GET", account, { token: person.session });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: person.session });
       const { token } = await signIn(stage, person);
       const list = await expectStatus(200, stage, "GET", "/api/v1/sessions", { token });
       assert.equal((list.body as never as { sessions: Item[] }).sessions.length, 100);
@@ -204,20 +204,20 @@ for (const { kind, skip, prepare } of stageKinds) {
 
 test(
   "sessions ended on one node are ended on the other immediately",
-  { skip: stageKinds[1]!.skip },
+  { skip: STAGE_KINDS[1]!.skip },
   async () => {
-    const settings = { ...(await stageKinds[1]!.prepare()), public_url: "http://localhost:8086" };
+    const settings = { ...(await STAGE_KINDS[1]!.prepare()), public_url: "http://localhost:8086" };
     const [one, two] = [await startStage(settings), await startStage(settings)];
     const person = await join(one, "ada");
     for (const token of [person.token, person.session]) {
-      await expectStatus(200, two, "GET", account, { token });
+      await expectStatus(200, two, "GET", ACCOUNT, { token });
     }
     await expectStatus(200, two, "POST", "/api/v1/sessions/invalidate", {
       token: person.token,
       body: {},
     });
     for (const token of [person.token, person.session]) {
-      await expectStatus(401, one, "GET", account, { token });
+      await expectStatus(401, one, "GET", ACCOUNT, { token });
     }
     await one.close();
     await two.close();

@@ -3,18 +3,20 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { ADMIN, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { readLink, startMailbox } from "../mailbox.ts";
-import { stageKinds, startStage } from "../stage.ts";
+import { STAGE_KINDS, startStage } from "../stage.ts";
 
-const login = "/api/v1/auth/login";
-const rounds = 5;
+const LOGIN = "/api/v1/auth/login";
+const ROUNDS = 5;
 /** Expensive enough to dominate the duration of a login on a busy machine. */
-const passwordCost = { memoryCost: 19_456, timeCost: 12, parallelism: 1 };
+const PASSWORD_COST = { memoryCost: 19_456, timeCost: 12, parallelism: 1 };
 
 test("unknown names, wrong passwords, disabled users and missing passwords take the same time", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare(), { passwordCost });
-  const { token } = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare(), {
+    passwordCost: PASSWORD_COST,
+  });
+  const { token } = await signIn(stage, ADMIN);
   const ada = await join(stage, "ada");
   const off = await join(stage, "off");
   await expectStatus(200, stage, "PATCH", `/api/v1/users/${off.id}`, {
@@ -29,10 +31,10 @@ test("unknown names, wrong passwords, disabled users and missing passwords take 
     keyed: { username: "keyed", password: "something else" },
   };
   const times = new Map(Object.keys(cases).map((name) => [name, [] as number[]]));
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     for (const [name, body] of Object.entries(cases)) {
       const start = performance.now();
-      await expectStatus(401, stage, "POST", login, { body });
+      await expectStatus(401, stage, "POST", LOGIN, { body });
       times.get(name)!.push(performance.now() - start);
     }
   }
@@ -63,7 +65,7 @@ test("a recovery responds before its email is sent, and equally for unknown addr
   await new Promise((resolve) => slow.once("listening", resolve));
   slow.unref().on("connection", (socket) => socket.unref());
   const stage = await startStage({
-    ...(await stageKinds[0]!.prepare()),
+    ...(await STAGE_KINDS[0]!.prepare()),
     platform_notify_url: `http://127.0.0.1:${(slow.address() as AddressInfo).port}`,
   });
   const ada = await join(stage, "ada");
@@ -98,7 +100,7 @@ test("a recovery responds before its email is sent, and equally for unknown addr
 test("registering with another user's verified address returns the same response", async () => {
   const mailbox = await startMailbox();
   const stage = await startStage({
-    ...(await stageKinds[0]!.prepare()),
+    ...(await STAGE_KINDS[0]!.prepare()),
     platform_notify_url: mailbox.url,
   });
   const ada = await join(stage, "ada");

@@ -14,8 +14,8 @@ import { createSecretBox } from "../../src/key/secret-box.ts";
 import { generateSigningKey } from "../../src/key/signing-key.ts";
 import { onEachDatabase } from "../databases.ts";
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const log = createLogger({ service: "test", level: "off" });
 
 onEachDatabase((makeUrl) => {
@@ -92,10 +92,10 @@ onEachDatabase((makeUrl) => {
       );
     }
     await assert.rejects(one.rotate({ mode: "scheduled" }), { code: "conflict" });
-    clock.advance(dayMs);
+    clock.advance(DAY_MS);
     await follow();
     for (const node of [one, two]) assert.equal(node.current.active.kid, kid);
-    clock.advance(dayMs + hourMs - 1);
+    clock.advance(DAY_MS + HOUR_MS - 1);
     await follow();
     assert.ok(two.peek(old), "kept for the token's life and a day");
     clock.advance(1);
@@ -108,12 +108,12 @@ onEachDatabase((makeUrl) => {
     const clock = createManualClock(Date.now());
     const ring = await startRing(url, clock);
     const old = ring.current.active.kid;
-    clock.advance(29 * dayMs);
+    clock.advance(29 * DAY_MS);
     await ring.refresh();
     await ring.refresh();
     assert.equal(ring.current.published.length, 2);
     assert.equal(ring.current.active.kid, old);
-    clock.advance(dayMs);
+    clock.advance(DAY_MS);
     await ring.refresh();
     assert.notEqual(ring.current.active.kid, old);
     assert.ok(ring.ageSeconds < 1);

@@ -19,8 +19,8 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const orders = "https://orders.example/";
-const platform = "urn:platform";
+const ORDERS = "https://orders.example/";
+const PLATFORM = "urn:platform";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -55,18 +55,18 @@ onEachDatabase((makeUrl) => {
     assert.equal(readAudience(tokens.access_token), host.issuer);
     const again = await refresh(host, client, tokens.refresh_token);
     assert.equal(readAudience(again.body["access_token"]), host.issuer);
-    assert.equal(await obtainAudience(client, { resource: orders }), orders);
+    assert.equal(await obtainAudience(client, { resource: ORDERS }), ORDERS);
     const machine = await askMachine(client);
     assert.equal(readAudience(machine.body["access_token"]), host.issuer);
-    const named = await askMachine(client, { resource: orders });
-    assert.equal(readAudience(named.body["access_token"]), orders);
+    const named = await askMachine(client, { resource: ORDERS });
+    assert.equal(readAudience(named.body["access_token"]), ORDERS);
     assert.equal(named.body["scope"], "orders.read", "all that it may have, as without a resource");
   });
 
   test("the platform's resource requires an administrator's permission in any spelling", async () => {
     const client = await register(host);
     for (const resource of [
-      platform,
+      PLATFORM,
       "URN:platform",
       "urn:PLATFORM",
       "platform",
@@ -78,8 +78,8 @@ onEachDatabase((makeUrl) => {
     const allowed = await register(host, { platform_audience: "requested" });
     await bindClient(host, allowed.client_id);
     assert.equal(await obtainAudience(allowed), host.issuer);
-    assert.equal(await obtainAudience(allowed, { resource: platform }), "platform");
-    const machine = await askMachine(allowed, { resource: platform });
+    assert.equal(await obtainAudience(allowed, { resource: PLATFORM }), "platform");
+    const machine = await askMachine(allowed, { resource: PLATFORM });
     assert.equal(readAudience(machine.body["access_token"]), "platform");
     const always = await register(host, { platform_audience: "always" });
     assert.equal(await obtainAudience(always), "platform");
@@ -91,7 +91,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(readAudience(tokens.access_token), "platform");
     const again = await refresh(host, client, tokens.refresh_token);
     assert.equal(readAudience(again.body["access_token"]), "platform");
-    assert.equal(await obtainAudience(client, { resource: orders }), orders);
+    assert.equal(await obtainAudience(client, { resource: ORDERS }), ORDERS);
   });
 
   test("a resource cannot use a token sent to it at userinfo", async () => {
@@ -105,7 +105,7 @@ onEachDatabase((makeUrl) => {
         )
       ).status;
     assert.equal(await ask((await obtainTokens(host, client)).access_token), 200);
-    const other = await obtainTokens(host, client, { resource: orders });
+    const other = await obtainTokens(host, client, { resource: ORDERS });
     assert.equal(await ask(other.access_token), 401);
   });
 
@@ -132,18 +132,18 @@ onEachDatabase((makeUrl) => {
     const { access_token: wide } = await obtainTokens(host, own);
     const third = await register(host);
     const { access_token: narrow } = await obtainTokens(host, third);
-    const { access_token: other } = await obtainTokens(host, third, { resource: orders });
+    const { access_token: other } = await obtainTokens(host, third, { resource: ORDERS });
     assert.equal(await swap(service, wide), "platform");
     assert.equal(await swap(service, wide, { audience: "platform" }), "platform");
-    assert.equal(await swap(service, wide, { resource: orders }), orders);
+    assert.equal(await swap(service, wide, { resource: ORDERS }), ORDERS);
     assert.equal(await swap(plain, wide), "invalid_target");
-    assert.equal(await swap(plain, wide, { resource: orders }), orders);
+    assert.equal(await swap(plain, wide, { resource: ORDERS }), ORDERS);
     for (const token of [narrow, other]) {
-      assert.equal(await swap(service, token, { resource: platform }), "invalid_target");
+      assert.equal(await swap(service, token, { resource: PLATFORM }), "invalid_target");
       assert.equal(await swap(service, token, { audience: "platform" }), "invalid_target");
     }
-    assert.equal(await swap(service, narrow, { resource: orders }), "invalid_target");
-    assert.equal(await swap(service, other), orders);
+    assert.equal(await swap(service, narrow, { resource: ORDERS }), "invalid_target");
+    assert.equal(await swap(service, other), ORDERS);
   });
 
   test("clients registered before the upgrade keep their audience", async () => {

@@ -8,7 +8,7 @@ export interface Landing {
   text: string;
 }
 
-const redirectsMax = 15;
+const REDIRECTS_MAX = 15;
 
 /** One browser profile. */
 export class Browser {
@@ -26,7 +26,7 @@ export class Browser {
       url: new URL(url),
       method: "GET",
     };
-    for (let step = 0; step < redirectsMax; step += 1) {
+    for (let step = 0; step < REDIRECTS_MAX; step += 1) {
       if (isDone(next.url)) return { url: next.url, status: 0, text: "" };
       const response = await this.#send(next.url, next.method, next.body);
       const location = response.headers.get("location");

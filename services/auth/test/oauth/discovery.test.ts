@@ -4,15 +4,15 @@ import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
 import { startHost, type Host } from "./host.ts";
-import { callback, obtainCode, post, postToken, register } from "./relying-party.ts";
+import { CALLBACK, obtainCode, post, postToken, register } from "./relying-party.ts";
 
-const documents = [
+const DOCUMENTS = [
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
   "/.well-known/jwks.json",
 ];
-const own = new URL(callback).origin;
-const foreign = "https://evil.example";
+const own = new URL(CALLBACK).origin;
+const FOREIGN = "https://evil.example";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -22,7 +22,7 @@ onEachDatabase((makeUrl) => {
   after(() => host.close());
 
   test("documents are identical for every request and may be cached for a minute", async () => {
-    for (const path of documents) {
+    for (const path of DOCUMENTS) {
       const answers = [];
       for (const method of ["HEAD", "GET", "GET", "HEAD"]) {
         const response = await fetch(`${host.origin}${path}`, { method });
@@ -51,7 +51,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("every announced client authentication method works at the token, introspection and revocation endpoints", async () => {
-    const metadata = (await (await fetch(`${host.origin}${documents[0]!}`)).json()) as Record<
+    const metadata = (await (await fetch(`${host.origin}${DOCUMENTS[0]!}`)).json()) as Record<
       string,
       string[]
     >;
@@ -122,7 +122,7 @@ onEachDatabase((makeUrl) => {
 
   test("preflight requests of pages are allowed", async () => {
     for (const path of [
-      ...documents,
+      ...DOCUMENTS,
       "/api/v1/auth/token",
       "/api/v1/auth/userinfo",
       "/api/v1/auth/token/revoke",
@@ -133,7 +133,7 @@ onEachDatabase((makeUrl) => {
         method: "OPTIONS",
         headers: {
           origin: own,
-          "access-control-request-method": documents.includes(path) ? "GET" : "POST",
+          "access-control-request-method": DOCUMENTS.includes(path) ? "GET" : "POST",
           "access-control-request-headers": "authorization,dpop",
         },
       });
@@ -156,7 +156,7 @@ onEachDatabase((makeUrl) => {
       const { access_token, refresh_token } = body as Record<string, string>;
       const readers = async (ask: (headers: Record<string, string>) => Promise<Headers>) =>
         Promise.all(
-          [own, host.issuer, foreign, "null"].map(async (origin) =>
+          [own, host.issuer, FOREIGN, "null"].map(async (origin) =>
             (await ask({ origin })).get("access-control-allow-origin"),
           ),
         );
@@ -180,7 +180,7 @@ onEachDatabase((makeUrl) => {
       assert.equal(mine.status, 200);
       assert.equal(mine.headers.get("access-control-allow-origin"), own);
       const next = { ...form, refresh_token: String(mine.body["refresh_token"]) };
-      const theirs = await postToken(host, next, { as, headers: { origin: foreign } });
+      const theirs = await postToken(host, next, { as, headers: { origin: FOREIGN } });
       assert.equal(theirs.status, 200, "a program that is no page sends an origin, too");
       assert.equal(theirs.headers.get("access-control-allow-origin"), null);
     }

@@ -4,11 +4,11 @@ import { after, before, describe, test } from "node:test";
 import * as client from "openid-client";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import { chooseScope } from "./relying-party.ts";
 
-const callback = "http://localhost:9/callback";
-const goodbye = "http://localhost:9/goodbye";
+const CALLBACK = "http://localhost:9/callback";
+const GOODBYE = "http://localhost:9/goodbye";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -20,7 +20,7 @@ onEachDatabase((makeUrl) => {
   const register = async (more: Record<string, unknown> = {}) => {
     const registered = await host.oauth.clients.add(
       {
-        redirect_uris: [callback],
+        redirect_uris: [CALLBACK],
         grant_types: ["authorization_code", "refresh_token", "client_credentials"],
         scope: chooseScope(more["grant_types"]),
         ...more,
@@ -52,7 +52,7 @@ onEachDatabase((makeUrl) => {
       const state = client.randomState();
       const nonce = client.randomNonce();
       const url = client.buildAuthorizationUrl(config, {
-        redirect_uri: callback,
+        redirect_uri: CALLBACK,
         scope: "openid offline_access profile email orders.read orders.write",
         prompt: "consent",
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
@@ -60,17 +60,17 @@ onEachDatabase((makeUrl) => {
         state,
         nonce,
       });
-      const landing = await new Browser().open(url, (at) => at.href.startsWith(callback));
+      const landing = await new Browser().open(url, (at) => at.href.startsWith(CALLBACK));
       assert.ok(landing.url.searchParams.has("code"), `${landing.url.href} ${landing.text}`);
       const tokens = await client.authorizationCodeGrant(config, landing.url, {
         pkceCodeVerifier: verifier,
         expectedState: state,
         expectedNonce: nonce,
       });
-      assert.equal(tokens.claims()?.sub, userId);
+      assert.equal(tokens.claims()?.sub, USER_ID);
       assert.equal(tokens.claims()?.["email"], "ada@example.com");
       assert.equal(tokens.scope, "openid offline_access profile email orders.read");
-      const info = await client.fetchUserInfo(config, tokens.access_token, userId);
+      const info = await client.fetchUserInfo(config, tokens.access_token, USER_ID);
       assert.equal(info.name, "Ada Lovelace");
       const active = await client.tokenIntrospection(config, tokens.access_token);
       assert.equal(active.active, true);
@@ -87,7 +87,7 @@ onEachDatabase((makeUrl) => {
       const { client_id, client_secret } = await register({
         require_pushed_authorization_requests: true,
         dpop_bound_access_tokens: true,
-        post_logout_redirect_uris: [goodbye],
+        post_logout_redirect_uris: [GOODBYE],
       });
       const config = await discover(client_id, client_secret);
       const DPoP = client.getDPoPHandle(config, await client.randomDPoPKeyPair());
@@ -95,7 +95,7 @@ onEachDatabase((makeUrl) => {
       const url = await client.buildAuthorizationUrlWithPAR(
         config,
         {
-          redirect_uri: callback,
+          redirect_uri: CALLBACK,
           scope: "openid offline_access orders.read",
           prompt: "consent",
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
@@ -108,7 +108,7 @@ onEachDatabase((makeUrl) => {
         /^urn:ietf:params:oauth:request_uri:/,
       );
       const browser = new Browser();
-      const landing = await browser.open(url, (at) => at.href.startsWith(callback));
+      const landing = await browser.open(url, (at) => at.href.startsWith(CALLBACK));
       const tokens = await client.authorizationCodeGrant(
         config,
         landing.url,
@@ -117,8 +117,8 @@ onEachDatabase((makeUrl) => {
         { DPoP },
       );
       assert.equal(tokens.token_type, "dpop");
-      const info = await client.fetchUserInfo(config, tokens.access_token, userId, { DPoP });
-      assert.equal(info.sub, userId);
+      const info = await client.fetchUserInfo(config, tokens.access_token, USER_ID, { DPoP });
+      assert.equal(info.sub, USER_ID);
       const next = await client.refreshTokenGrant(config, tokens.refresh_token!, undefined, {
         DPoP,
       });
@@ -130,13 +130,13 @@ onEachDatabase((makeUrl) => {
       const page = await browser.open(
         client.buildEndSessionUrl(config, {
           id_token_hint: tokens.id_token!,
-          post_logout_redirect_uri: goodbye,
+          post_logout_redirect_uri: GOODBYE,
         }),
       );
       const left = await browser.submit(page, { logout: "yes" }, (at) =>
-        at.href.startsWith(goodbye),
+        at.href.startsWith(GOODBYE),
       );
-      assert.equal(left.url.href, goodbye);
+      assert.equal(left.url.href, GOODBYE);
       assert.equal((await client.tokenIntrospection(config, next.access_token)).active, false);
     });
 
@@ -156,14 +156,14 @@ onEachDatabase((makeUrl) => {
       const compared = await browser.submit(filledIn, {});
       await browser.submit(compared, {});
       const tokens = await polled;
-      assert.equal(tokens.claims()?.sub, userId);
+      assert.equal(tokens.claims()?.sub, USER_ID);
       assert.ok(tokens.refresh_token);
     });
 
     test("registers itself, and exchanges its user's token where that is permitted", async () => {
       const config = await client.dynamicClientRegistration(
         new URL(host.issuer),
-        { redirect_uris: [callback], client_name: "Self", scope: "openid orders.read" },
+        { redirect_uris: [CALLBACK], client_name: "Self", scope: "openid orders.read" },
         undefined,
         {
           execute: [client.allowInsecureRequests],
@@ -173,12 +173,12 @@ onEachDatabase((makeUrl) => {
       assert.equal(config.clientMetadata().client_name, "Self");
       const verifier = client.randomPKCECodeVerifier();
       const url = client.buildAuthorizationUrl(config, {
-        redirect_uri: callback,
+        redirect_uri: CALLBACK,
         scope: "openid orders.read",
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",
       });
-      const landing = await new Browser().open(url, (at) => at.href.startsWith(callback));
+      const landing = await new Browser().open(url, (at) => at.href.startsWith(CALLBACK));
       const tokens = await client.authorizationCodeGrant(config, landing.url, {
         pkceCodeVerifier: verifier,
       });

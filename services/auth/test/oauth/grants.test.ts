@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { startHost, USER_ID, type Host } from "./host.ts";
 import { introspect, obtainTokens, refresh, register } from "./relying-party.ts";
 
 onEachDatabase((makeUrl) => {
@@ -22,7 +22,7 @@ onEachDatabase((makeUrl) => {
     const first = await obtainTokens(host, one);
     const second = await obtainTokens(host, one);
     const other = await obtainTokens(host, two);
-    const grants = await host.oauth.grants.list(userId);
+    const grants = await host.oauth.grants.list(USER_ID);
     assert.deepEqual(
       grants.map(({ client, scopes }) => [client.name, scopes]),
       ["One", "Two"].map((name) => [
@@ -32,7 +32,7 @@ onEachDatabase((makeUrl) => {
     );
     assert.ok(grants.every(({ grantedAt, expiresAt }) => grantedAt > 0 && expiresAt > grantedAt));
 
-    assert.equal(await host.oauth.grants.revoke(userId, one.client_id), true);
+    assert.equal(await host.oauth.grants.revoke(USER_ID, one.client_id), true);
     for (const tokens of [first, second]) {
       assert.equal((await introspect(host, one, tokens.access_token)).active, false);
       assert.equal((await refresh(host, one, tokens.refresh_token)).status, 400);
@@ -40,7 +40,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await introspect(host, two, other.access_token)).active, true);
     assert.equal((await refresh(host, two, other.refresh_token)).status, 200);
     assert.ok(await host.oauth.verifyAccessToken(login.access_token));
-    assert.equal(await host.oauth.grants.revoke(userId, one.client_id), false);
-    assert.equal((await host.oauth.grants.list(userId)).length, 1);
+    assert.equal(await host.oauth.grants.revoke(USER_ID, one.client_id), false);
+    assert.equal((await host.oauth.grants.list(USER_ID)).length, 1);
   });
 });

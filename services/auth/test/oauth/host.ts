@@ -26,10 +26,10 @@ import { Router } from "../../src/web/router.ts";
 import { SessionResolver } from "../../src/web/session-resolver.ts";
 
 /** The user that signs in. */
-export const userId = "user-1";
+export const USER_ID = "user-1";
 
-const dayMs = 24 * 3_600_000;
-const interactionPath = "/interaction/";
+const DAY_MS = 24 * 3_600_000;
+const INTERACTION_PATH = "/interaction/";
 
 /** Options of a host. */
 export interface HostOptions {
@@ -98,8 +98,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     clock,
     ids,
     tokens: new SessionTokens(secret),
-    idleMs: dayMs,
-    absoluteMs: dayMs,
+    idleMs: DAY_MS,
+    absoluteMs: DAY_MS,
   });
   const oauth = await OAuth.start({
     issuer,
@@ -121,7 +121,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       users,
       cookies: new Cookies(issuer),
       clock,
-      sessionAbsoluteMs: dayMs,
+      sessionAbsoluteMs: DAY_MS,
     }),
     pages: createCorePages(createFrame("Platform")),
     needsSecondFactor: async () => false,
@@ -135,7 +135,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     log: lines,
     answer: "agree",
     signIn: (more) => insertSession(database, clock, more),
-    findAccount: async () => (await users.find(userId))!,
+    findAccount: async () => (await users.find(USER_ID))!,
     close: async () => {
       await oauth.close();
       await keys.stop();
@@ -151,7 +151,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       match.handler.handle(request, response, path, match.route);
       return;
     }
-    if (request.url?.startsWith(interactionPath) === true) {
+    if (request.url?.startsWith(INTERACTION_PATH) === true) {
       answerInteraction(host, request, response).catch((error: unknown) => {
         response.writeHead(500).end(String(error));
       });
@@ -169,7 +169,7 @@ async function fill(host: Host): Promise<void> {
   await db
     .insertInto("auth_users")
     .values({
-      id: userId,
+      id: USER_ID,
       username: "Ada",
       username_key: "ada",
       email: "ada@example.com",
@@ -190,7 +190,7 @@ async function fill(host: Host): Promise<void> {
   await addRole(host, "reader", "orders:read");
   await db
     .insertInto("auth_role_bindings")
-    .values({ role: "reader", subject_kind: "user", subject_id: userId })
+    .values({ role: "reader", subject_kind: "user", subject_id: USER_ID })
     .execute();
   for (const [name, permission] of [
     ["orders.read", "orders:read"],
@@ -231,13 +231,13 @@ async function insertSession(
   const now = clock.now();
   const session: SessionInfo = {
     id: crypto.randomUUID(),
-    userId,
+    userId: USER_ID,
     authTime: now,
     amr: ["pwd"],
     acr: "1",
     createdAt: now,
     lastSeenAt: now,
-    expiresAt: now + dayMs,
+    expiresAt: now + DAY_MS,
     ...more,
   };
   await database.db

@@ -14,7 +14,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const dayMs = 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
 
 onEachDatabase((makeUrl) => {
   let hosts: [Host, Host];
@@ -66,7 +66,7 @@ onEachDatabase((makeUrl) => {
     const { kid } = await one.oauth.rotateKeys({ mode: "scheduled" });
     await waitForTokens(20);
     cached = await readKeys(two);
-    aheadMs += dayMs;
+    aheadMs += DAY_MS;
     while (one.keys.current.active.kid !== kid || two.keys.current.active.kid !== kid) {
       await waitForTokens(1);
     }

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -17,7 +17,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const goodbye = "http://localhost:9/goodbye";
+const GOODBYE = "http://localhost:9/goodbye";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -38,7 +38,7 @@ onEachDatabase((makeUrl) => {
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
     const { port } = listener.address() as AddressInfo;
     client = await register(host, {
-      post_logout_redirect_uris: [goodbye],
+      post_logout_redirect_uris: [GOODBYE],
       backchannel_logout_uri: `http://127.0.0.1:${port}/logout`,
       backchannel_logout_session_required: true,
     });
@@ -85,17 +85,17 @@ onEachDatabase((makeUrl) => {
     const url = new URL("/api/v1/auth/oauth/logout", host.issuer);
     url.search = new URLSearchParams({
       id_token_hint: tokens.id_token,
-      post_logout_redirect_uri: goodbye,
+      post_logout_redirect_uri: GOODBYE,
       state: "bye",
     }).toString();
     const page = await browser.open(url);
     assert.match(page.text, /Do you want to sign out/);
     const landing = await browser.submit(page, { logout: "yes" }, (at) =>
-      at.href.startsWith(goodbye),
+      at.href.startsWith(GOODBYE),
     );
-    assert.equal(landing.url.href, `${goodbye}?state=bye`);
+    assert.equal(landing.url.href, `${GOODBYE}?state=bye`);
     const notice = await readNotice();
-    assert.equal(notice["sub"], userId);
+    assert.equal(notice["sub"], USER_ID);
     assert.equal(notice["sid"], sid);
     assert.ok("http://schemas.openid.net/event/backchannel-logout" in (notice["events"] as object));
     assert.equal((await introspect(host, client, tokens.access_token)).active, false);
@@ -140,21 +140,21 @@ onEachDatabase((makeUrl) => {
     const posted = await fetch(`${host.origin}${path}`, {
       method: "POST",
       redirect: "manual",
-      body: new URLSearchParams({ client_id: client.client_id, post_logout_redirect_uri: goodbye }),
+      body: new URLSearchParams({ client_id: client.client_id, post_logout_redirect_uri: GOODBYE }),
     });
     assert.equal(posted.status, 303);
     const browser = new Browser();
     await signIn(browser);
     const page = await browser.open(new URL(posted.headers.get("location")!, host.issuer));
     const landing = await browser.submit(page, { logout: "yes" }, (at) =>
-      at.href.startsWith(goodbye),
+      at.href.startsWith(GOODBYE),
     );
-    assert.equal(landing.url.href, goodbye, "no state was given, and none comes back");
+    assert.equal(landing.url.href, GOODBYE, "no state was given, and none comes back");
     await readNotice();
     const again = await browser.open(new URL(posted.headers.get("location")!, host.issuer), (at) =>
-      at.href.startsWith(goodbye),
+      at.href.startsWith(GOODBYE),
     );
-    assert.equal(again.url.href, goodbye, "who is signed out already is not asked");
+    assert.equal(again.url.href, GOODBYE, "who is signed out already is not asked");
   });
 
   test("a cross-site form does not sign out, and unregistered redirect URIs are not followed", async () => {

@@ -4,10 +4,10 @@ import { after, before, test } from "node:test";
 import * as oauth from "oauth4webapi";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { startHost, userId, type Host } from "./host.ts";
-import { allScopes, callback, register } from "./relying-party.ts";
+import { startHost, USER_ID, type Host } from "./host.ts";
+import { ALL_SCOPES, CALLBACK, register } from "./relying-party.ts";
 
-const insecure = { [oauth.allowInsecureRequests]: true };
+const INSECURE = { [oauth.allowInsecureRequests]: true };
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -15,17 +15,17 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     host = await startHost({ url: await makeUrl() });
     const issuer = new URL(host.issuer);
-    const found = await oauth.discoveryRequest(issuer, insecure);
+    const found = await oauth.discoveryRequest(issuer, INSECURE);
     server = await oauth.processDiscoveryResponse(issuer, found);
   });
   after(() => host.close());
 
   const walk = async (url: URL): Promise<URL> =>
-    (await new Browser().open(url, (at) => at.href.startsWith(callback))).url;
+    (await new Browser().open(url, (at) => at.href.startsWith(CALLBACK))).url;
 
   test("both discovery documents name the issuer and every endpoint", async () => {
     const issuer = new URL(host.issuer);
-    const found = await oauth.discoveryRequest(issuer, { ...insecure, algorithm: "oauth2" });
+    const found = await oauth.discoveryRequest(issuer, { ...INSECURE, algorithm: "oauth2" });
     const other = await oauth.processDiscoveryResponse(issuer, found);
     assert.deepEqual(other, server);
     for (const endpoint of [
@@ -63,15 +63,15 @@ onEachDatabase((makeUrl) => {
         new URLSearchParams({
           client_id,
           response_type: "code",
-          redirect_uri: callback,
-          scope: allScopes,
+          redirect_uri: CALLBACK,
+          scope: ALL_SCOPES,
           prompt: "consent",
           code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
           code_challenge_method: "S256",
           nonce,
           state,
         }),
-        insecure,
+        INSECURE,
       ),
     );
     const url = new URL(server.authorization_endpoint!);
@@ -82,35 +82,35 @@ onEachDatabase((makeUrl) => {
       client,
       auth,
       params,
-      callback,
+      CALLBACK,
       verifier,
-      insecure,
+      INSECURE,
     );
     const tokens = await oauth.processAuthorizationCodeResponse(server, client, response, {
       expectedNonce: nonce,
       requireIdToken: true,
     });
-    await oauth.validateApplicationLevelSignature(server, response, insecure);
-    assert.equal(oauth.getValidatedIdTokenClaims(tokens)?.sub, userId);
+    await oauth.validateApplicationLevelSignature(server, response, INSECURE);
+    assert.equal(oauth.getValidatedIdTokenClaims(tokens)?.sub, USER_ID);
     const info = await oauth.processUserInfoResponse(
       server,
       client,
-      userId,
-      await oauth.userInfoRequest(server, client, tokens.access_token, insecure),
+      USER_ID,
+      await oauth.userInfoRequest(server, client, tokens.access_token, INSECURE),
     );
     assert.equal(info.preferred_username, "Ada");
     const refreshed = await oauth.processRefreshTokenResponse(
       server,
       client,
-      await oauth.refreshTokenGrantRequest(server, client, auth, tokens.refresh_token!, insecure),
+      await oauth.refreshTokenGrantRequest(server, client, auth, tokens.refresh_token!, INSECURE),
     );
     const active = async (token: string): Promise<boolean> => {
-      const asked = await oauth.introspectionRequest(server, client, auth, token, insecure);
+      const asked = await oauth.introspectionRequest(server, client, auth, token, INSECURE);
       return (await oauth.processIntrospectionResponse(server, client, asked)).active;
     };
     assert.equal(await active(refreshed.access_token), true);
     await oauth.processRevocationResponse(
-      await oauth.revocationRequest(server, client, auth, refreshed.access_token, insecure),
+      await oauth.revocationRequest(server, client, auth, refreshed.access_token, INSECURE),
     );
     assert.equal(await active(refreshed.access_token), false);
   });
@@ -127,8 +127,8 @@ onEachDatabase((makeUrl) => {
     url.search = new URLSearchParams({
       client_id,
       response_type: "code",
-      redirect_uri: callback,
-      scope: allScopes,
+      redirect_uri: CALLBACK,
+      scope: ALL_SCOPES,
       prompt: "consent",
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
@@ -142,24 +142,24 @@ onEachDatabase((makeUrl) => {
         client,
         oauth.None(),
         params,
-        callback,
+        CALLBACK,
         verifier,
-        { ...insecure, DPoP },
+        { ...INSECURE, DPoP },
       ),
     );
     assert.equal(tokens.token_type, "dpop");
     const info = await oauth.processUserInfoResponse(
       server,
       client,
-      userId,
-      await oauth.userInfoRequest(server, client, tokens.access_token, { ...insecure, DPoP }),
+      USER_ID,
+      await oauth.userInfoRequest(server, client, tokens.access_token, { ...INSECURE, DPoP }),
     );
     assert.equal(info.email, "ada@example.com");
     const refreshed = await oauth.processRefreshTokenResponse(
       server,
       client,
       await oauth.refreshTokenGrantRequest(server, client, oauth.None(), tokens.refresh_token!, {
-        ...insecure,
+        ...INSECURE,
         DPoP,
       }),
     );
@@ -177,7 +177,7 @@ onEachDatabase((makeUrl) => {
           grant_types: ["client_credentials"],
           scope: "orders.read",
         },
-        { ...insecure, initialAccessToken: initial },
+        { ...INSECURE, initialAccessToken: initial },
       ),
     );
     const client: oauth.Client = { client_id: registered.client_id };
@@ -185,12 +185,12 @@ onEachDatabase((makeUrl) => {
     const { access_token } = await oauth.processClientCredentialsResponse(
       server,
       client,
-      await oauth.clientCredentialsGrantRequest(server, client, auth, {}, insecure),
+      await oauth.clientCredentialsGrantRequest(server, client, auth, {}, INSECURE),
     );
     const request = new Request("http://api.example/", {
       headers: { authorization: `Bearer ${access_token}` },
     });
-    const claims = await oauth.validateJwtAccessToken(server, request, host.issuer, insecure);
+    const claims = await oauth.validateJwtAccessToken(server, request, host.issuer, INSECURE);
     assert.equal(claims.client_id, registered.client_id);
     assert.equal(claims.sub, registered.client_id);
   });
@@ -207,7 +207,7 @@ onEachDatabase((makeUrl) => {
     const begun = await oauth.processDeviceAuthorizationResponse(
       server,
       client,
-      await oauth.deviceAuthorizationRequest(server, client, auth, { scope: "openid" }, insecure),
+      await oauth.deviceAuthorizationRequest(server, client, auth, { scope: "openid" }, INSECURE),
     );
     const browser = new Browser();
     const page = await browser.open(begun.verification_uri);
@@ -215,8 +215,8 @@ onEachDatabase((makeUrl) => {
     const tokens = await oauth.processDeviceCodeResponse(
       server,
       client,
-      await oauth.deviceCodeGrantRequest(server, client, auth, begun.device_code, insecure),
+      await oauth.deviceCodeGrantRequest(server, client, auth, begun.device_code, INSECURE),
     );
-    assert.equal(oauth.getValidatedIdTokenClaims(tokens)?.sub, userId);
+    assert.equal(oauth.getValidatedIdTokenClaims(tokens)?.sub, USER_ID);
   });
 });

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { startHost, USER_ID, type Host } from "./host.ts";
 import {
   authorize,
   buildAuthorizeUrl,
-  callback,
+  CALLBACK,
   createPkce,
   obtainTokens,
   post,
@@ -17,7 +17,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const userinfoPath = "/api/v1/auth/userinfo";
+const USERINFO_PATH = "/api/v1/auth/userinfo";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -29,7 +29,7 @@ onEachDatabase((makeUrl) => {
   after(() => host.close());
 
   const askUserinfo = async (init: RequestInit): Promise<Answer> =>
-    toAnswer(await fetch(`${host.origin}${userinfoPath}`, init));
+    toAnswer(await fetch(`${host.origin}${USERINFO_PATH}`, init));
 
   test("3.1.2.1: the authorization endpoint accepts a posted form like a query", async () => {
     const { challenge } = createPkce();
@@ -46,7 +46,7 @@ onEachDatabase((makeUrl) => {
     });
     assert.equal(posted.status, 303);
     const next = new URL(posted.headers.get("location")!, host.issuer);
-    const landing = await new Browser(host.origin).open(next, (at) => at.href.startsWith(callback));
+    const landing = await new Browser(host.origin).open(next, (at) => at.href.startsWith(CALLBACK));
     assert.ok(landing.url.searchParams.has("code"), landing.url.href);
     assert.equal(landing.url.searchParams.get("state"), "a b&c=d");
   });
@@ -77,13 +77,13 @@ onEachDatabase((makeUrl) => {
     ]) {
       const answer = await askUserinfo(init);
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
-      assert.equal(answer.body["sub"], userId);
+      assert.equal(answer.body["sub"], USER_ID);
       assert.match(answer.headers.get("cache-control") ?? "", /no-store/);
     }
     const both = await askUserinfo({ method: "POST", headers: { authorization }, body });
     assert.equal(both.status, 400);
     assert.equal(both.body["error"], "invalid_request");
-    const inAddress = await fetch(`${host.origin}${userinfoPath}?access_token=${token}`);
+    const inAddress = await fetch(`${host.origin}${USERINFO_PATH}?access_token=${token}`);
     assert.equal(inAddress.status, 401);
     await inAddress.arrayBuffer();
   });
@@ -140,7 +140,7 @@ onEachDatabase((makeUrl) => {
     const { body } = await askUserinfo({
       headers: { authorization: `Bearer ${tokens.access_token}` },
     });
-    assert.deepEqual(body, { sub: userId, name: "Ada Lovelace" });
+    assert.deepEqual(body, { sub: USER_ID, name: "Ada Lovelace" });
   });
 
   test("11: offline_access is granted with the user's consent, with or without prompt=consent, and only if allowed", async () => {
@@ -154,7 +154,7 @@ onEachDatabase((makeUrl) => {
       {
         client_id: client.client_id,
         response_type: "code",
-        redirect_uri: callback,
+        redirect_uri: CALLBACK,
         scope,
         code_challenge: createPkce().challenge,
         code_challenge_method: "S256",
@@ -165,7 +165,7 @@ onEachDatabase((makeUrl) => {
     url.searchParams.set("client_id", client.client_id);
     url.searchParams.set("request_uri", String(pushed.body["request_uri"]));
     const browser = new Browser(host.origin);
-    const back = await browser.open(url, (at) => at.href.startsWith(callback));
+    const back = await browser.open(url, (at) => at.href.startsWith(CALLBACK));
     assert.ok(back.url.searchParams.has("code"), back.url.href);
     for (const more of [{ scope: "openid email" }, { grant_types: ["authorization_code"] }]) {
       const narrow = await register(host, more);
@@ -208,7 +208,7 @@ onEachDatabase((makeUrl) => {
     }
     for (const params of [
       { client_id: "nobody" },
-      { redirect_uri: `${callback}/more` },
+      { redirect_uri: `${CALLBACK}/more` },
       { redirect_uri: "https://evil.example/" },
     ]) {
       const url = buildAuthorizeUrl(host, client, { ...good, ...params });

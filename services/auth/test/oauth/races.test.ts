@@ -15,7 +15,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const attempts = 64;
+const ATTEMPTS = 64;
 
 onEachDatabase((makeUrl, kind) => {
   let host: Host;
@@ -35,7 +35,7 @@ onEachDatabase((makeUrl, kind) => {
 
   const onAllNodes = (work: (at: string) => Promise<Answer>): Promise<Answer[]> => {
     const nodes = [host.origin, other?.origin ?? host.origin];
-    return Promise.all(Array.from({ length: attempts }, (_, index) => work(nodes[index % 2]!)));
+    return Promise.all(Array.from({ length: ATTEMPTS }, (_, index) => work(nodes[index % 2]!)));
   };
   const count = (answers: readonly Answer[], status: number): number =>
     answers.filter((answer) => answer.status === status).length;
@@ -45,7 +45,7 @@ onEachDatabase((makeUrl, kind) => {
       const form = await obtainCode(host, client);
       const answers = await onAllNodes((at) => postToken(host, form, { as: client, at }));
       assert.equal(count(answers, 200), 1);
-      assert.equal(count(answers, 400), attempts - 1);
+      assert.equal(count(answers, 400), ATTEMPTS - 1);
       for (const { status, body } of answers) {
         if (status === 400) assert.equal(body["error"], "invalid_grant");
       }

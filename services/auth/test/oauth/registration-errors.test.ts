@@ -1,12 +1,12 @@
 // Metadata that registrations must not contain, named in the error, for operators and self-registered clients.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, call, expectStatus, signIn, startWithAdmin } from "../client.ts";
-import { stageKinds } from "../stage.ts";
+import { ADMIN, call, expectStatus, signIn, startWithAdmin } from "../client.ts";
+import { STAGE_KINDS } from "../stage.ts";
 
 test("unknown scopes, offline_access without refresh_token and signed userinfo are rejected by name", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
-  const { token } = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
+  const { token } = await signIn(stage, ADMIN);
   const made = await expectStatus(
     201,
     stage,
@@ -44,8 +44,8 @@ test("unknown scopes, offline_access without refresh_token and signed userinfo a
 });
 
 test("the error names a scope that the client may not have", async () => {
-  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
-  const { token } = await signIn(stage, admin);
+  const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
+  const { token } = await signIn(stage, ADMIN);
   const { body: client } = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {
     token,
     body: {

@@ -4,10 +4,10 @@ import { Browser } from "./browser.ts";
 import type { Host } from "./host.ts";
 
 /** The redirect URI; no process listens there. */
-export const callback = "http://localhost:9/callback";
+export const CALLBACK = "http://localhost:9/callback";
 
 /** All scopes of the tests. */
-export const allScopes = "openid offline_access profile email orders.read orders.write";
+export const ALL_SCOPES = "openid offline_access profile email orders.read orders.write";
 
 /** A registered client. */
 export interface TestClient {
@@ -34,7 +34,7 @@ export interface PostOptions {
 /** All scopes, without offline_access if the grant types do not include refresh_token. */
 export function chooseScope(grantTypes: unknown): string {
   const canRefresh = !Array.isArray(grantTypes) || grantTypes.includes("refresh_token");
-  return canRefresh ? allScopes : allScopes.replace("offline_access ", "");
+  return canRefresh ? ALL_SCOPES : ALL_SCOPES.replace("offline_access ", "");
 }
 
 /** Registers a client with all grant types and scopes. */
@@ -44,7 +44,7 @@ export async function register(
 ): Promise<TestClient> {
   const registered = await host.oauth.clients.add(
     {
-      redirect_uris: [callback],
+      redirect_uris: [CALLBACK],
       grant_types: ["authorization_code", "refresh_token", "client_credentials"],
       scope: chooseScope(more["grant_types"]),
       ...more,
@@ -115,8 +115,8 @@ export function buildAuthorizeUrl(
   url.search = new URLSearchParams({
     client_id: client.client_id,
     response_type: "code",
-    redirect_uri: callback,
-    scope: allScopes,
+    redirect_uri: CALLBACK,
+    scope: ALL_SCOPES,
     prompt: "consent",
     ...params,
   }).toString();
@@ -131,9 +131,9 @@ export async function authorize(
   browser: Browser = new Browser(host.origin),
 ): Promise<URLSearchParams> {
   const landing = await browser.open(buildAuthorizeUrl(host, client, params), (url) =>
-    url.href.startsWith(callback),
+    url.href.startsWith(CALLBACK),
   );
-  if (!landing.url.href.startsWith(callback)) {
+  if (!landing.url.href.startsWith(CALLBACK)) {
     throw new Error(`${landing.url.href} ${landing.status} ${landing.text}`);
   }
   return landing.url.searchParams;
@@ -158,7 +158,7 @@ export async function obtainCode(
   return {
     grant_type: "authorization_code",
     code,
-    redirect_uri: callback,
+    redirect_uri: CALLBACK,
     code_verifier: verifier,
   };
 }

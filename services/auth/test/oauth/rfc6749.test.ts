@@ -4,11 +4,11 @@ import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { bindClient, startHost, userId, type Host } from "./host.ts";
+import { bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
   authorize,
   buildAuthorizeUrl,
-  callback,
+  CALLBACK,
   createPkce,
   introspect,
   obtainCode,
@@ -115,7 +115,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(denied.get("state"), "s1");
     assert.equal(denied.get("iss"), host.issuer, "RFC 9207");
     for (const redirect_uri of [
-      `${callback}/more`,
+      `${CALLBACK}/more`,
       "http://evil.example/",
       "javascript:alert(1)",
     ]) {
@@ -136,7 +136,7 @@ onEachDatabase((makeUrl) => {
     }
     const implicit = await new Browser().open(
       buildAuthorizeUrl(host, client, { ...pkce, response_type: "token" }),
-      (url) => url.href.startsWith(callback),
+      (url) => url.href.startsWith(CALLBACK),
     );
     assert.match(implicit.url.hash, /error=unsupported_response_type/);
   });
@@ -221,7 +221,7 @@ onEachDatabase((makeUrl) => {
       host.database.db
         .updateTable("auth_users")
         .set({ disabled })
-        .where("id", "=", userId)
+        .where("id", "=", USER_ID)
         .execute();
     await set(1);
     assert.equal((await refresh(host, client, refresh_token)).body["error"], "invalid_grant");
@@ -233,13 +233,13 @@ onEachDatabase((makeUrl) => {
     const tokens = await obtainTokens(host, client);
     assert.deepEqual(readClaims(tokens.access_token)["roles"], ["reader"]);
     const { db } = host.database;
-    await db.deleteFrom("auth_role_bindings").where("subject_id", "=", userId).execute();
+    await db.deleteFrom("auth_role_bindings").where("subject_id", "=", USER_ID).execute();
     const { body } = await refresh(host, client, tokens.refresh_token);
     assert.deepEqual(readClaims(String(body["access_token"]))["roles"], []);
     assert.equal(body["scope"], "openid offline_access profile email");
     await db
       .insertInto("auth_role_bindings")
-      .values({ role: "reader", subject_kind: "user", subject_id: userId })
+      .values({ role: "reader", subject_kind: "user", subject_id: USER_ID })
       .execute();
   });
 });

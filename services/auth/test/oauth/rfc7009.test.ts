@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
   basic,
   introspect,
@@ -18,7 +18,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const path = "/api/v1/auth/token/revoke";
+const PATH = "/api/v1/auth/token/revoke";
 
 onEachDatabase((makeUrl) => {
   let url: string;
@@ -34,7 +34,7 @@ onEachDatabase((makeUrl) => {
   after(() => Promise.all([host.close(), other.close()]));
 
   const revoke = (token: string, as: TestClient = client): Promise<Answer> =>
-    post(host, path, { token }, { as });
+    post(host, PATH, { token }, { as });
   const isActive = async (token: string, at: Host = other): Promise<unknown> =>
     (await introspect(host, client, token, { at: at.origin })).active;
 
@@ -69,17 +69,17 @@ onEachDatabase((makeUrl) => {
       assert.equal((await revoke(token, thief)).body["error"], "invalid_request");
       assert.equal(await isActive(token), true);
     }
-    assert.equal((await post(host, path, { token: access_token })).status, 401);
+    assert.equal((await post(host, PATH, { token: access_token })).status, 401);
   });
 
   test("a public client revokes its own tokens with its client id", async () => {
     const spa = await register(host, { token_endpoint_auth_method: "none" });
     const form = { ...(await obtainCode(host, spa)), client_id: spa.client_id };
     const own = String((await postToken(host, form)).body["access_token"]);
-    assert.equal((await post(host, path, { token: own, client_id: spa.client_id })).status, 200);
+    assert.equal((await post(host, PATH, { token: own, client_id: spa.client_id })).status, 200);
     assert.equal(await isActive(own), false);
     const tokens = await obtainTokens(host, client);
-    const foreign = await post(host, path, {
+    const foreign = await post(host, PATH, {
       token: tokens.access_token,
       client_id: spa.client_id,
     });
@@ -116,9 +116,9 @@ onEachDatabase((makeUrl) => {
     await host.database.db
       .updateTable("auth_users")
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
-      .where("id", "=", userId)
+      .where("id", "=", USER_ID)
       .execute();
-    await host.oauth.revoker.revokeUser(userId);
+    await host.oauth.revoker.revokeUser(USER_ID);
     for (const token of [tokens.access_token, login.access_token]) {
       assert.equal(await isActive(token), false);
     }

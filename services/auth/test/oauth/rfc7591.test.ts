@@ -8,7 +8,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
 import { addRole, bindClient, startHost, type Host } from "./host.ts";
 import {
-  callback,
+  CALLBACK,
   introspect,
   postToken,
   toAnswer,
@@ -16,7 +16,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const path = "/api/v1/auth/oauth/register";
+const PATH = "/api/v1/auth/oauth/register";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -42,10 +42,10 @@ onEachDatabase((makeUrl) => {
       }),
     );
   const register = (token: string | undefined, metadata: unknown): Promise<Answer> =>
-    send("POST", `${host.origin}${path}`, token, metadata);
+    send("POST", `${host.origin}${PATH}`, token, metadata);
 
   test("3: registration requires a valid initial access token", async () => {
-    const metadata = { redirect_uris: [callback] };
+    const metadata = { redirect_uris: [CALLBACK] };
     assert.equal((await register(undefined, metadata)).status, 401);
     assert.equal((await register("wrong", metadata)).status, 401);
     await assert.rejects(host.oauth.clients.createInitialAccessToken(0, undefined), {
@@ -59,7 +59,7 @@ onEachDatabase((makeUrl) => {
   test("3.2: a registered client gets an id, a secret and a management URI, and works", async () => {
     const token = await host.oauth.clients.createInitialAccessToken(60, undefined);
     const { status, body } = await register(token, {
-      redirect_uris: [callback],
+      redirect_uris: [CALLBACK],
       grant_types: ["authorization_code", "client_credentials"],
       client_name: "Orders",
       scope: "openid orders.read",
@@ -69,7 +69,7 @@ onEachDatabase((makeUrl) => {
     assert.match(String(body["client_secret"]), /^[A-Za-z0-9_-]{40,}$/);
     const uri = String(body["registration_client_uri"]);
     const manage = String(body["registration_access_token"]);
-    assert.equal(uri, `${host.issuer}${path}/${String(body["client_id"])}`);
+    assert.equal(uri, `${host.issuer}${PATH}/${String(body["client_id"])}`);
     const as = body as unknown as TestClient;
     assert.equal((await postToken(host, { grant_type: "client_credentials" }, { as })).status, 200);
 
@@ -93,7 +93,7 @@ onEachDatabase((makeUrl) => {
       .where("subject_id", "=", id)
       .execute();
     assert.deepEqual(left, [], "its roles are gone");
-    const reader = await host.oauth.clients.add({ redirect_uris: [callback] }, undefined);
+    const reader = await host.oauth.clients.add({ redirect_uris: [CALLBACK] }, undefined);
     const watcher = reader as unknown as TestClient;
     await addRole(host, "watcher", "tokens:introspect");
     await bindClient(host, watcher.client_id, "watcher");
@@ -108,11 +108,11 @@ onEachDatabase((makeUrl) => {
       [{ redirect_uris: ["javascript:alert(1)"] }, "invalid_redirect_uri"],
       [{ redirect_uris: ["https://a.example/#fragment"] }, "invalid_redirect_uri"],
       [{ redirect_uris: [] }, "invalid_redirect_uri"],
-      [{ redirect_uris: [callback], grant_types: ["password"] }, "invalid_client_metadata"],
-      [{ redirect_uris: [callback], response_types: ["token"] }, "invalid_client_metadata"],
-      [{ redirect_uris: [callback], scope: "root" }, "invalid_client_metadata"],
+      [{ redirect_uris: [CALLBACK], grant_types: ["password"] }, "invalid_client_metadata"],
+      [{ redirect_uris: [CALLBACK], response_types: ["token"] }, "invalid_client_metadata"],
+      [{ redirect_uris: [CALLBACK], scope: "root" }, "invalid_client_metadata"],
       [
-        { redirect_uris: [callback], token_endpoint_auth_method: "magic" },
+        { redirect_uris: [CALLBACK], token_endpoint_auth_method: "magic" },
         "invalid_client_metadata",
       ],
     ] as const) {
@@ -124,7 +124,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("operators register clients by the same rules and cannot choose ids or secrets", async () => {
-    const metadata = { redirect_uris: [callback] };
+    const metadata = { redirect_uris: [CALLBACK] };
     for (const more of [{ client_id: "mine" }, { client_secret: "mine" }, { scope: "root" }]) {
       await assert.rejects(host.oauth.clients.add({ ...metadata, ...more }, undefined), {
         code: "validation_failed",

@@ -5,7 +5,7 @@ import { onEachDatabase } from "../databases.ts";
 import { startHost, type Host } from "./host.ts";
 import {
   authorize,
-  callback,
+  CALLBACK,
   createPkce,
   obtainCode,
   postToken,
@@ -41,7 +41,7 @@ onEachDatabase((makeUrl) => {
       const confidential = await register(lax);
       const plain = await authorize(lax, confidential, {});
       const code = String(plain.get("code"));
-      const form = { grant_type: "authorization_code", code, redirect_uri: callback };
+      const form = { grant_type: "authorization_code", code, redirect_uri: CALLBACK };
       const tokens = await postToken(lax, form, { as: confidential });
       assert.equal(tokens.status, 200, JSON.stringify(tokens.body));
       const { code_verifier: _, ...downgraded } = await obtainCode(lax, confidential);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,
   obtainTokens,
@@ -14,7 +14,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const path = "/api/v1/auth/token/introspect";
+const PATH = "/api/v1/auth/token/introspect";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -33,26 +33,26 @@ onEachDatabase((makeUrl) => {
       { headers: { authorization: "Basic !!!" } },
       { headers: { authorization: "Negotiate abc" } },
     ]) {
-      const { status, body } = await post(host, path, { token: "x" }, options);
+      const { status, body } = await post(host, PATH, { token: "x" }, options);
       assert.equal(status, 401);
       assert.equal(body["error"], "invalid_client");
     }
-    const named = await post(host, path, { token: "x", client_id: client.client_id });
+    const named = await post(host, PATH, { token: "x", client_id: client.client_id });
     assert.equal(named.status, 401, "a confidential client's name alone proves nothing");
   });
 
   test("2.1: requests without a token, with a repeated token or of another content type are rejected", async () => {
     const as = client;
-    assert.equal((await post(host, path, {}, { as })).body["error"], "invalid_request");
+    assert.equal((await post(host, PATH, {}, { as })).body["error"], "invalid_request");
     assert.equal(
-      (await post(host, path, "token=a&token=b", { as })).body["error"],
+      (await post(host, PATH, "token=a&token=b", { as })).body["error"],
       "invalid_request",
     );
     const json = { "content-type": "application/json" };
-    assert.equal((await post(host, path, "{}", { as, headers: json })).status, 400);
-    const long = await post(host, path, `token=${"a".repeat(60_000)}`, { as });
+    assert.equal((await post(host, PATH, "{}", { as, headers: json })).status, 400);
+    const long = await post(host, PATH, `token=${"a".repeat(60_000)}`, { as });
     assert.equal(long.status, 413);
-    const got = await fetch(`${host.origin}${path}`);
+    const got = await fetch(`${host.origin}${PATH}`);
     assert.equal(got.status, 405);
     await got.arrayBuffer();
   });
@@ -61,7 +61,7 @@ onEachDatabase((makeUrl) => {
     const tokens = await obtainTokens(host, client);
     const described = await introspect(host, client, tokens.access_token);
     assert.equal(described.active, true);
-    assert.equal(described.sub, userId);
+    assert.equal(described.sub, USER_ID);
     assert.equal(described.username, "Ada");
     assert.equal(described.tenant, "acme");
     assert.equal(described.client_id, client.client_id);
@@ -131,7 +131,7 @@ onEachDatabase((makeUrl) => {
     const spa = await register(host, { token_endpoint_auth_method: "none" });
     const { access_token } = await obtainTokens(host, client);
     const form = { token: access_token, client_id: spa.client_id };
-    assert.deepEqual((await post(host, path, form)).body, { active: false });
+    assert.deepEqual((await post(host, PATH, form)).body, { active: false });
   });
 
   test("a client can introspect other clients' tokens only with tokens:introspect", async () => {
@@ -159,7 +159,7 @@ onEachDatabase((makeUrl) => {
         (await postToken(host, { grant_type: "client_credentials" }, { as })).body["access_token"],
       );
     const ask = (token: string): ReturnType<typeof post> =>
-      post(host, path, { token: asked }, { headers: { authorization: `Bearer ${token}` } });
+      post(host, PATH, { token: asked }, { headers: { authorization: `Bearer ${token}` } });
     const allowed = await ask(await mint(watcher));
     assert.equal(allowed.body["active"], true);
     const narrow = await postToken(
@@ -200,9 +200,9 @@ onEachDatabase((makeUrl) => {
       client_assertion: await sign(),
       client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
     };
-    const answer = await post(host, path, form);
+    const answer = await post(host, PATH, form);
     assert.equal(answer.body["active"], true, JSON.stringify(answer.body));
-    const replayed = await post(host, path, form);
+    const replayed = await post(host, PATH, form);
     assert.ok(replayed.status === 401 || replayed.status === 400, JSON.stringify(replayed.body));
     assert.equal(replayed.body["active"], undefined);
     const foreign = { ...form, client_assertion: await sign() };

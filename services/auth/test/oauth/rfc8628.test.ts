@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,
   post,
@@ -14,7 +14,7 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const grantType = "urn:ietf:params:oauth:grant-type:device_code";
+const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -26,7 +26,7 @@ onEachDatabase((makeUrl) => {
     client = await register(host, {
       redirect_uris: [],
       response_types: [],
-      grant_types: [grantType, "refresh_token"],
+      grant_types: [GRANT_TYPE, "refresh_token"],
       client_name: "Television",
     });
   });
@@ -41,7 +41,7 @@ onEachDatabase((makeUrl) => {
     return body as Record<string, string>;
   };
   const poll = (code: string | undefined): ReturnType<typeof postToken> =>
-    postToken(host, { grant_type: grantType, device_code: code ?? "" }, { as: client });
+    postToken(host, { grant_type: GRANT_TYPE, device_code: code ?? "" }, { as: client });
 
   test("3: the device gets its tokens once, after the user has consented in a browser", async () => {
     const begun = await begin();
@@ -61,7 +61,7 @@ onEachDatabase((makeUrl) => {
     const { status, body } = await poll(begun["device_code"]);
     assert.equal(status, 200, JSON.stringify(body));
     const described = await introspect(host, client, String(body["access_token"]));
-    assert.equal(described.sub, userId);
+    assert.equal(described.sub, USER_ID);
     assert.equal(described.acr, "1");
     assert.equal((await refresh(host, client, String(body["refresh_token"]))).status, 200);
     assert.equal((await poll(begun["device_code"])).body["error"], "invalid_grant");
@@ -116,9 +116,9 @@ onEachDatabase((makeUrl) => {
     const other = await register(host, {
       redirect_uris: [],
       response_types: [],
-      grant_types: [grantType],
+      grant_types: [GRANT_TYPE],
     });
-    const form = { grant_type: grantType, device_code: begun["device_code"]! };
+    const form = { grant_type: GRANT_TYPE, device_code: begun["device_code"]! };
     assert.equal((await postToken(host, form, { as: other })).body["error"], "invalid_grant");
     assert.equal((await poll("unknown")).body["error"], "invalid_grant");
   });

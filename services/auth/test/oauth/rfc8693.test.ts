@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,
   obtainTokens,
@@ -15,8 +15,8 @@ import {
   type TestClient,
 } from "./relying-party.ts";
 
-const exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
-const accessToken = "urn:ietf:params:oauth:token-type:access_token";
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -29,7 +29,7 @@ onEachDatabase((makeUrl) => {
     await addRole(host, "watcher", "tokens:introspect");
     await bindClient(host, app.client_id, "watcher");
     await addRole(host, "caller", "tokens:exchange");
-    const metadata = { grant_types: [exchange], redirect_uris: [], response_types: [] };
+    const metadata = { grant_types: [EXCHANGE], redirect_uris: [], response_types: [] };
     service = await register(host, { ...metadata, scope: "openid orders.read" });
     next = await register(host, { ...metadata, scope: "orders.read orders.write" });
     await bindClient(host, service.client_id, "caller");
@@ -45,7 +45,7 @@ onEachDatabase((makeUrl) => {
   ): Promise<Answer> =>
     postToken(
       host,
-      { grant_type: exchange, subject_token: token, subject_token_type: accessToken, ...more },
+      { grant_type: EXCHANGE, subject_token: token, subject_token_type: ACCESS_TOKEN, ...more },
       { as, ...options },
     );
 
@@ -55,7 +55,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(status, 200, JSON.stringify(body));
     assert.deepEqual(
       [body["issued_token_type"], body["token_type"], body["scope"]],
-      [accessToken, "Bearer", "openid orders.read"],
+      [ACCESS_TOKEN, "Bearer", "openid orders.read"],
     );
     assert.equal(body["refresh_token"], undefined);
     const before = readClaims(access_token);
@@ -63,7 +63,7 @@ onEachDatabase((makeUrl) => {
     for (const name of ["iss", "aud", "sub", "sid", "auth_time", "acr", "roles", "username"]) {
       assert.deepEqual(after[name], before[name], name);
     }
-    assert.equal(after["sub"], userId);
+    assert.equal(after["sub"], USER_ID);
     assert.ok(Number(after["exp"]) <= Number(before["exp"]));
     assert.deepEqual(after["act"], { sub: service.client_id });
     assert.notEqual(after["jti"], before["jti"]);
@@ -78,7 +78,7 @@ onEachDatabase((makeUrl) => {
     try {
       const client = await register(node);
       await addRole(node, "caller", "tokens:exchange");
-      const grant = { grant_types: [exchange], redirect_uris: [], response_types: [] };
+      const grant = { grant_types: [EXCHANGE], redirect_uris: [], response_types: [] };
       const caller = await register(node, { ...grant, scope: "openid orders.read" });
       await bindClient(node, caller.client_id, "caller");
       const { access_token } = await obtainTokens(node, client);
@@ -87,9 +87,9 @@ onEachDatabase((makeUrl) => {
       const { status, body } = await postToken(
         node,
         {
-          grant_type: exchange,
+          grant_type: EXCHANGE,
           subject_token: access_token,
-          subject_token_type: accessToken,
+          subject_token_type: ACCESS_TOKEN,
         },
         { as: caller },
       );
@@ -141,7 +141,7 @@ onEachDatabase((makeUrl) => {
       [app, 400, "unauthorized_client"],
       // With it, but without the permission.
       [
-        await register(host, { grant_types: [exchange], redirect_uris: [], response_types: [] }),
+        await register(host, { grant_types: [EXCHANGE], redirect_uris: [], response_types: [] }),
         400,
         "unauthorized_client",
       ],
@@ -169,7 +169,7 @@ onEachDatabase((makeUrl) => {
     const cases: readonly (readonly [Record<string, string>, string])[] = [
       [{ subject_token_type: "urn:ietf:params:oauth:token-type:refresh_token" }, "invalid_request"],
       [{ requested_token_type: "urn:ietf:params:oauth:token-type:id_token" }, "invalid_request"],
-      [{ actor_token: access_token, actor_token_type: accessToken }, "invalid_request"],
+      [{ actor_token: access_token, actor_token_type: ACCESS_TOKEN }, "invalid_request"],
       [{ audience: "another" }, "invalid_target"],
       [{ resource: "https://another.example/" }, "invalid_target"],
     ];
@@ -203,9 +203,9 @@ onEachDatabase((makeUrl) => {
     await host.database.db
       .updateTable("auth_users")
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
-      .where("id", "=", userId)
+      .where("id", "=", USER_ID)
       .execute();
-    await host.oauth.revoker.revokeUser(userId);
+    await host.oauth.revoker.revokeUser(USER_ID);
     assert.equal(await isActive(byUser.swapped), false);
   });
 });

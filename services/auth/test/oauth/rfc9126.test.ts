@@ -5,7 +5,7 @@ import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
 import { startHost, type Host } from "./host.ts";
 import {
-  callback,
+  CALLBACK,
   createPkce,
   post,
   postToken,
@@ -27,7 +27,7 @@ onEachDatabase((makeUrl) => {
     post(
       host,
       "/api/v1/auth/par",
-      { client_id: client.client_id, response_type: "code", redirect_uri: callback, ...form },
+      { client_id: client.client_id, response_type: "code", redirect_uri: CALLBACK, ...form },
       as === undefined ? {} : { as },
     );
   const open = (requestUri: string, browser = new Browser()): ReturnType<Browser["open"]> => {
@@ -36,7 +36,7 @@ onEachDatabase((makeUrl) => {
       client_id: client.client_id,
       request_uri: requestUri,
     }).toString();
-    return browser.open(url, (at) => at.href.startsWith(callback));
+    return browser.open(url, (at) => at.href.startsWith(CALLBACK));
   };
 
   test("2: a pushed request is used through its URI, once", async () => {
@@ -54,7 +54,7 @@ onEachDatabase((makeUrl) => {
     const form = {
       grant_type: "authorization_code",
       code,
-      redirect_uri: callback,
+      redirect_uri: CALLBACK,
       code_verifier: verifier,
     };
     assert.equal((await postToken(host, form, { as: client })).status, 200);
@@ -84,12 +84,12 @@ onEachDatabase((makeUrl) => {
     url.search = new URLSearchParams({
       client_id: client.client_id,
       response_type: "code",
-      redirect_uri: callback,
+      redirect_uri: CALLBACK,
       scope: "openid",
       code_challenge: challenge,
       code_challenge_method: "S256",
     }).toString();
-    const plain = await new Browser().open(url, (at) => at.href.startsWith(callback));
+    const plain = await new Browser().open(url, (at) => at.href.startsWith(CALLBACK));
     assert.equal(plain.url.searchParams.get("error"), "invalid_request");
     const invented = await open("urn:ietf:params:oauth:request_uri:invented");
     assert.equal(invented.url.searchParams.get("code"), null);

@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -174,7 +174,7 @@ onEachDatabase((makeUrl) => {
     const good = await prove(key, claims);
     const answer = await getUserinfo({ authorization, dpop: good });
     assert.equal(answer.status, 200, JSON.stringify(answer.body));
-    assert.equal(answer.body["sub"], userId);
+    assert.equal(answer.body["sub"], USER_ID);
     const refused: Record<string, string>[] = [
       { authorization },
       { authorization, dpop: good },

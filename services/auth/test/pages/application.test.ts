@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { join, startWithAdmin, type Person } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication, type Application } from "./relying-party.ts";
 
@@ -12,7 +12,7 @@ let ada: Person;
 let grace: Person;
 
 before(async () => {
-  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   application = await startApplication(stage, "Notes", { first_party: true });
   ada = await join(stage, "ada");
   grace = await join(stage, "grace");

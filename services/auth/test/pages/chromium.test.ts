@@ -4,12 +4,12 @@ import { after, before, describe, test } from "node:test";
 import { generateSync } from "otplib";
 import type { Browser } from "playwright-core";
 import { startWithAdmin } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 import { findChromiumSkip, Person, startChromium } from "./chromium.ts";
 import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 import { startApplication } from "./relying-party.ts";
 
-const password = "a long enough password";
+const PASSWORD = "a long enough password";
 
 describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }, () => {
   let stage: Stage;
@@ -17,7 +17,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
   let browser: Browser;
   before(async () => {
     post = await openPostBox();
-    const settings = await stageKinds[0]!.prepare();
+    const settings = await STAGE_KINDS[0]!.prepare();
     stage = await startWithAdmin({ ...settings, platform_notify_url: post.url });
     browser = await startChromium();
   });
@@ -30,7 +30,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
   test("a user signs up, adds a passkey and a second factor, and signs in with each", async () => {
     // A separate stage, because its clock is moved.
     const own = await startWithAdmin({
-      ...(await stageKinds[0]!.prepare()),
+      ...(await STAGE_KINDS[0]!.prepare()),
       platform_notify_url: post.url,
     });
     const ada = await Person.begin(browser);
@@ -38,7 +38,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await ada.expect("Create your account");
     await ada.enter({ Username: "ada", "Email address": "ada@example.com", Password: "password" });
     await ada.press("Create account", "There is a problem");
-    await ada.enter({ Password: password });
+    await ada.enter({ Password: PASSWORD });
     await ada.press("Create account", "Your account");
 
     await ada.open(findLink(await post.wait("ada@example.com")));
@@ -67,7 +67,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await ada.press("Sign out", "Sign in");
     await ada.enter({ Username: "ada", Password: "not that" });
     await ada.press("Sign in", "There is a problem");
-    await ada.enter({ Password: password });
+    await ada.enter({ Password: PASSWORD });
     await ada.press("Sign in", "Confirm that it is you");
     own.clock.advance(60_000);
     await ada.enter({ Code: readCode() });
@@ -95,14 +95,14 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     });
     const grace = await Person.begin(browser);
     await grace.open(`${stage.publicUrl}/sign-up`);
-    await grace.enter({ Username: "grace", Password: password });
+    await grace.enter({ Username: "grace", Password: PASSWORD });
     await grace.press("Create account", "Your account");
     await grace.open(`${stage.publicUrl}/sign-out`);
     await grace.press("Sign out", "Sign in");
 
     await grace.open(await application.begin({ prompt: "consent", login_hint: "grace" }));
     await grace.expect("Sign in to continue to Notes");
-    await grace.enter({ Password: password });
+    await grace.enter({ Password: PASSWORD });
     await grace.page.getByRole("button", { name: "Sign in", exact: true }).click();
     await grace.expect("Allow Notes?");
     assert.match(await grace.read(), /See your email address/);
@@ -117,7 +117,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
 
     const other = await Person.begin(browser);
     await other.open(await application.begin({ scope: "openid email" }));
-    await other.enter({ Username: "grace", Password: password });
+    await other.enter({ Username: "grace", Password: PASSWORD });
     await other.page.getByRole("button", { name: "Sign in", exact: true }).click();
     await other.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
     await other.end();
@@ -148,7 +148,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await karl.page.getByRole("link", { name: "Konto anlegen" }).click();
     await karl.page.getByLabel("Benutzername").fill("karl");
     await karl.page.getByLabel("E-Mail-Adresse").fill("karl@example.com");
-    await karl.page.getByLabel("Passwort").fill(password);
+    await karl.page.getByLabel("Passwort").fill(PASSWORD);
     await karl.page.getByRole("button", { name: "Konto anlegen" }).click();
     await karl.page.getByRole("heading", { name: "Back at Fotos" }).waitFor();
     const tokens = await application.finish(new URL(karl.page.url()));
@@ -174,7 +174,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     const application = await startApplication(stage, "Bank");
     const lise = await Person.begin(browser);
     await lise.open(`${stage.publicUrl}/sign-up`);
-    await lise.enter({ Username: "lise", Password: password });
+    await lise.enter({ Username: "lise", Password: PASSWORD });
     await lise.press("Create account", "Your account");
     await lise.open(await application.begin({ acr_values: "2" }));
     await lise.expect("Confirm that it is you");
@@ -186,7 +186,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await lise.expect("Allow Bank?");
     await lise.page.context().clearCookies();
     await lise.open(`${stage.publicUrl}/sign-in`);
-    await lise.enter({ Username: "lise", Password: password });
+    await lise.enter({ Username: "lise", Password: PASSWORD });
     await lise.press("Sign in", "Your account");
     await lise.open(await application.begin({ acr_values: "2", scope: "openid" }));
     await lise.expect("Confirm that it is you");

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
 // No DNS lookups: a test must not depend on the network or wait for it.
-const flags = [
+const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--no-first-run",
@@ -14,7 +14,7 @@ const flags = [
   "--disable-sync",
 ];
 // Longer than a busy machine needs.
-const waitMs = 60_000;
+const WAIT_MS = 60_000;
 /** Folder for pictures of every page: narrow and wide, light and dark. */
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
@@ -31,8 +31,8 @@ export function findChromiumSkip(): string | undefined {
 export function startChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: findChromium() ?? "/usr/bin/chromium",
-    args: flags,
-    timeout: 2 * waitMs,
+    args: FLAGS,
+    timeout: 2 * WAIT_MS,
   });
 }
 
@@ -56,7 +56,7 @@ export class Person {
   ): Promise<Person> {
     const { hasScripts = true, locale = "en" } = options;
     const context = await browser.newContext({ javaScriptEnabled: hasScripts, locale });
-    context.setDefaultTimeout(waitMs);
+    context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     const refused: string[] = [];
     page.on("console", (message) => {
@@ -121,7 +121,7 @@ export class Person {
   async #check(heading: string): Promise<void> {
     const { page } = this;
     await page.setViewportSize({ width: 320, height: 700 });
-    const found = (await page.evaluate(look)) as PageLook;
+    const found = (await page.evaluate(LOOK)) as PageLook;
     assert.ok(found.width <= 320, `${heading} is ${found.width} px wide`);
     assert.equal(found.headings, 1, `${heading} has ${found.headings} main headings`);
     assert.match(found.language, /^[a-z]{2}$/);
@@ -155,7 +155,7 @@ interface PageLook {
   doubled: string[];
 }
 
-const look = `(() => {
+const LOOK = `(() => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const ids = all("[id]").map((element) => element.id);
   return {

@@ -9,8 +9,8 @@ import { html } from "../../src/pages/html.ts";
 import { chooseLanguage } from "../../src/pages/language/language.ts";
 import type { PageServices } from "../../src/pages/page-services.ts";
 import { readContinue, withQuery } from "../../src/pages/route.ts";
-import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { ADMIN, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication } from "./relying-party.ts";
 
@@ -20,7 +20,7 @@ const posts = routes.filter(({ method }) => method === "POST").map(({ path }) =>
 let stage: Stage;
 
 before(async () => {
-  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
 });
 after(() => stage.close());
 
@@ -114,7 +114,7 @@ test("users who are not signed in are sent to sign in and back", async () => {
 });
 
 test("changing credentials requires a sign-in within the last ten minutes", async () => {
-  const own = await startWithAdmin(await stageKinds[0]!.prepare());
+  const own = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   const browser = new PageBrowser(own);
   const { username, password } = await join(own, "stale");
   await browser.submit(await browser.open("/sign-in"), { username, password }, "/sign-in");
@@ -298,7 +298,7 @@ test("a consent is valid once, for the browser and the content that were shown",
 });
 
 test("a self-registered client cannot become first-party", async () => {
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   const path = "/api/v1/auth/clients/initial-access-tokens";
   const { body } = await expectStatus(201, stage, "POST", path, { token: root.token, body: {} });
   const client = { redirect_uris: ["https://app.example/callback"], first_party: true };
@@ -318,7 +318,7 @@ test("a self-registered client cannot become first-party", async () => {
 
 test("a policy for a client applies to users who are already signed in", async () => {
   const application = await startApplication(stage, "Vault");
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   const browser = await enter(await join(stage, "early"));
   const before = await browser.open(await application.begin({ scope: "openid" }));
   await application.finish((await browser.submit(before, { decision: "allow" })).url);

@@ -2,7 +2,7 @@
 import { CookieJar } from "../cookie-jar.ts";
 import type { Stage } from "../stage.ts";
 
-const redirectsMax = 10;
+const REDIRECTS_MAX = 10;
 
 /** A page, or the external URL that the browser was sent to. */
 export interface Page {
@@ -74,7 +74,7 @@ export class PageBrowser {
   ): Promise<Page> {
     let next: { method: string; url: URL; body?: URLSearchParams } =
       body === undefined ? { method, url } : { method, url, body };
-    for (let step = 0; step < redirectsMax; step += 1) {
+    for (let step = 0; step < REDIRECTS_MAX; step += 1) {
       if (next.url.origin !== this.#site) {
         return { url: next.url, status: 0, headers: new Headers(), text: "" };
       }

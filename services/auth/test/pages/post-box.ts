@@ -2,8 +2,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-const roundMs = 50;
-const roundsMax = 400;
+const ROUND_MS = 50;
+const ROUNDS_MAX = 400;
 
 /** A message that was sent. */
 export interface Letter {
@@ -36,10 +36,10 @@ export async function openPostBox(): Promise<PostBox> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     letters,
     wait: async (to, isWanted = () => true) => {
-      for (let round = 0; round < roundsMax; round += 1) {
+      for (let round = 0; round < ROUNDS_MAX; round += 1) {
         const letter = letters.find((item) => item.to === to && isWanted(item.text));
         if (letter !== undefined) return letter.text;
-        await new Promise((resolve) => setTimeout(resolve, roundMs));
+        await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
       }
       throw new Error(`no message to ${to}`);
     },

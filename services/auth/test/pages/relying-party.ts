@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as client from "openid-client";
-import { call, signIn, admin } from "../client.ts";
+import { call, signIn, ADMIN } from "../client.ts";
 import type { Stage } from "../stage.ts";
 
 /** A running application. */
@@ -31,7 +31,7 @@ export async function startApplication(
   // A failed test does not close it.
   server.unref();
   const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`;
-  const { token } = await signIn(stage, admin);
+  const { token } = await signIn(stage, ADMIN);
   const { body } = await call(stage, "POST", "/api/v1/auth/clients", {
     token,
     body: {

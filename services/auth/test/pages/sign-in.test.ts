@@ -2,19 +2,19 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateSync } from "otplib";
-import { expectStatus, join, signIn, startWithAdmin, admin } from "../client.ts";
-import { stageKinds, type Stage } from "../stage.ts";
+import { expectStatus, join, signIn, startWithAdmin, ADMIN } from "../client.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 
-const password = "a long enough password";
+const PASSWORD = "a long enough password";
 let stage: Stage;
 
 let post: PostBox;
 
 before(async () => {
   post = await openPostBox();
-  const settings = await stageKinds[0]!.prepare();
+  const settings = await STAGE_KINDS[0]!.prepare();
   stage = await startWithAdmin({ ...settings, platform_notify_url: post.url });
 });
 after(async () => {
@@ -24,7 +24,11 @@ after(async () => {
 
 async function signUp(browser: PageBrowser, username: string, email?: string): Promise<Page> {
   const page = await browser.open("/sign-up");
-  return browser.submit(page, { username, password, ...(email === undefined ? {} : { email }) });
+  return browser.submit(page, {
+    username,
+    password: PASSWORD,
+    ...(email === undefined ? {} : { email }),
+  });
 }
 
 async function setUpTotp(browser: PageBrowser): Promise<string> {
@@ -58,13 +62,17 @@ test("a user signs up, signs out and signs in again", async () => {
   assert.match(readText(wrong), /There is a problem The username or the password is wrong/);
   assert.match(wrong.text, /<title>\s*Error: /);
   assert.match(wrong.text, /value="grace"/);
-  const inAgain = await browser.submit(wrong, { username: "grace", password }, "/sign-in");
+  const inAgain = await browser.submit(
+    wrong,
+    { username: "grace", password: PASSWORD },
+    "/sign-in",
+  );
   assert.equal(inAgain.url.pathname, "/account");
 });
 
 test("unknown names, wrong passwords and too many attempts do not reveal which users exist", async () => {
   // Its clock is stopped, so that no attempt is late enough to be admitted again.
-  const own = await startWithAdmin(await stageKinds[0]!.prepare());
+  const own = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   await join(own, "henry");
   own.clock.stop();
   const ask = async (username: string): Promise<string> => {
@@ -88,7 +96,7 @@ test("a failed sign-up explains each field", async () => {
   const [first] = /aria-invalid="true"/.exec(bad.text) ?? [];
   assert.ok(first !== undefined, bad.text);
   await join(stage, "taken");
-  const taken = await browser.submit(page, { username: "Taken", password });
+  const taken = await browser.submit(page, { username: "Taken", password: PASSWORD });
   assert.match(readText(taken), /This username is taken/);
   assert.match(taken.text, /<a href="#username">/);
   const empty = await browser.submit(page, { username: "", password: "" });
@@ -127,7 +135,7 @@ test("a recovery link works once and does not reveal which users exist", async (
   assert.equal((await browser.open("/account")).url.pathname, "/sign-in", "old sessions end");
   const signedIn = await stranger.submit(done, { username: "karl", password: next }, "/sign-in");
   assert.equal(signedIn.url.pathname, "/account");
-  const replay = await stranger.submit(await stranger.open(page.url), { password });
+  const replay = await stranger.submit(await stranger.open(page.url), { password: PASSWORD });
   assert.match(readText(replay), /This link does not work/);
 });
 
@@ -139,7 +147,7 @@ test("users with a second factor need its code; codes and backup codes work once
   const enter = async (): Promise<Page> =>
     stranger.submit(
       await stranger.open("/sign-in?continue=/account/sessions"),
-      { username: "lise", password },
+      { username: "lise", password: PASSWORD },
       "/sign-in",
     );
   const asked = await enter();
@@ -154,7 +162,7 @@ test("users with a second factor need its code; codes and backup codes work once
   const second = new PageBrowser(stage);
   const askedAgain = await second.submit(
     await second.open("/sign-in"),
-    { username: "lise", password },
+    { username: "lise", password: PASSWORD },
     "/sign-in",
   );
   const replayed = await second.submit(askedAgain, { code }, "/sign-in/factor");
@@ -169,7 +177,7 @@ test("users with a second factor need its code; codes and backup codes work once
   const other = new PageBrowser(stage);
   const again = await other.submit(
     await other.open("/sign-in"),
-    { username: "lise", password },
+    { username: "lise", password: PASSWORD },
     "/sign-in",
   );
   const way = await other.open(`${again.url.pathname}?way=backup`);
@@ -178,7 +186,7 @@ test("users with a second factor need its code; codes and backup codes work once
 });
 
 test("users who must have a second factor set one up during the sign-in", async () => {
-  const root = await signIn(stage, admin);
+  const root = await signIn(stage, ADMIN);
   await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", {
     token: root.token,
     body: { name: "guarded", permissions: [] },

@@ -4,14 +4,14 @@ import { test } from "node:test";
 import { PlatformError } from "@platform/kernel/errors";
 import { PasswordHasher } from "../../src/sign-in/password-hasher.ts";
 
-const cost = { memoryCost: 1_024, timeCost: 1, parallelism: 1 };
+const COST = { memoryCost: 1_024, timeCost: 1, parallelism: 1 };
 
 test("sign-ins overtake waiting registrations, which proceed after every four sign-ins", async () => {
   const hasher = new PasswordHasher({
     concurrency: 1,
     waitingMax: 100,
     registrationsWaitingMax: 10,
-    cost,
+    cost: COST,
   });
   const hashed = await hasher.hash("a password");
   // The first check creates the hash that unknown names are checked against.
@@ -42,7 +42,7 @@ test("registrations use at most half of the concurrency", async () => {
     concurrency: 4,
     waitingMax: 100,
     registrationsWaitingMax: 100,
-    cost: { ...cost, memoryCost: 16_384 },
+    cost: { ...COST, memoryCost: 16_384 },
   });
   const hashed = await hasher.hash("a password");
   const registrations = Array.from({ length: 20 }, () => hasher.hash("a password", "registration"));

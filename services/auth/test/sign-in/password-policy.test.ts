@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { PasswordPolicy } from "../../src/sign-in/password-policy.ts";
 
 const policy = new PasswordPolicy(["Acme Cloud", "login.acme.example"]);
-const names = ["grace", "grace@acme.example", undefined];
+const NAMES = ["grace", "grace@acme.example", undefined];
 
 test("any composition is accepted from 8 to 128 characters", () => {
   for (const password of [
@@ -17,16 +17,16 @@ test("any composition is accepted from 8 to 128 characters", () => {
     "x".repeat(64),
     "x".repeat(128),
   ]) {
-    assert.equal(policy.findProblem(password, names), undefined, password);
+    assert.equal(policy.findProblem(password, NAMES), undefined, password);
   }
-  assert.match(policy.findProblem("zkqwvbn", names)!, /at least 8/);
-  assert.match(policy.findProblem("🐎🔋📎✂", names)!, /at least 8/, "characters, not code units");
-  assert.match(policy.findProblem("x".repeat(129), names)!, /at most 128/);
+  assert.match(policy.findProblem("zkqwvbn", NAMES)!, /at least 8/);
+  assert.match(policy.findProblem("🐎🔋📎✂", NAMES)!, /at least 8/, "characters, not code units");
+  assert.match(policy.findProblem("x".repeat(129), NAMES)!, /at most 128/);
 });
 
 test("common passwords, names and the service's own name are rejected", () => {
   for (const password of ["password1", "PASSWORD1", "iloveyou", "qwertyuiop"]) {
-    assert.match(policy.findProblem(password, names)!, /most common/, password);
+    assert.match(policy.findProblem(password, NAMES)!, /most common/, password);
   }
   for (const password of [
     "grace@acme.example",
@@ -34,9 +34,9 @@ test("common passwords, names and the service's own name are rejected", () => {
     "grace1234!",
     "12-Grace-34",
   ]) {
-    assert.match(policy.findProblem(password, names)!, /your name or address/, password);
+    assert.match(policy.findProblem(password, NAMES)!, /your name or address/, password);
   }
   for (const password of ["AcmeCloud!", "acme cloud 2026", "login.acme.example"]) {
-    assert.match(policy.findProblem(password, names)!, /name of this service/, password);
+    assert.match(policy.findProblem(password, NAMES)!, /name of this service/, password);
   }
 });
