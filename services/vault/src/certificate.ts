@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "@platform/kernel/log";
+import { every } from "@platform/kernel/time";
 
 /** A certificate chain and its key in PEM. */
 export interface Certificate {
@@ -37,22 +38,22 @@ export function watchCertificate(
 ): () => void {
   let current = first;
   let warned = "";
-  const look = (): void => {
-    try {
-      const found = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
-      if (found.cert.equals(current.cert) && found.key.equals(current.key)) return;
-      createSecureContext(found);
-      apply(found);
-      current = found;
-      warned = "";
-      log.info("the certificate was replaced", { path: files.cert });
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (reason !== warned)
-        log.warn("the new certificate is invalid", { path: files.cert, reason });
-      warned = reason;
-    }
+  const check = (): void => {
+    const found = { cert: readFileSync(files.cert), key: readFileSync(files.key) };
+    if (found.cert.equals(current.cert) && found.key.equals(current.key)) return;
+    createSecureContext(found);
+    apply(found);
+    current = found;
+    warned = "";
+    log.info("the certificate was replaced", { path: files.cert });
   };
-  const timer = setInterval(look, everyMs).unref();
-  return () => clearInterval(timer);
+  const warn = (error: unknown): void => {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason !== warned) {
+      log.warn("the new certificate is invalid", { path: files.cert, reason });
+    }
+    warned = reason;
+  };
+  const timer = every(everyMs, check, warn);
+  return () => void timer.stop();
 }

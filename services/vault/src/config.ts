@@ -25,7 +25,7 @@ const domainName = z.string().regex(/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,10}
   error: "expected a lower-case name",
 });
 
-const keys = {
+const KEYS = {
   addr: addressKey(":9000", {
     description: "Address of the object API.",
     env: ["PLATFORM_VAULT_ADDR", "PORT"],
@@ -205,7 +205,7 @@ const keys = {
 };
 
 /** The configuration. */
-export type VaultConfig = ConfigOf<typeof keys>;
+export type VaultConfig = ConfigOf<typeof KEYS>;
 
 /** The definition of the command line. */
 export const vaultDefinition = defineConfig({
@@ -213,7 +213,7 @@ export const vaultDefinition = defineConfig({
   program: "platform-vaultd",
   version: VERSION,
   summary: "Object storage with the API of existing object-store clients.",
-  keys,
+  keys: KEYS,
   commands: {
     fsck: {
       summary:

@@ -13,7 +13,7 @@ import { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { Drive } from "./blob/drive/drive.ts";
 import { DriveSet } from "./blob/drive/drive-set.ts";
 import { Healer } from "./upkeep/healer.ts";
-import { DriveKeeper } from "./upkeep/drive-monitor.ts";
+import { DriveMonitor } from "./upkeep/drive-monitor.ts";
 import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/open-drives.ts";
 import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
@@ -156,7 +156,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     };
     const monitor =
       index instanceof FailoverIndex
-        ? new DriveKeeper({
+        ? new DriveMonitor({
             blobs,
             writer,
             index,

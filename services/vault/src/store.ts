@@ -3,7 +3,7 @@ import type { FreeSpace } from "./disk/free-space.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import type { EventOutbox } from "./model/event.ts";
 import type { BucketUsage } from "./model/usage.ts";
-import type { DriveKeeper, DriveState } from "./upkeep/drive-monitor.ts";
+import type { DriveMonitor, DriveState } from "./upkeep/drive-monitor.ts";
 import type { IndexCopyState } from "./upkeep/index-copier.ts";
 import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
@@ -52,7 +52,7 @@ export interface StoreParts {
   freeSpace: FreeSpace;
   unlock: () => void;
   maintenance: MaintenanceOptions;
-  monitor: DriveKeeper | undefined;
+  monitor: DriveMonitor | undefined;
 }
 
 /**
@@ -71,7 +71,7 @@ export class Store {
   readonly maintenance: Maintenance;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
-  readonly #monitor: DriveKeeper | undefined;
+  readonly #monitor: DriveMonitor | undefined;
   readonly #index: IndexConnection;
   readonly #freeSpace: FreeSpace;
   readonly #unlock: () => void;

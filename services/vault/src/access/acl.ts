@@ -3,7 +3,7 @@ import type { Acl, AclGrant, AclPermission } from "../model/acl.ts";
 import { S3Error } from "../model/s3-error.ts";
 
 /** The groups that grants may name. */
-export const aclGroups = {
+export const ACL_GROUPS = {
   allUsers: "http://acs.amazonaws.com/groups/global/AllUsers",
   authenticatedUsers: "http://acs.amazonaws.com/groups/global/AuthenticatedUsers",
   logDelivery: "http://acs.amazonaws.com/groups/s3/LogDelivery",
@@ -18,7 +18,7 @@ export interface AclOwner {
 const GRANTS_MAX = 100;
 
 /** Names of canned ACLs. */
-export const cannedAcls = [
+export const CANNED_ACLS = [
   "private",
   "public-read",
   "public-read-write",
@@ -36,7 +36,7 @@ export function expandCannedAcl(name: string, owner: AclOwner): Acl {
     grantee: { kind: "group", uri },
     permission,
   });
-  switch (name as (typeof cannedAcls)[number]) {
+  switch (name as (typeof CANNED_ACLS)[number]) {
     // Buckets and objects have the same owner, so grants to the owner of the bucket add nothing.
     case "private":
     case "bucket-owner-read":
@@ -44,19 +44,19 @@ export function expandCannedAcl(name: string, owner: AclOwner): Acl {
     case "aws-exec-read":
       return { grants: [own] };
     case "public-read":
-      return { grants: [own, group(aclGroups.allUsers, "READ")] };
+      return { grants: [own, group(ACL_GROUPS.allUsers, "READ")] };
     case "public-read-write":
       return {
-        grants: [own, group(aclGroups.allUsers, "READ"), group(aclGroups.allUsers, "WRITE")],
+        grants: [own, group(ACL_GROUPS.allUsers, "READ"), group(ACL_GROUPS.allUsers, "WRITE")],
       };
     case "authenticated-read":
-      return { grants: [own, group(aclGroups.authenticatedUsers, "READ")] };
+      return { grants: [own, group(ACL_GROUPS.authenticatedUsers, "READ")] };
     case "log-delivery-write":
       return {
         grants: [
           own,
-          group(aclGroups.logDelivery, "WRITE"),
-          group(aclGroups.logDelivery, "READ_ACP"),
+          group(ACL_GROUPS.logDelivery, "WRITE"),
+          group(ACL_GROUPS.logDelivery, "READ_ACP"),
         ],
       };
     default:
@@ -72,7 +72,7 @@ export function checkAcl(acl: Acl, owner: AclOwner, isUser: (name: string) => bo
   if (acl.grants.length > GRANTS_MAX)
     throw new S3Error("InvalidArgument", "An ACL has at most 100 grants.");
   for (const { grantee } of acl.grants) {
-    if (grantee.kind === "group" && !Object.values(aclGroups).some((uri) => uri === grantee.uri)) {
+    if (grantee.kind === "group" && !Object.values(ACL_GROUPS).some((uri) => uri === grantee.uri)) {
       throw invalidGrantee("Invalid group uri", "Group/URI", grantee.uri);
     }
     if (grantee.kind === "user" && grantee.id !== owner.id && !isUser(grantee.id)) {
@@ -95,7 +95,7 @@ function invalidGrantee(message: string, name: string, value: string): S3Error {
 /** True if an ACL grants anything to everyone, or to everyone with an access key. */
 export function isPublicAcl(acl: Acl): boolean {
   return acl.grants.some(
-    ({ grantee }) => grantee.kind === "group" && grantee.uri !== aclGroups.logDelivery,
+    ({ grantee }) => grantee.kind === "group" && grantee.uri !== ACL_GROUPS.logDelivery,
   );
 }
 
@@ -109,7 +109,7 @@ export function isGranted(acl: Acl, id: string | undefined, wanted: AclPermissio
   return acl.grants.some(({ grantee, permission }) => {
     if (permission !== wanted && permission !== "FULL_CONTROL") return false;
     if (grantee.kind === "user") return grantee.id === id;
-    if (grantee.uri === aclGroups.allUsers) return true;
-    return grantee.uri === aclGroups.authenticatedUsers && id !== undefined;
+    if (grantee.uri === ACL_GROUPS.allUsers) return true;
+    return grantee.uri === ACL_GROUPS.authenticatedUsers && id !== undefined;
   });
 }

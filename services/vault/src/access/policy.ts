@@ -4,7 +4,7 @@ import { compileConditions, type CompiledConditions, type Condition } from "./co
 import { malformedPolicy } from "./malformed.ts";
 import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
 import { compilePrincipal, type PolicyPrincipal } from "./principal.ts";
-import { type ActionLevel, s3Actions } from "./s3-actions.ts";
+import { type ActionLevel, S3_ACTIONS } from "./s3-actions.ts";
 import { expandVariables, hasVariable, type TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
@@ -128,7 +128,9 @@ export function checkPolicyActions(document: unknown, bucket: string | undefined
 
 function findActionLevels(text: string): ActionLevel[] {
   const pattern = foldAction(text);
-  return [...s3Actions].flatMap(([name, level]) => (matchesWildcard(pattern, name) ? [level] : []));
+  return [...S3_ACTIONS].flatMap(([name, level]) =>
+    matchesWildcard(pattern, name) ? [level] : [],
+  );
 }
 
 // A star may match beyond the slash.

@@ -56,7 +56,7 @@ const ON_ACCOUNT = `
 export type ActionLevel = "account" | "bucket" | "object";
 
 /** Every action, as `s3:getobject`, with its level. */
-export const s3Actions: ReadonlyMap<string, ActionLevel> = new Map([
+export const S3_ACTIONS: ReadonlyMap<string, ActionLevel> = new Map([
   ...readNames(ON_OBJECTS, "object"),
   ...readNames(ON_BUCKETS, "bucket"),
   ...readNames(ON_ACCOUNT, "account"),

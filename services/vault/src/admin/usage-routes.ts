@@ -7,8 +7,8 @@ import type { BucketQuota } from "../model/usage.ts";
 import type { Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 
-const tag = "Usage";
-const problems = { 404: "The bucket does not exist." };
+const TAG = "Usage";
+const PROBLEMS = { 404: "The bucket does not exist." };
 const params = z.object({ bucket: z.string().min(1).max(63).describe("Name of the bucket.") });
 const limit = z.int().min(1);
 
@@ -57,7 +57,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       path: "/api/v1/usage",
       summary: "Usage of all buckets, by name",
       description: "`total.bytes` includes the parts of uploads in progress.",
-      tag,
+      tag: TAG,
       query: pageQuery,
       answer: usageListAnswer,
       handle: async ({ query }) => {
@@ -75,10 +75,10 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       path: "/api/v1/buckets/{bucket}/usage",
       summary: "Usage of a bucket",
       description: "As of the last acknowledged write.",
-      tag,
+      tag: TAG,
       params,
       answer: usageAnswer,
-      problems,
+      problems: PROBLEMS,
       handle: ({ params: { bucket } }) =>
         asProblem(Promise.resolve().then(() => describeUsage(store, bucket))),
     }),
@@ -86,7 +86,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       method: "GET",
       path: "/api/v1/buckets/{bucket}/quota",
       summary: "Quota of a bucket",
-      tag,
+      tag: TAG,
       params,
       answer: quotaAnswer,
       problems: { 404: "The bucket does not exist or has no quota." },
@@ -103,11 +103,11 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       description:
         "Replaces both limits. Writes that would exceed a limit are refused with 403 `QuotaExceeded`; data that is already " +
         "stored stays, and deletions always work.",
-      tag,
+      tag: TAG,
       params,
       body: quotaBody,
       answer: quotaAnswer,
-      problems,
+      problems: PROBLEMS,
       handle: async ({ params: { bucket }, body }) => {
         const quota: BucketQuota = {
           ...(body.max_bytes === undefined ? {} : { bytesMax: body.max_bytes }),
@@ -122,9 +122,9 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       path: "/api/v1/buckets/{bucket}/quota",
       summary: "Remove the quota of a bucket",
       description: "Succeeds where the bucket has none.",
-      tag,
+      tag: TAG,
       params,
-      problems,
+      problems: PROBLEMS,
       handle: ({ params: { bucket } }) => asProblem(store.buckets.deleteSetting(bucket, "quota")),
     }),
   ];

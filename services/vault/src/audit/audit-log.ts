@@ -1,5 +1,5 @@
 // The audit log: requests as JSON lines in objects of the bucket `system-access-logs`.
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
 import { LineBuffer } from "../log/line-buffer.ts";
 import type { Owner } from "../model/bucket.ts";
@@ -48,7 +48,7 @@ export interface AuditLogOptions {
  */
 export class AuditLog {
   readonly #options: AuditLogOptions;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: RepeatingTimer;
   /** The buffer that receives new lines. */
   #buffers: LineBuffer[] = [];
   #dropped = 0;
@@ -58,8 +58,11 @@ export class AuditLog {
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.flush(), options.flushMs ?? FLUSH_MS);
-    this.#timer.unref();
+    this.#timer = every(
+      options.flushMs ?? FLUSH_MS,
+      () => this.flush(),
+      () => undefined,
+    );
   }
 
   /** Entries that were dropped because they could not be written. */
@@ -88,7 +91,7 @@ export class AuditLog {
 
   /** Writes the remaining entries and stops. */
   async close(): Promise<void> {
-    clearInterval(this.#timer);
+    await this.#timer.stop();
     await this.flush();
   }
 

@@ -4,8 +4,8 @@ import {
   BLOCK_BYTES,
   buildKernelModule,
   LANES,
-  layout,
-  md5Constants,
+  LAYOUT,
+  MD5_CONSTANTS,
   type KernelFunctions,
 } from "./kernel-module.ts";
 
@@ -32,7 +32,7 @@ export class HashMemory {
   readonly frames: number;
   readonly memory: WebAssembly.Memory<SharedArrayBuffer>;
   readonly pages: number;
-  readonly #statesAt = layout.end;
+  readonly #statesAt = LAYOUT.end;
   readonly #framesAt: number;
 
   constructor(slots: number, frames: number, memory?: WebAssembly.Memory<SharedArrayBuffer>) {
@@ -82,21 +82,21 @@ export class HashKernel {
 
   /** Writes the tables. Once per memory, before anything else. */
   prepare(): void {
-    for (const [step, constant] of md5Constants.entries()) {
-      const from = layout.constants / 4 + LANES * step;
+    for (const [step, constant] of MD5_CONSTANTS.entries()) {
+      const from = LAYOUT.constants / 4 + LANES * step;
       this.#words.fill(constant, from, from + LANES);
     }
-    const tableEntries = layout.tableBytes / 8;
+    const tableEntries = LAYOUT.tableBytes / 8;
     for (const [index, table] of buildCrc64Tables(8).entries()) {
-      this.#longs.set(table, layout.tables / 8 + tableEntries * index);
+      this.#longs.set(table, LAYOUT.tables / 8 + tableEntries * index);
     }
   }
 
   /** Starts a body in a slot. */
   start(slot: number): void {
     const at = this.#memory.locateState(slot);
-    this.#words.set(MD5_START, (at + layout.md5) / 4);
-    this.#longs[(at + layout.crc64) / 8] = CRC64_START;
+    this.#words.set(MD5_START, (at + LAYOUT.md5) / 4);
+    this.#longs[(at + LAYOUT.crc64) / 8] = CRC64_START;
   }
 
   /** Hashes whole blocks of a body. */
@@ -126,7 +126,7 @@ export class HashKernel {
     const rest = at + blocks * BLOCK_BYTES;
     const end = at + bytes;
     if (hasCrc) {
-      const crcAt = (this.#memory.locateState(slot) + layout.crc64) / 8;
+      const crcAt = (this.#memory.locateState(slot) + LAYOUT.crc64) / 8;
       const state = this.#longs[crcAt]!;
       this.#longs[crcAt] = advanceCrc64(state, this.#bytes.subarray(rest, end));
     }
@@ -141,13 +141,13 @@ export class HashKernel {
 
   /** The MD5 of a finished body. */
   readMd5(slot: number): Buffer {
-    const at = this.#memory.locateState(slot) + layout.md5;
+    const at = this.#memory.locateState(slot) + LAYOUT.md5;
     return Buffer.from(this.#bytes.slice(at, at + 16));
   }
 
   /** The state of its CRC. */
   readCrc64(slot: number): bigint {
-    return this.#longs[(this.#memory.locateState(slot) + layout.crc64) / 8]!;
+    return this.#longs[(this.#memory.locateState(slot) + LAYOUT.crc64) / 8]!;
   }
 }
 

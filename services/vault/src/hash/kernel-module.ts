@@ -23,7 +23,7 @@ export const BLOCK_BYTES = 64;
 export const LANES = 4;
 
 /** The layout of the module's memory, in bytes. */
-export const layout = {
+export const LAYOUT = {
   /** The 64 constants of MD5, each four times: 16 bytes each. */
   constants: 0,
   /** Eight tables of the CRC: 256 entries of 8 bytes each. */
@@ -48,7 +48,7 @@ export type WideFunction = (...args: [...states: Four, ...ats: Four, blocks: num
 type Four = [number, number, number, number];
 
 /** The constants of MD5's 64 steps (RFC 1321 section 3.4). */
-export const md5Constants: readonly number[] = Array.from(
+export const MD5_CONSTANTS: readonly number[] = Array.from(
   { length: 64 },
   (_, step) => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32) >>> 0,
 );
@@ -100,7 +100,7 @@ const narrow: Words = {
   not: not32,
   andNot: (a, b) => i32.and(a, not32(b)),
   rotate: (value, bits) => i32.rotl(value, i32.const(bits)),
-  constant: (step) => i32.const(md5Constants[step]!),
+  constant: (step) => i32.const(MD5_CONSTANTS[step]!),
 };
 const wide: Words = {
   ...v128,
@@ -111,7 +111,7 @@ const wide: Words = {
       v128.shrU(get(spare), i32.const(32 - bits)),
     ),
   // Loaded from memory: a literal costs more instructions.
-  constant: (step) => v128.load(i32.const(0), layout.constants + 16 * step),
+  constant: (step) => v128.load(i32.const(0), LAYOUT.constants + 16 * step),
 };
 
 type Chain = [Local, Local, Local, Local];
@@ -165,9 +165,9 @@ function buildNarrow(name: string, hasCrc: boolean): FunctionBuilder {
   const chain = [0, 1, 2, 3].map(() => code.local("i32")) as Chain;
   const crc = code.local("i64");
   for (const [index, local] of chain.entries()) {
-    code.emit(set(local, i32.load(get(state), layout.md5 + 4 * index)));
+    code.emit(set(local, i32.load(get(state), LAYOUT.md5 + 4 * index)));
   }
-  if (hasCrc) code.emit(set(crc, i64.load(get(state), layout.crc64)));
+  if (hasCrc) code.emit(set(crc, i64.load(get(state), LAYOUT.crc64)));
   const crcEvery = STEPS / (BLOCK_BYTES / 8);
   code.repeatWhile(countDown(blocks), () => {
     emitBlock(
@@ -183,9 +183,9 @@ function buildNarrow(name: string, hasCrc: boolean): FunctionBuilder {
     code.emit(set(at, i32.add(get(at), i32.const(BLOCK_BYTES))));
   });
   for (const [index, local] of chain.entries()) {
-    code.emit(i32.store(get(state), get(local), layout.md5 + 4 * index));
+    code.emit(i32.store(get(state), get(local), LAYOUT.md5 + 4 * index));
   }
-  if (hasCrc) code.emit(i64.store(get(state), get(crc), layout.crc64));
+  if (hasCrc) code.emit(i64.store(get(state), get(crc), LAYOUT.crc64));
   return code;
 }
 
@@ -199,7 +199,7 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
   const message = Array.from({ length: 16 }, () => code.local("v128"));
   const rows = Array.from({ length: 8 }, () => code.local("v128"));
   for (const [index, local] of chain.entries()) {
-    const offset = layout.md5 + 4 * index;
+    const offset = LAYOUT.md5 + 4 * index;
     const [first, ...others] = states;
     const gathered = others.reduce(
       (vector, state, lane) => v128.load32Lane(get(state), vector, lane + 1, offset),
@@ -209,7 +209,7 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
   }
   if (hasCrc) {
     for (const [lane, crc] of crcs.entries()) {
-      code.emit(set(crc, i64.load(get(states[lane]!), layout.crc64)));
+      code.emit(set(crc, i64.load(get(states[lane]!), LAYOUT.crc64)));
     }
   }
   code.repeatWhile(countDown(blocks), () => {
@@ -233,9 +233,9 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
   });
   for (const [lane, state] of states.entries()) {
     for (const [index, local] of chain.entries()) {
-      code.emit(v128.store32Lane(get(state), get(local), lane, layout.md5 + 4 * index));
+      code.emit(v128.store32Lane(get(state), get(local), lane, LAYOUT.md5 + 4 * index));
     }
-    if (hasCrc) code.emit(i64.store(get(state), get(crcs[lane]!), layout.crc64));
+    if (hasCrc) code.emit(i64.store(get(state), get(crcs[lane]!), LAYOUT.crc64));
   }
   return code;
 }
@@ -276,7 +276,7 @@ function advanceCrc(crc: Local, at: Local, offset: number): Code {
         ? i64.shl(get(crc), i64.const(3n))
         : i64.shrU(get(crc), i64.const(BigInt(8 * byte - 3)));
     const entry = i32.and(i32.wrap(shifted), i32.const(0xff << 3));
-    return i64.load(entry, layout.tables + layout.tableBytes * (7 - byte));
+    return i64.load(entry, LAYOUT.tables + LAYOUT.tableBytes * (7 - byte));
   });
   return [...set(crc, i64.xor(get(crc), i64.load(get(at), offset))), ...set(crc, xorAll(looked))];
 }

@@ -16,7 +16,7 @@ export interface SealedPart {
   checksum: string | null;
 }
 
-const recurring = {
+const RECURRING = {
   version: new RecurringText(),
   class: new RecurringText(),
   checksum: new RecurringText(),
@@ -31,25 +31,25 @@ export function sealVersion(row: VersionRow): number {
   let hash = addColumn(0, row.bucket);
   hash = addColumn(hash, row.key);
   hash = addColumn(hash, row.seq);
-  hash = recurring.version.add(hash, row.version);
+  hash = RECURRING.version.add(hash, row.version);
   hash = addColumn(hash, row.size);
   hash = addColumn(hash, row.etag);
   hash = addColumn(hash, row.modified);
   hash = addColumn(hash, row.blob);
-  hash = recurring.class.add(hash, row.class);
-  hash = recurring.checksum.add(hash, row.checksum);
-  hash = recurring.owner.add(hash, row.owner);
-  hash = recurring.tags.add(hash, row.tags);
+  hash = RECURRING.class.add(hash, row.class);
+  hash = RECURRING.checksum.add(hash, row.checksum);
+  hash = RECURRING.owner.add(hash, row.owner);
+  hash = RECURRING.tags.add(hash, row.tags);
   hash = addColumn(hash, row.retain_mode);
   hash = addColumn(hash, row.retain_until);
   hash = addColumn(hash, row.hold);
-  return recurring.detail.add(hash, row.detail) >>> 0;
+  return RECURRING.detail.add(hash, row.detail) >>> 0;
 }
 
 /** The seal of a row of `blobs`, with the body if the row contains it. The reference count is not covered. */
 export function sealBlob(row: BlobRow): number {
   let hash = addColumn(0, row.id);
-  hash = recurring.kind.add(hash, row.kind);
+  hash = RECURRING.kind.add(hash, row.kind);
   hash = addColumn(hash, row.size);
   hash = addColumn(hash, row.stored);
   hash = addColumn(hash, row.segment);

@@ -6,7 +6,7 @@ import { listVersions } from "./list-versions.ts";
 import type { IndexConnection } from "../index/schema.ts";
 
 /** The queries by name. Each reads a bounded number of rows of the newest snapshot. */
-export const readerQueries = {
+export const READER_QUERIES = {
   listObjects,
   listVersions,
   listUploads,
@@ -14,7 +14,7 @@ export const readerQueries = {
   listCandidates,
 };
 
-type Queries = typeof readerQueries;
+type Queries = typeof READER_QUERIES;
 
 /** The names of queries. */
 export type QueryName = keyof Queries;
@@ -29,6 +29,6 @@ export type QueryResult<Name extends QueryName> = ReturnType<Queries[Name]>;
 
 /** Runs a query. */
 export function runQuery(index: IndexConnection, name: QueryName, values: unknown[]): unknown {
-  const query = readerQueries[name] as (index: IndexConnection, ...values: unknown[]) => unknown;
+  const query = READER_QUERIES[name] as (index: IndexConnection, ...values: unknown[]) => unknown;
   return query(index, ...values);
 }

@@ -1,4 +1,5 @@
 // The outbox for its readers: events in order, until they are acknowledged.
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { IndexConnection } from "../index/schema.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 import type { EventOutbox, PendingEvent } from "../model/event.ts";
@@ -11,7 +12,7 @@ export class StoredOutbox implements EventOutbox {
   readonly #index: IndexConnection;
   readonly #writer: IndexWriter;
   readonly #listeners = new Set<() => void>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
   #seen = 0;
 
   constructor(index: IndexConnection, writer: IndexWriter) {
@@ -36,7 +37,13 @@ export class StoredOutbox implements EventOutbox {
 
   onEvents(listener: () => void): () => void {
     this.#listeners.add(listener);
-    this.#timer ??= setInterval(() => this.#watch(), WATCH_EVERY_MS).unref();
+    this.#timer ??= every(
+      WATCH_EVERY_MS,
+      () => this.#watch(),
+      (error) => {
+        throw error;
+      },
+    );
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size === 0) this.close();
@@ -45,7 +52,7 @@ export class StoredOutbox implements EventOutbox {
 
   /** Stops watching. */
   close(): void {
-    clearInterval(this.#timer);
+    void this.#timer?.stop();
     this.#timer = undefined;
   }
 

@@ -20,7 +20,7 @@ interface ConfirmOperation {
 }
 
 /** The handlers by operation type. */
-export const operationHandlers = {
+export const OPERATION_HANDLERS = {
   createBucket: applyCreateBucket,
   deleteBucket: applyDeleteBucket,
   configureBucket: applyConfigureBucket,
@@ -40,7 +40,7 @@ export const operationHandlers = {
   confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,
 };
 
-type Handlers = typeof operationHandlers;
+type Handlers = typeof OPERATION_HANDLERS;
 
 /** The types of operations. */
 export type OperationType = keyof Handlers;
@@ -53,7 +53,7 @@ export type OperationResult<T extends Operation> = ReturnType<Handlers[T["type"]
 
 /** Runs the handler of an operation. */
 export function applyOperation(context: WriterContext, operation: Operation): unknown {
-  const handler = operationHandlers[operation.type] as (
+  const handler = OPERATION_HANDLERS[operation.type] as (
     context: WriterContext,
     operation: Operation,
   ) => unknown;

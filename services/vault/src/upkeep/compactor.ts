@@ -1,7 +1,7 @@
 // Frees the space of deleted bodies in segments: live bodies move to the open segment, the old one is deleted.
 import type { FileLease } from "@platform/kernel/files";
 import type { IndexConnection } from "../index/schema.ts";
-import type { CollectorEnvironment } from "./garbage-collector.ts";
+import type { GarbageCollectorOptions } from "./garbage-collector.ts";
 import { scanRecords } from "../blob/record-scan.ts";
 
 /** A segment is compacted when less than this share of it is alive. */
@@ -11,10 +11,10 @@ const PAUSE_EVERY_BYTES = 8 * 1024 * 1024;
 
 /** Compacts one segment at a time. */
 export class Compactor {
-  readonly #env: CollectorEnvironment;
+  readonly #env: GarbageCollectorOptions;
   readonly #index: IndexConnection;
 
-  constructor(environment: CollectorEnvironment, index: IndexConnection) {
+  constructor(environment: GarbageCollectorOptions, index: IndexConnection) {
     this.#env = environment;
     this.#index = index;
   }

@@ -1,5 +1,6 @@
 // Monitors the drives: drops lost ones, takes back those that return, and heals them.
 import type { Logger } from "@platform/kernel/log";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { type BlobStore, clearStaging } from "../blob/blob-store.ts";
 import type { DriveSetListener } from "../blob/drive/drive-set.ts";
 import type { Drive } from "../blob/drive/drive.ts";
@@ -21,7 +22,7 @@ export interface DriveState {
 }
 
 /** Options of the monitor. */
-export interface KeeperEnvironment {
+export interface DriveMonitorOptions {
   blobs: BlobStore;
   writer: IndexWriter;
   index: FailoverIndex;
@@ -37,19 +38,19 @@ export interface KeeperEnvironment {
 const DAMAGED_MAX = 1_000;
 
 /** Monitors the drives of a store. */
-export class DriveKeeper implements DriveSetListener {
-  readonly #env: KeeperEnvironment;
+export class DriveMonitor implements DriveSetListener {
+  readonly #env: DriveMonitorOptions;
   // Incomplete slots, and those of them that all copies of the index have marked.
   readonly #behind: Set<number>;
   readonly #marked = new Set<number>();
   // Writes that began before a drive returned may be missing on it: healing ends only after all of them are settled.
   readonly #returned = new Map<number, number>();
   readonly #damaged = new Map<string, () => Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
   #running: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(environment: KeeperEnvironment) {
+  constructor(environment: DriveMonitorOptions) {
     this.#env = environment;
     const { blobs, writer, index, readers } = environment;
     this.#behind = new Set(writer.drivesBehind);
@@ -86,14 +87,18 @@ export class DriveKeeper implements DriveSetListener {
     for (const slot of this.#behind) this.#mark(slot);
     // If too few drives are present, or they are full, the store is read-only.
     await writer.submit({ type: "confirm" }).catch(() => undefined);
-    this.#timer = setInterval(() => void this.check(), this.#env.checkEveryMs).unref();
+    this.#timer = every(
+      this.#env.checkEveryMs,
+      () => this.check(),
+      () => undefined,
+    );
   }
 
   /** Stops monitoring and healing. */
   async stop(): Promise<void> {
     this.#isClosed = true;
-    clearInterval(this.#timer);
     this.#env.healer.stop();
+    await this.#timer?.stop();
     await this.#running;
   }
 

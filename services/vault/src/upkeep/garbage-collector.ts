@@ -1,4 +1,5 @@
 // Removes unreferenced files after their readers have finished.
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { stat } from "node:fs/promises";
 import type { IndexConnection } from "../index/schema.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -8,7 +9,7 @@ import { removeFile } from "../disk/files.ts";
 import type { Drive } from "../blob/drive/drive.ts";
 
 /** Options of the collector. */
-export interface CollectorEnvironment {
+export interface GarbageCollectorOptions {
   blobs: BlobStore;
   writer: IndexWriter;
   bodies: BodyOpener;
@@ -29,31 +30,27 @@ const BATCH_MAX = 500;
 
 /** Collects in the background, one batch at a time. */
 export class GarbageCollector {
-  readonly #env: CollectorEnvironment;
+  readonly #env: GarbageCollectorOptions;
   readonly #index: IndexConnection;
   #batch: Batch | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | undefined;
+  #timer: RepeatingTimer | undefined;
 
-  constructor(environment: CollectorEnvironment, index: IndexConnection) {
+  constructor(environment: GarbageCollectorOptions, index: IndexConnection) {
     this.#env = environment;
     this.#index = index;
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      this.#running ??= this.collect()
-        // Files that could not be removed are still garbage the next time.
-        .catch(() => undefined)
-        .finally(() => {
-          this.#running = undefined;
-        });
-    }, EVERY_MS).unref();
+    // Files that could not be removed are still garbage the next time.
+    this.#timer = every(
+      EVERY_MS,
+      () => this.collect(),
+      () => undefined,
+    );
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#running;
+    await this.#timer?.stop();
   }
 
   /** Unreferenced bytes in segments. */

@@ -3,7 +3,7 @@ import { readFile, stat } from "node:fs/promises";
 import { describeShard } from "../blob/shard-writer.ts";
 import { ShardFile } from "../blob/shard-file.ts";
 import { measureShard } from "../blob/shard-layout.ts";
-import type { CollectorEnvironment } from "./garbage-collector.ts";
+import type { GarbageCollectorOptions } from "./garbage-collector.ts";
 import { closeFile, openFile, removeFile, renameFile, syncData, writeAll } from "../disk/files.ts";
 import { BLOCK_BYTES, FRAME_BYTES } from "../blob/layout.ts";
 import { scanRecords } from "../blob/record-scan.ts";
@@ -27,13 +27,17 @@ const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 /** Heals drives. */
 export class Healer {
   readonly totals: HealTotals = { shards: 0, segments: 0, bytes: 0, failures: 0 };
-  readonly #env: CollectorEnvironment;
+  readonly #env: GarbageCollectorOptions;
   readonly #index: IndexConnection;
   readonly #bytesPerSecond: number;
   #isStopped = false;
 
   /** `bytesPerSecond` limits its writes. */
-  constructor(environment: CollectorEnvironment, index: IndexConnection, bytesPerSecond: number) {
+  constructor(
+    environment: GarbageCollectorOptions,
+    index: IndexConnection,
+    bytesPerSecond: number,
+  ) {
     this.#env = environment;
     this.#index = index;
     this.#bytesPerSecond = bytesPerSecond;

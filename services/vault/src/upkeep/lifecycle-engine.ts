@@ -1,4 +1,5 @@
 // Applies lifecycle rules, using indexes by time: objects that are not due cost nothing.
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { BucketCatalogue } from "../store/bucket-catalogue.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -8,7 +9,7 @@ import { findDueBefore, matchesFilter } from "../model/lifecycle-rule.ts";
 import type { LifecycleRule } from "../model/lifecycle.ts";
 
 /** Options of the engine. */
-export interface LifecycleEnvironment {
+export interface LifecycleEngineOptions {
   buckets: BucketCatalogue;
   readers: ReaderPool;
   writer: IndexWriter;
@@ -34,27 +35,28 @@ const ANSWER_KEPT_MS = 24 * 3_600_000;
 
 /** Runs rounds over all buckets and yields between pages. */
 export class LifecycleEngine {
-  readonly #env: LifecycleEnvironment;
+  readonly #env: LifecycleEngineOptions;
   readonly #everyMs: number;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
   #running: Promise<LifecycleReport> | undefined;
   #isStopped = false;
 
-  constructor(environment: LifecycleEnvironment, everyMs: number) {
+  constructor(environment: LifecycleEngineOptions, everyMs: number) {
     this.#env = environment;
     this.#everyMs = everyMs;
   }
 
   start(): void {
-    this.#timer = setInterval(() => {
-      // Failed actions are still due in the next round.
-      this.run().catch(() => undefined);
-    }, this.#everyMs).unref();
+    const round = async (): Promise<void> => {
+      await this.run();
+    };
+    // Failed actions are still due in the next round.
+    this.#timer = every(this.#everyMs, round, () => undefined);
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearInterval(this.#timer);
+    await this.#timer?.stop();
     await this.#running?.catch(() => undefined);
   }
 

@@ -1,13 +1,13 @@
 // Background upkeep: lifecycle, garbage collection, compaction, scrubbing, copies of the index.
 import type { Logger } from "@platform/kernel/log";
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
 import { LastScrub, type CompleteScrub } from "./last-scrub.ts";
 import { Compactor } from "./compactor.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { Scrubber, type ScrubProgress, type ScrubReport } from "./scrubber.ts";
-import type { DriveKeeper } from "./drive-monitor.ts";
+import type { DriveMonitor } from "./drive-monitor.ts";
 import { IndexCopier, type IndexCopyState } from "./index-copier.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle-engine.ts";
@@ -53,8 +53,9 @@ export class Maintenance {
   readonly #compactor: Compactor;
   readonly #scrubber: Scrubber;
   readonly #options: MaintenanceOptions;
-  readonly #keeper: DriveKeeper | undefined;
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #monitor: DriveMonitor | undefined;
+  readonly #timers: RepeatingTimer[] = [];
+  readonly #firstRounds: NodeJS.Timeout[] = [];
   readonly #copier: IndexCopier;
   readonly #lastScrub: LastScrub;
   #copyNotBeforeMs = 0;
@@ -66,14 +67,14 @@ export class Maintenance {
     environment: ServiceEnvironment,
     index: IndexConnection,
     options: MaintenanceOptions,
-    keeper: DriveKeeper | undefined,
+    monitor: DriveMonitor | undefined,
   ) {
-    this.#keeper = keeper;
+    this.#monitor = monitor;
     this.#options = options;
     this.#lifecycle = new LifecycleEngine(environment, options.lifecycleEveryMs);
     this.#collector = new GarbageCollector(environment, index);
     this.#compactor = new Compactor(environment, index);
-    this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, keeper?.healer);
+    this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, monitor?.healer);
     this.#copier = new IndexCopier(options.folders, options.freeSpace);
     this.#lastScrub = new LastScrub(options.folders.scrub);
   }
@@ -81,28 +82,31 @@ export class Maintenance {
   start(): void {
     this.#lifecycle.start();
     this.#collector.start();
-    // Failed rounds are retried. Metrics and the health check show lasting failures.
-    const quietly = (run: () => Promise<unknown>) => () => void run().catch(() => undefined);
-    const compact = quietly(() => this.compact());
-    const scrub = quietly(() => this.scrub());
-    this.#timers.push(
-      setInterval(compact, this.#options.compactEveryMs).unref(),
-      setInterval(scrub, this.#options.scrubEveryMs).unref(),
-      setTimeout(scrub, FIRST_SCRUB_AFTER_MS).unref(),
-    );
-    const { indexCopyEveryMs } = this.#options;
+    const { compactEveryMs, scrubEveryMs, indexCopyEveryMs } = this.#options;
+    this.#repeat(compactEveryMs, () => this.compact());
+    this.#repeat(scrubEveryMs, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
     if (indexCopyEveryMs === 0) return;
-    const copy = quietly(() => this.#copyWhenDue());
-    this.#timers.push(
-      setInterval(copy, indexCopyEveryMs).unref(),
-      setTimeout(copy, Math.min(FIRST_COPY_AFTER_MS, indexCopyEveryMs)).unref(),
-    );
+    const firstCopyAfterMs = Math.min(FIRST_COPY_AFTER_MS, indexCopyEveryMs);
+    this.#repeat(indexCopyEveryMs, () => this.#copyWhenDue(), firstCopyAfterMs);
+  }
+
+  // Failed rounds are retried. Metrics and the health check show lasting failures.
+  #repeat(everyMs: number, round: () => Promise<unknown>, firstAfterMs?: number): void {
+    const work = async (): Promise<void> => {
+      await round();
+    };
+    const timer = every(everyMs, work, () => undefined);
+    this.#timers.push(timer);
+    if (firstAfterMs !== undefined) {
+      this.#firstRounds.push(setTimeout(() => void timer.run(), firstAfterMs).unref());
+    }
   }
 
   async stop(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
+    for (const timeout of this.#firstRounds) clearTimeout(timeout);
     this.#scrubber.stop();
     await Promise.all([
+      ...this.#timers.map((timer) => timer.stop()),
       this.#lifecycle.stop(),
       this.#collector.stop(),
       this.#copier.stop(),
@@ -209,7 +213,7 @@ export class Maintenance {
 
   /** Checks each drive: drops lost ones, takes back those that return, heals incomplete ones. */
   checkDrives(): Promise<void> {
-    return this.#keeper?.check() ?? Promise.resolve();
+    return this.#monitor?.check() ?? Promise.resolve();
   }
 
   /** Unreferenced bytes in segments. */

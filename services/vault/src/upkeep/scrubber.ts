@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { IndexConnection } from "../index/schema.ts";
-import type { CollectorEnvironment } from "./garbage-collector.ts";
+import type { GarbageCollectorOptions } from "./garbage-collector.ts";
 import { scanRecords } from "../blob/record-scan.ts";
 import type { Drive } from "../blob/drive/drive.ts";
 
@@ -42,7 +42,7 @@ const PAGE = 500;
 
 /** Checks the stored data. */
 export class Scrubber {
-  readonly #env: CollectorEnvironment;
+  readonly #env: GarbageCollectorOptions;
   readonly #index: IndexConnection;
   readonly #bytesPerSecond: number;
   readonly #healer: DamageHealer | undefined;
@@ -52,7 +52,7 @@ export class Scrubber {
 
   /** `bytesPerSecond` limits its reads; `healer` exists if there are several drives. */
   constructor(
-    environment: CollectorEnvironment,
+    environment: GarbageCollectorOptions,
     index: IndexConnection,
     bytesPerSecond: number,
     healer: DamageHealer | undefined,

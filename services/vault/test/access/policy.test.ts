@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
 import type { PolicyPrincipal } from "../../src/access/principal.ts";
-import { s3Actions } from "../../src/access/s3-actions.ts";
+import { S3_ACTIONS } from "../../src/access/s3-actions.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
 import { OPERATIONS } from "../../src/s3/operations.ts";
 
@@ -295,6 +295,6 @@ test("wildcards match like a regular expression, in linear time", () => {
 test("every operation needs a permission that policies can name", () => {
   for (const { name, action, versionAction, also } of OPERATIONS) {
     const actions = [action, versionAction ?? action, also?.action ?? action];
-    for (const each of actions) assert.ok(s3Actions.has(each.toLowerCase()), `${name}: ${each}`);
+    for (const each of actions) assert.ok(S3_ACTIONS.has(each.toLowerCase()), `${name}: ${each}`);
   }
 });

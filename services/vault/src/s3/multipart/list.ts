@@ -6,7 +6,7 @@ import { getOwner, type OperationHandler } from "../context.ts";
 import { createKeyEncoder, formatPrefixes, readEncodingType, toPosition } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
 import { getAbortHeaders } from "../object/object-headers.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
+import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getUploadAddress } from "./upload.ts";
 
@@ -34,7 +34,7 @@ export const listParts: OperationHandler = async (context) => {
         tag("Size", part.sizeBytes) +
         (part.checksum === undefined
           ? ""
-          : tag(checksumAlgorithms[part.checksum.algorithm].element, part.checksum.value)),
+          : tag(CHECKSUM_ALGORITHMS[part.checksum.algorithm].element, part.checksum.value)),
     ),
   );
   const inner =

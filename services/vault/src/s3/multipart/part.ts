@@ -6,7 +6,7 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { readCopySource, toCopyError } from "../object/copy-source.ts";
 import { getEncryptionHeaders, readPartEncryption } from "../object/encryption.ts";
 import { listDigests, planPayload, receiveUpload } from "../payload.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
+import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { tag, xmlDocument } from "../wire/xml.ts";
 import { getUploadAddress } from "./upload.ts";
 
@@ -32,7 +32,7 @@ export const uploadPart: OperationHandler = async (context) => {
     ...getEncryptionHeaders(result.encryption),
   ];
   if (result.checksum !== undefined) {
-    headers.push([checksumAlgorithms[result.checksum.algorithm].field, result.checksum.value]);
+    headers.push([CHECKSUM_ALGORITHMS[result.checksum.algorithm].field, result.checksum.value]);
   }
   return answerEmpty(200, headers);
 };
@@ -62,7 +62,7 @@ export const uploadPartCopy: OperationHandler = async (context) => {
     tag("LastModified", new Date(result.modifiedMs).toISOString()) +
     (checksum === undefined
       ? ""
-      : tag(checksumAlgorithms[checksum.algorithm].element, checksum.value));
+      : tag(CHECKSUM_ALGORITHMS[checksum.algorithm].element, checksum.value));
   return answerXml(xmlDocument("CopyPartResult", inner), headers);
 };
 

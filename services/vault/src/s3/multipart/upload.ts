@@ -10,12 +10,16 @@ import { readEtags, readWriteConditions } from "../object/conditions.ts";
 import { getEncryptionHeaders } from "../object/encryption.ts";
 import { findExpirationHeaders, getAbortHeaders } from "../object/object-headers.ts";
 import { receiveDocument } from "../payload.ts";
-import { checksumAlgorithms, readChecksumAlgorithm, readCompositeClaim } from "../wire/checksum.ts";
+import {
+  CHECKSUM_ALGORITHMS,
+  readChecksumAlgorithm,
+  readCompositeClaim,
+} from "../wire/checksum.ts";
 import { malformedXml, parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const PARTS_MAX = 10_000;
 const BODY_BYTES_MAX = 4 * 1024 ** 2;
-const ALGORITHMS = Object.keys(checksumAlgorithms) as ChecksumAlgorithm[];
+const ALGORITHMS = Object.keys(CHECKSUM_ALGORITHMS) as ChecksumAlgorithm[];
 
 /** The upload of a request. */
 export function getUploadAddress(context: OperationContext) {
@@ -124,7 +128,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     tag("ETag", `"${result.etag}"`) +
     (result.checksum === undefined
       ? ""
-      : tag(checksumAlgorithms[result.checksum.algorithm].element, result.checksum.value) +
+      : tag(CHECKSUM_ALGORITHMS[result.checksum.algorithm].element, result.checksum.value) +
         tag("ChecksumType", result.checksum.type));
   return answerXml(xmlDocument("CompleteMultipartUploadResult", inner), [
     ...getVersionHeaders(context, result.versionId),
@@ -139,7 +143,7 @@ function readPart(item: XmlElement): CompleteUploadRequest["parts"][number] {
   const etag = readEtags(item.getText("ETag"))[0] ?? "";
   const part = { partNumber: Number(number), etag };
   for (const algorithm of ALGORITHMS) {
-    const checksum = item.findText(checksumAlgorithms[algorithm].element);
+    const checksum = item.findText(CHECKSUM_ALGORITHMS[algorithm].element);
     if (checksum !== undefined) return { ...part, checksum };
   }
   return part;

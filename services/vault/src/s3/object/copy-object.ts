@@ -4,7 +4,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import { answerXml, type Header } from "../answer.ts";
 import { requirePermission } from "../authorization.ts";
 import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
-import { checksumAlgorithms, readChecksumAlgorithm } from "../wire/checksum.ts";
+import { CHECKSUM_ALGORITHMS, readChecksumAlgorithm } from "../wire/checksum.ts";
 import { tag, xmlDocument } from "../wire/xml.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
@@ -51,7 +51,7 @@ export const copyObject: OperationHandler = async (context) => {
     tag("LastModified", new Date(result.modifiedMs).toISOString()) +
     (checksum === undefined
       ? ""
-      : tag(checksumAlgorithms[checksum.algorithm].element, checksum.value) +
+      : tag(CHECKSUM_ALGORITHMS[checksum.algorithm].element, checksum.value) +
         tag("ChecksumType", checksum.type));
   return answerXml(xmlDocument("CopyObjectResult", inner), headers);
 };

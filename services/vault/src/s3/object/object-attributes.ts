@@ -4,7 +4,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import { answerXml } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
+import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
@@ -90,5 +90,5 @@ function withoutCount(checksum: ObjectChecksum): ObjectChecksum {
 }
 
 function formatChecksum(checksum: ObjectChecksum): string {
-  return tag(checksumAlgorithms[checksum.algorithm].element, checksum.value);
+  return tag(CHECKSUM_ALGORITHMS[checksum.algorithm].element, checksum.value);
 }

@@ -6,7 +6,7 @@ import { StoreError } from "../../model/store-error.ts";
 import type { UploadInfo } from "../../model/upload.ts";
 import type { Header } from "../answer.ts";
 import { getBucket, type OperationContext } from "../context.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
+import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 
@@ -154,7 +154,7 @@ export function getAbortHeaders(
 export function getChecksumHeaders(checksum: ObjectChecksum | undefined): Header[] {
   if (checksum === undefined) return [];
   return [
-    [checksumAlgorithms[checksum.algorithm].field, checksum.value],
+    [CHECKSUM_ALGORITHMS[checksum.algorithm].field, checksum.value],
     ["x-amz-checksum-type", checksum.type],
   ];
 }

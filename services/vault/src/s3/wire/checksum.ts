@@ -4,7 +4,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "./fields.ts";
 
 /** The algorithms with their headers and the length of a value in base64. */
-export const checksumAlgorithms = {
+export const CHECKSUM_ALGORITHMS = {
   CRC32: { field: "x-amz-checksum-crc32", element: "ChecksumCRC32", length: 8 },
   CRC32C: { field: "x-amz-checksum-crc32c", element: "ChecksumCRC32C", length: 8 },
   CRC64NVME: { field: "x-amz-checksum-crc64nvme", element: "ChecksumCRC64NVME", length: 12 },
@@ -12,9 +12,9 @@ export const checksumAlgorithms = {
   SHA256: { field: "x-amz-checksum-sha256", element: "ChecksumSHA256", length: 44 },
 } as const satisfies Record<ChecksumAlgorithm, { field: string; element: string; length: number }>;
 
-const ENTRIES = Object.entries(checksumAlgorithms) as [
+const ENTRIES = Object.entries(CHECKSUM_ALGORITHMS) as [
   ChecksumAlgorithm,
-  (typeof checksumAlgorithms)[ChecksumAlgorithm],
+  (typeof CHECKSUM_ALGORITHMS)[ChecksumAlgorithm],
 ][];
 
 /** The checksum that a request declares: a value, or the name of a trailer. */
@@ -27,7 +27,7 @@ export interface ChecksumClaim {
 /** The algorithm of a header value. Throws InvalidRequest for an unknown one. */
 export function readChecksumAlgorithm(text: string): ChecksumAlgorithm {
   const name = text.toUpperCase();
-  if (!Object.hasOwn(checksumAlgorithms, name)) {
+  if (!Object.hasOwn(CHECKSUM_ALGORITHMS, name)) {
     throw new S3Error(
       "InvalidRequest",
       "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
@@ -85,7 +85,7 @@ export function readCompositeClaim(fields: RequestFields): string | undefined {
 
 /** Throws InvalidRequest unless a value is base64 of the algorithm's length. */
 export function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
-  const { length, field } = checksumAlgorithms[algorithm];
+  const { length, field } = CHECKSUM_ALGORITHMS[algorithm];
   if (value.length !== length || Buffer.from(value, "base64").toString("base64") !== value) {
     throw new S3Error("InvalidRequest", `Value for ${field} header is invalid.`);
   }
