@@ -3,7 +3,7 @@ import { openStore } from "../../services/vault/src/open-store.ts";
 
 /** Folders, and keys in each. */
 export const FOLDERS = 1_000;
-export const KEYS_PER_FOLDER = 1_000;
+const KEYS_PER_FOLDER = 1_000;
 const LANES = 500;
 
 /** `folder-0042/key-0007` */

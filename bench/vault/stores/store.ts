@@ -3,7 +3,7 @@ import type { Workspace } from "../../harness/case.ts";
 import type { Credentials } from "../presign.ts";
 
 /** Options of a store. */
-export interface StoreSetup {
+interface StoreSetup {
   port: number;
   cores: string;
   /** An empty folder, removed when the case ends. */

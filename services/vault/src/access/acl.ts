@@ -3,7 +3,7 @@ import type { Acl, AclGrant, AclPermission } from "../model/acl.ts";
 import { S3Error } from "../model/s3-error.ts";
 
 /** The groups that grants may name. */
-export const ACL_GROUPS = {
+const ACL_GROUPS = {
   allUsers: "http://acs.amazonaws.com/groups/global/AllUsers",
   authenticatedUsers: "http://acs.amazonaws.com/groups/global/AuthenticatedUsers",
   logDelivery: "http://acs.amazonaws.com/groups/s3/LogDelivery",
@@ -18,7 +18,7 @@ export interface AclOwner {
 const GRANTS_MAX = 100;
 
 /** Names of canned ACLs. */
-export const CANNED_ACLS = [
+const CANNED_ACLS = [
   "private",
   "public-read",
   "public-read-write",

@@ -14,9 +14,9 @@ const BODY_BYTES_MAX = 1_048_576;
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** The scope that grants access to the admin API. */
-export const ADMIN_SCOPE = "vault:admin";
+const ADMIN_SCOPE = "vault:admin";
 /** The role that grants access to the admin API. */
-export const ADMIN_ROLE = "admin";
+const ADMIN_ROLE = "admin";
 
 /** Options of the guard. */
 export interface AdminGuardOptions {

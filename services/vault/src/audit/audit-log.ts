@@ -7,7 +7,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../store.ts";
 
 /** The bucket that the log is written to. */
-export const AUDIT_BUCKET = "system-access-logs";
+const AUDIT_BUCKET = "system-access-logs";
 const EXPIRY_DAYS = 30;
 const FLUSH_MS = 10_000;
 const BUFFER_BYTES = 262_144;

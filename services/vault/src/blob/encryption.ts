@@ -118,7 +118,7 @@ export function describeEncryption(
 }
 
 /** MD5 of a customer's key in base64, as in requests and answers. */
-export function digestKey(key: Buffer): string {
+function digestKey(key: Buffer): string {
   return createHash("md5").update(key).digest("base64");
 }
 

@@ -27,7 +27,7 @@ export interface StompFrame {
 }
 
 /** The broker sent an invalid frame, or one above the size limit. */
-export class StompFrameError extends Error {
+class StompFrameError extends Error {
   override readonly name = "StompFrameError";
 }
 

@@ -36,7 +36,7 @@ export interface FsckOptions {
 }
 
 /** One finding. */
-export interface FsckFinding {
+interface FsckFinding {
   /** `lost`: acknowledged data that cannot be restored. */
   state: "whole" | "damaged" | "restored" | "lost" | "note";
   path: string;

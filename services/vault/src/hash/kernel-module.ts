@@ -44,7 +44,7 @@ export interface KernelFunctions {
 }
 
 /** Hashes the same number of blocks of each of four bodies, whose states must differ. */
-export type WideFunction = (...args: [...states: Four, ...ats: Four, blocks: number]) => void;
+type WideFunction = (...args: [...states: Four, ...ats: Four, blocks: number]) => void;
 type Four = [number, number, number, number];
 
 /** The constants of MD5's 64 steps (RFC 1321 section 3.4). */

@@ -50,7 +50,7 @@ export class FailoverIndex extends IndexConnection {
 const DISK_FAILURES = new Set([10, 11, 14, 26]);
 
 /** True if an error means that the file of the index cannot be read. */
-export function isDiskFailure(error: unknown): boolean {
+function isDiskFailure(error: unknown): boolean {
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
   return typeof code === "number" && DISK_FAILURES.has(code & 0xff);
 }

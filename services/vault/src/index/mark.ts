@@ -21,7 +21,7 @@ const SLOT_BYTES = 512;
 const USED_BYTES = 28;
 
 /** The path of the mark of the index at `path`. */
-export function nameMark(path: string): string {
+function nameMark(path: string): string {
   return `${path}.mark`;
 }
 

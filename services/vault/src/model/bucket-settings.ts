@@ -63,7 +63,7 @@ export interface WebsiteConfiguration {
 }
 
 /** Default encryption. Buckets of older versions may lack `bucketKeyEnabled`. */
-export interface BucketEncryption {
+interface BucketEncryption {
   algorithm: "AES256";
   bucketKeyEnabled?: boolean;
 }

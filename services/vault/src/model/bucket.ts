@@ -8,7 +8,7 @@ export interface Owner {
 }
 
 /** `Unset` until versioning is configured for the first time; a bucket never returns to it. */
-export type VersioningState = "Unset" | "Enabled" | "Suspended";
+type VersioningState = "Unset" | "Enabled" | "Suspended";
 
 /** A bucket as of the last commit. Changes replace the object; it is never mutated. */
 export interface Bucket {

@@ -2,7 +2,7 @@
 import type { ListedObject, ListPosition } from "./object.ts";
 
 /** A version, or a delete marker (its size is 0 and its ETag empty). */
-export interface ListedVersion extends ListedObject {
+interface ListedVersion extends ListedObject {
   /** `null` for the null version. */
   versionId: string;
   isLatest: boolean;

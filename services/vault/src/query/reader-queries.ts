@@ -6,7 +6,7 @@ import { listVersions } from "./list-versions.ts";
 import type { IndexConnection } from "../index/schema.ts";
 
 /** The queries by name. Each reads a bounded number of rows of the newest snapshot. */
-export const READER_QUERIES = {
+const READER_QUERIES = {
   listObjects,
   listVersions,
   listUploads,

@@ -23,7 +23,7 @@ export interface ObjectDescription extends CommonDescription {
 }
 
 /** A part. */
-export interface PartDescription extends CommonDescription {
+interface PartDescription extends CommonDescription {
   uploadId: string;
   partNumber: number;
 }

@@ -3,7 +3,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { ObjectAttributes } from "../model/object.ts";
 
 /** Size limit of one put or one part. */
-export const BODY_BYTES_MAX = 5 * 1024 ** 3;
+const BODY_BYTES_MAX = 5 * 1024 ** 3;
 
 const KEY_BYTES_MAX = 1024;
 const TAGS_MAX = 10;

@@ -20,7 +20,7 @@ interface ConfirmOperation {
 }
 
 /** The handlers by operation type. */
-export const OPERATION_HANDLERS = {
+const OPERATION_HANDLERS = {
   createBucket: applyCreateBucket,
   deleteBucket: applyDeleteBucket,
   configureBucket: applyConfigureBucket,
@@ -43,7 +43,7 @@ export const OPERATION_HANDLERS = {
 type Handlers = typeof OPERATION_HANDLERS;
 
 /** The types of operations. */
-export type OperationType = keyof Handlers;
+type OperationType = keyof Handlers;
 
 /** One operation. */
 export type Operation = { [Type in OperationType]: Parameters<Handlers[Type]>[1] }[OperationType];

@@ -89,7 +89,7 @@ async function askFor(
 }
 
 /** The headers that are stored with an object; `aws-chunked` applies to the request only. */
-export function readContentHeaders(fields: RequestFields): ContentHeaders {
+function readContentHeaders(fields: RequestFields): ContentHeaders {
   const headers: ContentHeaders = {};
   const take = (name: string, set: (value: string) => void): void => {
     const value = fields.get(name);

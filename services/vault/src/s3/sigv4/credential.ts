@@ -27,7 +27,7 @@ export interface SignatureClaim {
 }
 
 /** The additional parameters of a presigned URL. */
-export interface PresignedClaim {
+interface PresignedClaim {
   /** Lifetime of the URL. */
   expiresSeconds: number;
   /** The name of the signature parameter as received. */

@@ -10,7 +10,7 @@ import type { FormClaim } from "./post-policy.ts";
 import { formatScope, isSameSignature, type SigningKey, SigningKeyCache } from "./signing-key.ts";
 
 /** Allowed clock skew. */
-export const CLOCK_SKEW_MS_MAX = 900_000;
+const CLOCK_SKEW_MS_MAX = 900_000;
 
 /** The signed parts of a request. */
 export interface SignedRequest {

@@ -84,7 +84,7 @@ export function readCompositeClaim(fields: RequestFields): string | undefined {
 }
 
 /** Throws InvalidRequest unless a value is base64 of the algorithm's length. */
-export function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
+function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
   const { length, field } = CHECKSUM_ALGORITHMS[algorithm];
   if (value.length !== length || Buffer.from(value, "base64").toString("base64") !== value) {
     throw new S3Error("InvalidRequest", `Value for ${field} header is invalid.`);

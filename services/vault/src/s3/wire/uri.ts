@@ -51,7 +51,7 @@ export function parseQuery(raw: string): QueryPair[] {
 }
 
 /** The signed path: decoded once and encoded again, without normalisation. */
-export function canonicalizePath(rawPath: string): string {
+function canonicalizePath(rawPath: string): string {
   if (PLAIN_PATH.test(rawPath)) return rawPath;
   return encodeUri(decodeUri(rawPath), true);
 }
@@ -79,7 +79,7 @@ function comparePairs(a: QueryPair, b: QueryPair): number {
 }
 
 /** A signed header value: trimmed, with single spaces. */
-export function canonicalizeValue(value: string): string {
+function canonicalizeValue(value: string): string {
   const trimmed = value.trim();
   return trimmed.includes("  ") ? trimmed.replace(/ {2,}/g, " ") : trimmed;
 }
