@@ -173,15 +173,21 @@ export interface HeadResult {
   contentLength: number;
 }
 
-/** An open object. Iterate to the end, or call `close`. */
-export interface ObjectReader extends HeadResult {
-  /** The whole response body if it was in memory anyway; `chunks` yields the same bytes. */
+/** A body that is open for reading. */
+export interface ObjectBody {
+  /** All of its bytes if they were in memory anyway; `chunks` yields the same. */
   readonly whole: Buffer | undefined;
   /** The bytes in order, verified against their checksums at rest. Throws `InternalError` on a mismatch. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
   /** Returns a chunk for reuse of its memory. Optional. */
   recycle(chunk: Buffer): void;
+  /** Releases its files. Required unless `chunks` was iterated to the end. */
   close(): void;
+}
+
+/** An object with its open body. */
+export interface OpenObject extends HeadResult {
+  readonly body: ObjectBody;
 }
 
 /** The version to delete. */

@@ -1,5 +1,5 @@
 // Answers of the object API, and the conversion of errors to answers.
-import type { ObjectReader } from "../model/object.ts";
+import type { ObjectBody } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError, type StoreErrorDetails } from "../model/store-error.ts";
 import { toStoreName } from "./wire/fields.ts";
@@ -13,9 +13,9 @@ export interface S3Answer {
   status: number;
   headers?: readonly Header[];
   body?: string | Buffer;
-  /** The bytes of an object instead of a body. The sender of the answer closes it. */
-  reader?: ObjectReader;
-  /** Length of a body that is not sent: HEAD of an object. */
+  /** The body of an object instead of `body`. The sender of the answer closes it. */
+  object?: ObjectBody;
+  /** Size of the object's body. Without `object` the body is not sent: HEAD of an object. */
   contentLength?: number;
 }
 

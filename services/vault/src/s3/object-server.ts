@@ -2,6 +2,7 @@
 import type { Exchange, Handler } from "@platform/http1";
 import type { Tracer } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
+import type { ObjectBody } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { answerError, completeHeaders, type Header, type S3Answer, toS3Error } from "./answer.ts";
 import { authorize } from "./authorization.ts";
@@ -202,37 +203,28 @@ async function sendAnswer(
   added: readonly Header[],
 ): Promise<void> {
   const { exchange } = request;
-  const { reader } = answer;
-  if (!request.isLive || answer.status === 499) {
-    reader?.close();
+  const { status, object, contentLength } = answer;
+  if (!request.isLive || status === 499) {
+    object?.close();
     return;
   }
   const headers = completeHeaders(request.id, answer.headers, added);
-  const isHead = request.method === "HEAD";
-  if (answer.contentLength !== undefined) {
-    exchange.startResponse({ status: answer.status, headers, contentLength: answer.contentLength });
-    exchange.end();
+  if (contentLength === undefined) {
+    const body = request.method === "HEAD" ? "" : (answer.body ?? "");
+    exchange.respond({ status, headers, body });
     return;
   }
-  if (reader === undefined) {
-    const body = isHead ? "" : (answer.body ?? "");
-    exchange.respond({ status: answer.status, headers, body });
+  if (object?.whole !== undefined) {
+    object.close();
+    exchange.respond({ status, headers, body: object.whole });
     return;
   }
-  if (reader.whole !== undefined) {
-    const body = reader.whole;
-    reader.close();
-    exchange.respond({ status: answer.status, headers, body });
-    return;
-  }
-  exchange.startResponse({ status: answer.status, headers, contentLength: reader.contentLength });
-  await sendChunks(request, reader);
+  exchange.startResponse({ status, headers, contentLength });
+  if (object === undefined) exchange.end();
+  else await sendChunks(request, object);
 }
 
-async function sendChunks(
-  request: S3Request,
-  reader: NonNullable<S3Answer["reader"]>,
-): Promise<void> {
+async function sendChunks(request: S3Request, object: ObjectBody): Promise<void> {
   const { exchange } = request;
   let wake: (() => void) | undefined;
   exchange.onDrain = () => wake?.();
@@ -240,7 +232,7 @@ async function sendChunks(
   // Written to the socket, but maybe not sent yet.
   const unsent: Buffer[] = [];
   try {
-    for await (const chunk of reader.chunks()) {
+    for await (const chunk of object.chunks()) {
       if (!request.isLive) return;
       unsent.push(chunk);
       if (!exchange.write(chunk)) {
@@ -250,10 +242,10 @@ async function sendChunks(
         if (!request.isLive) return;
       }
       if (exchange.unsentBytes > 0) continue;
-      for (const sent of unsent.splice(0)) reader.recycle(sent);
+      for (const sent of unsent.splice(0)) object.recycle(sent);
     }
     exchange.end();
   } finally {
-    reader.close();
+    object.close();
   }
 }

@@ -62,7 +62,7 @@ async function answerPage(
     const answer = await readPage(api, request, bucket, key);
     const redirect = answer.headers?.find(([name]) => name === "x-amz-website-redirect-location");
     if (redirect === undefined) return answer;
-    answer.reader?.close();
+    answer.object?.close();
     return { status: 301, headers: [["Location", redirect[1]]] };
   } catch (thrown) {
     const error = toS3Error(thrown);

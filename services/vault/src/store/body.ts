@@ -4,6 +4,7 @@ import type { BlobStore } from "../blob/blob-store.ts";
 import { type KeyProvider, openBlobKey } from "../blob/encryption.ts";
 import { Leases } from "../blob/leases.ts";
 import type { BlobRecord } from "../model/blob.ts";
+import type { ObjectBody } from "../model/object.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import type { PointReader } from "../query/point-reader.ts";
 import { DecryptedReader } from "./decrypted-reader.ts";
@@ -16,20 +17,8 @@ interface Piece {
   key: Buffer | undefined;
 }
 
-/** A body that is open for reading. */
-export interface OpenBody {
-  /** The whole range, if it is in memory anyway. */
-  readonly whole: Buffer | undefined;
-  /** The bytes in order. The reader must call `close` in any case. */
-  chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** Returns a chunk that is not used any more. */
-  recycle(chunk: Buffer): void;
-  /** Releases the file. */
-  close(): void;
-}
-
 /** A body that was read with its row: it needs no lease on a file. */
-class BodyInMemory implements OpenBody {
+class BodyInMemory implements ObjectBody {
   readonly whole: Buffer;
 
   constructor(whole: Buffer) {
@@ -46,7 +35,7 @@ class BodyInMemory implements OpenBody {
 }
 
 /** A body in files, or encrypted; its first file is open. */
-class BodyOfPieces implements OpenBody {
+class BodyOfPieces implements ObjectBody {
   readonly whole = undefined;
   readonly #blobs: BlobStore;
   readonly #pieces: readonly Piece[];
@@ -160,7 +149,7 @@ export class BodyOpener {
     end: number,
     customerKey: Buffer | undefined,
     window?: ReadWindow,
-  ): OpenBody | Promise<OpenBody | undefined> | undefined {
+  ): ObjectBody | Promise<ObjectBody | undefined> | undefined {
     if (blob === undefined) return undefined;
     const inMemory = findInMemory(blob, start, end);
     return inMemory === undefined
@@ -174,7 +163,7 @@ export class BodyOpener {
     end: number,
     customerKey: Buffer | undefined,
     window: ReadWindow | undefined,
-  ): Promise<OpenBody | undefined> {
+  ): Promise<ObjectBody | undefined> {
     const endLease = this.leases.begin();
     try {
       const pieces = this.#findPieces(blob, start, end, customerKey);

@@ -3,7 +3,6 @@ import { requireCustomerKey } from "../blob/encryption.ts";
 import type { BlobRecord } from "../model/blob.ts";
 import { parseChecksum, parseOwner, type VersionRow } from "../index/records.ts";
 import { StoreError } from "../model/store-error.ts";
-import type { OpenBody } from "./body.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
 import { parseDetail, type ObjectService, type ServiceEnvironment } from "./object-service.ts";
@@ -13,6 +12,7 @@ import type {
   EncryptionRequest,
   ObjectAddress,
   ObjectAttributes,
+  ObjectBody,
   ReadConditions,
   Upload,
 } from "../model/object.ts";
@@ -72,7 +72,7 @@ export class CopyService {
     start: number,
     end: number,
     customerKey?: Buffer,
-  ): Promise<OpenBody | undefined> {
+  ): Promise<ObjectBody | undefined> {
     // It may have moved since the lookup.
     const { bodies, points } = this.#env;
     return bodies.open(points.findBlob(blob.id), start, end, customerKey);
@@ -141,7 +141,7 @@ export class CopyService {
     attributes: ObjectAttributes,
     contentLength: number,
     checksum: CopyRequest["checksum"],
-    body: OpenBody,
+    body: ObjectBody,
   ) {
     try {
       return this.#objects.beginPut({
@@ -162,7 +162,7 @@ export class CopyService {
 }
 
 /** Copies a whole body into an upload and commits it. */
-export async function pump<Result>(body: OpenBody, upload: Upload<Result>): Promise<Result> {
+export async function pump<Result>(body: ObjectBody, upload: Upload<Result>): Promise<Result> {
   try {
     for await (const chunk of body.chunks()) {
       await upload.write(chunk);

@@ -22,7 +22,7 @@ import type {
   ObjectAddress,
   ObjectChecksum,
   ObjectInfo,
-  ObjectReader,
+  OpenObject,
   PutRequest,
   PutResult,
   Upload,
@@ -38,7 +38,7 @@ import type { AttributeChange } from "../transaction/attribute-operations.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
-import type { BodyOpener, OpenBody } from "./body.ts";
+import type { BodyOpener } from "./body.ts";
 import type { BucketCatalogue } from "./bucket-catalogue.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
@@ -141,14 +141,14 @@ export class ObjectService {
   }
 
   /** Opens an object, or a part of it, for reading. */
-  async get(request: GetRequest): Promise<ObjectReader> {
+  async get(request: GetRequest): Promise<OpenObject> {
     // Compaction or an overwrite may remove the file between the lookup and the opening: retry once.
     for (let attempt = 1; ; attempt += 1) {
       const found = this.#findStored(request);
       const head = this.#resolve(request, found);
       const [start, end] = this.#chooseBytes(head);
       const body = await this.#openBody(found, start, end, request);
-      if (body !== undefined) return buildReader(head, body);
+      if (body !== undefined) return { ...head, body };
       if (attempt === 2) throw new StoreError("InternalError", "Stored data is missing");
     }
   }
@@ -315,16 +315,6 @@ export class ObjectService {
     if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
     return this.#env.bodies.open(blob, start, end, customerKey, window);
   }
-}
-
-function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
-  return {
-    ...head,
-    whole: body.whole,
-    chunks: () => body.chunks(),
-    recycle: (chunk) => body.recycle(chunk),
-    close: () => body.close(),
-  };
 }
 
 // With the checksum type of the object, as S3 answers it.

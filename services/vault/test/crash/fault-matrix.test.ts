@@ -320,7 +320,7 @@ async function readOne(
     const address = { bucket, key, ...(versionId === undefined ? {} : { versionId }) };
     const reader = await store.objects.get(address);
     const hash = createHash("sha256");
-    for await (const chunk of reader.chunks()) hash.update(chunk);
+    for await (const chunk of reader.body.chunks()) hash.update(chunk);
     return hash.digest("hex") === digest && reader.object.etag === etag ? "whole" : "wrong";
   } catch (error) {
     const { code } = error as { code?: string };

@@ -158,7 +158,7 @@ async function readState(
     const address = { bucket, key, ...(versionId === undefined ? {} : { versionId }) };
     const reader = await store.objects.get(address);
     const chunks: Buffer[] = [];
-    for await (const chunk of reader.chunks()) chunks.push(chunk);
+    for await (const chunk of reader.body.chunks()) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     const operation = Number(body.subarray(0, body.indexOf(";")).toString());
     return body.equals(makeBody(operation)) ? `${operation}` : `a damaged ${operation}`;

@@ -79,7 +79,7 @@ export async function read(
 ): Promise<Buffer> {
   const reader = await store.objects.get({ bucket: "bucket", key, ...more });
   const chunks: Buffer[] = [];
-  for await (const chunk of reader.chunks()) chunks.push(chunk);
+  for await (const chunk of reader.body.chunks()) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 

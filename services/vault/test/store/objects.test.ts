@@ -56,7 +56,7 @@ test("ranges return exactly the requested bytes, across the borders of blocks an
       });
       assert.equal(reader.contentLength, end - start + 1);
       assert.deepEqual(reader.range, { start, end });
-      reader.close();
+      reader.body.close();
       const bytes = await read(store, "key", { range: { start, end } });
       assert.deepEqual(bytes, body.subarray(start, end + 1), `${size}: ${start}-${end}`);
     }

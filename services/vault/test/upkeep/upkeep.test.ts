@@ -23,7 +23,7 @@ test("files of deleted objects are removed, but not under a reader", async (cont
   await store.maintenance.collect();
   assert.equal(listFiles(dataDir, "files").length, 1);
   const chunks = [];
-  for await (const chunk of reader.chunks()) chunks.push(chunk);
+  for await (const chunk of reader.body.chunks()) chunks.push(chunk);
   assert.deepEqual(Buffer.concat(chunks), body);
   await store.maintenance.collect();
   await store.maintenance.collect();

@@ -21,8 +21,9 @@ export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
     request.window = new AnswerWindow(context.request);
-    const reader = await context.api.store.objects.get(request);
-    return { ...describe(context, reader, request), reader };
+    const found = await context.api.store.objects.get(request);
+    const { body, contentLength } = found;
+    return { ...describe(context, found, request), object: body, contentLength };
   } catch (error) {
     throw await explain(context, error);
   }
