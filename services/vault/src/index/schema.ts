@@ -18,35 +18,39 @@ export const WAL_BYTES_MAX = 128 * 1024 * 1024;
  * Columns that a live object (`current`) and an older version or delete marker (`versions`) share. `seq` is the order of
  * commits; `version` is `null` (the text) for the null version; `detail` is JSON with everything that listings do not need.
  */
-export const VERSION_COLUMNS =
-  "bucket, key, seq, version, size, etag, modified, blob, class, checksum, owner, tags, " +
-  "retain_mode, retain_until, hold, detail, seal";
+const VERSION_COLUMN_TYPES = {
+  bucket: "integer not null",
+  key: "blob not null",
+  seq: "integer not null",
+  version: "text not null",
+  size: "integer not null",
+  etag: "text not null",
+  modified: "integer not null",
+  blob: "integer",
+  class: "text not null",
+  checksum: "text",
+  owner: "text",
+  tags: "text",
+  retain_mode: "text",
+  retain_until: "integer",
+  hold: "integer not null default 0",
+  detail: "text not null",
+};
+// The exact text is part of the format: `inspect.ts` compares it with the definitions in a database.
+const VERSION_COLUMN_DEFINITIONS = Object.entries(VERSION_COLUMN_TYPES)
+  .map(([name, type]) => `\n  ${name} ${type}`)
+  .join(",");
 
-const VERSION_COLUMN_TYPES = `
-  bucket integer not null,
-  key blob not null,
-  seq integer not null,
-  version text not null,
-  size integer not null,
-  etag text not null,
-  modified integer not null,
-  blob integer,
-  class text not null,
-  checksum text,
-  owner text,
-  tags text,
-  retain_mode text,
-  retain_until integer,
-  hold integer not null default 0,
-  detail text not null`;
+/** The names of these columns, with their seal. */
+export const VERSION_COLUMNS = [...Object.keys(VERSION_COLUMN_TYPES), "seal"].join(", ");
 
 const TABLES_OF_FORMAT_1 = `
 create table meta (name text primary key, value integer not null) without rowid;
 create table buckets (id integer primary key autoincrement, name text not null unique, document text not null);
-create table current (${VERSION_COLUMN_TYPES}, primary key (bucket, key)) without rowid;
+create table current (${VERSION_COLUMN_DEFINITIONS}, primary key (bucket, key)) without rowid;
 create index current_by_time on current (bucket, modified);
 create table versions (
-  ${VERSION_COLUMN_TYPES},
+  ${VERSION_COLUMN_DEFINITIONS},
   marker integer not null,
   noncurrent_since integer,
   primary key (bucket, key, seq desc)

@@ -8,6 +8,8 @@ import type { VersionRow } from "../index/records.ts";
 import { damagedRow, matchesSeal, sealVersion } from "../index/seal.ts";
 import type { WriterContext } from "./writer-context.ts";
 
+const VERSION_MARKS = VERSION_COLUMNS.replaceAll(/\w+/g, "?");
+
 /** The live object. */
 export function findCurrent(
   context: WriterContext,
@@ -43,9 +45,8 @@ function requireSealed(row: VersionRow): VersionRow {
 
 /** Inserts the live object; there must be none. */
 export function insertCurrent(context: WriterContext, row: VersionRow): void {
-  const marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
   context
-    .sql(`insert into current (${VERSION_COLUMNS}) values (${marks})`)
+    .sql(`insert into current (${VERSION_COLUMNS}) values (${VERSION_MARKS})`)
     .run(
       row.bucket,
       row.key,
