@@ -34,7 +34,6 @@ export function watchCertificate(
   first: Certificate,
   apply: (certificate: Certificate) => void,
   log: Logger,
-  everyMs = LOOK_EVERY_MS,
 ): () => void {
   let current = first;
   let warned = "";
@@ -54,6 +53,6 @@ export function watchCertificate(
     }
     warned = reason;
   };
-  const timer = every(everyMs, check, warn);
+  const timer = every(LOOK_EVERY_MS, check, warn);
   return () => void timer.stop();
 }

@@ -1,18 +1,19 @@
 // The schema of the configuration.
 import {
   addressKey,
+  type ConfigOf,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
   key,
   networkSchema,
+  readPackageVersion,
 } from "@platform/kernel/config";
-import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
 import { SHARDS_MAX } from "./blob/erasure/reed-solomon.ts";
 
 /** The version of the service: in health answers, `--version` and metrics. */
-export const VERSION = "2.0.0";
+export const VERSION = readPackageVersion(import.meta.url);
 /** The built-in access key. With it, the service listens on loopback only. */
 export const DEFAULT_ACCESS_KEY = "platform-vault";
 /** The built-in secret. */

@@ -52,12 +52,6 @@ export interface StoreOptions {
   stagingBytesMax?: number;
   /** Uploads that may wait for that memory; more are refused with `SlowDown`. Default 1 000. */
   stagingWaitersMax?: number;
-  /** Writes that may wait for their commit. Default 10 000. */
-  waitingWritersMax?: number;
-  /** Listings that may wait. Default 1 000. */
-  waitingReadersMax?: number;
-  /** Threads for listings. Default 1. */
-  readerThreads?: number;
   /** Open files. Default 1 000. */
   openFilesMax?: number;
   /** Limit of buckets. Default 10 000. */
@@ -66,12 +60,6 @@ export interface StoreOptions {
   pendingEventsMax?: number;
   /** Minimum size of every part except the last. Default 5 MiB. */
   partBytesMin?: number;
-  /** Interval of lifecycle rules, in ms. Default 1 h. */
-  lifecycleEveryMs?: number;
-  /** Interval of compaction, in ms. Default 1 min. */
-  compactEveryMs?: number;
-  /** Interval of scrubbing, in ms. Default 7 days. */
-  scrubEveryMs?: number;
   /** Speed of scrubbing. Default 16 MiB/s. */
   scrubBytesPerSecond?: number;
   /** Interval of checking and copying the index of a single drive, in ms; 0 disables it. Default 1 h. */
@@ -85,6 +73,12 @@ export interface StoreOptions {
 }
 
 const MIB = 1024 * 1024;
+/** Writes that may wait for their commit. */
+const WAITING_WRITES_MAX = 10_000;
+/** Listings that may wait. */
+const WAITING_READS_MAX = 1_000;
+/** Threads for listings. */
+const READER_THREADS = 1;
 /** Reading an index of this size takes about a second. */
 const INSPECTED_BYTES_MAX = 64 * MIB;
 
@@ -105,7 +99,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const writer = await IndexWriter.open({
       replicas: current.map(toReplica),
       ...(drives.isErasureCoded ? { replicasMin: drives.parity + 1 } : {}),
-      waitingMax: options.waitingWritersMax ?? 10_000,
+      waitingMax: WAITING_WRITES_MAX,
       limits: {
         pendingEventsMax: options.pendingEventsMax ?? 100_000,
         bucketsMax: options.bucketsMax ?? 10_000,
@@ -116,11 +110,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     const { path } = toReplica(writer.slots[0]!);
     const index = drives.isErasureCoded ? new FailoverIndex(path) : openIndexReader(path);
-    const readers = new ReaderPool(
-      path,
-      options.readerThreads ?? 1,
-      options.waitingReadersMax ?? 1_000,
-    );
+    const readers = new ReaderPool(path, READER_THREADS, WAITING_READS_MAX);
     const freeSpace = new FreeSpace(
       options.readSpace ?? (() => readSpaceOfDrives(drives)),
       () => clock.monotonicMs(),
@@ -170,9 +160,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         : undefined;
     await monitor?.start();
     const maintenance = {
-      lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
-      compactEveryMs: options.compactEveryMs ?? 60_000,
-      scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
       scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
       indexCopyEveryMs: drives.isErasureCoded ? 0 : (options.indexCopyEveryMs ?? 3_600_000),
       folders: new StoreFolders(options.dataDir),

@@ -1,7 +1,13 @@
 // The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
-import { createApi, defineRoute } from "@platform/kernel/http";
-import type { Api, ApiOptions, ApiRoute, Peer } from "@platform/kernel/http";
+import {
+  type Api,
+  type ApiOptions,
+  type ApiRoute,
+  createApi,
+  defineRoute,
+  type Peer,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { Directory } from "../access/directory.ts";
 import { VERSION } from "../config.ts";

@@ -1,9 +1,12 @@
 // Authentication of the admin API: a console session, a root signature, or a token with the admin scope or role.
 import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
-import { checkSameOrigin, createBearerGuard } from "@platform/kernel/http";
-import type { Guard, HeaderReader } from "@platform/kernel/http";
-import { hasAccess } from "@platform/kernel/identity";
-import type { TokenVerifier } from "@platform/kernel/identity";
+import {
+  checkSameOrigin,
+  createBearerGuard,
+  type Guard,
+  type HeaderReader,
+} from "@platform/kernel/http";
+import { hasAccess, type TokenVerifier } from "@platform/kernel/identity";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { hashHex, parseQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";

@@ -1,6 +1,5 @@
 // Users and their access keys in the admin API.
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import {
   accessKeySchema,

@@ -1,6 +1,5 @@
 // Notification subscriptions in the admin API.
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { deriveWebhookSecret } from "../delivery/webhook.ts";
 import type { NotificationRule } from "../model/event.ts";

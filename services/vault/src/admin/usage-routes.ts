@@ -1,7 +1,6 @@
 // Usage and quotas of buckets in the admin API.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import { z } from "zod";
 import type { BucketQuota } from "../model/usage.ts";
 import type { Store } from "../store.ts";

@@ -38,8 +38,6 @@ export interface AuditLogOptions {
   region: string;
   clock: Clock;
   log: Logger;
-  /** Default 10 000. */
-  flushMs?: number;
 }
 
 /**
@@ -59,7 +57,7 @@ export class AuditLog {
   constructor(options: AuditLogOptions) {
     this.#options = options;
     this.#timer = every(
-      options.flushMs ?? FLUSH_MS,
+      FLUSH_MS,
       () => this.flush(),
       () => undefined,
     );

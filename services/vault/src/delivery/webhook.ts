@@ -1,7 +1,6 @@
 // Delivery by HTTP, signed as Standard Webhooks specifies (https://www.standardwebhooks.com, "Signature scheme").
 import { createHmac } from "node:crypto";
-import { EgressError } from "@platform/kernel/egress";
-import type { EgressFetch } from "@platform/kernel/egress";
+import { EgressError, type EgressFetch } from "@platform/kernel/egress";
 import type { PendingEvent } from "../model/event.ts";
 import { type EventOrigin, formatEvent } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";

@@ -1,7 +1,11 @@
 // Metrics of the object API and its store.
 import type { ServerFault } from "@platform/http1";
-import type { HttpSeries, MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
-import { foldMethod } from "@platform/kernel/metrics";
+import {
+  foldMethod,
+  type HttpSeries,
+  type MetricFamily,
+  type MetricRegistry,
+} from "@platform/kernel/metrics";
 import type { Store } from "../store.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 import type { FinishedRequest } from "./finished-request.ts";

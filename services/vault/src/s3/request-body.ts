@@ -1,6 +1,5 @@
 // The body of a request as a stream with back-pressure.
-import { Framing } from "@platform/http1";
-import type { Exchange } from "@platform/http1";
+import { type Exchange, Framing } from "@platform/http1";
 import { S3Error } from "../model/s3-error.ts";
 
 /** The client has disconnected, so an answer is pointless. */

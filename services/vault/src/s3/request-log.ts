@@ -1,7 +1,6 @@
 // The span and the log line of each request to the object API.
 import { redactText, type Logger } from "@platform/kernel/log";
-import { parseTraceContext } from "@platform/kernel/trace";
-import type { Span, Tracer } from "@platform/kernel/trace";
+import { parseTraceContext, type Span, type Tracer } from "@platform/kernel/trace";
 import type { LogOutput } from "../log/log-output.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import type { S3Request } from "./request.ts";

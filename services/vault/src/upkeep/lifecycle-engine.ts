@@ -8,6 +8,8 @@ import type { Candidate, CandidateKind, CandidatePosition } from "../query/lifec
 import { findDueBefore, matchesFilter } from "../model/lifecycle-rule.ts";
 import type { LifecycleRule } from "../model/lifecycle.ts";
 
+const EVERY_MS = 3_600_000;
+
 /** Options of the engine. */
 export interface LifecycleEngineOptions {
   buckets: BucketCatalogue;
@@ -36,14 +38,12 @@ const ANSWER_KEPT_MS = 24 * 3_600_000;
 /** Runs rounds over all buckets and yields between pages. */
 export class LifecycleEngine {
   readonly #env: LifecycleEngineOptions;
-  readonly #everyMs: number;
   #timer: RepeatingTimer | undefined;
   #running: Promise<LifecycleReport> | undefined;
   #isStopped = false;
 
-  constructor(environment: LifecycleEngineOptions, everyMs: number) {
+  constructor(environment: LifecycleEngineOptions) {
     this.#env = environment;
-    this.#everyMs = everyMs;
   }
 
   start(): void {
@@ -51,7 +51,7 @@ export class LifecycleEngine {
       await this.run();
     };
     // Failed actions are still due in the next round.
-    this.#timer = every(this.#everyMs, round, () => undefined);
+    this.#timer = every(EVERY_MS, round, () => undefined);
   }
 
   async stop(): Promise<void> {

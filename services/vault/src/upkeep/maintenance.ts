@@ -15,9 +15,6 @@ import type { ServiceEnvironment } from "../store/object-service.ts";
 
 /** Intervals and speeds. */
 export interface MaintenanceOptions {
-  lifecycleEveryMs: number;
-  compactEveryMs: number;
-  scrubEveryMs: number;
   scrubBytesPerSecond: number;
   /** 0 disables it. */
   indexCopyEveryMs: number;
@@ -28,6 +25,8 @@ export interface MaintenanceOptions {
   log: Logger | undefined;
 }
 
+const COMPACT_EVERY_MS = 60_000;
+const SCRUB_EVERY_MS = 7 * 86_400_000;
 /** The first scrub runs early and removes the leftovers of a crash. */
 const FIRST_SCRUB_AFTER_MS = 10 * 60_000;
 
@@ -71,7 +70,7 @@ export class Maintenance {
   ) {
     this.#monitor = monitor;
     this.#options = options;
-    this.#lifecycle = new LifecycleEngine(environment, options.lifecycleEveryMs);
+    this.#lifecycle = new LifecycleEngine(environment);
     this.#collector = new GarbageCollector(environment, index);
     this.#compactor = new Compactor(environment, index);
     this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, monitor?.healer);
@@ -82,9 +81,9 @@ export class Maintenance {
   start(): void {
     this.#lifecycle.start();
     this.#collector.start();
-    const { compactEveryMs, scrubEveryMs, indexCopyEveryMs } = this.#options;
-    this.#repeat(compactEveryMs, () => this.compact());
-    this.#repeat(scrubEveryMs, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
+    const { indexCopyEveryMs } = this.#options;
+    this.#repeat(COMPACT_EVERY_MS, () => this.compact());
+    this.#repeat(SCRUB_EVERY_MS, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
     if (indexCopyEveryMs === 0) return;
     const firstCopyAfterMs = Math.min(FIRST_COPY_AFTER_MS, indexCopyEveryMs);
     this.#repeat(indexCopyEveryMs, () => this.#copyWhenDue(), firstCopyAfterMs);

@@ -1,6 +1,5 @@
 // Decodes aws-chunked request bodies: verifies signatures and trailers, and removes the framing.
-import { createHash } from "node:crypto";
-import type { Hash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
 import { type ChunkSeed, hashHex, isSameSignature, signChunk, signTrailer } from "./index.ts";
 
