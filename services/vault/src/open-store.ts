@@ -25,7 +25,7 @@ import { IndexWriter } from "./transaction/writer.ts";
 import { BodyOpener } from "./store/body.ts";
 import { type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
-import { Store } from "./store.ts";
+import { Store } from "./object-store.ts";
 
 /** Options of a store; all but the folder have defaults. */
 export interface StoreOptions {

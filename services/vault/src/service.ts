@@ -44,7 +44,7 @@ import { openStore } from "./open-store.ts";
 import type { LogOutput } from "./log/log-output.ts";
 import { SignatureVerifier } from "./s3/sigv4/index.ts";
 import { TimestampFormatter } from "./s3/wire/timestamp.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./object-store.ts";
 
 /** Options of the service. */
 export interface VaultOptions {

@@ -9,7 +9,7 @@ import {
   toSubscription,
 } from "../s3/bucket/notification.ts";
 import type { ObjectApi } from "../s3/context.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 import { asProblem } from "./problem.ts";
 
 /** Options of the routes. The secrets of webhooks are derived from `masterKey`. */

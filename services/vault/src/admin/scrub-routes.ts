@@ -1,6 +1,6 @@
 // Scrubbing in the admin API: start a round, read its progress and the result of the last complete one.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 import type { CompleteScrub } from "../upkeep/last-scrub.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 

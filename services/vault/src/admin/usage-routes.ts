@@ -3,7 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import { z } from "zod";
 import type { BucketQuota } from "../model/usage.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 import { asProblem } from "./problem.ts";
 
 const TAG = "Usage";

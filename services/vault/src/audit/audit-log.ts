@@ -4,7 +4,7 @@ import type { Logger } from "@platform/kernel/log";
 import { LineBuffer } from "../log/line-buffer.ts";
 import type { Owner } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 
 /** The bucket that the log is written to. */
 const AUDIT_BUCKET = "system-access-logs";

@@ -9,7 +9,7 @@ import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
 import { S3Error } from "../model/s3-error.ts";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { S3Request } from "./request.ts";

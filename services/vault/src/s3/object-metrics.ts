@@ -6,7 +6,7 @@ import {
   type MetricFamily,
   type MetricRegistry,
 } from "@platform/kernel/metrics";
-import type { Store } from "../store.ts";
+import type { Store } from "../object-store.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 

@@ -17,7 +17,7 @@ import { basename, join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { checkStore, type FsckReport } from "../../src/fsck/check-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { makeBytes, makeFolder, owner, put } from "../store/fixture.ts";
 import { nameDrives, openTestStore, waitUntilWhole } from "./stores.ts";
 

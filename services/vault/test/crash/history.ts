@@ -1,6 +1,6 @@
 // The history of requests and answers, and the check that a store's contents are consistent with it.
 import { StoreError } from "../../src/model/store-error.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { makeBytes } from "../store/fixture.ts";
 
 export type OperationKind =

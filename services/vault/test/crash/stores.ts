@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore, type StoreOptions } from "../../src/open-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 
 const MIB = 1024 * 1024;
 const WAIT_MS = 60_000;

@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { createLogger } from "@platform/kernel/log";
 import { StoreError } from "../../src/model/store-error.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { type HistoryLine, makeBody, type OperationKind } from "./history.ts";
 import { openTestStore } from "./stores.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import type { GetRequest, PutRequest, PutResult } from "../../src/model/object.ts";
 import { openStore, type StoreOptions } from "../../src/open-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 
 export const owner = { id: "owner-id", displayName: "owner" };
 

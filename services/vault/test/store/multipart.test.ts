@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { test } from "node:test";
 import type { CompleteUploadRequest, PartResult, UploadInfo } from "../../src/model/upload.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { makeBytes, makeStore, put, read } from "./fixture.ts";
 
 const PART = 5 * 1024 * 1024;

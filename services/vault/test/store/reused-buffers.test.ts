@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { StoreOptions } from "../../src/open-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { makeBytes, makeFolder, makeStore, read } from "./fixture.ts";
 
 const MIB = 1024 * 1024;

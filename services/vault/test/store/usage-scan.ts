@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ListUploadsResult } from "../../src/model/upload.ts";
 import type { ListVersionsResult } from "../../src/model/version.ts";
 import type { BucketUsage } from "../../src/model/usage.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 
 /** The usage of a bucket, by its listings. */
 export async function scanUsage(store: Store, bucket: string): Promise<BucketUsage> {

@@ -9,7 +9,7 @@ import { checkStore } from "../../src/fsck/check-store.ts";
 import { StoreError } from "../../src/model/store-error.ts";
 import type { PartResult, UploadAddress } from "../../src/model/upload.ts";
 import { openStore } from "../../src/open-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { defer, makeBytes, makeFolder, owner, put } from "./fixture.ts";
 import { requireRightUsage } from "./usage-scan.ts";
 

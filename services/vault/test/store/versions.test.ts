@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { ListVersionsResult, VersionPosition } from "../../src/model/version.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { makeStore, owner, put, read } from "./fixture.ts";
 
 interface ModelVersion {

@@ -18,7 +18,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { openStore, type StoreOptions } from "../../src/open-store.ts";
-import type { Store } from "../../src/store.ts";
+import type { Store } from "../../src/object-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
 const KIB = 1024;
