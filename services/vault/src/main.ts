@@ -6,7 +6,7 @@ import { runFsck } from "./fsck/command.ts";
 import { LogOutput } from "./log/log-output.ts";
 import { startVault } from "./service.ts";
 
-// A thread of the pool that waits for a disk serves nobody else: of Node's four, two large bodies being synced block all.
+// A thread of the pool that waits for a disk is blocked: of Node's four, two large bodies being synced take all.
 const POOL_THREADS = 16;
 
 /** Runs the command line of `platform-vaultd`. */

@@ -60,7 +60,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
   const api = createApi({
     service: "vault",
     version: VERSION,
-    title: "Vault admin API",
+    title: "Storage admin API",
     routes: [
       createHealthRoute(options),
       ...createBucketRoutes(options),

@@ -131,7 +131,7 @@ function inspectRows(
     judge("buckets", name, row, sealBucket(name, String(row["document"])));
   }
   const sequence = readMeta(index, "sequence");
-  if (sequence < lastSequence) note(`the sequence stands at ${sequence}, below ${lastSequence}`);
+  if (sequence < lastSequence) note(`the sequence is at ${sequence}, below ${lastSequence}`);
   return rows;
 }
 

@@ -224,10 +224,9 @@ export function collectSaid(effects: readonly Effect[], end: number): string {
 const SECTOR_BYTES = 512;
 
 /**
- * Writes into `root` one of the states in which a power cut just before the effect `end` may leave the disks, of which there
- * is one in each of the folders `drives` (`""` is the root). What was synced stands; of everything else each write may be
- * there, missing or torn, and names as they were at any moment since their folder was synced, on each disk for itself.
- * `random` gives numbers from 0 to below 1.
+ * Writes into `root` one of the states in which a power cut just before the effect `end` may leave the disks, one in each
+ * of the folders `drives` (`""` is the root). Synced data is intact; every other write may be present, missing or torn, and
+ * names are as at any moment since the last sync of their folder. `random` returns numbers from 0 to below 1.
  */
 export function buildCrashState(
   effects: readonly Effect[],
