@@ -13,6 +13,8 @@ import { startPulseProcess, type PulseProcess } from "../../fixture/pulse-proces
 import { programs } from "./programs.ts";
 
 const kills = Number(process.env["PLATFORM_KAFKA_KILLS"] ?? 3);
+// The client's own default gives up on connections after about 9 s, which is too early on a busy machine.
+const RETRY = { retries: 100, initialRetryTime: 50, maxRetryTime: 500 };
 const patienceMs = 60_000;
 const confluentScript = fileURLToPath(new URL("confluent-kafka.py", import.meta.url));
 
@@ -85,9 +87,8 @@ function startLoop(send: (values: string[]) => Promise<unknown>, close: () => un
 }
 
 async function startKafkajs(topic: string): Promise<Stream> {
-  const kafka = new Kafka({ brokers: [servers], logLevel: logLevel.NOTHING });
-  const retry = { retries: 100, initialRetryTime: 50, maxRetryTime: 500 };
-  const producer = kafka.producer({ idempotent: true, retry });
+  const kafka = new Kafka({ brokers: [servers], logLevel: logLevel.NOTHING, retry: RETRY });
+  const producer = kafka.producer({ idempotent: true, retry: RETRY });
   await producer.connect();
   return startLoop(
     (values) => producer.send({ topic, messages: values.map((value) => ({ value })) }),
@@ -194,12 +195,12 @@ function isMissing(client: string): boolean {
 
 /** A kafkajs consumer of a group that goes on over all kills. */
 async function startConsumer(consumed: ReadonlyMap<string, Set<number>>) {
-  const kafka = new Kafka({ brokers: [servers], logLevel: logLevel.NOTHING });
+  const kafka = new Kafka({ brokers: [servers], logLevel: logLevel.NOTHING, retry: RETRY });
   const consumer = kafka.consumer({
     groupId: "readers",
     sessionTimeout: 6_000,
     maxWaitTimeInMs: 200,
-    retry: { retries: 100, initialRetryTime: 50, maxRetryTime: 500 },
+    retry: RETRY,
   });
   await consumer.connect();
   await consumer.subscribe({ topics: [...consumed.keys()], fromBeginning: true });
