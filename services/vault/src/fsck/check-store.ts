@@ -107,7 +107,7 @@ class StoreCheck {
     this.#checkSmallFiles(folders);
     if (reason === undefined) {
       if (!existsSync(index)) return this.#note("note", index, "there is no store here yet");
-      this.#note("whole", index, "every row is whole");
+      this.#note("whole", index, "every row is intact");
     } else {
       this.#note("damaged", index, reason);
       const restored = join(work, "restored.sqlite");
@@ -169,7 +169,7 @@ class StoreCheck {
     let best: { path: string; position: IndexMark } | undefined;
     for (const { drive, position, reason } of judged) {
       const path = drive.folders.index;
-      this.#note(reason === undefined ? "whole" : "damaged", path, reason ?? "every row is whole");
+      this.#note(reason === undefined ? "whole" : "damaged", path, reason ?? "every row is intact");
       if (reason !== undefined || position === undefined) continue;
       if (best === undefined || isBefore(best.position, position)) best = { path, position };
     }
