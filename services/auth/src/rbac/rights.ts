@@ -2,7 +2,7 @@
 import type { AuthDatabase } from "../database/schema.ts";
 
 /** The user or client whose rights are read. */
-type Subject = { kind: "user" | "client"; id: string };
+interface Subject { kind: "user" | "client"; id: string }
 
 /** Effective rights at one moment. */
 export interface Rights {

@@ -294,7 +294,12 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
     });
 
     test("an invitation allows one registration if registration is not open", async () => {
-      const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
+      const stage = await startWithAdmin({
+        ...(await prepare()),
+        registration: "invitation",
+        // All 64 may wait for their hash.
+        registration_hash_queue: 100,
+      });
       const root = await signIn(stage, ADMIN);
       const body = { username: "guest", password: "a fine long password" };
       await expectStatus(403, stage, "POST", REGISTER, { body });
@@ -311,7 +316,8 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         ),
       );
       assert.equal(answers.filter(({ status }) => status === 201).length, 1);
-      assert.equal(answers.filter(({ status }) => status === 403).length, 63);
+      const others = answers.filter(({ status }) => status !== 201 && status !== 403);
+      assert.deepEqual(others, []);
       await stage.close();
     });
 

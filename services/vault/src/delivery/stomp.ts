@@ -89,7 +89,7 @@ async function findAddresses(
   }
 }
 
-type Waiting = { settle: (outcome: SendOutcome) => void; timer: NodeJS.Timeout };
+interface Waiting { settle: (outcome: SendOutcome) => void; timer: NodeJS.Timeout }
 
 /** A connection that is logged in, or about to be. Any failure ends it and all waiting messages. */
 class StompConnection {

@@ -33,7 +33,7 @@ export interface TargetQueueOptions {
   onRoom: () => void;
 }
 
-type Delayed = { event: PendingEvent; attempts: number; dueMs: number };
+interface Delayed { event: PendingEvent; attempts: number; dueMs: number }
 
 /** A bounded queue in front of one target. */
 export class TargetQueue {

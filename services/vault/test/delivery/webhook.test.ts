@@ -14,8 +14,8 @@ import { checkStomp, checkWebhook, type DeliveryTarget } from "../../src/deliver
 import { deriveWebhookSecret } from "../../src/delivery/webhook.ts";
 import { MemoryOutbox, deliver, masterKey, waitUntil } from "./rig.ts";
 
-type Received = { headers: IncomingHttpHeaders; body: string; record: EventRecord };
-type EventRecord = {
+interface Received { headers: IncomingHttpHeaders; body: string; record: EventRecord }
+interface EventRecord {
   eventName: string;
   eventVersion: string;
   userIdentity: { principalId: string };
@@ -23,7 +23,7 @@ type EventRecord = {
     object: { key: string; sequencer: string; size?: number };
     bucket: { name: string; ownerIdentity: { principalId: string } };
   };
-};
+}
 
 /** A receiver; `answer` returns the status for each event. */
 async function startReceiver(

@@ -13,16 +13,16 @@ export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<bo
  * Stored with a waiting request: the core's own timestamp has a resolution of one second, too coarse to recognise a
  * new sign-in.
  */
-export type StartDetails = {
+export interface StartDetails {
   /** In ms. */
   startedAt: number;
-};
+}
 
 /** The `acr` that a request waits for. */
-export type AcrDetails = {
+export interface AcrDetails {
   /** Space-separated. */
   acrValues: string;
-};
+}
 
 /**
  * Extends the core's policy by `prompt=select_account`, ended sessions, `acr_values` of RFC 9470, and policies that
