@@ -20,19 +20,22 @@ export const shortForms = [
 
 // Files that take longest, in the order of their time. Started first, they do not keep one core busy alone at the end.
 const SLOW_FILES: readonly string[] = [
+  "services/vault/test/upkeep/drives.test.ts",
+  "tests/clients/s3/s3-clients.test.ts",
   "services/runtime/test/command/up.test.ts",
   "services/vault/test/crash/crash-states.test.ts",
-  "tests/clients/s3/s3-clients.test.ts",
-  "services/vault/test/upkeep/drives.test.ts",
-  "services/vault/test/crash/kill.test.ts",
-  "services/gate/test/process/start.test.ts",
-  "services/auth/test/api/bad-input.test.ts",
-  "services/pulse/test/http/publish.test.ts",
-  "services/pulse/test/dispatch/delay-expiry.test.ts",
-  "services/gate/test/process/change.test.ts",
-  "services/pulse/test/kafka/clients/kill.test.ts",
   "tests/soak/soak.test.ts",
-  "tests/clients/clients.test.ts",
+  "services/vault/test/crash/kill.test.ts",
+  "services/gate/test/process/change.test.ts",
+  "services/pulse/test/http/slow-readers.test.ts",
+  "services/gate/test/process/spans.test.ts",
+  "services/pulse/test/dispatch/delay-expiry.test.ts",
+  "services/vault/test/serving/tls.test.ts",
+  "services/vault/test/serving/slow-uploads.test.ts",
+  "services/vault/test/serving/slow-readers.test.ts",
+  "packages/log/test/engine/fault-matrix.test.ts",
+  "services/pulse/test/kafka/clients/kill.test.ts",
+  "tests/conformance/kafka/conformance.test.ts",
 ];
 
 /** The files with the slow ones first. */

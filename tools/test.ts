@@ -13,7 +13,7 @@ const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
 Runs the test files whose path contains one of the filters, or all of them.
 
   --long            the long forms of kill rounds, crash states and soaks only
-  --jobs N          files to run at the same time (default: one per core, at least 2)
+  --jobs N          files to run at the same time (default: one more than cores)
   --timeout SECONDS time limit for each file (default: 300; each long form has its own)
   --minutes N       time limit for the whole run; files that did not start are named (default: 40, long: 600)
   --help            show this help
@@ -62,8 +62,9 @@ if (values.help) {
 }
 const stale = explainStaleInstallation();
 if (stale !== undefined) fail(stale);
-// Tests mostly wait for processes and sockets, but several files per core would make their time limits meaningless.
-const jobs = Math.floor(readNumber("jobs", values.jobs, Math.max(2, availableParallelism())));
+// Tests often wait for timers and processes: one file more than cores keeps all cores busy. With many more, files would
+// exceed their time limits.
+const jobs = Math.floor(readNumber("jobs", values.jobs, availableParallelism() + 1));
 const timeoutMs = readNumber("timeout", values.timeout, FILE_TIMEOUT_S) * 1000;
 const runMs = readNumber("minutes", values.minutes, values.long ? 600 : 40) * 60_000;
 const plans = (values.long ? longForms : planShortForms(timeoutMs)).filter(

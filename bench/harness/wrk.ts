@@ -69,7 +69,12 @@ export interface WrkSummary {
 }
 
 /** What most cases want to know of a round: requests, processor time and latencies. */
-export interface WrkFigures { perS: number; cpuUs: number; p50Us: number; p99Us: number }
+export interface WrkFigures extends Record<string, number> {
+  perS: number;
+  cpuUs: number;
+  p50Us: number;
+  p99Us: number;
+}
 
 /** The figures of a run during which the server took `cpuMs`, or why it does not count. */
 export function toFigures(summary: WrkSummary, cpuMs: number): WrkFigures | string {

@@ -47,7 +47,13 @@ export function nameObject(index: number): string {
 /** The paths of the bucket and of the objects of a fill. */
 export const BUCKET_PATH = BUCKET;
 
-interface Entrant { row: Row; store: ObjectStore; origin: string; pids: number[]; targets: string }
+interface Entrant {
+  row: Row;
+  store: ObjectStore;
+  origin: string;
+  pids: number[];
+  targets: string;
+}
 
 /** Starts and fills every store, then gives each one round in turn. */
 export async function runStores(

@@ -2,7 +2,10 @@
 import type { AuthDatabase } from "../database/schema.ts";
 
 /** The user or client whose rights are read. */
-interface Subject { kind: "user" | "client"; id: string }
+interface Subject {
+  kind: "user" | "client";
+  id: string;
+}
 
 /** Effective rights at one moment. */
 export interface Rights {

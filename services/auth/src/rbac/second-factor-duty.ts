@@ -3,7 +3,10 @@ import { requireGrantable, type Grantor, type PolicyTransaction } from "./grant.
 import { inheritRoles } from "./rights.ts";
 
 /** Users affected by a change: one user, the members of a group, or the holders of a role. */
-export interface Concerned { kind: "user" | "group" | "role"; id: string }
+export interface Concerned {
+  kind: "user" | "group" | "role";
+  id: string;
+}
 
 /** Throws 403 unless the grantor holds every role of the affected users. */
 export async function requireConcernedGrantable(

@@ -89,7 +89,10 @@ async function findAddresses(
   }
 }
 
-interface Waiting { settle: (outcome: SendOutcome) => void; timer: NodeJS.Timeout }
+interface Waiting {
+  settle: (outcome: SendOutcome) => void;
+  timer: NodeJS.Timeout;
+}
 
 /** A connection that is logged in, or about to be. Any failure ends it and all waiting messages. */
 class StompConnection {

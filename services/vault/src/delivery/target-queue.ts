@@ -33,7 +33,11 @@ export interface TargetQueueOptions {
   onRoom: () => void;
 }
 
-interface Delayed { event: PendingEvent; attempts: number; dueMs: number }
+interface Delayed {
+  event: PendingEvent;
+  attempts: number;
+  dueMs: number;
+}
 
 /** A bounded queue in front of one target. */
 export class TargetQueue {

@@ -16,7 +16,10 @@ if (rabbitMissing !== false && process.env["PLATFORM_TEST_PEERS"] === "required"
   throw new Error(rabbitMissing);
 
 /** A running broker with the user `vault`, password `s3cret:pass`. */
-export interface RabbitMq { stompPort: number; stop: () => Promise<void> }
+export interface RabbitMq {
+  stompPort: number;
+  stop: () => Promise<void>;
+}
 
 /** Starts a broker, which takes some seconds. */
 export async function startRabbitMq(): Promise<RabbitMq> {

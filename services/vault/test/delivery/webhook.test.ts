@@ -14,7 +14,11 @@ import { checkStomp, checkWebhook, type DeliveryTarget } from "../../src/deliver
 import { deriveWebhookSecret } from "../../src/delivery/webhook.ts";
 import { MemoryOutbox, deliver, masterKey, waitUntil } from "./rig.ts";
 
-interface Received { headers: IncomingHttpHeaders; body: string; record: EventRecord }
+interface Received {
+  headers: IncomingHttpHeaders;
+  body: string;
+  record: EventRecord;
+}
 interface EventRecord {
   eventName: string;
   eventVersion: string;

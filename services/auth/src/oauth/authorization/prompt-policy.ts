@@ -13,13 +13,13 @@ export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<bo
  * Stored with a waiting request: the core's own timestamp has a resolution of one second, too coarse to recognise a
  * new sign-in.
  */
-export interface StartDetails {
+export interface StartDetails extends Record<string, unknown> {
   /** In ms. */
   startedAt: number;
 }
 
 /** The `acr` that a request waits for. */
-export interface AcrDetails {
+export interface AcrDetails extends Record<string, unknown> {
   /** Space-separated. */
   acrValues: string;
 }
