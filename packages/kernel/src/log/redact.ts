@@ -4,7 +4,7 @@
 export const REDACTED = "[redacted]";
 
 const SECRET_NAME =
-  /authorization|passw(?:or)?d|passphrase|secret|token|cookie|credential|api[-_]?key|private[-_]?key|session[-_]?id|signature|\bjwt\b|_jwt|dsn/i;
+  /authorization|passw(?:or)?d|passphrase|secret|token|cookie|credential|api[-_]?key|private[-_]?key|session[-_]?id(?!le)|signature|\bjwt\b|_jwt|dsn/i;
 const AUTH_SCHEME = /\b(bearer|basic|digest|dpop)\s+[A-Za-z0-9._~+/=-]{4,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]{0,256}):[^\s/@]{1,1024}@/g;
 

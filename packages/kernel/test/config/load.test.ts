@@ -23,6 +23,7 @@ const definition = defineConfig({
       env: ["PLATFORM_GATE_ADDR", "PORT"],
     }),
     auth_token: key(z.string().min(8).optional(), { description: "The operator's token." }),
+    session_idle_ms: key(z.int().default(1_000), { description: "Idle timeout.", unit: "ms" }),
     workers: key(z.union([z.literal("auto"), z.int().min(1).max(64)]).default("auto"), {
       description: "Threads.",
       defaultText: "one per core",
@@ -253,6 +254,14 @@ test("help and version take precedence over the rest of the line", () => {
   assert.match(help.text, /Usage: platform-gate replay <file> \[more\.\.\.\] \[flags\]/);
   assert.match(help.text, /--shadow +Compare\./);
   assert.doesNotMatch(help.text, /--addr/);
+});
+
+test("an idle timeout of sessions is not taken for a session id: it has a flag and is shown", () => {
+  const help = load({ argv: ["--help"] });
+  assert.ok(help.kind === "print");
+  assert.match(help.text, /--session-idle-ms/);
+  const row = formatReference(definition).match(/^\| `session_idle_ms`.*$/m)?.[0];
+  assert.doesNotMatch(row!, /Secret/);
 });
 
 test("help lists all flags and environment variables, and no flag for a secret", () => {

@@ -58,6 +58,8 @@ test("credentials are redacted by name and by form", () => {
     access_token: "s3cr3t",
     "set-cookie": ["s3cr3t"],
     apiKey: "s3cr3t",
+    session_id: "s3cr3t",
+    sessionIds: ["s3cr3t"],
     client_secret: { value: "s3cr3t" },
     nested: { deep: { private_key: "s3cr3t" } },
     header: "Authorization: Bearer s3cr3t.abc",
@@ -66,8 +68,9 @@ test("credentials are redacted by name and by form", () => {
   };
   logger.error("call with bearer s3cr3ts failed", secrets);
   assert.ok(!lines[0]!.includes("s3cr3t"), lines[0]!);
-  logger.info("count", { tokens_used: 12 });
-  assert.equal(JSON.parse(lines[1]!).tokens_used, 12);
+  logger.info("count", { tokens_used: 12, session_idle: "24h" });
+  const fields = JSON.parse(lines[1]!);
+  assert.deepEqual([fields.tokens_used, fields.session_idle], [12, "24h"]);
 });
 
 test("lines are bounded and indicate omitted fields", () => {
