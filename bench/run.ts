@@ -1,4 +1,4 @@
-// `npm run bench -- <service> [case]`: measures ours beside its peers and keeps the results.
+// `npm run bench -- <service> [case]`: compares our services with their peers and saves the results.
 import { parseArgs } from "node:util";
 import { findProgram } from "../tests/stage/program.ts";
 import { GATE_CASES } from "./gate/cases.ts";
@@ -28,8 +28,8 @@ const PROGRAMS: Record<string, readonly string[]> = {
 
 const INTRO = `# Results
 
-Written by \`npm run bench\`; each section by the command it names, the last run replacing the one before.
-How the figures come about and how to read them: \`bench/README.md\`.
+Written by \`npm run bench\`. Each section names its command; running that command again replaces the section.
+\`bench/README.md\` describes how the figures are measured and how to read them.
 `;
 
 const options = {
@@ -51,13 +51,15 @@ async function main(): Promise<void> {
   }
   const known = SERVICES[service];
   if (known === undefined)
-    return refuse(`no service '${service}'; there is: ${listNames(SERVICES)}`);
+    return refuse(`unknown service '${service}'; available: ${listNames(SERVICES)}`);
   const cases =
     caseName === undefined
       ? known.filter((one) => one.isOptional !== true)
       : known.filter((one) => one.name === caseName);
   if (cases.length === 0) {
-    return refuse(`no case '${caseName}'; there is: ${known.map((one) => one.name).join(", ")}`);
+    return refuse(
+      `unknown case '${caseName}'; available: ${known.map((one) => one.name).join(", ")}`,
+    );
   }
   const context = readContext(values);
   if (typeof context === "string") return refuse(context);
@@ -119,7 +121,7 @@ function readContext(values: {
     return "--seconds takes 1 to 60";
   const { runtime } = values;
   if (runtime !== undefined && runtime !== "node" && runtime !== "bun") {
-    return "--runtime takes node or bun; both if absent";
+    return "--runtime must be node or bun (default: both)";
   }
   return {
     rounds,
@@ -147,7 +149,7 @@ function describeUsage(): string {
   --runtime node|bun   measure ours on one runtime (default: both)
   --rounds N           alternated rounds per contender (default: 5)
   --seconds S          length of a round (default: 3)
-  --no-save            print only; leave bench/RESULTS.md as it is
+  --no-save            print only; do not change bench/RESULTS.md
   --help               this text
 
 ${cases.join("\n")}`;

@@ -1,4 +1,4 @@
-// Every case of the gateway, in the order they are run and reported.
+// All cases of the gateway, in the order in which they run and are reported.
 import type { BenchCase } from "../harness/case.ts";
 import { floor } from "./cases/floor.ts";
 import { guardedGet } from "./cases/guarded-get.ts";

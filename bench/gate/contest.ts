@@ -136,7 +136,7 @@ async function startEntrant(
   } catch (error) {
     row.note = String(error).replaceAll(/\s+/g, " ").slice(0, NOTE_CHARS_MAX);
   }
-  if (row.note !== undefined) context.say(`  ${row.name} takes no part: ${row.note}`);
+  if (row.note !== undefined) context.say(`  ${row.name} is skipped: ${row.note}`);
   return entrant;
 }
 

@@ -1,25 +1,25 @@
-// One request by hand, so that a load only counts where answers are known to be right.
+// Sends a single request to check that a server's responses are correct before it is measured.
 import { connect } from "node:net";
 
 const ANSWER_BYTES_MAX = 8 * 2 ** 20;
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** One answer as it came over the wire. */
+/** A response as received. */
 export interface Answer {
   status: number;
   head: string;
   bodyBytes: number;
-  /** Head, body and framing together. */
+  /** Total of head, body and framing. */
   wireBytes: number;
 }
 
-/** What an answer must be for a measurement to count. */
+/** The expected response; otherwise the measurement is invalid. */
 export interface AnswerExpectation {
   status: number;
   bodyBytes: number;
 }
 
-/** Sends one GET on a fresh connection, as wrk would, and reads the answer to its end. */
+/** Sends one GET on a new connection, as wrk would, and reads the complete response. */
 export function fetchAnswer(url: string, headers: Record<string, string> = {}): Promise<Answer> {
   const { hostname, port, host, pathname, search } = new URL(url);
   const fields = Object.entries({ Host: host, ...headers });
@@ -47,7 +47,7 @@ export function fetchAnswer(url: string, headers: Record<string, string> = {}): 
   });
 }
 
-/** Says what is wrong with an answer; undefined if it is as expected. */
+/** Describes how a response differs from the expected one; undefined if it matches. */
 export function judgeAnswer(answer: Answer, expected: AnswerExpectation): string | undefined {
   if (answer.status !== expected.status) return `status ${answer.status}, not ${expected.status}`;
   if (answer.bodyBytes !== expected.bodyBytes) {

@@ -1,4 +1,4 @@
-// What a benchmark case is, and what it is given to run with.
+// The interface of benchmark cases and their run-time context.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,29 +6,29 @@ import type { CoreAllotment } from "./machine.ts";
 import type { PinnedProcess } from "./process.ts";
 import type { CaseReport } from "./report.ts";
 
-/** The run's options and what a case needs from its surroundings. */
+/** Options and environment of a run. */
 export interface BenchContext {
   rounds: number;
   /** Length of one round of load. */
   seconds: number;
-  /** The runtimes to measure ours on. */
+  /** The runtimes on which our services are measured. */
   runtimes: readonly ("node" | "bun")[];
   cores: CoreAllotment;
   /** Reports progress. */
   say(line: string): void;
 }
 
-/** One case: a file that knows its work, its contenders and its goals. */
+/** A benchmark case: its work, contenders and goals. */
 export interface BenchCase {
   name: string;
   title: string;
-  /** Run only when asked for by name. */
+  /** Run only if selected by name. */
   isOptional?: boolean;
-  /** Undefined where the case writes its results to a file of its own. */
+  /** Resolves to the report; undefined if the case writes its own results file. */
   run(context: BenchContext): Promise<CaseReport | undefined>;
 }
 
-/** Everything that a case starts or writes; gone when the case ends, however it ends. */
+/** Processes and scratch files of a case; removed when the case ends, even if it fails. */
 export class Workspace {
   readonly folder = mkdtempSync(join(tmpdir(), "platform-bench-"));
   readonly #started: PinnedProcess[] = [];

@@ -20,8 +20,8 @@ interface CpuProfile {
 }
 
 /**
- * Busy time in µs and functions, the dearest first, of a profile's second half: the first one holds the start of the
- * program and code that is not compiled yet.
+ * Busy time in µs and functions, most expensive first, of the second half of a profile. The first half contains startup
+ * and code that is not compiled yet.
  */
 export function readFunctionShares(
   text: string,

@@ -1,6 +1,6 @@
 // Idle keep-alive connections, run as a child: `idle-client.ts URL COUNT`.
-// Each connection asks once, reads the answer and stays open. Prints "open N" when all are, and
-// "closed N" for those that the server closed; ends on SIGTERM.
+// Each connection sends one request, reads the response and stays open. Prints "open N" when all connections are
+// open, and "closed N" with the total whenever the server closes one. Exits on SIGTERM.
 import { connect } from "node:net";
 
 const OPENING_AT_ONCE_MAX = 64;

@@ -1,12 +1,12 @@
-// The machine under the benchmark: its cores and what it is.
+// The benchmark machine: its cores and description.
 import { readFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 
-/** Which cores the two sides of a measurement run on, as lists for `taskset -c`. */
+/** Cores of the two sides of a measurement, in the format of `taskset -c`. */
 export interface CoreAllotment {
-  /** The one core of the proxy under test. */
+  /** The core of the program under test. */
   test: string;
-  /** Every other core: load generator and upstream. */
+  /** All other cores: load generator and upstream. */
   load: string;
   /** All cores, for tests of more than one worker. */
   all: string;
@@ -20,7 +20,7 @@ export function allotCores(): CoreAllotment {
   return { test: String(test), load: load.join(","), all: cores.join(",") };
 }
 
-/** One line that says what was measured on: cores, CPU model, memory, kernel. */
+/** Describes the machine in one line: cores, CPU model, memory, kernel. */
 export function describeMachine(): string {
   const model = cpus()[0]?.model.trim() ?? "unknown CPU";
   const gib = Math.round(totalmem() / 2 ** 30);

@@ -1,4 +1,4 @@
-// An nginx that a load goes through: as many connections as it likes, none closed for its age.
+// Configuration of nginx under load: no limit on connections, and none is closed because of its age.
 import { writeNginxConfig, type NginxParts } from "../../tests/stage/nginx.ts";
 
 /** Writes its configuration and returns the command that runs it in the foreground. */

@@ -1,7 +1,7 @@
 // The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS`.
 // wrk has no fixed rate, and h2load's clients all send at the same tick. Requests are due at even
-// distances; each one's latency runs from the moment it was due to be sent, so waiting for a free
-// connection counts. A late tick of this process itself does not: that is not the server's doing.
+// intervals; latency is measured from the time a request was due, so waiting for a free connection
+// counts. A late tick of this process does not count, because the server did not cause it.
 import { connect, type Socket } from "node:net";
 import { takePercentile } from "./statistics.ts";
 
@@ -14,11 +14,11 @@ interface Connection {
   pending: Buffer;
 }
 
-/** What the generator prints as one JSON line. */
+/** The JSON line that the generator prints. */
 export interface PaceSummary {
   requests: number;
   failed: number;
-  /** Requests still waiting when time was up, and ticks' requests dropped over the queue's bound. */
+  /** Requests without a response at the end, and requests dropped because the queue was full. */
   unanswered: number;
   p50Us: number;
   p99Us: number;
@@ -108,7 +108,7 @@ function openConnection(
   });
 }
 
-// True when the answer is complete. Only answers with a Content-Length: the cases use no others.
+// True if the response is complete. Supports only responses with a Content-Length; the cases use no others.
 function readAnswerPart(connection: Connection, chunk: Buffer): boolean {
   if (connection.missingBytes >= 0) {
     connection.missingBytes -= chunk.length;

@@ -10,15 +10,15 @@ const STOP_TIMEOUT_MS = 4_000;
 const OPEN_FILES_MAX =
   /^Max open files\s+\d+\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? "1024";
 
-/** What to start. */
+/** The program to start. */
 export interface Launch {
-  /** For messages. */
+  /** Name in messages. */
   name: string;
   command: string;
   args: readonly string[];
-  /** Cores as `taskset -c` takes them. */
+  /** Cores in the format of `taskset -c`. */
   cores: string;
-  /** Added to this process's environment. */
+  /** Variables in addition to this process's environment. */
   env?: Record<string, string>;
 }
 
@@ -26,18 +26,18 @@ export interface Launch {
 export interface PinnedProcess {
   name: string;
   pid: number;
-  /** The last part of what it wrote to stdout and stderr. */
+  /** The end of the output on stdout and stderr. */
   readOutput(): string;
   hasExited(): boolean;
   signal(signal: NodeJS.Signals): void;
-  /** SIGTERM to the child, and SIGKILL to whatever of its tree is left after four seconds. */
+  /** Sends SIGTERM to the child, and SIGKILL to the rest of its process tree after four seconds. */
   stop(): Promise<void>;
 }
 
 /** Starts a child on the given cores. */
 export function startPinned(launch: Launch): PinnedProcess {
-  // Every child may open as many files as the hard limit lets it: 10 000 connections must fit.
-  // It gets SIGTERM when this process ends, even by SIGKILL.
+  // The file limit is raised to the hard limit, so that 10 000 connections fit.
+  // The child gets SIGTERM when this process ends, even by SIGKILL.
   const limits = ["prlimit", `--nofile=${OPEN_FILES_MAX}`, "setpriv", "--pdeathsig", "TERM"];
   const args = ["-c", launch.cores, ...limits, launch.command];
   const child = spawn("taskset", [...args, ...launch.args], {
@@ -61,7 +61,7 @@ export function startPinned(launch: Launch): PinnedProcess {
   };
 }
 
-/** Runs a program to its end; rejects on a non-zero exit code, with the end of its output. */
+/** Runs a program until it exits. Rejects on a non-zero exit code, with the end of the output. */
 export async function runPinned(launch: Launch): Promise<string> {
   const child = spawn("taskset", ["-c", launch.cores, launch.command, ...launch.args], {
     env: { ...process.env, ...launch.env },

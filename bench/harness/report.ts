@@ -1,30 +1,30 @@
-// Tables of medians and ratios, and the results file they are kept in.
+// Tables of medians and ratios, and the results file that contains them.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { takeRatioSpread, takeSpread, type Spread } from "./statistics.ts";
 
 /** One measured figure of a case. */
 export interface Column {
   key: string;
-  /** With its unit. */
+  /** Title with unit. */
   title: string;
   digits: number;
 }
 
-/** The rounds of one contender; a round that did not count is undefined. */
+/** The rounds of one contender; an invalid round is undefined. */
 export interface Row {
   name: string;
   isOurs: boolean;
   version: string;
   rounds: (Record<string, number> | undefined)[];
-  /** Why there are no figures, or what was wrong with a round. */
+  /** Why there are no figures, or why a round is invalid. */
   note?: string;
 }
 
-/** What a goal asks of the ratio ours ÷ another row; without a limit the ratio is only shown. */
+/** A goal for the ratio of our row to another one; without a limit, the ratio is only shown. */
 export interface Goal {
   column: string;
   against: string;
-  /** Ours to judge; every row of ours if absent. */
+  /** Names of our rows to which the goal applies; all of them if absent. */
   ours?: readonly string[];
   atMost?: number;
   atLeast?: number;
@@ -32,7 +32,7 @@ export interface Goal {
 
 /** The result of one case. */
 export interface CaseReport {
-  /** What was done, in one or two sentences. */
+  /** Description of the work in one or two sentences. */
   work: string;
   columns: readonly Column[];
   rows: readonly Row[];
@@ -43,7 +43,7 @@ export interface CaseReport {
   remarks?: readonly string[];
 }
 
-/** The tables of a case as Markdown; also fit to be read in a terminal. */
+/** The tables of a case as Markdown that is also readable in a terminal. */
 export function formatReport(report: CaseReport): string {
   const parts = [report.work, "", formatFigures(report)];
   for (const key of report.ratioColumns) {
@@ -58,7 +58,7 @@ export function formatReport(report: CaseReport): string {
   return parts.join("\n");
 }
 
-/** Puts a case's section in the place of its former one, or at its place in the given order. */
+/** Replaces a case's section in the file, or inserts it in the given order. */
 export function rewriteSection(
   path: string,
   intro: string,
@@ -154,7 +154,7 @@ function formatNumber(value: number, digits: number): string {
   });
 }
 
-/** A Markdown table, padded so that it also reads well in a terminal. */
+/** A Markdown table, padded so that it is readable in a terminal. */
 export function formatTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],

@@ -1,13 +1,13 @@
-// Rounds in turn, so that what disturbs the machine disturbs everybody.
+// Alternates the rounds of all contenders, so that disturbances of the machine affect all of them.
 import type { BenchContext } from "./case.ts";
 import type { Row } from "./report.ts";
 
-/** The figures of a round by their column's key, or why it does not count. */
+/** The figures of a round by column key, or a message why the round is invalid. */
 export type RoundResult = Record<string, number> | string;
 
 /**
- * Gives each entrant one round in turn until all rounds are done, and notes them in its row. `describe` says what is
- * reported of a round that counts.
+ * Runs all rounds, each with one measurement per entrant, and records them in the entrants' rows. `describe` formats the
+ * progress line of a valid round.
  */
 export async function runRounds<Entrant extends { row: Row }>(
   context: BenchContext,
@@ -16,7 +16,7 @@ export async function runRounds<Entrant extends { row: Row }>(
   describe: (figures: Record<string, number>) => string,
 ): Promise<void> {
   for (let round = 1; round <= context.rounds; round += 1) {
-    // Every other round goes backwards, so that nobody always follows the same neighbour.
+    // Every other round is in reverse order, so that no entrant always follows the same one.
     for (const entrant of round % 2 === 0 ? entrants.toReversed() : entrants) {
       const { row } = entrant;
       const result = await measure(entrant);

@@ -1,13 +1,13 @@
-// Medians and spreads of a handful of rounds.
+// Medians and ranges of a few rounds.
 
-/** What several rounds of one figure come to. */
+/** Summary of one figure over several rounds. */
 export interface Spread {
   median: number;
   min: number;
   max: number;
 }
 
-/** The middle value (the mean of the two middle ones of an even count); NaN for none. */
+/** The middle value (for an even count, the mean of the two middle ones); NaN for an empty list. */
 export function takeMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -15,18 +15,18 @@ export function takeMedian(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** The value that a fraction (0–1) of the values do not exceed (nearest rank); NaN for none. */
+/** The value that a fraction (0–1) of the values do not exceed (nearest rank); NaN for an empty list. */
 export function takePercentile(values: readonly number[], fraction: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? Number.NaN;
 }
 
-/** Median, least and greatest of the rounds. */
+/** Median, minimum and maximum of the rounds. */
 export function takeSpread(values: readonly number[]): Spread {
   return { median: takeMedian(values), min: Math.min(...values), max: Math.max(...values) };
 }
 
-/** The spread of the ratios of rounds that ran next to each other: noise that both saw cancels. */
+/** Summary of the ratios of adjacent rounds, in which noise that affected both cancels out. */
 export function takeRatioSpread(
   ours: readonly (number | undefined)[],
   theirs: readonly (number | undefined)[],

@@ -1,15 +1,15 @@
-// What a process and everything below it has used, read from /proc (proc(5)).
+// CPU time and memory of a process tree, read from /proc (proc(5)).
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Totals over a process and all its descendants, threads included. */
 export interface TreeUsage {
   pids: number[];
-  /** User and system time since each process began, in milliseconds, to the kernel's tick. */
+  /** User and system time since each process started, in ms; resolution: the kernel's clock tick. */
   cpuMs: number;
-  /** The system time of it. */
+  /** The system time within `cpuMs`. */
   systemMs: number;
-  /** Proportional set size: shared pages are divided among those who map them. */
+  /** Proportional set size: a shared page is divided among the processes that map it. */
   pssBytes: number;
   openFiles: number;
 }
@@ -31,7 +31,7 @@ export function listTree(rootPid: number): number[] {
   return tree;
 }
 
-/** CPU time of the tree, in milliseconds. Cheap: for the moments before and after a round. */
+/** CPU time of the tree. Cheap enough to call directly before and after a round. */
 export function readTreeCpu(rootPid: number): Pick<TreeUsage, "pids" | "cpuMs" | "systemMs"> {
   const pids: number[] = [];
   let userTicks = 0;
@@ -47,7 +47,7 @@ export function readTreeCpu(rootPid: number): Pick<TreeUsage, "pids" | "cpuMs" |
   return { pids, cpuMs: (userTicks + systemTicks) * tickMs, systemMs: systemTicks * tickMs };
 }
 
-/** Everything about the tree. Walks the memory maps: not for the middle of a measurement. */
+/** All totals of the tree. Reads the memory maps, which is too slow for the middle of a measurement. */
 export function readTreeUsage(rootPid: number): TreeUsage {
   const cpu = readTreeCpu(rootPid);
   let pssBytes = 0;
@@ -60,7 +60,7 @@ export function readTreeUsage(rootPid: number): TreeUsage {
   return { ...cpu, pssBytes, openFiles };
 }
 
-// The fields of /proc/PID/stat after the command name, which may hold spaces: state is 0,
+// The fields of /proc/PID/stat after the command name, which may contain spaces: state is 0,
 // the parent is 1, utime is 11, stime is 12. Undefined once the process is gone.
 function readStatFields(pid: number): string[] | undefined {
   try {

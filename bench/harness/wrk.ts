@@ -1,9 +1,9 @@
-// The closed-loop load: wrk, and what its summary says.
+// The closed-loop load: runs wrk and reads its summary.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runPinned } from "./process.ts";
 
-// wrk gives the summary to `done`; one JSON line is easier to trust than its rounded text.
+// wrk passes the summary to `done`, which prints it as JSON: the usual text output is rounded.
 const REPORT_SCRIPT = `
 done = function(summary, latency, requests)
   local e = summary.errors
@@ -37,38 +37,38 @@ wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
 /** Different requests in turn instead of one GET. */
 export interface WrkCycle {
   method: string;
-  /** A file with one request target a line. */
+  /** A file with one request target per line. */
   targetsPath: string;
-  /** Length of each request's body; 0 for none. */
+  /** Length of each request's body; 0 for requests without a body. */
   bodyBytes: number;
 }
 
-/** A load: one URL, a number of connections that each wait for their answer, for some seconds. */
+/** A load on one URL: a number of connections that each wait for their response, for some seconds. */
 export interface WrkLoad {
   url: string;
   connections: number;
   seconds: number;
   headers?: Record<string, string>;
   cycle?: WrkCycle;
-  /** Posts this form instead of a GET. */
+  /** Form to POST; if absent, requests are GETs. */
   form?: string;
   cores: string;
-  /** A folder for the script. */
+  /** Folder for the Lua script. */
   scratch: string;
 }
 
-/** What wrk saw. Latencies are those of a closed loop at saturation: they include queueing. */
+/** The summary of wrk. Latencies are those of a closed loop at saturation, so they include queueing. */
 export interface WrkSummary {
   requests: number;
   durationUs: number;
   bytes: number;
-  /** Socket errors, timeouts and answers of status 400 and above. */
+  /** Socket errors, timeouts and responses with status 400 or above. */
   failed: number;
   p50Us: number;
   p99Us: number;
 }
 
-/** What most cases want to know of a round: requests, processor time and latencies. */
+/** The figures that most cases report of a round: requests, CPU time and latencies. */
 export interface WrkFigures extends Record<string, number> {
   perS: number;
   cpuUs: number;
@@ -76,7 +76,7 @@ export interface WrkFigures extends Record<string, number> {
   p99Us: number;
 }
 
-/** The figures of a run during which the server took `cpuMs`, or why it does not count. */
+/** The figures of a run in which the server used `cpuMs`, or a message why the run is invalid. */
 export function toFigures(summary: WrkSummary, cpuMs: number): WrkFigures | string {
   const { requests, durationUs, failed, p50Us, p99Us } = summary;
   if (failed > 0) return `${failed} of ${requests} requests failed`;
@@ -84,7 +84,7 @@ export function toFigures(summary: WrkSummary, cpuMs: number): WrkFigures | stri
   return { perS: (requests * 1e6) / durationUs, cpuUs: (cpuMs * 1_000) / requests, p50Us, p99Us };
 }
 
-/** Runs wrk with one thread to its end. */
+/** Runs wrk with one thread until it exits. */
 export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
   const script = join(load.scratch, "report.lua");
   const { cycle, form } = load;

@@ -1,15 +1,15 @@
-// Publishing many messages by HTTP in batches, as fast as they are taken.
+// Publishes many messages over HTTP in batches, as fast as the broker accepts them.
 
 const BATCH = 5_000;
 const LANES = 4;
 
-/** What a batch is answered with, one for each message. */
+/** Result of one message in the response to a batch. */
 export interface BatchResult {
   /** When a delayed message is due, in epoch milliseconds. */
   scheduled_for?: number;
 }
 
-/** Publishes the messages that `make` makes of 0 … `count` − 1; `onResult` is told what became of each. */
+/** Publishes `make(0)` to `make(count − 1)`. `onResult` is called with the result of each message. */
 export async function publishAll(
   url: string,
   count: number,

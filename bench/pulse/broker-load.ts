@@ -1,6 +1,6 @@
 // Load on a broker, run as a child: `broker-load.ts PROTOCOL PORT CONNECTIONS WINDOW RECORDS SECONDS`.
-// Every connection keeps WINDOW requests of RECORDS × 1 KB under way and counts answers that say "stored" (for
-// `fetch`: the bytes that came). Prints one JSON line. Frames are made once; only the broker's work is measured.
+// Each connection keeps WINDOW requests of RECORDS × 1 KB in flight and counts responses that acknowledge storage (`fetch`
+// counts received bytes). Prints one JSON line. Frames are encoded once, so that little but the broker's work is measured.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { encodeBatch } from "@platform/log/batch";
@@ -15,10 +15,10 @@ export const partitions = 4;
 const fetchBytes = 1_048_576;
 const latenciesMax = 1_000_000;
 
-/** What the broker is spoken to in. */
+/** Protocol of the load; `fetch` is Kafka's Fetch, `kafka` its Produce. */
 export type Protocol = "kafka" | "fetch" | "http" | "nats" | "stomp";
 
-/** What is printed. */
+/** The JSON line that the load prints. */
 export interface LoadSummary {
   records: number;
   bytes: number;
@@ -26,13 +26,13 @@ export interface LoadSummary {
   p99Ms: number;
 }
 
-/** How a protocol asks and what counts as an answer. */
+/** Requests and responses of a protocol. */
 interface Dialect {
   greet: (socket: Socket) => Promise<void>;
   request: () => Buffer;
-  /** Bytes of the answer that begins here, where its first ones say so. */
+  /** Length of the response at the start of `bytes`, for protocols that declare it. */
   measure?: (bytes: Buffer) => number;
-  /** Takes one answer off the front; undefined if it is not whole yet. Throws if it is no good one. */
+  /** Parses the response at the start of `bytes`; undefined if it is incomplete. Throws if it reports a failure. */
   take: (bytes: Buffer) => { used: number; bytes: number } | undefined;
 }
 
@@ -112,7 +112,7 @@ function runOne(
     socket.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
       waiting += chunk.length;
-      // Joined when an answer may be whole: large ones come in many pieces.
+      // Joined only once a response may be complete, because large ones arrive in many chunks.
       if (waiting < wanted) return;
       let rest = chunks.length === 1 ? chunk : Buffer.concat(chunks, waiting);
       try {
@@ -152,10 +152,10 @@ function makeDialect(protocol: Protocol, index: number, records: number): Dialec
   }
 }
 
-// Most need no greeting.
+// Most protocols need no greeting.
 async function quiet(): Promise<void> {}
 
-/* Kafka protocol guide: Produce 7 and Fetch 4, the last versions without tagged fields that say all that is needed. */
+/* Kafka protocol guide: Produce 7 and Fetch 4, the last versions without tagged fields that have all required fields. */
 
 function speakKafkaProduce(partition: number, records: number, value: Buffer): Dialect {
   const timestamp = Date.now();
@@ -260,7 +260,7 @@ function speakHttp(value: Buffer): Dialect {
 
 function speakNats(index: number, value: Buffer): Dialect {
   const inbox = `answers.${index}`;
-  // Sent once soon after the start; a missing answer is noticed after minutes only.
+  // Sent once, soon after the start; the server checks for the answer only after minutes.
   const ping = "PING\r\n";
   const request = Buffer.concat([
     Buffer.from(`PUB ${topicName} ${inbox} ${value.length}\r\n`),
@@ -311,7 +311,7 @@ function speakStomp(index: number, value: Buffer): Dialect {
       const [answer] = (await once(socket, "data")) as [Buffer];
       if (!answer.toString().startsWith("CONNECTED")) throw new Error(answer.toString());
       if (index > 0) return;
-      // Makes the queue before everybody wants it at once.
+      // Creates the queue before all connections use it concurrently.
       socket.write(request);
       await once(socket, "data");
     },

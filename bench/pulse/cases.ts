@@ -1,4 +1,4 @@
-// Every case of the message broker, in the order they are run and reported.
+// All cases of the message broker, in the order in which they run and are reported.
 import type { BenchCase } from "../harness/case.ts";
 import { delays } from "./cases/delays.ts";
 import { kafka } from "./cases/kafka.ts";

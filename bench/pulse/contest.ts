@@ -1,4 +1,4 @@
-// Brokers under the same load, one round each in turn.
+// Runs brokers under the same load, alternating their rounds.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Workspace, type BenchContext } from "../harness/case.ts";
@@ -12,14 +12,14 @@ import type { LoadSummary, Protocol } from "./broker-load.ts";
 const LOAD_PROGRAM = new URL("./broker-load.ts", import.meta.url).pathname;
 const NOTE_CHARS_MAX = 200;
 
-/** One contender and how it is loaded. */
+/** A broker and its load. */
 export interface BrokerLoad {
   broker: BenchBroker;
   protocol: Protocol;
   connections: number;
-  /** Requests that each connection has under way. */
+  /** Requests in flight per connection. */
   window: number;
-  /** Records of one request. */
+  /** Records per request. */
   records: number;
 }
 
@@ -27,11 +27,11 @@ export interface BrokerLoad {
 export const BROKER_COLUMNS = [
   { key: "perS", title: "messages/s", digits: 0 },
   { key: "mbPerS", title: "MB/s", digits: 1 },
-  { key: "cpuUs", title: "CPU µs a message", digits: 1 },
+  { key: "cpuUs", title: "CPU µs/message", digits: 1 },
   { key: "p99Ms", title: "p99 ms", digits: 1 },
 ] as const;
 
-/** Starts every broker on the one core of the test, then gives each one round in turn. */
+/** Starts every broker on the test core, then alternates their rounds. */
 export async function runBrokers(
   context: BenchContext,
   loads: readonly BrokerLoad[],

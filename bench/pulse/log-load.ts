@@ -1,4 +1,4 @@
-// Appends to the log as fast as it takes them; run by itself it fills a folder, to be killed.
+// Appends to the log as fast as it accepts them. Run as a program, it fills a folder until it is killed.
 //
 //   node bench/pulse/log-load.ts FOLDER BYTES
 import { openLog, openNodeDisk, type Log, type TopicView } from "@platform/log";
@@ -6,7 +6,7 @@ import { encodeBatch } from "@platform/log/batch";
 
 const recordBytes = 1_024;
 
-/** What to append: `inFlight` appends under way at a time, `records` × 1 KB in each. */
+/** The appends: `inFlight` at a time, each of `records` × 1 KB. */
 export interface LogLoad {
   records: number;
   inFlight: number;
@@ -26,7 +26,7 @@ export async function produce(
   const lane = async (index: number) => {
     const partition = topic.partitions[index % topic.partitions.length]!;
     while (left-- > 0) {
-      // A fresh buffer each, as from a socket; the log keeps what it is given.
+      // A new buffer for each append, because the log takes ownership of it.
       const batch = Buffer.allocUnsafeSlow(template.length);
       template.copy(batch);
       const begun = performance.now();

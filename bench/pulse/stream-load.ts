@@ -1,5 +1,5 @@
-// The open-loop load of the `stream` case, run as a child: `stream-load.ts URL RATE SECONDS`. Messages are published by HTTP
-// at even distances and come back by SSE; each one's time runs from the moment when it was due to be sent.
+// The open-loop load of the `stream` case, run as a child: `stream-load.ts URL RATE SECONDS`. Messages are published over
+// HTTP at even intervals and received over SSE; the latency of each is measured from the time it was due to be sent.
 import { Agent, get, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { takePercentile } from "../harness/statistics.ts";
@@ -10,7 +10,7 @@ const TICK_MS = 1;
 const WARM_UP_SECONDS = 2;
 const LAST_ONES_MS = 5_000;
 
-/** What the load prints as one JSON line. */
+/** The JSON line that the load prints. */
 export interface StreamSummary {
   sent: number;
   missing: number;

@@ -1,4 +1,4 @@
-// Runs the stores of a case: each is filled with the same objects, then loaded in turn, round after round.
+// Runs the stores of a case: each is filled with the same objects, then their rounds alternate.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,12 +39,12 @@ export const STORE_COLUMNS: readonly Column[] = [
   { key: "p99Us", title: "p99 µs", digits: 0 },
 ];
 
-/** The path of an object of the fill. */
+/** The path of a prepared object. */
 export function nameObject(index: number): string {
   return `${BUCKET}/object-${String(index).padStart(8, "0")}`;
 }
 
-/** The paths of the bucket and of the objects of a fill. */
+/** The paths of the bucket and of the prepared objects. */
 export const BUCKET_PATH = BUCKET;
 
 interface Entrant {
@@ -55,7 +55,7 @@ interface Entrant {
   targets: string;
 }
 
-/** Starts and fills every store, then gives each one round in turn. */
+/** Starts and fills every store, then alternates their rounds. */
 export async function runStores(
   context: BenchContext,
   workspace: Workspace,

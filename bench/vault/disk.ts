@@ -1,11 +1,11 @@
-// The speed of the disk by itself, which is the ceiling of all durable stores.
+// The write speed of the disk alone: the upper bound of all durable stores.
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Files of a lane that are kept, as a store keeps some while it replaces others. */
+/** Files kept per lane, as a store keeps some objects while it replaces others. */
 const KEPT = 8;
 
-/** MiB/s of `lanes` new files of `bytes` at a time in `folder`, each written and synced, one after another. */
+/** Measures MiB/s in `folder`: `lanes` concurrent sequences of new files of `bytes`, each written and synced. */
 export async function measureDisk(
   folder: string,
   load: { lanes: number; bytes: number; seconds: number },

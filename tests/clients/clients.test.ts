@@ -91,6 +91,7 @@ function writeTable(): void {
       "",
       "Each row is a test in `tests/clients` against a gateway with one worker, on both runtimes.",
       "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients` rewrites this page.",
+      "Position `in front`: the program connects to the gateway. Position `behind`: the gateway forwards to the program.",
       "",
       "| program | version | position | tested | gateway on Node | gateway on Bun |",
       "|---|---|---|---|---|---|",

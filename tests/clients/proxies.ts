@@ -15,7 +15,7 @@ const nginxInFront: RealClient = {
   debianPackage: "nginx-light",
   readVersion: () => readProgramVersion("nginx", ["-v"]),
   shows:
-    "keep-alive connections to the gateway, its `X-Forwarded-For` trusted, WebSocket through both",
+    "keep-alive connections to the gateway, nginx's `X-Forwarded-For` trusted, WebSocket through nginx and the gateway",
   exercise: async (scene) => {
     const port = await findFreePort();
     const config = writeNginxConfig(join(scene.stage.folder, "nginx-in-front"), {
@@ -43,7 +43,8 @@ const haproxyInFront: RealClient = {
   side: "in front",
   debianPackage: "haproxy",
   readVersion: () => readProgramVersion("haproxy", ["-v"]),
-  shows: "health check on `/healthz`, reused connections, WebSocket through both",
+  shows:
+    "health check on `/healthz`, reused connections, WebSocket through HAProxy and the gateway",
   exercise: async (scene) => {
     const port = await findFreePort();
     const folder = join(scene.stage.folder, "haproxy");

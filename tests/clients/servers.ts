@@ -17,7 +17,7 @@ const python: RealClient = {
   side: "behind",
   debianPackage: "python3",
   readVersion: () => readProgramVersion("python3", ["--version"]),
-  shows: "HTTP/1.0 responses delimited by close: a listing, a file, a 404",
+  shows: "HTTP/1.0 responses that end when the connection closes: a listing, a file, a 404",
   exercise: async ({ stage, gateway, addRoute }) => {
     const folder = join(stage.folder, "python");
     mkdirSync(folder);

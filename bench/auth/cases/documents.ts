@@ -11,7 +11,7 @@ export const documents: BenchCase = {
     const { origin, pid } = await startPlatformAuth(context, workspace);
     const shared = { version: "", pid };
     return {
-      work: "GET, 32 connections, one core, beside /healthz.",
+      work: "GET, 32 connections, one core, compared with /healthz.",
       columns: AUTH_COLUMNS,
       rows: await runContenders(context, workspace, [
         { ...shared, name: "key set", isOurs: true, url: `${origin}/.well-known/jwks.json` },

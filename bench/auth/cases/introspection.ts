@@ -5,7 +5,7 @@ import { startPlatformAuth } from "../servers/platform-auth.ts";
 
 export const introspection: BenchCase = {
   name: "introspection",
-  title: "Introspection beside issuing",
+  title: "Introspection compared with issuing",
   run: async (context) => {
     await using workspace = new Workspace();
     const { origin, pid, clientId, clientSecret } = await startPlatformAuth(context, workspace);
@@ -20,7 +20,7 @@ export const introspection: BenchCase = {
     const { access_token: token } = (await answer.json()) as { access_token: string };
     const shared = { version: "", headers, pid };
     return {
-      work: "POST /token/introspect of one JWT beside POST /token, 32 connections, one core; each looks its client and the deny-list up on SQLite.",
+      work: "POST /token/introspect of one JWT, compared with POST /token; 32 connections, one core. Each request looks up its client and the revocation list in SQLite.",
       columns: AUTH_COLUMNS,
       rows: await runContenders(context, workspace, [
         {

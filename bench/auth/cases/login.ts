@@ -20,7 +20,7 @@ const JWKS_P99_MS_MAX = 20;
 
 export const login: BenchCase = {
   name: "login",
-  title: "Password logins beside argon2 alone",
+  title: "Password logins compared with argon2 alone",
   run: async (context) => {
     await using workspace = new Workspace();
     const ours = await startPlatformAuth(context, workspace, context.cores.all);
@@ -49,9 +49,9 @@ export const login: BenchCase = {
     return {
       work:
         `POST /api/v1/auth/login with the right password (argon2id, 19 MiB, 2 passes, ${concurrency} at a time) of ${ACCOUNTS} accounts in turn on ` +
-        `${CONNECTIONS} connections: each opens a session, writes the audit log and signs a token, on SQLite. Beside it the same verification in a loop, ` +
-        `${concurrency} at a time, without a service. Meanwhile an open loop asks for the key set ${PACE_PER_S} times a second. Service, hashing and both loads ` +
-        `share all cores, so that what the loads use is missing from the logins, and the key set's times hold the wait of its load for a core.`,
+        `${CONNECTIONS} connections; each creates a session, writes to the audit log and signs a token, on SQLite. For comparison, the same verification in a loop, ` +
+        `${concurrency} at a time, without a service. Meanwhile an open loop requests the key set ${PACE_PER_S} times per second. Service, hashing and both loads ` +
+        `share all cores: CPU time used by the loads is not available for logins, and the latencies of the key set include the time its load waits for a core.`,
       columns: [
         { key: "perS", title: "verified/s", digits: 1 },
         { key: "cpuUs", title: "CPU µs each", digits: 0 },

@@ -22,7 +22,7 @@ export const tokens: BenchCase = {
     });
     const form = "grant_type=client_credentials";
     return {
-      work: "POST /token with client_secret_basic, 32 connections, one core. Ours keeps clients, secrets and revocations on SQLite; oidc-provider and better-auth (with @better-auth/oauth-provider, its memory adapter, its caches of clients and resources, keys in clear, no rate limit) their one client in memory.",
+      work: "POST /token with client_secret_basic, 32 connections, one core. Our service stores clients, secrets and revocations in SQLite. oidc-provider and better-auth (@better-auth/oauth-provider with the memory adapter, cached clients and resources, unencrypted keys, no rate limit) keep their only client in memory.",
       columns: AUTH_COLUMNS,
       rows: await runContenders(context, workspace, [
         {

@@ -9,7 +9,7 @@ import { startUpstream } from "../upstream.ts";
 
 export const floor: BenchCase = {
   name: "floor",
-  title: "The floor: sockets joined without reading a byte",
+  title: "Lower bound: joined sockets, without parsing",
   isOptional: true,
   run: async (context) => {
     await using workspace = new Workspace();
@@ -24,9 +24,9 @@ export const floor: BenchCase = {
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     return {
       work:
-        "The same load as small-get, for the gateway, for the HTTP/1.1 engine under it without any step of the gateway's, and " +
-        "for the runtimes' bare sockets. A splice written as any program would write it on `node:net` parses nothing " +
-        "and pools nothing, so it is no proxy; it shows what two sockets cost.",
+        "The same load as small-get, for the gateway, for its HTTP/1.1 engine without the gateway, and for two joined sockets of " +
+        "each runtime. The joined sockets are plain `node:net` code without parsing or pooling: not a proxy, but the " +
+        "cost of the sockets alone.",
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],

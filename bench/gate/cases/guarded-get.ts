@@ -32,7 +32,7 @@ export const guardedGet: BenchCase = {
     return {
       work:
         "As small-get; ours verifies an HS256 token and writes a JSON line for each request, nginx writes its " +
-        "combined access log (`buffer=64k flush=200ms`) and passes the token on unread.",
+        "combined access log (`buffer=64k flush=200ms`) and forwards the token without verifying it.",
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, load),
       ratioColumns: ["cpuUs"],

@@ -39,7 +39,7 @@ export const idleMemory: BenchCase = {
     return {
       work:
         "One worker, warmed up by two seconds of load; growth of the proportional set size of the process tree once " +
-        "10 000 connections have each been answered and rest. Memory of the kernel is not in it. One round.",
+        "10 000 connections have each received a response and are idle. Kernel memory is not included. One round.",
       columns: [
         { key: "kibEach", title: "KiB/connection", digits: 1 },
         { key: "baseMib", title: "MiB before", digits: 0 },

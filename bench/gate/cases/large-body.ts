@@ -19,7 +19,7 @@ const LOAD: ContestLoad = {
 
 export const largeBody: BenchCase = {
   name: "large-body",
-  title: "Proxied GET, 1 MiB answer",
+  title: "Proxied GET, 1 MiB response",
   run: async (context) => {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
@@ -36,7 +36,7 @@ export const largeBody: BenchCase = {
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
     return {
       work:
-        "One worker, 16 connections, nginx with `proxy_buffering off`, once as it comes (4 KiB a read) and once with " +
+        "One worker, 16 connections, nginx with `proxy_buffering off`, once with its default read size (4 KiB) and once with " +
         "`proxy_buffer_size 64k`. More MiB per CPU second is better.",
       columns: CONTEST_COLUMNS.filter((column) => column.key !== "cpuUs").toReversed(),
       rows: await runContest(context, workspace, entrants, LOAD),

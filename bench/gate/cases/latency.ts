@@ -1,4 +1,4 @@
-// (d) Latency that a proxy adds to the slowest of a hundred responses, at half load.
+// (d) Latency added by a proxy at half load, at the median and the 99th percentile.
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import { runPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
@@ -41,7 +41,7 @@ export const latency: BenchCase = {
     return {
       work:
         `Open loop, ${rate} requests/s (half of what the slowest row can do, at most ${RATE_MAX}) over ${CONNECTIONS} connections, each timed from the ` +
-        `moment it was due. "Added" is over the same load straight to the upstream ` +
+        `moment it was due. "Added" is the difference to the same load sent directly to the upstream ` +
         `(p50 ${direct.p50Us.toFixed(0)} µs, p99 ${direct.p99Us.toFixed(0)} µs).`,
       columns: [
         { key: "addedP50Us", title: "added p50 µs", digits: 0 },
@@ -56,7 +56,7 @@ export const latency: BenchCase = {
   },
 };
 
-// One short closed-loop round each: half of the slowest contender's throughput loads all alike.
+// One short closed-loop round per contender; half of the slowest one's throughput becomes the rate for all.
 async function findHalfLoad(
   context: BenchContext,
   workspace: Workspace,

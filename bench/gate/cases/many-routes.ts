@@ -13,7 +13,7 @@ import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
 const TEAMS = 100;
 const SERVICES_PER_TEAM = 100;
 
-// The last route of the file, under the longest common beginnings.
+// The last route of the file; its prefix shares the longest beginnings with others.
 const LOAD: ContestLoad = {
   path: "/team-99/service-99/item",
   connections: 64,
@@ -22,7 +22,7 @@ const LOAD: ContestLoad = {
 
 export const manyRoutes: BenchCase = {
   name: "many-routes",
-  title: "10 000 routes against one",
+  title: "10 000 routes compared with one",
   run: async (context) => {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
@@ -43,7 +43,7 @@ export const manyRoutes: BenchCase = {
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
     return {
       work:
-        "As small-get; the same request, once with its route alone, once with its route as the last of " +
+        "As small-get; the same request, once with a single route, once with its route as the last of " +
         "10 000 in the file (`/team-N/service-N`, 100 × 100).",
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, LOAD),

@@ -22,7 +22,7 @@ const SYSCALL_SECONDS = 2;
 /** The whole gateway. */
 export const profile: BenchCase = {
   name: "profile",
-  title: "Where the microseconds go, written to bench/gate/profile.md",
+  title: "CPU profile of the gateway, written to bench/gate/profile.md",
   isOptional: true,
   run: (context) => writeProfile(context, makePlatformGate, "profile"),
 };
@@ -30,7 +30,7 @@ export const profile: BenchCase = {
 /** The engine alone, without the gateway's steps. */
 export const engineProfile: BenchCase = {
   name: "profile-engine",
-  title: "The same for the engine alone, written to bench/gate/profile-engine.md",
+  title: "CPU profile of the engine alone, written to bench/gate/profile-engine.md",
   isOptional: true,
   run: (context) => writeProfile(context, makeEngineAlone, "profile-engine"),
 };
@@ -64,7 +64,7 @@ async function writeProfile(
   const { functions, busyShare } = readBusiestProfile(profiles);
   const day = new Date().toISOString().slice(0, 10);
   const lines = [
-    `# Where the microseconds of a proxied request go: ${plain.name}`,
+    `# CPU profile of a proxied request: ${plain.name}`,
     "",
     `Written by \`npm run bench -- gate ${caseName}\` · ${day} · ${describeMachine()} · Node ${process.version}`,
     "",
@@ -72,9 +72,9 @@ async function writeProfile(
     `The shares are self time of the busiest thread, sampled every ${SAMPLE_INTERVAL_US} µs and applied to that figure;`,
     `it has ${(busyShare * 100).toFixed(0)} % of all busy samples of the process. A native function includes its system call.`,
     "",
-    "## By room",
+    "## By module",
     "",
-    formatShares(groupByRoom(functions), cpuUs, ["room"]),
+    formatShares(groupByModule(functions), cpuUs, ["module"]),
     "",
     "## By function",
     "",
@@ -100,7 +100,7 @@ function medianOf(values: readonly (number | undefined)[] | undefined): number {
   return known[known.length >> 1] ?? Number.NaN;
 }
 
-// One profile a thread; the worker's is the one with the most busy time.
+// There is one profile per thread; the worker's is the one with the most busy time.
 function readBusiestProfile(folder: string): { functions: FunctionShare[]; busyShare: number } {
   const read = readdirSync(folder)
     .filter((name) => name.endsWith(".cpuprofile"))
@@ -112,18 +112,18 @@ function readBusiestProfile(folder: string): { functions: FunctionShare[]; busyS
   return { functions: busiest.functions, busyShare: busiest.busyUs / totalUs };
 }
 
-function groupByRoom(functions: readonly FunctionShare[]): { names: string[]; share: number }[] {
-  const rooms = new Map<string, number>();
+function groupByModule(functions: readonly FunctionShare[]): { names: string[]; share: number }[] {
+  const modules = new Map<string, number>();
   for (const { name, file, share } of functions) {
-    const room = nameRoom(name, file);
-    rooms.set(room, (rooms.get(room) ?? 0) + share);
+    const module = nameModule(name, file);
+    modules.set(module, (modules.get(module) ?? 0) + share);
   }
-  return [...rooms]
-    .map(([room, share]) => ({ names: [room], share }))
+  return [...modules]
+    .map(([module, share]) => ({ names: [module], share }))
     .sort((a, b) => b.share - a.share);
 }
 
-function nameRoom(name: string, file: string): string {
+function nameModule(name: string, file: string): string {
   const own = /^(?:packages|services)\/([^/]+)\/src\/([^/]+)/.exec(file);
   if (own !== null) return `${own[1]}: ${own[2]?.replace(/\.ts$/, "")}`;
   if (file.startsWith("node:")) return `Node: ${file.slice(5)}`;

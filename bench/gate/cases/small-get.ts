@@ -6,7 +6,7 @@ import { startUpstream } from "../upstream.ts";
 
 export const smallGet: BenchCase = {
   name: "small-get",
-  title: "Proxied GET, 100-byte answer",
+  title: "Proxied GET, 100-byte response",
   run: async (context) => {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);

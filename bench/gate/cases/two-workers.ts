@@ -13,13 +13,13 @@ import { startUpstream } from "../upstream.ts";
 
 export const twoWorkers: BenchCase = {
   name: "two-workers",
-  title: "Two workers against one",
+  title: "Two workers compared with one",
   run: async (context) => {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
     const proxies = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx];
-    // Both stay on the cores of all, so that only the number of workers differs.
+    // Both may use all cores, so that only the number of workers differs.
     const contenders = proxies.flatMap((proxy): Contender[] =>
       [2, 1].map((workers) => ({
         proxy,
@@ -30,7 +30,7 @@ export const twoWorkers: BenchCase = {
     );
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     return {
-      work: "As small-get, the proxy on every core beside load and upstream, with two workers and with one.",
+      work: "As small-get, but the proxy shares all cores with the load and the upstream; with two workers and with one.",
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],

@@ -1,4 +1,4 @@
-// `fastify-server.ts PORT UPSTREAM_PORT`: a server of nothing but @fastify/http-proxy.
+// `fastify-server.ts PORT UPSTREAM_PORT`: a server that contains only @fastify/http-proxy.
 import proxy from "@fastify/http-proxy";
 import fastify from "fastify";
 

@@ -1,4 +1,4 @@
-// HAProxy, one thread a worker, reusing upstream connections wherever it may.
+// HAProxy with one thread per worker; upstream connections are always reused.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { askVersion, findProgram } from "../../../tests/stage/program.ts";

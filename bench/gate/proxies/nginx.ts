@@ -18,7 +18,7 @@ export const nginx: Proxy = {
       ...writeLoadedNginxConfig(setup.folder, {
         workers: setup.workers,
         http: writeHttpBlock(setup),
-        // Buffered for as long as ours may hold a line back: the least work that nginx can do.
+        // The same flush interval as our gateway's access log, so that nginx does as little work as possible.
         ...(setup.accessLog
           ? { accessLog: `${join(setup.folder, "access.log")} combined buffer=64k flush=200ms` }
           : {}),
@@ -45,7 +45,7 @@ function writeHttpBlock(setup: ProxySetup): string {
     }`;
 }
 
-// nginx checks the sizes of its buffers against each other even where it gathers nothing.
+// nginx validates its buffer sizes against each other even if buffering is off.
 function writeBufferSizes(kib: number): string {
   return `proxy_buffer_size ${kib}k; proxy_buffers 8 ${kib}k; proxy_busy_buffers_size ${kib * 2}k;`;
 }

@@ -1,27 +1,27 @@
-// What a contender of the broker's cases has to be able to do.
+// The interface of brokers under test.
 import type { Workspace } from "../../harness/case.ts";
 import type { Protocol } from "../broker-load.ts";
 
-/** How a case wants a broker set up. */
+/** Options of a broker. */
 export interface BrokerSetup {
   cores: string;
-  /** Exists, empty, and is removed when the case ends. */
+  /** An existing empty folder, removed when the case ends. */
   folder: string;
   workspace: Workspace;
 }
 
-/** A broker that runs. */
+/** A running broker. */
 export interface RunningBroker {
   pid: number;
-  /** Where each protocol listens. */
+  /** The port of each protocol. */
   ports: Partial<Record<Protocol, number>>;
 }
 
-/** A broker that is started for a case. */
+/** A broker that can be started for a case. */
 export interface BenchBroker {
   name: string;
   isOurs: boolean;
-  /** Why it cannot take part, or undefined. */
+  /** Reason why it cannot run here; undefined if it can. */
   explainAbsence(): string | undefined;
   readVersion(): string;
   start(setup: BrokerSetup): Promise<RunningBroker>;

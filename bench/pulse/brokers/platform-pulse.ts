@@ -1,4 +1,4 @@
-// Ours, started as a user would start it.
+// Our broker, started as a user would start it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
@@ -10,7 +10,7 @@ import type { BenchBroker, RunningBroker } from "./broker.ts";
 
 const BIN = join(REPOSITORY, "bin/platform-pulse.js");
 
-/** Ours on one runtime, with the topic of the load. */
+/** Our broker on one runtime, with the topic of the load. */
 export function makePlatformPulse(runtime: RuntimeName): BenchBroker {
   return {
     name: `pulse (${runtime})`,
@@ -31,7 +31,7 @@ export function makePlatformPulse(runtime: RuntimeName): BenchBroker {
             PLATFORM_PULSE_HTTP_ADDR: `127.0.0.1:${http}`,
             PLATFORM_PULSE_KAFKA_ADDR: `127.0.0.1:${kafka}`,
             PLATFORM_PULSE_DATA_DIR: join(folder, "data"),
-            // One client is everybody, and nobody takes what it publishes.
+            // A single client publishes everything and no subscriber reads it, so neither limit must apply.
             PLATFORM_PULSE_PUBLISH_RATE: "0",
             PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0",
           },

@@ -1,4 +1,4 @@
-// RabbitMQ with its STOMP face and a quorum queue, which syncs its log before it confirms.
+// RabbitMQ with its STOMP plugin and a quorum queue, which syncs its log before it confirms.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
@@ -43,7 +43,7 @@ export const rabbitmq: BenchBroker = {
       ERL_EPMD_PORT: String(epmd),
       ERL_EPMD_ADDRESS: "127.0.0.1",
     };
-    // The port mapper as a child of ours: RabbitMQ would leave one behind.
+    // The port mapper (epmd) is started here and stopped with the case; one started by RabbitMQ would keep running.
     const mapper = { name: "epmd", command: "epmd", args: ["-port", String(epmd)], cores, env };
     workspace.keep(startPinned(mapper));
     const started = workspace.keep(

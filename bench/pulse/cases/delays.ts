@@ -1,4 +1,4 @@
-// How late delayed messages come when a million of them are due within a minute, in another order than they were published.
+// Lateness of delayed messages when a million of them are due within a minute, in a different order than published.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { topicName } from "../broker-load.ts";
 
 const MESSAGES = 1_000_000;
 const SPAN_MS = 60_000;
-/** All are published before the first is due. */
+/** Long enough that all messages are published before the first is due. */
 const AHEAD_MS = 40_000;
 const LAST_ONES_MS = 60_000;
 
@@ -42,7 +42,7 @@ export const delays: BenchCase = {
       (at, { scheduled_for }) => (dueMs[at] = scheduled_for!),
     );
     const publishedS = (performance.now() - started) / 1_000;
-    context.say(`  published in ${publishedS.toFixed(0)} s, ${lateMs.length} came meanwhile`);
+    context.say(`  published in ${publishedS.toFixed(0)} s, ${lateMs.length} received meanwhile`);
     const until = performance.now() + AHEAD_MS + SPAN_MS + LAST_ONES_MS;
     while (lateMs.length < MESSAGES && performance.now() < until) await sleep(100);
     stop.abort();
@@ -53,7 +53,7 @@ export const delays: BenchCase = {
     };
     const missing = MESSAGES - lateMs.length;
     return {
-      work: `${MESSAGES} messages of 64 bytes, published by HTTP in batches, due at random within ${SPAN_MS / 1_000} s; from each one's due time to its arrival at one SSE subscriber, its fdatasync included.`,
+      work: `${MESSAGES} messages of 64 bytes, published over HTTP in batches, due at random within ${SPAN_MS / 1_000} s; time from the due time of each message to its arrival at one SSE subscriber, including its fdatasync.`,
       columns: [
         { key: "p50Ms", title: "p50 ms late", digits: 0 },
         { key: "p99Ms", title: "p99 ms late", digits: 0 },
@@ -74,7 +74,7 @@ export const delays: BenchCase = {
   },
 };
 
-/** Follows all partitions of the topic; resolves when the subscription is live. */
+/** Subscribes to all partitions of the topic; resolves when the subscription is active. */
 async function follow(
   url: string,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// The Kafka face: durable Produce and Fetch from the page cache, over TCP against the broker as users start it.
+// The Kafka listener: durable Produce, and Fetch from the page cache, over TCP against the broker as users start it.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
@@ -13,9 +13,9 @@ const WARM_UP_SECONDS = 1;
 
 interface Shape {
   connections: number;
-  /** Records of 1 KB in a batch. */
+  /** Records of 1 KB per batch. */
   records: number;
-  /** Produce requests of a connection that wait for their answer at a time. */
+  /** Produce requests in flight per connection. */
   window: number;
 }
 
@@ -26,14 +26,14 @@ const SHAPES: readonly Shape[] = [
   { connections: 4, records: 16, window: 5 },
 ];
 
-/** What Kafka clients can write durably, and read. */
+/** Throughput of Kafka clients: durable writes, and reads. */
 export const kafka: BenchCase = {
   name: "kafka",
-  title: "The Kafka face, over TCP",
+  title: "Kafka listener, over TCP",
   run: async (context) => {
     const entrants = SHAPES.map((shape) => {
       const { records, connections, window } = shape;
-      const name = `${records} × 1 KB a batch, ${connections} connections, ${window} in flight`;
+      const name = `${records} × 1 KB per batch, ${connections} connections, ${window} in flight`;
       const row: Row = { name, isOurs: true, version: "", rounds: [] };
       return { shape, row };
     });
@@ -44,7 +44,7 @@ export const kafka: BenchCase = {
       ({ produceMbS, fetchMbS }) => `${produceMbS!.toFixed(0)} and ${fetchMbS!.toFixed(0)} MB/s`,
     );
     return {
-      work: "Produce with acks −1 in mode `group`: each answer waits for the fdatasync that covers it. Each connection writes to a partition of its own, then reads it, 1 MiB a Fetch, from the page cache, from the beginning again at the end. A fresh broker each time; load and broker share the cores.",
+      work: "Produce with acks −1 in mode `group`: each response waits for the fdatasync that covers it. Each connection writes to its own partition, then reads it from the page cache with Fetch requests of 1 MiB, starting over at the end. A new broker each time; load and broker share the cores.",
       columns: [
         { key: "produceMbS", title: "produce MB/s", digits: 0 },
         { key: "produceP99Ms", title: "produce p99 ms", digits: 1 },

@@ -22,7 +22,7 @@ const loads: readonly (LogLoad & { partitions: number })[] = [
   { partitions: 4, records: 100, inFlight: 64, bytes: 250 * megabyte },
 ];
 
-/** What the broker's log can do without a broker around it. */
+/** Throughput of the log without the broker. */
 export const log: BenchCase = {
   name: "log",
   title: "The log alone, in one process",
@@ -30,7 +30,7 @@ export const log: BenchCase = {
     await using workspace = new Workspace();
     const entrants = loads.map((load) => {
       const { records, partitions, inFlight } = load;
-      const name = `${records} × 1 KB a batch, ${partitions} partitions, ${inFlight} in flight`;
+      const name = `${records} × 1 KB per batch, ${partitions} partitions, ${inFlight} in flight`;
       const row: Row = { name, isOurs: true, version: "", rounds: [] };
       return { load, row };
     });

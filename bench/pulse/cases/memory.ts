@@ -1,4 +1,4 @@
-// What the broker holds in memory: a million delayed messages, a hundred thousand topics, ten thousand subscribers.
+// Memory use of a million delayed messages, a hundred thousand topics and ten thousand subscribers.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,10 +13,10 @@ import { topicName } from "../broker-load.ts";
 const IDLE_CLIENT = new URL("../../harness/idle-client.ts", import.meta.url).pathname;
 const MIB = 1024 * 1024;
 const DELAYED = 1_000_000;
-/** With the topic of the load as many as a tenant may have. */
+/** Together with the topic of the load, the maximum of a tenant. */
 const TOPICS = 99_999;
 const SUBSCRIBERS = 10_000;
-/** Due within the next two minutes, when they are held in memory, but not before all are published. */
+/** After all messages are published, but soon enough that they are held in memory (within two minutes). */
 const DELAY_MS = 90_000;
 
 interface Fill {
@@ -24,7 +24,7 @@ interface Fill {
   fill: (url: string, workspace: Workspace) => Promise<void>;
 }
 
-/** Memory beside what an empty broker takes. */
+/** Memory compared with an empty broker. */
 export const memory: BenchCase = {
   name: "memory",
   title: "Memory",
@@ -56,7 +56,7 @@ export const memory: BenchCase = {
       rows.push(row);
     }
     return {
-      work: "A fresh broker each; proportional set size of its process before, and when it is quiet again after.",
+      work: "A new broker for each row; proportional set size of its process before the fill, and after it once the broker is idle.",
       columns: [
         { key: "beforeMib", title: "MiB before", digits: 0 },
         { key: "afterMib", title: "MiB after", digits: 0 },

@@ -1,4 +1,4 @@
-// How long a message takes from a publisher by HTTP to a subscriber by SSE, durable in between.
+// Latency from an HTTP publisher to an SSE subscriber; the message is durable in between.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
@@ -42,13 +42,13 @@ export const stream: BenchCase = {
         });
         const { p50Ms, p99Ms, missing } = JSON.parse(run) as StreamSummary;
         row.rounds.push(missing === 0 ? { p50Ms, p99Ms } : undefined);
-        if (missing > 0) row.note = `${missing} messages did not come`;
+        if (missing > 0) row.note = `${missing} messages did not arrive`;
         context.say(`  ${round}/${context.rounds} ${row.name}: p99 ${p99Ms.toFixed(1)} ms`);
       }
       rows.push(row);
     }
     return {
-      work: "One publisher process on 32 connections and one subscriber; each message timed from the moment it was due, its fdatasync included.",
+      work: "One publisher process on 32 connections and one subscriber; each message timed from the moment it was due, including its fdatasync.",
       columns: [
         { key: "p50Ms", title: "p50 ms", digits: 1 },
         { key: "p99Ms", title: "p99 ms", digits: 1 },

@@ -1,4 +1,4 @@
-// Messages in and out, durably, beside other brokers.
+// Durable throughput in and out, compared with other brokers.
 import type { BenchCase, BenchContext } from "../../harness/case.ts";
 import type { BenchBroker } from "../brokers/broker.ts";
 import { nats } from "../brokers/nats.ts";
@@ -8,7 +8,7 @@ import { BROKER_COLUMNS, loadOnce, runBrokers } from "../contest.ts";
 
 const FILL_SECONDS = 5;
 const batched = { connections: 4, window: 4, records: 100 };
-/** As many messages under way as with the batches. */
+/** As many messages in flight as with the batches. */
 const single = { connections: 4, window: 400, records: 1 };
 const waiting = { connections: 64, window: 1, records: 1 };
 
@@ -19,7 +19,7 @@ export const produce: BenchCase = {
   name: "produce",
   title: "1 KB messages in, batched or pipelined",
   run: async (context) => ({
-    work: "1 600 messages of 1 KB under way over four connections. Ours: Kafka Produce with acks=all, 100 records a batch, 4 partitions, fdatasync before the answer. NATS: JetStream publish with acknowledgement, file store, synced every two minutes. RabbitMQ: STOMP SEND with receipt to a quorum queue.",
+    work: "1 600 messages of 1 KB in flight over four connections. Ours: Kafka Produce with acks=all, 100 records per batch, 4 partitions, fdatasync before the response. NATS: JetStream publish with acknowledgement, file store, synced every two minutes. RabbitMQ: STOMP SEND with receipt to a quorum queue.",
     columns: BROKER_COLUMNS,
     rows: await runBrokers(context, [
       ...makeOurs(context).map((broker) => ({ broker, protocol: "kafka" as const, ...batched })),
@@ -28,19 +28,19 @@ export const produce: BenchCase = {
     ]),
     ratioColumns: ["mbPerS"],
     goals: [
-      // It does not sync, so there is no goal to set against it.
+      // NATS acknowledges without a sync, so the ratio has no goal.
       { column: "mbPerS", against: "nats-server" },
       { column: "mbPerS", against: "rabbitmq", atLeast: 5 },
     ],
   }),
 };
 
-/** Kafka consumers that read what is in the page cache. */
+/** Kafka consumers that read from the page cache. */
 export const fetchBatches: BenchCase = {
   name: "fetch",
   title: "1 KB messages out to Kafka consumers",
   run: async (context) => ({
-    work: "Four connections, a partition each, Fetch of up to 1 MiB one after another, from the beginning again at the end.",
+    work: "Four connections with a partition each; sequential Fetch requests of up to 1 MiB, starting over at the end.",
     columns: BROKER_COLUMNS,
     rows: await runBrokers(
       context,
@@ -61,7 +61,7 @@ export const fetchBatches: BenchCase = {
   }),
 };
 
-/** Clients that wait for each answer. */
+/** Clients that wait for each response. */
 export const publish: BenchCase = {
   name: "publish",
   title: "1 KB messages in, one at a time on 64 connections",

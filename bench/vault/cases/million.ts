@@ -1,4 +1,4 @@
-// A million objects: the cost of a page in the middle, the time of a start, and the memory.
+// A million objects: cost of a listing page in the middle, startup time and memory.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { findFreePort } from "../../../tests/stage/process.ts";
@@ -31,7 +31,7 @@ const listings = PLACES.flatMap(({ name, folder }) => [
   },
   {
     name: `100 common prefixes, ${name}`,
-    // So that this is the total at the end.
+    // Starts early enough that 100 common prefixes remain.
     query: {
       delimiter: "/",
       "max-keys": "100",
@@ -43,7 +43,7 @@ const listings = PLACES.flatMap(({ name, folder }) => [
 /** Listings of a million objects. */
 export const million: BenchCase = {
   name: "million",
-  title: "a million objects",
+  title: "A million objects",
   isOptional: true,
   run: async (context) => {
     await using workspace = new Workspace();

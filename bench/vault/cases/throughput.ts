@@ -1,4 +1,4 @@
-// The five workloads of the goals: small and large objects in and out, and listings.
+// The five workloads with goals: writing and reading small and large objects, and listings.
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { Goal } from "../../harness/report.ts";
 import { BUCKET_PATH, STORE_COLUMNS, nameObject, runStores, type StoreLoad } from "../contest.ts";
@@ -21,7 +21,7 @@ const PAGE_KEYS = 1_000;
 const listObjects = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ path: nameObject(index) }));
 
-/** A case of the common shape. */
+/** Options of a throughput case. */
 function makeCase(options: {
   name: string;
   title: string;

@@ -7,7 +7,7 @@ import { writeLoadedNginxConfig } from "../../harness/nginx.ts";
 import { startPinned } from "../../harness/process.ts";
 import type { ObjectStore } from "./store.ts";
 
-/** The ceiling of GET. */
+/** The upper bound of GET. */
 export const nginxFiles: ObjectStore = {
   name: "nginx",
   isOurs: false,

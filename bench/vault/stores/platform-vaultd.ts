@@ -34,7 +34,7 @@ export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
             STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
             STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
-            // All requests have the same key, so its budget would be measured.
+            // All requests use one access key, so its rate limit would be measured instead of the store.
             PLATFORM_VAULT_TENANT_RATE: "0",
           },
         }),

@@ -15,9 +15,9 @@ interface StoreSetup {
 export interface ObjectStore {
   name: string;
   isOurs: boolean;
-  /** It serves the files in its folder, and accepts only GET. */
+  /** True if the store serves the files in its folder and accepts only GET. */
   isStatic?: boolean;
-  /** Its keys, if it has fixed ones. */
+  /** The store's keys, if they cannot be configured. */
   credentials?: Credentials;
   /** The reason why it cannot run, or `undefined`. */
   explainAbsence(): string | undefined;

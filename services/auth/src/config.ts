@@ -75,7 +75,7 @@ const storage = {
   }),
   encryption_keys: key(z.string().min(1).max(65_536).optional(), {
     description:
-      "Encrypts secrets at rest: comma-separated 32-byte keys with the prefix hex: or base64:; the first encrypts, all decrypt. Generated once on SQLite; required on PostgreSQL.",
+      "Encrypts secrets at rest: comma-separated 32-byte keys with the prefix hex: or base64:; the first key is used for encryption, every key for decryption. Generated once on SQLite; required on PostgreSQL.",
     secret: true,
   }),
 };
@@ -92,11 +92,11 @@ const tokens = {
   }),
   egress_networks: key(z.array(networkSchema()).max(64).default([]), {
     description:
-      "Private addresses and CIDR ranges that logout notices may be sent to and client key sets may be read from; public addresses are always allowed.",
+      "Private addresses and CIDR ranges to which the service may connect to send logout notices and fetch clients' key sets. Public addresses are always allowed.",
   }),
   audience: key(z.string().min(1).max(512).default("platform"), {
     description:
-      "Audience of access tokens for the platform's services, in tokens of sign-ins, first-party clients and clients that administrators allow. Must differ from the public URL.",
+      "`aud` of access tokens for the platform's services. Such tokens are issued at sign-in, to first-party clients, and to clients that an administrator has allowed. Must differ from the public URL.",
   }),
   pkce: key(z.enum(["all", "public"]).default("all"), {
     description: "Clients that must use PKCE: all, or only public and native ones.",
@@ -184,7 +184,7 @@ const factors = {
   }),
   platform_notify_url: key(httpUrl.optional(), {
     description:
-      "URL of the mail service, which delivers codes and links by email and SMS; without it these operations fail with 409.",
+      "URL of the mail service, which delivers codes and links by email and SMS. If it is not set, operations that need to send a message fail with 409.",
     env: ["PLATFORM_AUTH_PLATFORM_NOTIFY_URL"],
   }),
   notify_token: key(z.string().min(1).max(8192).optional(), {

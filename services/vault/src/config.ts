@@ -179,20 +179,20 @@ const KEYS = {
   }),
   body_pace_bytes: key(z.int().min(0).max(1_000_000_000).default(7_680), {
     description:
-      "Bytes of a request body that a client must send in each body_pace_window_ms in which the server waits for it. Slower requests are refused (RequestTimeout). 0 disables the limit.",
+      "Request body bytes that a client must send in each body_pace_window_ms while the server waits for them. Slower requests are refused (RequestTimeout). 0 disables the limit.",
     unit: "bytes",
   }),
   body_pace_window_ms: key(z.int().min(1_000).max(3_600_000).default(30_000), {
-    description: "Length of the window of body_pace_bytes.",
+    description: "Time window to which body_pace_bytes applies.",
     unit: "ms",
   }),
   answer_pace_bytes: key(z.int().min(0).max(1_000_000_000).default(15_360), {
     description:
-      "Bytes of an answer that a client must read in each answer_pace_window_ms in which data waits for it. Slower clients are disconnected. 0 disables the limit.",
+      "Response bytes that a client must read in each answer_pace_window_ms while bytes are buffered for it. Slower clients are disconnected. 0 disables the limit.",
     unit: "bytes",
   }),
   answer_pace_window_ms: key(z.int().min(1_000).max(3_600_000).default(60_000), {
-    description: "Length of the window of answer_pace_bytes.",
+    description: "Time window to which answer_pace_bytes applies.",
     unit: "ms",
   }),
   enable_audit: key(z.boolean().default(true), {

@@ -12,7 +12,7 @@ export const bun: RealS3Client = {
   name: "Bun's S3Client",
   package: { registry: "npm", name: "@oven/bun-linux-x64" },
   readVersion: () => readVersionOf(BUN, ["--version"], /(\S+)/),
-  shows: "files, slices, a writer in parts, streams, `list`, presigned URLs, errors",
+  shows: "files, slices, a writer with multipart upload, streams, `list`, presigned URLs, errors",
   exercise: async (scene) => {
     await runProgram(scene, BUN, [SCRIPT, scene.vault.url, scene.bucket, scene.tree]);
   },

@@ -18,7 +18,7 @@ export const dockerRegistry: RealS3Client = {
   package: { registry: "Debian", name: "docker-registry" },
   readVersion: () => readVersionOf(PROGRAM, ["--version"], /(\S+)$/m),
   shows:
-    "an image pushed in pieces, pulled by a presigned URL, listed, deleted and collected as garbage",
+    "an image pushed in chunks, pulled through a presigned URL, listed, deleted and garbage-collected",
   async exercise(scene) {
     const config = join(scene.folder, "registry.yml");
     writeFileSync(config, JSON.stringify(describeRegistry(scene)));

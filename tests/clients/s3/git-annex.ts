@@ -11,7 +11,7 @@ export const gitAnnex: RealS3Client = {
   name: "git-annex",
   package: { registry: "Debian", name: "git-annex" },
   readVersion: () => readVersionOf(GIT, ["annex", "version", "--raw"], /(\S+)/),
-  shows: "`copy`, `drop` and `get` in parts, and `testremote`",
+  shows: "`copy` with multipart, `drop`, `get`, and `testremote`",
   async exercise(scene) {
     const { vault, bucket, tree } = scene;
     const folder = join(scene.folder, "repository");

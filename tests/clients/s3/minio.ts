@@ -94,7 +94,7 @@ export const minio: RealS3Client = {
   package: { registry: "npm", name: "minio" },
   readVersion,
   shows:
-    "metadata and tags, ranges, a stream in parts, an incomplete upload, composing, presigned URLs, POST forms, versions, batch deletion",
+    "metadata and tags, ranges, multipart upload of a stream, an incomplete upload, composing, presigned URLs, POST forms, versions, batch deletion",
   async exercise(scene) {
     const client = new Client({
       endPoint: "127.0.0.1",

@@ -29,7 +29,7 @@ const ruby: RealS3Client = {
   package: { registry: "Debian", name: "ruby-aws-sdk-s3" },
   readVersion: () => readVersionOf(RUBY, [RUBY_SCRIPT, "version"], /^(\S+)/m),
   shows:
-    "checksums, files and streams in parts, ranges in parallel, copies in parts, presigned URLs, POST forms, versions, batch deletion",
+    "checksums, multipart upload of files and streams, parallel ranged downloads, multipart copy, presigned URLs, POST forms, versions, batch deletion",
   exercise: async (scene) => {
     await runProgram(scene, RUBY, [RUBY_SCRIPT, scene.vault.url, scene.bucket, scene.tree]);
   },

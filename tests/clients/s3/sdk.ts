@@ -105,7 +105,7 @@ export const sdk: RealS3Client = {
   readVersion: () =>
     `client-s3 ${readPackageVersion("@aws-sdk/client-s3")}, lib-storage ${readPackageVersion("@aws-sdk/lib-storage")}`,
   shows:
-    "default and chosen checksums in trailers, a stream of unknown length in parts, conditions, attributes, pages, batch deletion",
+    "default and explicitly chosen checksums in trailers, multipart upload of a stream of unknown length, conditional requests, GetObjectAttributes, paginated listings, batch deletion",
   async exercise(scene) {
     const client = new S3Client({
       endpoint: scene.vault.url,

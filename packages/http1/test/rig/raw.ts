@@ -89,7 +89,10 @@ export interface RawUpstream {
   stop(): Promise<void>;
 }
 
-/** Starts an upstream; `onRequest` is called at each piece of data, with all that came on the connection so far. */
+/**
+ * Starts an upstream. `onRequest` is called for every chunk received, with the connection (`client.text` is everything
+ * received so far) and the connection's number, counted from 1.
+ */
 export async function startUpstream(
   onRequest: (client: RawClient, count: number) => void,
 ): Promise<RawUpstream> {
@@ -120,7 +123,7 @@ export async function startUpstream(
   };
 }
 
-/** Answers every complete head with the same bytes. */
+/** Returns an `onRequest` that responds to every complete head with the same bytes. */
 export function answering(bytes: string | Buffer): (client: RawClient) => void {
   return (client) => {
     while (client.text.includes("\r\n\r\n")) {

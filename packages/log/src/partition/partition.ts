@@ -13,17 +13,17 @@ import type { Producers } from "./producers.ts";
  *      │                  │ from memory)       │ disk (invisible)  │
  *
  * Extents are ascending; the first ones may be in shared files, the later ones in the partition's own
- * files. Only the last own extent grows. Gaps between batches are legal (compaction, quarantine);
+ * files. Only the last extent in such a file grows. Gaps between batches are legal (compaction, quarantine);
  * readers skip them.
  */
 
 /** A range of a segment file with batches of one partition. Positions and lengths in bytes. */
 export interface Extent {
-  /** In a file shared by many small partitions, or in one of the partition's own. */
+  /** True: the extent is in a file shared by many small partitions. False: in the partition's own file. */
   shared: boolean;
-  /** Shared: the file's number. Own: the base offset in the file's name. */
+  /** The number of a shared file; for the partition's own file, the base offset in its name. */
   file: number;
-  /** Own: incremented each time compaction rewrites the file. */
+  /** Incremented each time compaction rewrites the partition's own file. */
   generation: number;
   position: number;
   length: number;
@@ -49,7 +49,7 @@ export class Partition implements PartitionView {
   flushedEnd = 0;
   durableEnd = 0;
   nextOffset = 0;
-  /** Compaction has processed everything below. */
+  /** Compaction has processed everything below this offset. */
   cleanedEnd = 0;
   epochs: EpochStart[] = [];
   extents: Extent[] = [];
@@ -57,7 +57,7 @@ export class Partition implements PartitionView {
   tailBytes = 0;
   extentBytes = 0;
   producers: Producers | undefined;
-  /** The index of the last own extent while it grows. */
+  /** Index of the last extent in the partition's own files, while that extent is still growing. */
   activeIndex: SparseIndex | undefined;
   /** The current writer to the partition's files. */
   writer: "commit" | "checkpoint" | undefined;
@@ -71,9 +71,9 @@ export class Partition implements PartitionView {
   recordedRevision = 0;
   /** A checkpoint is waiting to become the writer, so the next group must not write in place. */
   writerWanted = false;
-  /** The next write to an own file starts a new one. */
+  /** The next write to the partition's own files starts a new file. */
   rollNext = false;
-  /** The partition's folder exists durably. */
+  /** True once the partition's folder is durable on disk. */
   hasFolder = false;
   /** The journal file that describes this uid; 0 if none does. */
   describedIn = 0;
@@ -90,8 +90,8 @@ export class Partition implements PartitionView {
   }
 
   /**
-   * True if the manifest is behind the extents. Groups must not write in place then: a recovery could not
-   * tell how the two join.
+   * True if the manifest is behind the extents. Commit groups must not write in place then: recovery could
+   * not tell how the manifest and the extents fit together.
    */
   get isUnrecorded(): boolean {
     return this.revision !== this.recordedRevision;

@@ -1,4 +1,4 @@
-// Changes of credentials: who may make them, what becomes void, who is notified.
+// Credential changes: who may make them, what they invalidate, and who is notified.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";

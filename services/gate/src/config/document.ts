@@ -130,7 +130,7 @@ const identityFields = {
     ),
     {
       description:
-        "Request fields that upstreams may trust as the user's identity: removed from client requests, including spellings with _ for -. X-User-Id, X-User-Roles and X-Tenant-Id are always removed.",
+        "Request header fields that upstreams may trust to identify the user. They are removed from client requests, also when spelled with _ instead of -. X-User-Id, X-User-Roles and X-Tenant-Id are always removed.",
     },
   ),
 };
@@ -159,7 +159,7 @@ const bounds = {
       "Request body bytes that a client must send in each body_pace_window_ms while the upstream accepts them; slower requests are refused with 408. 0 disables the limit.",
     unit: "bytes",
   }),
-  body_pace_window_ms: bound("Length of the window of body_pace_bytes.", {
+  body_pace_window_ms: bound("Time window to which body_pace_bytes applies.", {
     default: LIMITS_DEFAULT.bodyPaceWindowMs,
     min: 1_000,
     max: HOUR_MS,
@@ -170,7 +170,7 @@ const bounds = {
       "Response bytes that a client must read in each answer_pace_window_ms while bytes are buffered for it; slower clients are disconnected. Idle streams are not affected. 0 disables the limit.",
     unit: "bytes",
   }),
-  answer_pace_window_ms: bound("Length of the window of answer_pace_bytes.", {
+  answer_pace_window_ms: bound("Time window to which answer_pace_bytes applies.", {
     default: LIMITS_DEFAULT.answerPaceWindowMs,
     min: 1_000,
     max: HOUR_MS,
@@ -213,7 +213,7 @@ const bounds = {
     max: HOUR_MS,
     unit: "ms",
   }),
-  upstream_keep_alive_timeout_ms: bound("How long an idle upstream connection is kept.", {
+  upstream_keep_alive_timeout_ms: bound("Idle timeout of upstream connections.", {
     default: LIMITS_DEFAULT.upstreamIdleMs,
     max: HOUR_MS,
     unit: "ms",
@@ -229,7 +229,7 @@ const bounds = {
     unit: "ms",
   }),
   idle_timeout_ms: bound(
-    "Idle timeout inside a body, a stream or a WebSocket: for upstreams, and for clients that send a body or have bytes to read.",
+    "Maximum time without data during a body, stream or WebSocket. Applies to upstreams, to clients that are sending a body, and to clients that have unread response bytes.",
     {
       default: ROUTE_TIMEOUTS_DEFAULT.idleMs,
       max: DAY_MS,
@@ -267,7 +267,7 @@ const accessLog = {
 };
 
 const notBuilt = {
-  http_addr: unbuilt(text(), "Plain-text listener under automatic TLS."),
+  http_addr: unbuilt(text(), "Address of the plain HTTP listener when automatic TLS is on."),
   auto_tls: unbuilt(z.boolean(), "Certificates through ACME.", "PLATFORM_AUTO_TLS"),
   auto_tls_domain: unbuilt(text(), "Domain of the certificate.", "PLATFORM_AUTO_TLS_DOMAIN"),
   config_store_bucket: unbuilt(
@@ -285,8 +285,8 @@ const notBuilt = {
     "PLATFORM_GATE_LIMITS_REDIS_URL",
   ),
   registry: unbuilt(text(), "Registry of middleware.", "PLATFORM_REGISTRY"),
-  cluster: unbuilt(text(), "Cluster name in policies.", "PLATFORM_CLUSTER"),
-  region: unbuilt(text(), "Region name in policies.", "PLATFORM_REGION"),
+  cluster: unbuilt(text(), "Name of this cluster, as used in policies.", "PLATFORM_CLUSTER"),
+  region: unbuilt(text(), "Name of this region, as used in policies.", "PLATFORM_REGION"),
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 

@@ -89,7 +89,7 @@ const LENGTH = TARGETS_AT + TARGETS_MAX;
 /** `metricsId` of the overflow series. */
 export const OVERFLOW_METRICS_ID = -1;
 
-/** Labels of the overflow series, which counts requests beyond {@link METRIC_SERIES_MAX}. */
+/** Labels of the overflow series, which counts requests once all {@link METRIC_SERIES_MAX} series are in use. */
 export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER", status: 0 };
 
 /**

@@ -217,7 +217,7 @@ test("connections beyond the limit get 503, probes are answered, and freed conne
   held[0]!.destroy();
   let answer = await ask(gate.port, "/");
   for (let round = 0; answer.status === 503 && round < 50; round++) {
-    // The last one that was refused must be gone, too.
+    // The connection that was just refused must also be closed before a new one is accepted.
     await new Promise((resolve) => setTimeout(resolve, 20));
     answer = await ask(gate.port, "/");
   }

@@ -6,7 +6,7 @@ import { BATCH_BYTES_MAX, type Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { ReadAhead } from "./read-ahead.ts";
 
-/** Bytes read at once. */
+/** Bytes per read. */
 const READ_BYTES = 256 * 1024;
 const RETRY_MS = 1_000;
 
@@ -19,13 +19,13 @@ export interface FeedBatch {
 
 /** A subscription that follows partitions. */
 export interface Follower {
-  /** True if it accepts more messages. When that becomes true again, it calls `Feeds.resume`. */
+  /** True if the follower accepts more messages. When that becomes true again, it calls `Feeds.resume`. */
   hasRoom: () => boolean;
-  /** Counts what is read for it. */
+  /** The byte count of what was read for this follower and not yet sent. */
   readAhead: () => ReadAhead;
-  /** True if it would send at once what it is offered. */
+  /** True if messages offered now would be sent immediately. */
   canSend: () => boolean;
-  /** Nothing more is read before it has sent what waits; then it calls `Feeds.resume`. */
+  /** Pauses reading: the follower first sends the messages it holds, then calls `Feeds.resume`. */
   rest: () => void;
   offer: (topic: Topic, partition: number, batch: FeedBatch) => void;
   /** The partition cannot be read any further: it was deleted, or a batch is damaged (`at` is after it). */
@@ -111,7 +111,7 @@ export class Feeds {
           if (following.next !== batch.from || following.isReading) continue;
           const { follower } = following;
           if (!follower.hasRoom()) continue;
-          // Without room in the budget it waits its turn and reads on its own.
+          // Without room in the budget, the follower waits its turn and then reads separately.
           if (!mayOffer(follower)) void this.#catchUp(feed, following);
           else {
             following.next = batch.to;
@@ -126,7 +126,7 @@ export class Feeds {
     }
   }
 
-  // Without a follower that is up to date there is nothing to share: each reads on its own when it has room.
+  // Without a follower that is up to date, no read can be shared: each follower reads separately when it has room.
   #isFed(feed: Feed): boolean {
     for (const { next, isReading } of feed.followings) {
       if (next === feed.position && !isReading) return true;
@@ -160,7 +160,13 @@ export class Feeds {
     }
   }
 
-  /** Reads one batch for a follower that is behind; `no-room`: it waited in vain. */
+  /**
+   * Reads one batch for a follower that is behind.
+   *
+   * - `read`: the batch was offered, or the follower has left.
+   * - `rest`: memory is short, and the follower cannot send now or already waits for memory. Nothing was read.
+   * - `no-room`: waited for memory but got none. Nothing was read.
+   */
   async #catchUpOnce(feed: Feed, following: Following): Promise<"read" | "rest" | "no-room"> {
     const { follower } = following;
     const { partition } = feed;

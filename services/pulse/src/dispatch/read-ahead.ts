@@ -2,51 +2,54 @@
 import type { Outflow } from "@platform/kernel/sockets";
 
 /**
- * Counts it among the bytes that wait for the client, so that all clients together stay within the budget. How much a read
- * brings is only known afterwards, since batches are read whole: a read claims the most that it may bring, up to a quarter
- * of the budget, and what it brought is counted afterwards.
+ * The data counts as unsent bytes of the client, so that all clients together stay within the budget. Batches are read
+ * whole, so the size of a read is only known afterwards: the maximum is claimed before the read, up to a quarter of the
+ * budget, and the actual size is counted after it.
  *
- * Messages that can be sent at once may take all of the budget; those that would wait (for slow clients, and for higher priorities) half of
- * it, so that clients that take nothing keep nobody else from being served.
+ * Messages that can be sent immediately may use the whole budget. Messages that would have to wait, for a slow client or
+ * behind higher priorities, may use half of it, so that clients that read nothing do not block the others.
  */
 export class ReadAhead {
   readonly #outflow: Outflow | undefined;
   #queuedBytes = 0;
   #isWaiting = false;
 
-  /** Without an outflow nothing is counted. */
+  /** Without an outflow, nothing is counted and every claim succeeds. */
   constructor(outflow: Outflow | undefined) {
     this.#outflow = outflow;
   }
 
-  /** Whether a claim waits for room. */
+  /** True while a claim waits for room. */
   get isWaiting(): boolean {
     return this.#isWaiting;
   }
 
-  /** Whether more than half of the budget is in use: then only what can be sent at once may be read. */
+  /** True if more than half of the budget is in use: then only messages that can be sent immediately may be read. */
   get isTight(): boolean {
     return this.#outflow?.isTight === true;
   }
 
-  /** Whether there is room, and nobody waits for it. */
+  /** True if there is room and no claim is waiting for it. */
   get hasRoom(): boolean {
     return this.#outflow === undefined || this.#outflow.claim(0);
   }
 
-  /** Bytes that one read should ask for, at most `bytesMax`. */
+  /** Size of the next read in bytes, at most `bytesMax`. */
   limitRead(bytesMax: number): number {
     return Math.min(bytesMax, this.#outflow?.windowBytes ?? bytesMax);
   }
 
-  /** Claims what a read of at most `bytesMax` may bring. Returns the bytes to `unclaim`; undefined without room. */
+  /** Claims memory for a read of at most `bytesMax`. Returns the bytes to `unclaim`; undefined without room. */
   claim(bytesMax: number): number | undefined {
     if (this.#outflow === undefined) return 0;
     const bytes = Math.min(bytesMax, this.#outflow.guessBytesMax);
     return this.#outflow.claim(bytes) ? bytes : undefined;
   }
 
-  /** As `claim`, in turn; one claim waits at a time. Undefined when the client has gone, or there was no room for 30 s. */
+  /**
+   * As `claim`, but waits for room in order of arrival; one claim may wait at a time. Undefined if the client
+   * disconnected or there was no room for 30 s.
+   */
   async claimInTurn(bytesMax: number): Promise<number | undefined> {
     const outflow = this.#outflow;
     if (outflow === undefined) return 0;
@@ -59,13 +62,13 @@ export class ReadAhead {
     return isClaimed ? bytes : undefined;
   }
 
-  /** Ends a claim; what is kept of the read was queued before. */
+  /** Ends a claim. The messages that were read must have been counted by `countQueued` before. */
   unclaim(bytes: number): void {
     this.#outflow?.unclaim(bytes);
     this.#outflow?.settle();
   }
 
-  /** Says how many bytes wait to be written. */
+  /** Sets the number of bytes that wait to be written. */
   countQueued(bytes: number): void {
     const change = bytes - this.#queuedBytes;
     if (change === 0) return;

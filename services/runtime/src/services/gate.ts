@@ -1,4 +1,4 @@
-// Table entry of the gateway, and its initial configuration.
+// The gateway's entry in the table of services, and its initial configuration.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";

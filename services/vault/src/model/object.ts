@@ -175,13 +175,13 @@ export interface HeadResult {
 
 /** A body that is open for reading. */
 export interface ObjectBody {
-  /** All of its bytes if they were in memory anyway; `chunks` yields the same. */
+  /** The whole body if it is already in memory, otherwise `undefined`; `chunks` yields the same bytes. */
   readonly whole: Buffer | undefined;
   /** The bytes in order, verified against their checksums at rest. Throws `InternalError` on a mismatch. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** Returns a chunk for reuse of its memory. Optional. */
+  /** Gives a chunk back so that its memory can be reused. Calling this is optional. */
   recycle(chunk: Buffer): void;
-  /** Releases its files. Required unless `chunks` was iterated to the end. */
+  /** Releases the open files. Required unless `chunks` was iterated to the end. */
   close(): void;
 }
 

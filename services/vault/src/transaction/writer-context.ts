@@ -163,7 +163,7 @@ export class WriterContext {
     return this.#readMeta("commit");
   }
 
-  /** The position of the index. */
+  /** How far the index has been committed: the start that committed its last group, and the number of that group. */
   readPosition(): IndexMark {
     return { commitGeneration: this.#readMeta("commit_generation"), commit: this.readCommit() };
   }

@@ -1,4 +1,4 @@
-// Monitors the drives: drops lost ones, takes back those that return, and heals them.
+// Monitors the drives: removes failed drives, re-adds those that come back, and heals them.
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { type BlobStore, clearStaging } from "../blob/blob-store.ts";

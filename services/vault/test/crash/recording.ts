@@ -66,8 +66,9 @@ class RecordingReader {
   readonly #root: string;
   readonly #effects: Effect[] = [];
   readonly #pending = new Map<string, Pending>();
-  // Files by descriptor, and by path: an open file keeps its number when it is renamed.
+  /** Open files by descriptor. A file keeps its number when it is renamed. */
   readonly #open = new Map<number, { file: number; path: string; isFolder: boolean }>();
+  /** File numbers by current path. */
   readonly #files = new Map<string, number>();
   #nextFile = 1;
 

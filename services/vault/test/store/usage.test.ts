@@ -90,7 +90,7 @@ test("a refusal within a group leaves the counts of the others correct", async (
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
   await makeBuckets(store);
-  // Object lock is missing: that is detected when the blob is already in the index.
+  // The bucket has no object lock, so `legalHold` is refused, but only after the blob was added to the index.
   const refused = { legalHold: true } as const;
   const results = await Promise.allSettled(
     Array.from({ length: 30 }, (_, index) =>

@@ -58,7 +58,7 @@ export class ClientRegistry {
     return this.#save(properties, { granted: readPermissions(grantor) });
   }
 
-  /** A client without its secret; `undefined` if there is none. */
+  /** The client's metadata without its secret; `undefined` if the client does not exist. */
   async find(clientId: string): Promise<Metadata | undefined> {
     const record = await this.#options.clients.findRecord(clientId);
     if (record === undefined) return undefined;
@@ -66,7 +66,7 @@ export class ClientRegistry {
     return metadata;
   }
 
-  /** Clients without secrets by id, after `after`. */
+  /** At most `limit` clients with ids after `after`, in the order of their ids, without secrets. */
   list(after: string, limit: number): Promise<Metadata[]> {
     return this.#options.clients.list(after, limit);
   }

@@ -271,7 +271,7 @@ function nameScope(
   }
 }
 
-// The core answers 500 for errors that are not its own. An error page is rendered after this.
+// The core responds with 500 to errors it does not know; this restores the 503. HTML error pages are rendered later.
 function answerUnavailable(ctx: KoaContextWithOIDC, error: OAuthError): void {
   if (error.status !== 503) return;
   ctx.status = 503;

@@ -1,4 +1,4 @@
-// Real Kafka clients against the broker: what each writes, every one reads. With
+// Real Kafka clients against the broker; clients that support all codecs read the messages of all others. With
 // PLATFORM_CLIENTS_TABLE=write the run also rewrites docs/guide/kafka-clients.md.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ for (const client of clients) {
       const all = client.codecs.flatMap((codec) => numbered(`${codec}-`));
       const values = await client.consume(servers, topic, "first", all.length);
       assert.deepEqual(values.sort(), all.sort());
-      note(client, `writes and reads ${client.codecs.join(", ")}`);
+      note(client, `writes and reads ${client.codecs.join(", ").replace("none", "uncompressed")}`);
     });
 
     test("continues at the offset of its group after a restart of the broker", async (t) => {
@@ -66,7 +66,7 @@ for (const client of clients) {
       await client.produce(servers, topic, "none", 10, "later-");
       const values = await client.consume(servers, topic, "first", 10);
       assert.deepEqual(values.sort(), numbered("later-", 10).sort());
-      note(client, "goes on at the committed offset after a restart");
+      note(client, "continues at the committed offset after a restart of the broker");
     });
 
     test("shares a topic of four partitions with a second member of its group", async (t) => {
@@ -76,7 +76,7 @@ for (const client of clients) {
       const half = 40;
       const readers = [1, 2].map(() => client.consume(servers, shared, `${topic}-two`, half));
       await awaitMembers(`:${topic}-two`, 2);
-      // To each partition as many, so that each member of two gets half.
+      // The same number to each partition, so that each of the two members receives half.
       for (const index of [0, 1, 2, 3]) await appendTo(shared, index, 20);
       const [one, other] = await Promise.all(readers);
       assert.equal(one!.length, half);
@@ -99,12 +99,12 @@ test("messages of any client in any compression are read by all others", async (
   }
   const all = readable.flatMap(([{ name }, codec]) => numbered(`${name}-${codec}-`, 5)).sort();
   for (const client of clients) {
-    // Those without every codec cannot read what they do not know.
+    // Clients that lack a codec cannot read messages compressed with it.
     if (client.readVersion() === undefined || client.codecs.length < 5) continue;
     const values = await client.consume(servers, topic, `all-${client.name}`, all.length);
     assert.deepEqual(values.sort(), all, client.name);
     t.diagnostic(`${client.name} read ${values.length} messages`);
-    note(client, "reads what all the others wrote");
+    note(client, "reads messages from all other clients");
   }
 });
 
@@ -130,18 +130,18 @@ async function appendTo(name: string, index: number, count: number): Promise<voi
 const remarks = [
   "## While the broker is killed",
   "",
-  "`services/pulse/test/kafka/clients/kill.test.ts` has idempotent producers of confluent-kafka, kafkajs and",
-  "@platformatic/kafka write while the broker is killed (`kill -9`) and started again, three times in `npm test`,",
-  "`PLATFORM_KAFKA_KILLS=100` for longer. Afterwards everything that was acknowledged is in the log, once and in order;",
-  "a consumer group that read all the time has got every message.",
+  "In `services/pulse/test/kafka/clients/kill.test.ts`, idempotent producers of confluent-kafka, kafkajs and",
+  "@platformatic/kafka write while the broker is killed (`kill -9`) and restarted: three times in `npm test`, more often with",
+  "`PLATFORM_KAFKA_KILLS=100`. Afterwards every acknowledged message is in the log exactly once and in order, and a",
+  "consumer group that was reading all the time has received every message.",
   "",
-  "## What to set",
+  "## Client settings",
   "",
-  "- Producers: idempotence costs nothing here (`enable.idempotence=true`), so that what is sent again is stored once.",
-  "- Not available: transactions (`transactional.id` is refused at once), KIP-848 groups (`group.protocol=classic`, which is the",
+  "- Producers: set `enable.idempotence=true`, so that resent messages are stored once.",
+  "- Not available: transactions (`transactional.id` is rejected immediately), KIP-848 groups (`group.protocol=classic`, which is the",
   "  default), share groups, message formats 0 and 1 (clients older than 0.11).",
-  "- `message.timestamp.type` is `CreateTime`, replication factor and `min.insync.replicas` are 1: other values are refused.",
-  "- The names of topics may not begin with `__`.",
+  "- `message.timestamp.type` is `CreateTime`, replication factor and `min.insync.replicas` are 1; other values are rejected.",
+  "- Topic names must not start with `__`.",
   "",
 ];
 
@@ -154,12 +154,12 @@ function writePage(): void {
   writeFileSync(
     page,
     [
-      "# Kafka clients that the broker was tried with",
+      "# Kafka clients tested with messaging",
       "",
-      "Each row is what `services/pulse/test/kafka/clients` showed against the broker; with",
-      "`PLATFORM_CLIENTS_TABLE=write` that test writes this page anew.",
+      "Each row is a test in `services/pulse/test/kafka/clients` against a broker that stores messages on disk.",
+      "`PLATFORM_CLIENTS_TABLE=write npm test -- services/pulse/test/kafka/clients` rewrites this page.",
       "",
-      "| client | version | from | what was shown |",
+      "| client | version | package | tested |",
       "|---|---|---|---|",
       ...rows,
       "",
