@@ -1,4 +1,4 @@
-// The segmented append log: one journal, one fsync for everyone who waits.
+// The segmented append log: one journal, and one fsync for all waiting appends.
 export * from "./types.ts";
 export { DamagedError } from "./damage/damaged-error.ts";
 export { LogError, type LogErrorCode } from "./errors.ts";

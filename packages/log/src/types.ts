@@ -205,9 +205,9 @@ export interface RecoveryReport {
 
 /** Result of `checkLog` and `repairLog`. */
 export interface CheckReport {
-  /** No damage was found. */
+  /** True if no damage was found. */
   isWhole: boolean;
-  /** The log can be opened as it is. */
+  /** True if the log can be opened without a repair. */
   opens: boolean;
   topics: number;
   partitions: number;

@@ -226,7 +226,7 @@ export class Committer {
     this.#pendingBytes += bytes;
     return new Promise((settle, fail) => {
       this.#queue.push({ fresh, changes, bytes, settle, fail });
-      // Starting in a later microtask lets all appends of this one into the first group.
+      // Starts in a later microtask, so that all appends of the current one join the first group.
       this.#running ??= this.#run();
     });
   }

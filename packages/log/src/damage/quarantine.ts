@@ -5,7 +5,7 @@ import type { Quarantine } from "../types.ts";
 
 /** The folder. The log never deletes from it. */
 export const QUARANTINE_FOLDER = "quarantine";
-/** Bytes copied at once. */
+/** Bytes per copy step. */
 const COPY_BYTES = 1024 * 1024;
 
 /** Number and total size of the files in the quarantine. */

@@ -47,10 +47,10 @@ export interface FileHeader {
   generation: number;
 }
 
-/** A decoded header. `bytes`: position of the first frame. `isDamaged`: one of the two copies is unusable. */
+/** A decoded header. `bytes`: position of the first frame. `isDamaged`: one of the two copies of the header is unusable. */
 export type DecodedHeader = FileHeader & { version: 1 | 2; bytes: number; isDamaged: boolean };
 
-/** Callbacks of a scan. */
+/** Callbacks of `scanFrames`. */
 export interface FrameVisit {
   isWhole?: (entries: readonly Buffer[]) => Promise<boolean>;
   accept: (entries: readonly Buffer[]) => Promise<void>;
@@ -63,8 +63,9 @@ const MAGICS = {
   segment: "PLFSEG\0",
 } as const;
 
-/** Result of a scan. `end`: end of the trusted part. */
+/** Result of a scan. */
 export interface Scan {
+  /** End of the trusted part of the file. */
   end: number;
   /** Bytes of the torn tail after `end`. */
   cutBytes: number;

@@ -33,10 +33,13 @@ export async function listJournal(disk: Disk): Promise<number[]> {
   return numbers.sort((a, b) => a - b);
 }
 
-/** Start of a journal: number of its first file, end of the previous file, sizes of all earlier files. */
+/** The first file that a `Journal` writes, and the files before it. */
 export interface JournalStart {
+  /** Number of the first file to write. */
   number: number;
+  /** Valid bytes of the file before it; 0 if there is none. */
   previousEnd: number;
+  /** Sizes of all earlier files by number. */
   earlier: ReadonlyMap<number, number>;
   /** The last durable manifest generation. */
   generation: number;

@@ -140,7 +140,7 @@ export function sharedPath(number: number): string {
   return `shared/${String(number).padStart(16, "0")}.log`;
 }
 
-/** The name of an own segment without its extension. */
+/** The name of a segment in the partition's folder, without its extension. */
 export function segmentName(base: number, generation: number): string {
   return `${String(base).padStart(20, "0")}-${generation}`;
 }

@@ -13,11 +13,13 @@ export interface SeenBatch {
   lastOffset: number;
 }
 
-/** State of one producer; `batches` are durable, `inFlight` wait for the disk. */
+/** State of one producer. */
 interface Producer {
   epoch: number;
   lastHeardMs: number;
+  /** Durable batches, at most {@link BATCHES_KEPT}. */
   batches: SeenBatch[];
+  /** Batches that wait for the disk. */
   inFlight: (SeenBatch & { epoch: number })[];
 }
 

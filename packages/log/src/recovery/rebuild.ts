@@ -86,7 +86,8 @@ function makeTopics(recovered: Recovered, known: ReadonlyMap<number, PartitionDe
   }
 }
 
-// Own segments before shared ones, later ones before earlier ones: moved batches stay in their old place for a while.
+// Partitions' own segments come before shared ones, and later segments before earlier ones, because moved batches stay in
+// their old place for a while.
 async function fillPartition(
   options: RecoveryOptions,
   recovered: Recovered,

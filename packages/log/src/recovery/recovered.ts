@@ -23,15 +23,15 @@ export interface Recovered {
   generation: number;
   sharedNumber: number;
   leaderEpoch: number;
-  /** The journal file to start, and the end of the previous one. */
+  /** Number of the journal file to start, valid bytes of the file before it, and sizes of all earlier files by number. */
   nextJournal: { number: number; previousEnd: number; earlier: Map<number, number> };
   journalBytes: number;
   cutBytes: number;
   /** Entries below the durable end that do not match their checksum. */
   quarantined: Quarantine[];
-  /** Files that are missing, truncated, stale or unreadable. The log does not open with any. */
+  /** Files that are missing, truncated, stale or unreadable. The log does not open if there are any. */
   problems: Quarantine[];
-  /** Damage to one of two copies. */
+  /** Damage to one of two copies: no data is missing. */
   healed: Quarantine[];
   /** Damaged files, to be moved to the quarantine. */
   spoiled: string[];

@@ -1,4 +1,4 @@
-// Scans all segments of a folder by their own headers.
+// Scans all segments of a folder, using only the headers in the segments.
 import { splitBatches } from "../batch/compression.ts";
 import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { PartitionDescription } from "../partition/description.ts";
@@ -20,8 +20,9 @@ export interface FoundRun {
   description: PartitionDescription;
 }
 
-/** All runs in the order in which they were written, and the unreadable files. */
+/** Result of a scan of all segments. */
 export interface SegmentScan {
+  /** In the order in which they were written. */
   runs: FoundRun[];
   sharedNumber: number;
   generation: number;

@@ -124,7 +124,7 @@ async function mendPartition(
   recovered.dirty.add(partition);
 }
 
-// An own segment is one extent from its start; intact batches after damage get a new segment.
+// A segment in a partition's own files is one extent from its start; intact batches after damage get a new segment.
 async function keepIntact(
   disk: Disk,
   segments: Segments,

@@ -14,10 +14,10 @@ import { LogError } from "../errors.ts";
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, type HeaderSource } from "./segment-header.ts";
 import { SparseIndex } from "../partition/sparse-index.ts";
 
-/** Bytes read at once when an index is built. */
+/** Bytes per read when an index is built. */
 const SCAN_BYTES = 256 * 1024;
 
-/** Batches written after the end of a partition's last own extent, not part of it yet. */
+/** Batches written to a partition's own files, but not yet part of its extents. */
 export interface OwnWrite {
   partition: Partition;
   extent: Extent;
@@ -33,7 +33,7 @@ export class Segments {
   /** Loaded indexes of extents that do not grow, by path; map order is the order of use. */
   readonly #indexes = new Map<string, SparseIndex>();
   #indexBytes = 0;
-  /** Own files with unsynced writes, and their folder if it needs a sync as well. */
+  /** Files of partitions with unsynced writes; the value is the file's folder if that needs a sync as well. */
   readonly #unsynced = new Map<string, string | undefined>();
   readonly #folders = new Set<string>();
   readonly #source: HeaderSource;
@@ -54,7 +54,7 @@ export class Segments {
   }
 
   /**
-   * Decides where batches go in the partition's own files: after its last own extent, or into a new segment. The
+   * Decides where batches go in the partition's own files: at the end of the last one, or into a new segment. The
    * returned extent describes only the new batches.
    */
   planOwn(partition: Partition, batches: readonly TailBatch[]): OwnWrite {
@@ -162,7 +162,7 @@ export class Segments {
     return this.#syncFolders(partition);
   }
 
-  /** The index of an own extent: the growing one, a loaded one, or one that is read or built now. */
+  /** The index of an extent in the partition's own files: the growing one, a loaded one, or one that is read or built now. */
   async indexOf(partition: Partition, extent: Extent): Promise<SparseIndex> {
     if (partition.activeIndex !== undefined && extent === partition.extents.at(-1)) {
       return partition.activeIndex;

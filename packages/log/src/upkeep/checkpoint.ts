@@ -21,7 +21,7 @@ import { SharedSegments } from "../segment/shared-segments.ts";
 const SHARED_BYTES_MAX = 256 * 1024;
 /** Extents in shared segments at which a partition's batches are merged. */
 const SHARED_EXTENTS_MAX = 8;
-/** Own files flushed and synced in parallel; few, to leave threads for readers. */
+/** Files of partitions that are flushed and synced in parallel; few, to leave threads for readers. */
 const PARALLEL_FLUSHES = 2;
 
 /** Options of a `Checkpointer`. */
@@ -238,7 +238,7 @@ export class Checkpointer {
         if (!(await this.#claim(partition))) continue;
         const ownsLast = partition.extents.at(-1)?.shared === false;
         if (ownsLast && partition.tail.length > 0) {
-          // Compaction created an own segment while this waited for the writer.
+          // Compaction created a segment in the partition's own files while this checkpoint waited to become the writer.
           partition.writer = undefined;
           total += await this.#flushOwn(partition);
           if (!(await this.#claim(partition))) continue;

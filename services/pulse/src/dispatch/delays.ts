@@ -30,12 +30,16 @@ const MINUTE_SLOTS = MINUTE_MS / SLOT_MS;
 const MINUTES_AHEAD = 1;
 /** Maximum number of messages delivered in one entry. */
 const DRAIN_MAX = 1_000;
+/** Maximum bytes of the messages delivered in one entry. */
 const DRAIN_BYTES_MAX = 2 * 1024 * 1024;
 const RETRY_MS = 1_000;
-/** Read-ahead: number of messages, their bytes, interval, and time before the minute begins. */
+/** Maximum number of messages read ahead. */
 const AHEAD_MAX = 80_000;
+/** Maximum bytes of the messages read ahead. */
 const AHEAD_BYTES_MAX = 64 * 1024 * 1024;
+/** Interval of read-ahead. */
 const AHEAD_EVERY_MS = 500;
+/** Read-ahead starts this long before the minute begins. */
 const AHEAD_FROM_MS = 5_000;
 /** Scattered reads of one entry above which read-ahead starts immediately. */
 const SCATTERED_MIN = 50;
@@ -63,7 +67,7 @@ interface Minute {
   number: number;
   partition: PartitionView;
   drained: Drained;
-  /** End of the messages that were stored before this start and are not counted as waiting yet. */
+  /** End of the messages that were stored before the process started and are not counted as waiting yet. */
   uncountedEnd: number;
   /** Set while the minute is near. Everything below `readEnd` was or is being read from the log. */
   wheel: { slots: DelayWheel; readEnd: number; isRead: boolean } | undefined;
@@ -85,7 +89,7 @@ export class Delays {
   readonly #minutes = new Map<number, Minute>();
   readonly #writing = new Map<number, number>();
   readonly #near: NearRecords;
-  /** All slots up to this one (since 1970) are being drained or done: nothing may be added to them. */
+  /** All slots up to this one (counted from 1970) are drained or being drained, so no message may be added to them. */
   #begunSlot: number;
   #draining: Promise<void> | undefined;
   #readingAhead: Promise<void> | undefined;

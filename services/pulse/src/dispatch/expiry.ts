@@ -28,7 +28,7 @@ const QUIET_MS = 60_000;
 export interface ExpiryGroups {
   /** True if every group has acknowledged the message; `undefined` if the topic has no groups. */
   isAcknowledged: (topic: Topic, partition: number, offset: number) => boolean | undefined;
-  /** Acknowledges the message for every group. */
+  /** Acknowledges the message for every group. The returned records must be appended with its dead letter. */
   expire: (topic: Topic, partition: number, offset: number) => ExpiredForGroups;
 }
 
@@ -225,7 +225,7 @@ export class Expiry {
         if (topic === undefined || this.#isConsumed(topic, item)) continue;
         const letter = await this.#toPendingLetter(topic, item);
         if (letter === undefined) continue;
-        // It may have been acknowledged during the read.
+        // The message may have been acknowledged during the read.
         if (this.#isConsumed(topic, item)) continue;
         place.expired.add(offset);
         const groups = this.#groups!.expire(topic, place.partition.index, offset);

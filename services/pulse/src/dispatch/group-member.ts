@@ -22,6 +22,6 @@ export interface HeldMessage {
   deadlineMs: number;
 }
 
-/** `held` is in order of delivery, and so of deadlines. */
+/** A member with its delivered but unacknowledged messages (`held`), in order of delivery and therefore of deadlines. */
 export type GroupMember = MemberHandle &
   MemberOptions & { sink: Sink; held: Map<string, HeldMessage> };

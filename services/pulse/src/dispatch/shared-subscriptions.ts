@@ -191,8 +191,8 @@ export class SharedSubscriptions {
   }
 
   /**
-   * Saves acknowledgements and failures; resolves when they are durable, with dead letters. Rejects if the write fails,
-   * which has then been reported and will be retried.
+   * Saves acknowledgements and failures; resolves when they are durable, with dead letters. Rejects if the write fails;
+   * the failure has then been reported, and the write is retried.
    */
   async save(): Promise<void> {
     // The changes of a failed write are part of the next one.

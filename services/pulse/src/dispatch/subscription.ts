@@ -8,8 +8,9 @@ import { OffsetRanges } from "../store/offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 import type { ReadAhead } from "./read-ahead.ts";
 
-/** Look-ahead for higher priorities: number of messages, and bytes. */
+/** Maximum number of messages read ahead to find higher priorities. */
 export const LOOKAHEAD_MAX = 10_000;
+/** Maximum bytes of the messages read ahead. */
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Longest position of a pattern subscription; clients return it as a request header. */
 const POSITION_TEXT_MAX = 10_000;
@@ -21,13 +22,13 @@ export type StartAt = (topic: Topic, partition: PartitionView) => number | undef
 
 /** The receiver of messages. */
 export interface Sink {
-  /** True if the connection accepts more; when it does again, it calls `pump`. */
+  /** True if the connection accepts more messages. When that becomes true again, it calls `pump`. */
   canSend: () => boolean;
-  /** Counts what is read for the connection until it is sent. */
+  /** The byte count of what was read for the connection and not yet sent. */
   readonly readAhead: ReadAhead;
-  /** `done` is called when the message was handed to the network. */
+  /** Sends a message; calls `done` when it was handed to the network. */
   send: (message: Message, done: () => void) => void;
-  /** The topic was deleted; no further messages follow. */
+  /** Called when the topic was deleted; no further messages follow. */
   end: (reason: string) => void;
 }
 
@@ -98,7 +99,7 @@ export class Subscription {
       const place = this.#places.get(message.topic)?.[message.partition];
       if (place === undefined) continue;
       place.done.add(message.offset);
-      // Expired while waiting; expiry writes its dead letter.
+      // The message expired while it waited; `expiry.ts` writes its dead letter.
       if (message.expiresAt !== undefined && message.expiresAt <= Date.now()) continue;
       this.#sink.send(message, () => {
         this.#backlog.noteConsumed(message.topic, message.partition, place.done.low);

@@ -9,14 +9,14 @@ import type { SharedSubscription } from "./shared-subscription.ts";
 /** Maximum bytes of dead letters in one entry, unless a single one is larger. */
 const LETTERS_BYTES_MAX = 2 * 1024 * 1024;
 
-/** A message that a group gave up. */
+/** A message that has failed too often in a group. */
 export interface Undelivered {
   group: SharedSubscription;
   message: Message;
   failures: number;
 }
 
-/** Such a message with the record of its dead letter. */
+/** An undelivered message with the record of its dead letter. */
 export type UndeliveredLetter = Undelivered & { pending: PendingRecord };
 
 interface UndeliveredMessagesOptions {
@@ -40,7 +40,7 @@ export class UndeliveredMessages {
 
   add(undelivered: Undelivered): void {
     const { group, message } = undelivered;
-    // Dead letters cannot become dead letters again: their readers get them again.
+    // Dead letters cannot become dead letters again; they are redelivered instead.
     const isDeadLetter = this.#options.deadLetters.isDeadLetterName(group.tenant, group.topic.name);
     if (isDeadLetter) group.retryLater(message);
     else this.#waiting.push(undelivered);

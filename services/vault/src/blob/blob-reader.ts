@@ -18,26 +18,28 @@ import { limitRead } from "./read-window.ts";
 /** A blob opened for reading: its file stays readable until `close`, even if it is renamed or deleted. */
 export interface OpenBlob {
   /**
-   * Stored bytes from `start` up to, not including, `end`. The room of each chunk was taken from the window; the consumer
-   * gives it back.
+   * Stored bytes from `start` up to, not including, `end`. Each chunk has been charged to the read window; the consumer
+   * gives its bytes back to the window.
    */
   read(start: number, end: number, window?: ReadWindow): AsyncGenerator<Buffer, void, undefined>;
   close(): void;
 }
 
-/** The wanted part of a frame, and its location. */
+/** A range of a frame's data, and the location of the frame. */
 interface FrameRange {
-  /** Offset of the frame in the file, and its data bytes. */
+  /** Offset of the frame in the file. */
   position: number;
+  /** Size of the frame's data, without checksums. */
   dataBytes: number;
-  /** Within the data of the frame, end excluded. */
+  /** Start of the range within the frame's data. */
   from: number;
+  /** End of the range, exclusive. */
   to: number;
   /** Following bytes that may be read as well, to save a second read. */
   gapBytesMax: number;
 }
 
-/** A running read of `size` bytes. */
+/** A read of `size` bytes in flight. */
 interface FrameRead {
   size: number;
   bytes: Promise<Buffer>;
@@ -68,7 +70,7 @@ export class BlobReader {
     const path =
       place.kind === "segment" ? this.#folders.segment(place.segment) : this.#folders.file(blob.id);
     const lease = await this.#files.use(path);
-    // A truncated file is detected before an answer begins; its inode is cached.
+    // A truncated file is detected before the response begins; its inode is cached.
     if (place.kind === "file" && blob.stored > FRAME_BYTES) {
       if (fstatSync(lease.file).size < place.position + measureFrames(blob.stored)) {
         lease.release();
@@ -97,11 +99,11 @@ export class BlobReader {
       locateRange(blob.stored, position, at, end, limitRead(window));
     const begin = (range: FrameRange): FrameRead => {
       const bytes = this.#readFrame(lease.file, blob, range);
-      // It may fail before it is awaited; the consumer that awaits it gets the error.
+      // The read may fail before it is awaited; the consumer gets the error when it awaits the read.
       bytes.catch(() => undefined);
       return { size: range.to - range.from, bytes };
     };
-    // Room that was taken for bytes that have not been yielded.
+    // Window bytes charged for data that has not been yielded.
     let taken = 0;
     let ahead: FrameRead | undefined;
     try {
@@ -178,7 +180,7 @@ function openInline(data: Uint8Array): OpenBlob {
   };
 }
 
-/** The bytes from `at` to `end` of a blob, as far as they are in one frame and one read may return them. */
+/** The next range to read of the bytes `at` to `end` of a blob: within one frame, and no more than one read may return. */
 function locateRange(
   stored: number,
   position: number,
@@ -189,7 +191,7 @@ function locateRange(
   const frameStart = Math.floor(at / FRAME_BYTES) * FRAME_BYTES;
   const dataBytes = Math.min(FRAME_BYTES, stored - frameStart);
   const from = at - frameStart;
-  // It ends at a block boundary, so that no block is read twice.
+  // The range ends at a block boundary, so that no block is read twice.
   const toMax = Math.floor((from + bytesMax) / BLOCK_BYTES) * BLOCK_BYTES;
   return {
     position: position + locateFrame(at),

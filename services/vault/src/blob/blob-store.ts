@@ -1,4 +1,4 @@
-// The store of bytes: creates writers, opens stored blobs, checks free space.
+// The blob store: creates writers, opens stored blobs, checks free space.
 import { rmSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "../model/store-error.ts";
@@ -20,13 +20,13 @@ import type { FreeSpace } from "../disk/free-space.ts";
 import { StagingBudget } from "./staging-budget.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
 
-/** Options of the store of bytes. */
+/** Options of a `BlobStore`. */
 export interface BlobStoreOptions {
   drives: DriveSet;
-  /** The memory of the drives' readers. */
+  /** Buffers for reading from the drives. */
   memory: FrameMemory;
   freeSpace: FreeSpace;
-  /** Of this start, from the index. */
+  /** Generation of this start of the process, from the index. */
   generation: number;
   inlineBytesMax: number;
   segmentRecordBytesMax: number;
@@ -39,16 +39,16 @@ export interface BlobStoreOptions {
 // An id is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
 const IDS_PER_GENERATION = 2 ** 32;
 
-/** Stores and reads bytes. */
+/** Stores and reads blobs. */
 export class BlobStore {
   readonly drives: DriveSet;
   readonly code: ReedSolomon;
   readonly segments: SegmentWriter;
   readonly budget: StagingBudget;
   readonly quarantine: Quarantine;
-  /** Blobs and segments of this start have ids from here on. */
+  /** The lowest id that blobs and segments created since startup can have. */
   readonly firstId: number;
-  /** Bodies from their first byte to their commit. Writes that began while a drive was absent may be missing on it. */
+  /** A lease per body, from its first byte to its commit: a drive may lack bodies whose write began while it was absent. */
   readonly writes = new Leases();
   /** Called when a copy or a shard could not be read. */
   onDamage: DamageListener = () => undefined;
@@ -90,7 +90,7 @@ export class BlobStore {
     return this.drives.all.reduce((sum, { reader }) => sum + reader.corruptBlocks, 0);
   }
 
-  /** An id for a new blob. */
+  /** Returns the id for a new blob. */
   takeId(): BlobId {
     this.#nextId += 1;
     return this.#nextId;
@@ -161,7 +161,7 @@ export class BlobStore {
     return new ShardBlob(blob, this.drives, this.code, (damage) => this.onDamage(damage));
   }
 
-  /** Returns a chunk that is not used any more. */
+  /** Gives back a chunk that is no longer used. */
   recycle(chunk: Buffer): void {
     this.#memory.recycle(chunk);
   }

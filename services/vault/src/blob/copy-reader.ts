@@ -83,7 +83,7 @@ class CopyBlob implements OpenBlob {
         this.#drive = drive;
         return;
       } catch {
-        // The next drive may have it; if none has, the first error is thrown.
+        // The next drive may have an intact copy; if no drive has one, the first error is thrown.
       }
     }
     throw failure;

@@ -3,7 +3,7 @@ import { BLOCK_BYTES, FRAME_BYTES } from "./layout.ts";
 
 /** Sizes of the buffers: one or two blocks if memory is short, otherwise a frame with its checksums. */
 const SIZES = [BLOCK_BYTES, 2 * BLOCK_BYTES, FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES)];
-/** Spare buffers of each size. */
+/** Maximum number of spare buffers of each size. */
 const SPARE_MAX = 32;
 
 /**
@@ -14,7 +14,7 @@ export class FrameMemory {
   readonly #spare = new Map<number, Buffer[]>(SIZES.map((size) => [size, []]));
   readonly #lent = new WeakMap<ArrayBufferLike, Buffer>();
 
-  /** A buffer of `length` bytes, at most those of a frame with its checksums. */
+  /** Returns a buffer of `length` bytes, at most the size of a frame with its checksums. */
   take(length: number): Buffer {
     const size = SIZES.find((one) => length <= one);
     // Most of a larger buffer would be unused.
@@ -24,7 +24,7 @@ export class FrameMemory {
     return buffer.subarray(0, length);
   }
 
-  /** Takes back a buffer of `take`, or a part of it. Other buffers are ignored. */
+  /** Gives back a buffer that `take` returned, or a view of it. Other buffers are ignored. */
   recycle(part: Buffer): void {
     const buffer = this.#lent.get(part.buffer);
     if (buffer === undefined) return;

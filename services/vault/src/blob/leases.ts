@@ -6,7 +6,7 @@ export class Leases {
   #next = 1;
   readonly #active = new Set<number>();
 
-  /** Takes a lease. Call the result to release it. */
+  /** Starts a lease and returns the function that releases it. */
   begin(): () => void {
     const ticket = this.#next;
     this.#next += 1;
@@ -16,7 +16,7 @@ export class Leases {
     };
   }
 
-  /** A mark of this moment; `isPast` is true once all current leases are released. */
+  /** Returns a mark for `isPast`, which is true once all leases held now are released. */
   mark(): number {
     return this.#next;
   }

@@ -56,7 +56,7 @@ export class SegmentWriter {
     this.#start();
   }
 
-  /** The reason if writing has stopped. */
+  /** The reason why writing has stopped; `undefined` while it has not. */
   get stopped(): Error | undefined {
     return this.#stopped;
   }
@@ -106,7 +106,7 @@ export class SegmentWriter {
     }
     if (!this.#mustRoll) return;
     await this.#closeOpen();
-    // Records that arrived meanwhile.
+    // Continues with records that arrived during the write.
     if (this.#waiting.length > 0) await this.#run();
   }
 

@@ -23,7 +23,7 @@ export class ShardFile {
     this.#position = this.#head.length;
   }
 
-  /** True if its drive has disappeared since the start, even if it is back. */
+  /** True if the drive is absent, or was absent at any time since the write of the shard started. */
   get isLost(): boolean {
     return !this.drive.isPresent || this.drive.losses !== this.#losses;
   }
@@ -45,7 +45,7 @@ export class ShardFile {
     this.#position += bytes;
   }
 
-  /** Makes it durable under its final name. */
+  /** Makes the shard durable under its final name. */
   async publish(summary: unknown): Promise<void> {
     const { folders, folderSync } = this.drive;
     const fd = await this.#open();
@@ -62,7 +62,7 @@ export class ShardFile {
     await folderSync.sync(folders.fileFolder(this.#id));
   }
 
-  /** Removes it. If that fails, the next start or the scrubber does it. */
+  /** Removes the shard. If that fails, the next start or the scrubber removes it. */
   async discard(): Promise<void> {
     const { folders } = this.drive;
     const fd = this.#fd;

@@ -17,11 +17,15 @@ export interface ShardDescription {
   stored: number;
 }
 
-/** A stripe: its offset in the body and in each shard, its data bytes, and the length of its units. */
+/** The location and size of a stripe. */
 export interface Stripe {
+  /** Offset in the body. */
   start: number;
+  /** Offset in each shard. */
   shardStart: number;
+  /** Bytes of the body in the stripe. */
   dataBytes: number;
+  /** Length of each unit. */
   unitBytes: number;
 }
 

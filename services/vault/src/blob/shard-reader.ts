@@ -54,7 +54,7 @@ export class ShardBlob implements OpenBlob {
     end: number,
     window?: ReadWindow,
   ): AsyncGenerator<Buffer, void, undefined> {
-    // Room that was taken for bytes that have not been yielded.
+    // Window bytes charged for data that has not been yielded.
     let taken = 0;
     let ahead: StripeRead | undefined;
     try {
@@ -110,7 +110,7 @@ export class ShardBlob implements OpenBlob {
     return locateStripe(this.#blob.stored, this.#code.data, offset);
   }
 
-  // The rest of a stripe, if there is memory for it now.
+  // Reads the rest of a stripe ahead if there is memory for it now.
   #readStripe(at: number, end: number, window: ReadWindow | undefined): StripeRead | undefined {
     if (limitRead(window) < FRAME_BYTES) return undefined;
     const stop = this.#findStop(at, end, Infinity);
@@ -124,7 +124,7 @@ export class ShardBlob implements OpenBlob {
 
   #begin(at: number, stop: number): StripeRead {
     const units = this.#readUnits(this.#locate(at), at, stop);
-    // It may fail before it is awaited; the consumer that awaits it gets the error.
+    // The read may fail before it is awaited; the consumer gets the error when it awaits the read.
     units.catch(() => undefined);
     return { stop, units };
   }
@@ -190,7 +190,7 @@ export class ShardBlob implements OpenBlob {
       for await (const piece of reading) pieces.push(piece);
       return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
     } catch {
-      // Whatever the damage: the shard is left out here, and the healer checks it.
+      // Whatever the error, this read continues without the shard, and the healer checks the shard.
       this.#lost.add(shard);
       if (drive.isPresent) this.#onDamage({ blob: this.#blob, slot: drive.slot });
       return undefined;

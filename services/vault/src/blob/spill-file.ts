@@ -4,7 +4,7 @@ import { closeFile, openFile, readAll, removeFile, writeAll } from "../disk/file
 
 const READ_BYTES = 256 * 1024;
 
-/** Opened for each use only: there may be one per connection, and descriptors are scarce. */
+/** The file is opened for each use and closed again: there may be one per connection, and descriptors are scarce. */
 export class SpillFile {
   readonly #findPath: () => string;
   #bytes = 0;
@@ -45,7 +45,7 @@ export class SpillFile {
     }
   }
 
-  /** Removes the file. If that fails, the next start does it. */
+  /** Removes the file. If that fails, the next start removes it. */
   async remove(): Promise<void> {
     this.#bytes = 0;
     await removeFile(this.#findPath()).catch(() => undefined);

@@ -1,6 +1,6 @@
 // Buffers a body between its client and its writer. Writers work on batches: a whole record, a frame of a file, a stripe of
-// shards. The memory of a batch is taken when enough bytes have arrived, and given up if the rest arrives slowly and others
-// need it.
+// shards. The memory of a batch is claimed when enough bytes have arrived, and released if the rest arrives slowly and other
+// bodies need it.
 //
 //             ┌──(a large chunk, or more than fits)──► batch in memory ──(full)──► flush, next batch
 //   chunks ──►│                                            ▲    │
@@ -18,7 +18,7 @@ export interface NewBlob {
   /** Bytes that will be written. */
   stored: number;
   description: unknown;
-  /** The tenant that its memory is charged to. */
+  /** The tenant to which the memory of the body is charged. */
   tenant: string;
 }
 
@@ -28,7 +28,7 @@ export interface BlobWriter {
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** All bytes were written: makes them durable. */
   seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }>;
-  /** Drops the bytes. Harmless after a failed `seal`; after a successful one it removes the stored body. */
+  /** Drops the bytes. Has no effect after a failed `seal`; after a successful one, removes the stored body. */
   discard(): Promise<void>;
 }
 
@@ -49,10 +49,10 @@ export abstract class StagedWriter implements MemoryHolder {
   readonly #spill: SpillFile;
   /** Bytes of the batch that have arrived: first those in the spill file, then those in memory. */
   #filled = 0;
-  /** Memory of the batch; 0 without one. Then the bytes in memory are in the small buffer. */
+  /** Memory claimed for the batch. While it is 0, the bytes in memory are in the small buffer. */
   #batchMemory = 0;
   #small: Buffer | undefined;
-  /** A body that was fast gets the memory of its next batch immediately. */
+  /** True if the body was fast: its next batch then gets memory immediately. */
   #isFast = false;
   /** Work that the next write waits for. */
   #busy: Promise<void> | undefined;
@@ -68,19 +68,19 @@ export abstract class StagedWriter implements MemoryHolder {
     this.#spill = new SpillFile(spillPath);
   }
 
-  /** Data bytes of the current batch. */
+  /** Data bytes that the current batch holds when it is full. */
   protected abstract readonly batchBytes: number;
-  /** Memory of a batch. */
+  /** Memory that a batch needs, in bytes. */
   protected abstract readonly memoryBytes: number;
   /** Allocates the memory of a batch. */
   protected abstract allocate(): void;
   /** Copies bytes into the batch. */
   protected abstract fill(bytes: Uint8Array, at: number): void;
-  /** The first `bytes` of the batch, as they are in memory. */
+  /** The first `bytes` of the batch as views of its memory. */
   protected abstract view(bytes: number): Uint8Array[];
   /** Drops the memory of the batch. */
   protected abstract drop(): void;
-  /** The batch is full. The last batch needs no action; the others call `handOver` or `restart`. */
+  /** Called when the batch is full. Implementations call `handOver` or `restart`, except for the last batch of the body. */
   protected abstract flush(): Promise<void> | undefined;
 
   /** As `Upload.write`. */
@@ -192,7 +192,8 @@ export abstract class StagedWriter implements MemoryHolder {
     return undefined;
   }
 
-  // More than fits: into the memory of a batch, or appended to the spill file if the body was slow before.
+  // For bytes that do not fit in the small buffer: copies them into the memory of a batch, or appends them to the spill file
+  // if the body was slow before.
   async #grow(part: Buffer, complete: boolean): Promise<void> {
     if (this.#spill.bytes === 0 || complete) {
       await this.#load();
@@ -212,7 +213,7 @@ export abstract class StagedWriter implements MemoryHolder {
     const before = this.#small?.length ?? 0;
     const granted = await this.#wait(waiting);
     if (!granted) return;
-    // Its bytes may have moved to the file meanwhile.
+    // The bytes in memory may have moved to the spill file meanwhile.
     const now = this.#small?.length ?? 0;
     if (now < before) this.#budget.give(this, wanted - before);
     if (now < before || this.#isEnded) {
@@ -232,7 +233,7 @@ export abstract class StagedWriter implements MemoryHolder {
     this.#small = wide;
   }
 
-  // Takes the memory of the batch, and fills it with the bytes received so far.
+  // Claims the memory of the batch and copies the bytes received so far into it.
   async #load(): Promise<void> {
     const waiting = this.#budget.take(this, this.memoryBytes);
     if (waiting !== undefined && !(await this.#wait(waiting))) return;
@@ -267,7 +268,7 @@ export abstract class StagedWriter implements MemoryHolder {
     try {
       await this.#append(buffers);
     } catch {
-      // The next write throws it.
+      // The next write throws the error.
       return;
     } finally {
       this.#spilling = undefined;

@@ -12,24 +12,24 @@ export const SMALL_BYTES_MAX = 64 * 1024;
 /** A body that holds memory. */
 export interface MemoryHolder {
   readonly tenant: string;
-  /** Bytes that it holds, maintained by the budget. */
+  /** Memory held by this body in bytes, maintained by the budget. */
   heldBytes: number;
-  /** Bytes received from its client; reset by the budget. */
+  /** Bytes received from the client since the budget last reset this count. */
   progressBytes: number;
-  /** Another body needs memory: starts to release this one's. False if that is impossible now. */
+  /** Called when another body needs memory: starts to release the memory of this one. False if that is impossible now. */
   yieldMemory(): boolean;
 }
 
 interface Waiter {
   holder: MemoryHolder;
   bytes: number;
-  /** Resolves to true with the memory, to false if the body was dropped. */
+  /** Called with true when the memory is granted, with false if the body was dropped. */
   resolve: (granted: boolean) => void;
 }
 
 /** Share of the memory that is reserved for small requests. */
 const SMALL_PART = 1 / 8;
-/** Share of the memory that a tenant may hold without leaving as much to others. */
+/** A tenant that holds more than this share of the memory must leave as much free for others. */
 const TENANT_PART = 1 / 4;
 /** Interval of the search for slow bodies while others wait. */
 const LOOK_EVERY_MS = 250;
@@ -70,7 +70,7 @@ export class StagingBudget {
     return (bytes <= SMALL_BYTES_MAX ? this.#small : this.#large).length > 0;
   }
 
-  /** Takes bytes if they are free and no other body waits for them. */
+  /** Claims bytes if they are free and no other body waits for them; returns whether it did. */
   tryTake(holder: MemoryHolder, bytes: number): boolean {
     if (this.isWanted(bytes) || !this.#admits(holder, bytes)) return false;
     this.#grant(holder, bytes);
@@ -78,8 +78,8 @@ export class StagingBudget {
   }
 
   /**
-   * Takes bytes: immediately (`undefined`), or when they are available; resolves to false if the body was dropped
-   * meanwhile. Throws `SlowDown` if too many wait.
+   * Claims bytes. Returns `undefined` if they were claimed immediately, otherwise a promise: true when they are claimed,
+   * false if the body was dropped meanwhile. Throws `SlowDown` if too many bodies wait.
    */
   take(holder: MemoryHolder, bytes: number): Promise<boolean> | undefined {
     if (this.tryTake(holder, bytes)) return undefined;

@@ -173,7 +173,8 @@ class FoldedPage {
     };
   }
 
-  // Takes rows up to the first common prefix, and records the position after them. True if it reached one.
+  // Adds rows up to and including the first common prefix, and sets `#rest` to the range after them. True if it reached a
+  // common prefix.
   #take(columns: Columns, range: KeyRange): boolean {
     this.#rest = undefined;
     const { keys } = columns;

@@ -154,6 +154,8 @@ export function listUploads(index: IndexConnection, query: ListUploadsQuery): Li
       add(row);
     }
   }
+  // Adds uploads up to and including the first common prefix. Returns the range after that prefix; `undefined` if the range
+  // is done or the page is full.
   const readRange = (from: KeyRange): KeyRange | undefined => {
     for (const row of readUploads(index, query.bucketId, from)) {
       if (isFull()) return undefined;

@@ -69,7 +69,10 @@ class PageReader {
     return true;
   }
 
-  /** As in the listing of objects. */
+  /**
+   * Adds the versions in `range` to the page, up to and including the first common prefix. Returns the range after that
+   * prefix, which is to be read next; `undefined` if the range is done or the page is full.
+   */
   read(index: IndexConnection, bucketId: number, range: KeyRange): KeyRange | undefined {
     const bound = range.to === undefined ? "" : "and key < ?";
     const values =

@@ -163,7 +163,7 @@ export class WriterContext {
     return this.#readMeta("commit");
   }
 
-  /** How far the index has been committed: the start that committed its last group, and the number of that group. */
+  /** The last commit group of the index: the generation that committed it, and its number. */
   readPosition(): IndexMark {
     return { commitGeneration: this.#readMeta("commit_generation"), commit: this.readCommit() };
   }
