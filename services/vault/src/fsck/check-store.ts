@@ -260,7 +260,7 @@ class StoreCheck {
   #checkSmallFiles(folders: StoreFolders): void {
     const { index, indexCopy, buckets } = folders;
     if (readMark(index).isDamaged) {
-      this.#note("damaged", `${index}.mark`, "it is damaged; the next start writes it anew");
+      this.#note("damaged", `${index}.mark`, "it is damaged; the next start rewrites it");
     }
     if (existsSync(indexCopy)) {
       const { findings } = inspectIndex(indexCopy);
@@ -275,7 +275,7 @@ class StoreCheck {
     try {
       readBucketsFile(buckets);
     } catch {
-      this.#note("damaged", buckets, "it is damaged; the next start writes it anew");
+      this.#note("damaged", buckets, "it is damaged; the next start rewrites it");
     }
     const staged = existsSync(folders.staging) ? readdirSync(folders.staging).length : 0;
     if (staged > 0) this.#note("note", folders.staging, `${staged} files of interrupted uploads`);

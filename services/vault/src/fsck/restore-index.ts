@@ -6,7 +6,8 @@ import type { BlobRecord } from "../model/blob.ts";
 import { isBefore, readMark, type IndexMark } from "../index/mark.ts";
 import type { BlobRow } from "../index/records.ts";
 import { openIndexWriter, VERSION_COLUMNS } from "../index/schema.ts";
-import { sealBlob, sealBucket, sealPart } from "../index/seal.ts";
+import { sealBucket } from "../index/seal.ts";
+import { BLOB_COLUMNS, listBlobPartValues, listBlobValues } from "../index/sealed-values.ts";
 import { findLastGeneration } from "../index/start-check.ts";
 import { recountUsage } from "../index/usage-rows.ts";
 import {
@@ -193,21 +194,9 @@ class IndexRestorer {
   #insertBlob(row: BlobRow): void {
     this.#database
       .prepare(
-        "insert or ignore into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data, seal) " +
-          "values (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        `insert or ignore into blobs (refs, ${BLOB_COLUMNS}) values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(
-        row.id,
-        row.kind,
-        row.size,
-        row.stored,
-        row.segment,
-        row.position,
-        row.extent,
-        row.cipher,
-        row.data,
-        sealBlob(row),
-      );
+      .run(...listBlobValues(row));
   }
 
   // True if the body is complete.
@@ -233,20 +222,9 @@ class IndexRestorer {
       const isThere = this.#run("select 1 from blobs where id = ?", part.blob).length > 0;
       if (record === undefined && !isThere) return false;
       if (record !== undefined) this.#addBlob(record.blob, records);
-      const sealed = { ...part, owner: blob.id, start };
       this.#database
         .prepare("insert or ignore into blob_parts values (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        .run(
-          blob.id,
-          start,
-          part.number,
-          part.blob,
-          part.size,
-          part.etag,
-          part.modified,
-          part.checksum,
-          sealPart(sealed),
-        );
+        .run(...listBlobPartValues({ ...part, owner: blob.id, start }));
       start += part.size;
     }
     return true;

@@ -1,8 +1,10 @@
 // Rows of blobs inside the writer: added, shared, released. Unreferenced blobs become garbage.
 import type { WriterContext } from "./writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
-import { sealBlob } from "../index/seal.ts";
+import { BLOB_COLUMNS, listBlobValues } from "../index/sealed-values.ts";
 import type { BlobId, BlobPlace, BlobRecord } from "../model/blob.ts";
+
+const INSERT_BLOB = `insert into blobs (refs, ${BLOB_COLUMNS}) values (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** Adds a blob with one reference. */
 export function insertBlob(context: WriterContext, blob: BlobRecord): void {
@@ -20,23 +22,7 @@ export function insertBlob(context: WriterContext, blob: BlobRecord): void {
     cipher: blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
     data: place.kind === "inline" ? place.data : null,
   };
-  context
-    .sql(
-      "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data, seal) " +
-        "values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
-    .run(
-      row.id,
-      row.kind,
-      row.size,
-      row.stored,
-      row.segment,
-      row.position,
-      row.extent,
-      row.cipher,
-      row.data,
-      sealBlob(row),
-    );
+  context.sql(INSERT_BLOB).run(...listBlobValues(row));
   if (shared !== undefined) {
     const end = shared.position + blob.extent;
     context

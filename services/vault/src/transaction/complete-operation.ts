@@ -8,6 +8,7 @@ import {
   type ObjectDetail,
 } from "../index/records.ts";
 import { damagedRow, matchesSeal, sealPart } from "../index/seal.ts";
+import { listBlobPartValues } from "../index/sealed-values.ts";
 import type { WriterContext } from "./writer-context.ts";
 import { combineChecksums } from "./composite-checksum.ts";
 import {
@@ -248,17 +249,7 @@ function moveParts(
     context.sql("delete from parts where upload = ? and number = ?").run(upload.id, part.number);
     context
       .sql("insert into blob_parts values (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .run(
-        blobId,
-        start,
-        part.number,
-        part.blob,
-        part.size,
-        part.etag,
-        part.modified,
-        part.checksum,
-        sealPart({ ...part, owner: blobId, start }),
-      );
+      .run(...listBlobPartValues({ ...part, owner: blobId, start }));
     start += part.size;
   }
   const usage = context.usage.edit(upload.bucket);
