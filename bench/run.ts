@@ -1,8 +1,11 @@
 // `npm run bench -- <service> [case]`: compares our services with their peers and saves the results.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { findProgram } from "../tests/stage/program.ts";
 import { GATE_CASES } from "./gate/cases.ts";
 import { AUTH_CASES } from "./auth/cases.ts";
+import { listBuilds, type RuntimeName } from "./harness/build.ts";
 import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
@@ -34,6 +37,7 @@ Written by \`npm run bench\`. Each section names its command; running that comma
 
 const options = {
   runtime: { type: "string" },
+  before: { type: "string" },
   rounds: { type: "string", default: "5" },
   seconds: { type: "string", default: "3" },
   "no-save": { type: "boolean", default: false },
@@ -73,7 +77,7 @@ async function main(): Promise<void> {
   for (const one of cases) {
     context.say(`${service} ${one.name}: ${one.title}`);
     try {
-      await runCase(service, one, context, values["no-save"]);
+      await runCase(service, one, context, values["no-save"] || values.before !== undefined);
     } catch (error) {
       console.error(
         `bench: ${one.name} failed: ${error instanceof Error ? error.message : String(error)}`,
@@ -111,6 +115,7 @@ async function runCase(
 
 function readContext(values: {
   runtime?: string | undefined;
+  before?: string | undefined;
   rounds: string;
   seconds: string;
 }): BenchContext | string {
@@ -119,14 +124,19 @@ function readContext(values: {
   if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 100)) return "--rounds takes 1 to 100";
   if (!(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60))
     return "--seconds takes 1 to 60";
-  const { runtime } = values;
+  const { runtime, before } = values;
   if (runtime !== undefined && runtime !== "node" && runtime !== "bun") {
     return "--runtime must be node or bun (default: both)";
   }
+  if (before !== undefined && !existsSync(join(before, "bin/platform.js"))) {
+    return `--before takes the folder of another checkout; there is no bin/platform.js in ${before}`;
+  }
+  const runtimes: RuntimeName[] = runtime === undefined ? ["node", "bun"] : [runtime];
   return {
     rounds,
     seconds,
-    runtimes: runtime === undefined ? ["node", "bun"] : [runtime],
+    runtimes,
+    builds: listBuilds(runtimes, before),
     cores: allotCores(),
     say: (line) => console.log(line),
   };
@@ -147,6 +157,7 @@ function describeUsage(): string {
   return `npm run bench -- <service> [case] [options]
 
   --runtime node|bun   measure ours on one runtime (default: both)
+  --before DIR         measure the services of another checkout beside ours; implies --no-save
   --rounds N           alternated rounds per contender (default: 5)
   --seconds S          length of a round (default: 3)
   --no-save            print only; do not change bench/RESULTS.md

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Build, RuntimeName } from "./build.ts";
 import type { CoreAllotment } from "./machine.ts";
 import type { PinnedProcess } from "./process.ts";
 import type { CaseReport } from "./report.ts";
@@ -11,8 +12,10 @@ export interface BenchContext {
   rounds: number;
   /** Length of one round of load. */
   seconds: number;
-  /** The runtimes on which our services are measured. */
-  runtimes: readonly ("node" | "bun")[];
+  /** The runtimes of this run. */
+  runtimes: readonly RuntimeName[];
+  /** The builds of our services to measure: this checkout on each runtime and, if asked, an earlier one beside it. */
+  builds: readonly Build[];
   cores: CoreAllotment;
   /** Reports progress. */
   say(line: string): void;

@@ -23,7 +23,7 @@ export const login: BenchCase = {
   title: "Password logins compared with argon2 alone",
   run: async (context) => {
     await using workspace = new Workspace();
-    const ours = await startPlatformAuth(context, workspace, context.cores.all);
+    const ours = await startPlatformAuth(context, workspace, { cores: context.cores.all });
     await registerAccounts(ours.origin, ACCOUNTS);
     const logins: Row = { name: "platform-auth", isOurs: true, version: "", rounds: [] };
     const alone: Row = { name: "argon2 alone", isOurs: false, version: "", rounds: [] };

@@ -7,14 +7,14 @@ import {
   startBetterAuth,
 } from "../servers/better-auth.ts";
 import { BARE_CLIENT, startBareServer } from "../servers/oidc-provider.ts";
-import { startPlatformAuth } from "../servers/platform-auth.ts";
+import { startBuilds } from "../servers/platform-auth.ts";
 
 export const tokens: BenchCase = {
   name: "tokens",
   title: "Client credentials, JWT (ES256)",
   run: async (context) => {
     await using workspace = new Workspace();
-    const ours = await startPlatformAuth(context, workspace);
+    const builds = await startBuilds(context, workspace);
     const bare = await startBareServer(context, workspace);
     const better = await startBetterAuth(context, workspace);
     const authorize = (id: string, secret: string): Record<string, string> => ({
@@ -25,15 +25,15 @@ export const tokens: BenchCase = {
       work: "POST /token with client_secret_basic, 32 connections, one core. Our service stores clients, secrets and revocations in SQLite. oidc-provider and better-auth (@better-auth/oauth-provider with the memory adapter, cached clients and resources, unencrypted keys, no rate limit) keep their only client in memory.",
       columns: AUTH_COLUMNS,
       rows: await runContenders(context, workspace, [
-        {
-          name: "platform-auth",
+        ...builds.map(({ origin, clientId, clientSecret, pid, suffix }) => ({
+          name: `platform-auth${suffix}`,
           isOurs: true,
           version: "",
-          url: `${ours.origin}/api/v1/auth/token`,
-          headers: authorize(ours.clientId, ours.clientSecret),
+          url: `${origin}/api/v1/auth/token`,
+          headers: authorize(clientId, clientSecret),
           form,
-          pid: ours.pid,
-        },
+          pid,
+        })),
         {
           name: "oidc-provider",
           isOurs: false,

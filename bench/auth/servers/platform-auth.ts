@@ -1,11 +1,10 @@
 // This service in its default form: durable on SQLite, ES256, with a client registered over its API.
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { findBin, OURS_ON_NODE, REPOSITORY } from "../../harness/build.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
 import { startPinned } from "../../harness/process.ts";
 
-const BIN = fileURLToPath(new URL("../../../bin/platform-auth.js", import.meta.url));
 const READY_TIMEOUT_MS = 30_000;
 const ADMIN = { username: "bench", password: "correct horse battery staple" };
 
@@ -17,11 +16,24 @@ export interface PlatformAuth {
   clientSecret: string;
 }
 
+/** Starts this checkout and, if asked, the earlier one; the default runtime alone is measured. */
+export async function startBuilds(
+  context: BenchContext,
+  workspace: Workspace,
+): Promise<(PlatformAuth & { suffix: string })[]> {
+  const started = [];
+  for (const build of context.builds.filter(({ runtime }) => runtime === "node")) {
+    const suffix = build.folder === REPOSITORY ? "" : " (before)";
+    started.push({ ...(await startPlatformAuth(context, workspace, { build })), suffix });
+  }
+  return started;
+}
+
 /** Starts the service, by default on one core, and registers the client. */
 export async function startPlatformAuth(
   context: BenchContext,
   workspace: Workspace,
-  cores = context.cores.test,
+  { cores = context.cores.test, build = OURS_ON_NODE } = {},
 ): Promise<PlatformAuth> {
   const port = await findFreePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -29,7 +41,7 @@ export async function startPlatformAuth(
     startPinned({
       name: "platform-auth",
       command: process.execPath,
-      args: [BIN],
+      args: [findBin(build, "platform-auth")],
       cores,
       env: {
         // The benchmark registers its accounts from one address.
@@ -37,7 +49,7 @@ export async function startPlatformAuth(
         PLATFORM_AUTH_REGISTRATIONS_PER_NETWORK_HOURLY: "1000000",
         PLATFORM_AUTH_ADDR: `127.0.0.1:${port}`,
         PLATFORM_AUTH_PUBLIC_URL: origin,
-        PLATFORM_AUTH_DATA_DIR: join(workspace.folder, "auth"),
+        PLATFORM_AUTH_DATA_DIR: join(workspace.folder, `auth, ${build.label}`),
         PLATFORM_AUTH_JWT_ALGORITHM: "ES256",
         PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
         PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,

@@ -16,7 +16,7 @@ export const floor: BenchCase = {
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
     const contenders = [
-      ...context.runtimes.map((runtime) => ({ proxy: makePlatformGate(runtime) })),
+      ...context.builds.map((build) => ({ proxy: makePlatformGate(build) })),
       ...context.runtimes.map((runtime) => ({ proxy: makeEngineAlone(runtime) })),
       ...context.runtimes.map((runtime) => ({ proxy: makeSplice(runtime) })),
       { proxy: nginx },

@@ -22,7 +22,7 @@ export const guardedGet: BenchCase = {
       headers: { Authorization: `Bearer ${signToken()}` },
       expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
     };
-    const contenders = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx].map(
+    const contenders = [...context.builds.map((build) => makePlatformGate(build)), nginx].map(
       (proxy) => ({
         proxy,
         setup: { accessLog: true, ...(proxy.isOurs ? { jwtSecret: SECRET } : {}) },

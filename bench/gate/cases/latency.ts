@@ -28,11 +28,7 @@ export const latency: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [
-      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
-      nginx,
-      haproxy,
-    ];
+    const proxies = [...context.builds.map((build) => makePlatformGate(build)), nginx, haproxy];
     const contenders = proxies.map((proxy) => ({ proxy }));
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
     const rate = await findHalfLoad(context, workspace, entrants);

@@ -27,8 +27,8 @@ export const manyRoutes: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const contenders = context.runtimes.flatMap((runtime): Contender[] => {
-      const proxy = makePlatformGate(runtime);
+    const contenders = context.builds.flatMap((build): Contender[] => {
+      const proxy = makePlatformGate(build);
       const prefixes = listPrefixes();
       return [
         { proxy, name: `${proxy.name}, 10 000 routes`, setup: { prefixes } },
@@ -48,10 +48,10 @@ export const manyRoutes: BenchCase = {
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, LOAD),
       ratioColumns: ["cpuUs"],
-      goals: context.runtimes.map((runtime) => ({
+      goals: context.builds.map((build) => ({
         column: "cpuUs",
-        ours: [`gate (${runtime}), 10 000 routes`],
-        against: `gate (${runtime}), 1 route`,
+        ours: [`gate (${build.label}), 10 000 routes`],
+        against: `gate (${build.label}), 1 route`,
         atMost: 1.1,
       })),
     };

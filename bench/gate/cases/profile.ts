@@ -12,7 +12,7 @@ import { runContest, startEntrants, type Entrant, SMALL_LOAD } from "../contest.
 import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
 import type { Proxy } from "../proxies/proxy.ts";
-import { REPOSITORY } from "../runtime.ts";
+import { OURS_ON_NODE, REPOSITORY } from "../../harness/build.ts";
 import { startUpstream } from "../upstream.ts";
 
 const SAMPLE_INTERVAL_US = 200;
@@ -24,7 +24,7 @@ export const profile: BenchCase = {
   name: "profile",
   title: "CPU profile of the gateway, written to bench/gate/profile.md",
   isOptional: true,
-  run: (context) => writeProfile(context, makePlatformGate, "profile"),
+  run: (context) => writeProfile(context, (env) => makePlatformGate(OURS_ON_NODE, env), "profile"),
 };
 
 /** The engine alone, without the gateway's steps. */
@@ -32,12 +32,12 @@ export const engineProfile: BenchCase = {
   name: "profile-engine",
   title: "CPU profile of the engine alone, written to bench/gate/profile-engine.md",
   isOptional: true,
-  run: (context) => writeProfile(context, makeEngineAlone, "profile-engine"),
+  run: (context) => writeProfile(context, (env) => makeEngineAlone("node", env), "profile-engine"),
 };
 
 async function writeProfile(
   context: BenchContext,
-  makeProxy: (runtime: "node", env?: Record<string, string>) => Proxy,
+  makeProxy: (env?: Record<string, string>) => Proxy,
   caseName: string,
 ): Promise<undefined> {
   await using workspace = new Workspace();
@@ -45,8 +45,8 @@ async function writeProfile(
   workspace.keep(upstream.process);
   const profiles = join(workspace.folder, "profiles");
   mkdirSync(profiles);
-  const plain = makeProxy("node");
-  const profiled = makeProxy("node", {
+  const plain = makeProxy();
+  const profiled = makeProxy({
     NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles} --cpu-prof-interval=${SAMPLE_INTERVAL_US}`,
   });
   // The figures come from a process without a profiler, the shares from a profiled one.

@@ -18,7 +18,7 @@ export const twoWorkers: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx];
+    const proxies = [...context.builds.map((build) => makePlatformGate(build)), nginx];
     // Both may use all cores, so that only the number of workers differs.
     const contenders = proxies.flatMap((proxy): Contender[] =>
       [2, 1].map((workers) => ({

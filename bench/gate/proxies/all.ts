@@ -10,7 +10,7 @@ import type { Proxy } from "./proxy.ts";
 /** Our gateway on each measured runtime, and all peers. */
 export function listProxies(context: BenchContext): Proxy[] {
   return [
-    ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
+    ...context.builds.map((build) => makePlatformGate(build)),
     nginx,
     haproxy,
     caddy,

@@ -1,7 +1,7 @@
 // The engine of the gateway without the gateway's own steps.
 import { existsSync } from "node:fs";
 import { startPinned } from "../../harness/process.ts";
-import { findRuntime, type RuntimeName } from "../runtime.ts";
+import { findRuntime, type RuntimeName } from "../../harness/build.ts";
 import type { Proxy } from "./proxy.ts";
 
 /** The engine on one runtime; `env` is added to its environment. */

@@ -3,30 +3,30 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { askVersion } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
-import { findRuntime, REPOSITORY, type RuntimeName } from "../runtime.ts";
+import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
-const BIN = join(REPOSITORY, "bin/platform-gate.js");
-
 /** Ours on one runtime; `env` is added to its environment. */
-export function makePlatformGate(runtime: RuntimeName, env: Record<string, string> = {}): Proxy {
+export function makePlatformGate(build: Build, env: Record<string, string> = {}): Proxy {
   return {
-    name: `gate (${runtime})`,
+    name: `gate (${build.label})`,
     isOurs: true,
     explainAbsence: () => {
-      if (!existsSync(BIN)) return "bin/platform-gate.js is not there";
-      return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
+      if (!existsSync(findBin(build, "platform-gate"))) return "bin/platform-gate.js is not there";
+      return existsSync(findRuntime(build.runtime))
+        ? undefined
+        : `${build.runtime} is not installed`;
     },
-    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
+    readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
     start: (setup) =>
       startPinned({
-        name: `gate on ${runtime}`,
+        name: `gate on ${build.label}`,
         command: process.execPath,
-        args: [BIN, "--config", writeGateConfig(setup)],
+        args: [findBin(build, "platform-gate"), "--config", writeGateConfig(setup)],
         cores: setup.cores,
         env: {
           ...env,
-          PLATFORM_RUNTIME: runtime,
+          PLATFORM_RUNTIME: build.runtime,
           ...(setup.jwtSecret === undefined ? {} : { PLATFORM_JWT_SECRET: setup.jwtSecret }),
         },
       }),

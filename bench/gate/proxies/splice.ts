@@ -1,7 +1,7 @@
 // Connected sockets in TypeScript: not a proxy, but the lower bound of the runtime.
 import { existsSync } from "node:fs";
 import { startPinned } from "../../harness/process.ts";
-import { findRuntime, type RuntimeName } from "../runtime.ts";
+import { findRuntime, type RuntimeName } from "../../harness/build.ts";
 import type { Proxy } from "./proxy.ts";
 
 /** The lower bound on one runtime; does not parse the bytes. */

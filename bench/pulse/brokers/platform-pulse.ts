@@ -4,30 +4,28 @@ import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import { askVersion } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
-import { findRuntime, REPOSITORY, type RuntimeName } from "../../gate/runtime.ts";
+import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import { partitions, topicName } from "../broker-load.ts";
 import type { BenchBroker, RunningBroker } from "./broker.ts";
 
-const BIN = join(REPOSITORY, "bin/platform-pulse.js");
-
 /** Our broker on one runtime, with the topic of the load. */
-export function makePlatformPulse(runtime: RuntimeName): BenchBroker {
+export function makePlatformPulse(build: Build): BenchBroker {
   return {
-    name: `pulse (${runtime})`,
+    name: `pulse (${build.label})`,
     isOurs: true,
     explainAbsence: () =>
-      existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`,
-    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
+      existsSync(findRuntime(build.runtime)) ? undefined : `${build.runtime} is not installed`,
+    readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
     start: async ({ cores, folder, workspace }): Promise<RunningBroker> => {
       const [http, kafka] = [await findFreePort(), await findFreePort()];
       const started = workspace.keep(
         startPinned({
-          name: `pulse on ${runtime}`,
+          name: `pulse on ${build.label}`,
           command: process.execPath,
-          args: [BIN],
+          args: [findBin(build, "platform-pulse")],
           cores,
           env: {
-            PLATFORM_RUNTIME: runtime,
+            PLATFORM_RUNTIME: build.runtime,
             PLATFORM_PULSE_HTTP_ADDR: `127.0.0.1:${http}`,
             PLATFORM_PULSE_KAFKA_ADDR: `127.0.0.1:${kafka}`,
             PLATFORM_PULSE_DATA_DIR: join(folder, "data"),

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { takePercentile } from "../../harness/statistics.ts";
 import { publishAll } from "../batch-load.ts";
+import { OURS_ON_NODE } from "../../harness/build.ts";
 import { makePlatformPulse } from "../brokers/platform-pulse.ts";
 import { topicName } from "../broker-load.ts";
 
@@ -23,7 +24,7 @@ export const delays: BenchCase = {
     await using workspace = new Workspace();
     const folder = join(workspace.folder, "broker");
     mkdirSync(folder);
-    const broker = makePlatformPulse("node");
+    const broker = makePlatformPulse(OURS_ON_NODE);
     const running = await broker.start({ cores: context.cores.test, folder, workspace });
     const url = `http://127.0.0.1:${running.ports.http}`;
     const dueMs = new Float64Array(MESSAGES);

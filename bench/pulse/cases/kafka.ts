@@ -5,6 +5,7 @@ import { Workspace, type BenchCase, type BenchContext } from "../../harness/case
 import type { Row } from "../../harness/report.ts";
 import { runRounds } from "../../harness/rounds.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
+import { OURS_ON_NODE } from "../../harness/build.ts";
 import { makePlatformPulse } from "../brokers/platform-pulse.ts";
 import { loadOnce } from "../contest.ts";
 
@@ -63,7 +64,7 @@ async function measure(context: BenchContext, shape: Shape): Promise<Record<stri
   await using workspace = new Workspace();
   const folder = join(workspace.folder, "broker");
   mkdirSync(folder);
-  const broker = makePlatformPulse("node");
+  const broker = makePlatformPulse(OURS_ON_NODE);
   const running = await broker.start({ cores: context.cores.all, folder, workspace });
   const produce = { ...shape, broker, protocol: "kafka" } as const;
   await loadOnce(context, produce, running, WARM_UP_SECONDS);

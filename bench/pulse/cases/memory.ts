@@ -6,6 +6,7 @@ import { Workspace, type BenchCase, type BenchContext } from "../../harness/case
 import { startPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
+import { OURS_ON_NODE } from "../../harness/build.ts";
 import { makePlatformPulse } from "../brokers/platform-pulse.ts";
 import { publishAll } from "../batch-load.ts";
 import { topicName } from "../broker-load.ts";
@@ -73,7 +74,7 @@ async function measure(context: BenchContext, fill: Fill["fill"]) {
   await using workspace = new Workspace();
   const folder = join(workspace.folder, "broker");
   mkdirSync(folder);
-  const broker = makePlatformPulse("node");
+  const broker = makePlatformPulse(OURS_ON_NODE);
   const running = await broker.start({ cores: context.cores.test, folder, workspace });
   const readMib = () => readTreeUsage(running.pid).pssBytes / MIB;
   const beforeMib = readMib();

@@ -17,9 +17,9 @@ export const stream: BenchCase = {
   run: async (context) => {
     await using workspace = new Workspace();
     const rows: Row[] = [];
-    for (const runtime of context.runtimes) {
-      const broker = makePlatformPulse(runtime);
-      const folder = join(workspace.folder, runtime);
+    for (const build of context.builds) {
+      const broker = makePlatformPulse(build);
+      const folder = join(workspace.folder, build.label);
       mkdirSync(folder);
       const running = await broker.start({ cores: context.cores.test, folder, workspace });
       const row: Row = {

@@ -12,7 +12,7 @@ const batched = { connections: 4, window: 4, records: 100 };
 const single = { connections: 4, window: 400, records: 1 };
 const waiting = { connections: 64, window: 1, records: 1 };
 
-const makeOurs = (context: BenchContext): BenchBroker[] => context.runtimes.map(makePlatformPulse);
+const makeOurs = (context: BenchContext): BenchBroker[] => context.builds.map(makePlatformPulse);
 
 /** Kafka producers with batches of 100. */
 export const produce: BenchCase = {

@@ -53,14 +53,14 @@ export const million: BenchCase = {
     const filledPerS = await fillMillion(join(folder, "data"));
     const rows: Row[] = [];
     const remarks = [`- Filled by the store's own interface: ${filledPerS.toFixed(0)} objects/s.`];
-    for (const runtime of context.runtimes) {
-      const store = makePlatformVaultd(runtime);
+    for (const build of context.builds) {
+      const store = makePlatformVaultd(build);
       const absence = store.explainAbsence();
       if (absence !== undefined) {
         remarks.push(`- ${store.name}: ${absence}`);
         continue;
       }
-      const empty = await measureStarts(context, store, join(workspace.folder, runtime));
+      const empty = await measureStarts(context, store, join(workspace.folder, build.label));
       const full = await measureStarts(context, store, folder);
       remarks.push(
         `- ${store.name}: from the command to the open port ${full.startMs.toFixed(0)} ms (empty: ` +

@@ -21,8 +21,8 @@ export const multipart: BenchCase = {
   isOptional: true,
   run: async (context) => {
     const rows: Row[] = [];
-    for (const runtime of context.runtimes) {
-      const store = makePlatformVaultd(runtime);
+    for (const build of context.builds) {
+      const store = makePlatformVaultd(build);
       const absence = store.explainAbsence();
       const row: Row = { name: store.name, isOurs: true, version: "", rounds: [] };
       rows.push(row);

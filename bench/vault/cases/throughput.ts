@@ -39,7 +39,7 @@ function makeCase(options: {
     run: async (context) => {
       await using workspace = new Workspace();
       const stores = [
-        ...context.runtimes.map((runtime) => makePlatformVaultd(runtime)),
+        ...context.builds.map((build) => makePlatformVaultd(build)),
         radosgw,
         s3rver,
         ...(options.hasCeiling === true ? [nginxFiles] : []),

@@ -4,31 +4,32 @@ import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import { askVersion } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
-import { findRuntime, REPOSITORY, type RuntimeName } from "../../gate/runtime.ts";
+import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import { CREDENTIALS } from "../presign.ts";
 import type { ObjectStore } from "./store.ts";
 
-const BIN = join(REPOSITORY, "bin/platform-vaultd.js");
-
 /** Our service on one runtime. */
-export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
+export function makePlatformVaultd(build: Build): ObjectStore {
   return {
-    name: `vault (${runtime})`,
+    name: `vault (${build.label})`,
     isOurs: true,
     explainAbsence: () => {
-      if (!existsSync(BIN)) return "bin/platform-vaultd.js is missing";
-      return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
+      if (!existsSync(findBin(build, "platform-vaultd")))
+        return "bin/platform-vaultd.js is missing";
+      return existsSync(findRuntime(build.runtime))
+        ? undefined
+        : `${build.runtime} is not installed`;
     },
-    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
+    readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
     start: async ({ port, cores, folder, workspace }) => {
       const started = workspace.keep(
         startPinned({
-          name: `vault on ${runtime}`,
+          name: `vault on ${build.label}`,
           command: process.execPath,
-          args: [BIN],
+          args: [findBin(build, "platform-vaultd")],
           cores,
           env: {
-            PLATFORM_RUNTIME: runtime,
+            PLATFORM_RUNTIME: build.runtime,
             PORT: `127.0.0.1:${port}`,
             ADMIN_PORT: `127.0.0.1:${await findFreePort()}`,
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
