@@ -46,10 +46,8 @@ interface VersionQuery {
   version: string;
 }
 
-/** Columns of a version and, with its blob, the other columns of the blob. */
+/** Columns of a version other than its bucket and key, and, with its blob, the other columns of the blob. */
 type VersionColumns = [
-  bucket: number,
-  key: Uint8Array,
   seq: number,
   version: string,
   size: number,
@@ -133,12 +131,17 @@ export class PointReader {
     return { ...found, isLatest: false };
   }
 
-  #find(sql: string, ...values: SQLInputValue[]): StoredVersion | undefined {
+  #find(
+    sql: string,
+    bucket: number,
+    key: Uint8Array,
+    ...version: SQLInputValue[]
+  ): StoredVersion | undefined {
     return this.#readSealed(() => {
-      const columns = this.#index.sql(sql, true).get(...values) as unknown as
+      const columns = this.#index.sql(sql, true).get(bucket, key, ...version) as unknown as
         | VersionColumns
         | undefined;
-      return columns === undefined ? undefined : readColumns(columns);
+      return columns === undefined ? undefined : readColumns(bucket, key, columns);
     });
   }
 
@@ -252,7 +255,8 @@ export class PointReader {
 }
 
 function buildQuery(columns: string, join: string): VersionQuery {
-  const all = VERSION_COLUMNS.replaceAll(/\w+/g, "v.$&");
+  // The bucket and the key are known: each column that is read costs.
+  const all = VERSION_COLUMNS.replace("bucket, key, ", "").replaceAll(/\w+/g, "v.$&");
   const where = `${join}where v.bucket = ? and v.key = ?`;
   return {
     current: `select ${all}, 0${columns} from current v ${where}`,
@@ -260,10 +264,8 @@ function buildQuery(columns: string, join: string): VersionQuery {
   };
 }
 
-function readColumns(columns: VersionColumns): StoredVersion {
+function readColumns(bucket: number, key: Uint8Array, columns: VersionColumns): StoredVersion {
   const [
-    bucket,
-    key,
     seq,
     version,
     size,
