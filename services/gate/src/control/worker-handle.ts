@@ -52,7 +52,7 @@ const TICK_MS = 100;
 /** Additional time per route for a large change. */
 const ROUTE_MS = 1;
 /** Routes per message: deserializing more at once would delay requests. */
-const PART_ROUTES = 256;
+const PART_ROUTES = 64;
 /** Grace period after the drain deadline before the thread is terminated. */
 const DRAIN_GRACE_MS = 500;
 

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Length of one slice in ms. */
-const SLICE_MS = 4;
+const SLICE_MS = 2;
 /** Items between two clock readings. */
 const ITEMS_PER_CHECK = 16;
 
