@@ -1,7 +1,7 @@
 // Identity: verification of bearer tokens, callers and their access.
 export { hasAccess, requireRole, requireScope, type Caller, type Claims } from "./caller.ts";
 export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
-export { parseJwt, type ParsedJwt } from "./jwt.ts";
+export { isSignatureValid, parseJwt, type ParsedJwt } from "./jwt.ts";
 export {
   createTokenVerifier,
   isWeakSecret,

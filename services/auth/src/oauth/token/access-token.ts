@@ -1,7 +1,7 @@
 // Verification of access tokens with the key ring.
-import { hash, verify, type KeyObject } from "node:crypto";
+import { hash } from "node:crypto";
+import { isSignatureValid, parseJwt } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
-import type { SigningAlgorithm } from "../../database/key.ts";
 import type { KeyRing } from "../../key/key-ring.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
@@ -101,40 +101,13 @@ export class AccessTokenVerifier {
   }
 
   async #check(token: string): Promise<VerifiedAccessToken | undefined> {
-    if (!isJwt(token)) return undefined;
-    const [head = "", body = "", signature = ""] = token.split(".");
-    const header = parseSegment(head);
-    const kid = header?.["kid"];
-    if (header?.["typ"] !== "at+jwt" || typeof kid !== "string") return undefined;
-    const key = await this.#keys.find(kid);
-    if (key === undefined || header["alg"] !== key.algorithm) return undefined;
-    if (!isSignature(`${head}.${body}`, signature, key.publicKey, key.algorithm)) return undefined;
-    const claims = parseSegment(body) as unknown as AccessTokenClaims | undefined;
+    const jwt = parseJwt(token);
+    if (jwt?.typ !== "at+jwt" || jwt.kid === undefined) return undefined;
+    const key = await this.#keys.find(jwt.kid);
+    if (key === undefined) return undefined;
+    if (!isSignatureValid(jwt, { algorithm: key.algorithm, key: key.publicKey })) return undefined;
     // A valid signature guarantees the shape of the claims; only the issuer may differ.
-    return claims?.iss === this.#issuer ? { claims, kid } : undefined;
+    const claims = jwt.payload as unknown as AccessTokenClaims;
+    return claims.iss === this.#issuer ? { claims, kid: jwt.kid } : undefined;
   }
-}
-
-function parseSegment(segment: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString("utf8"));
-    return typeof value === "object" && value !== null
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isSignature(
-  signed: string,
-  signature: string,
-  key: KeyObject,
-  algorithm: SigningAlgorithm,
-): boolean {
-  const bytes = Buffer.from(signature, "base64url");
-  const data = Buffer.from(signed);
-  return algorithm === "RS256"
-    ? verify("sha256", data, key, bytes)
-    : verify("sha256", data, { key, dsaEncoding: "ieee-p1363" }, bytes);
 }

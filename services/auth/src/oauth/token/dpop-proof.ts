@@ -1,5 +1,6 @@
 // DPoP proofs (RFC 9449) at userinfo; the core verifies those at the token endpoint.
 import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
+import { parseJwt, type ParsedJwt } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 
 const AGE_SECONDS_MAX = 300;
@@ -31,9 +32,8 @@ export function checkProof(
 ): AcceptedProof | undefined {
   const parsed = parseProof(proof);
   if (parsed === undefined) return undefined;
-  const { key, algorithm, thumbprint, claims, signed, signature } = parsed;
-  if (thumbprint !== target.jkt || !isSigned(signed, signature, key, algorithm)) return undefined;
-  const { htm, htu, ath, iat, jti } = claims;
+  if (parsed.thumbprint !== target.jkt || !isSigned(parsed)) return undefined;
+  const { htm, htu, ath, iat, jti } = parsed.jwt.payload;
   const now = Math.floor(clock.now() / 1_000);
   const fits =
     htm === target.method &&
@@ -55,25 +55,21 @@ export function readThumbprint(proof: string | undefined): string | undefined {
 
 /** The id of a proof, unverified; `undefined` if there is none. */
 export function readProofId(proof: string | undefined): unknown {
-  return proof === undefined ? undefined : parseProof(proof)?.claims["jti"];
+  return proof === undefined ? undefined : parseProof(proof)?.jwt.payload["jti"];
 }
 
 interface ParsedProof {
   key: KeyObject;
   algorithm: "ES256" | "EdDSA";
   thumbprint: string;
-  claims: Record<string, unknown>;
-  signed: Buffer;
-  signature: Buffer;
+  jwt: ParsedJwt;
 }
 
 function parseProof(proof: string): ParsedProof | undefined {
   if (proof.length > PROOF_CHARACTERS_MAX) return undefined;
-  const [head = "", body = "", signature = "", more] = proof.split(".", 4);
-  const header = parseObject(head);
-  const claims = parseObject(body);
-  if (header === undefined || claims === undefined || more !== undefined) return undefined;
-  const { typ, alg, jwk } = header;
+  const jwt = parseJwt(proof);
+  if (jwt === undefined) return undefined;
+  const { typ, alg, jwk } = jwt.header;
   if (typ !== "dpop+jwt" || typeof jwk !== "object" || jwk === null || "d" in jwk) return undefined;
   const { kty, crv, x, y } = jwk as Record<string, unknown>;
   if (typeof x !== "string") return undefined;
@@ -87,35 +83,18 @@ function parseProof(proof: string): ParsedProof | undefined {
       key: createPublicKey({ key: members, format: "jwk" }),
       algorithm: isEc ? "ES256" : "EdDSA",
       thumbprint: hash("sha256", JSON.stringify(members), "base64url"),
-      claims,
-      signed: Buffer.from(`${head}.${body}`),
-      signature: Buffer.from(signature, "base64url"),
+      jwt,
     };
   } catch {
     return undefined;
   }
 }
 
-function parseObject(segment: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString("utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isSigned(
-  signed: Buffer,
-  signature: Buffer,
-  key: KeyObject,
-  algorithm: "ES256" | "EdDSA",
-): boolean {
+function isSigned({ key, algorithm, jwt }: ParsedProof): boolean {
+  const signed = Buffer.from(jwt.signed);
   return algorithm === "ES256"
-    ? verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, signature)
-    : verify(null, signed, key, signature);
+    ? verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, jwt.signature)
+    : verify(null, signed, key, jwt.signature);
 }
 
 function isSameUrl(given: string, expected: string): boolean {
