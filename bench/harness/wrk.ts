@@ -35,7 +35,7 @@ wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
 `;
 
 /** Different requests in turn instead of one GET. */
-export interface WrkCycle {
+interface WrkCycle {
   method: string;
   /** A file with one request target per line. */
   targetsPath: string;

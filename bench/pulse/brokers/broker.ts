@@ -3,7 +3,7 @@ import type { Workspace } from "../../harness/case.ts";
 import type { Protocol } from "../broker-load.ts";
 
 /** Options of a broker. */
-export interface BrokerSetup {
+interface BrokerSetup {
   cores: string;
   /** An existing empty folder, removed when the case ends. */
   folder: string;

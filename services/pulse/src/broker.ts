@@ -31,7 +31,7 @@ const RETENTION_MS = 60_000;
 const OFFSET_LIMITS = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
 
 /** Limits, named like the configuration keys. */
-export interface BrokerLimits {
+interface BrokerLimits {
   topics_per_tenant_max: number;
   partitions_max: number;
   partitions_default: number;

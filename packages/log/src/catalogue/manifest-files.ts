@@ -16,7 +16,7 @@ export interface ManifestName {
 }
 
 /** A usable manifest: its documents up to the last checkpoint. */
-export interface ManifestCopy extends ManifestName {
+interface ManifestCopy extends ManifestName {
   generation: number;
   documents: ManifestDocument[];
   checkpoint: CheckpointDocument;

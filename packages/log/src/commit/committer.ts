@@ -42,7 +42,7 @@ export interface CommitterOptions {
 }
 
 /** Bounds of a `Committer`. */
-export interface CommitLimits {
+interface CommitLimits {
   batchBytesMax: number;
   pendingBytesMax: number;
   groupBytesMax: number;

@@ -36,7 +36,7 @@ export interface Group {
 }
 
 /** The batches of one partition in a group. */
-export interface PartitionBatches {
+interface PartitionBatches {
   batches: TailBatch[];
   headers: BatchHeader[];
   bytes: number;

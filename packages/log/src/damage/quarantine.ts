@@ -4,7 +4,7 @@ import { LogError } from "../errors.ts";
 import type { Quarantine } from "../types.ts";
 
 /** The folder. The log never deletes from it. */
-export const QUARANTINE_FOLDER = "quarantine";
+const QUARANTINE_FOLDER = "quarantine";
 /** Bytes per copy step. */
 const COPY_BYTES = 1024 * 1024;
 

@@ -17,7 +17,7 @@ import type { TopicConfig } from "../types.ts";
  */
 
 /** A batch whose bytes are in the journal itself. */
-export interface AppendOperation {
+interface AppendOperation {
   kind: "append";
   uid: number;
   batch: Buffer;
@@ -67,7 +67,7 @@ export type CatalogueOperation =
  * The partition that a uid belongs to. Written before the first batch of a partition in each file, so
  * that a file can be read without the manifest.
  */
-export interface DescribeOperation {
+interface DescribeOperation {
   kind: "describe";
   partition: PartitionDescription;
 }

@@ -89,7 +89,7 @@ export interface MemberClaim {
 }
 
 /** Description of a member. */
-export interface MemberDescription {
+interface MemberDescription {
   memberId: string;
   instanceId: string | null;
   clientId: string;

@@ -16,7 +16,7 @@ const SAMPLE_IDS_MAX = 5;
 const CLUSTERS_MAX = 100;
 
 /** Dead letters with the same reason, ignoring numbers and ids in it. Times in epoch seconds. */
-export interface Cluster {
+interface Cluster {
   reason: string;
   count: number;
   first_seen: number;
@@ -30,7 +30,7 @@ interface Letter {
 }
 
 /** A dead letter to publish again. */
-export interface RequeuedMessage {
+interface RequeuedMessage {
   topic: string;
   payload: Buffer;
   key: Buffer | undefined;

@@ -16,7 +16,7 @@ import type { Backlog } from "./backlog.ts";
  */
 
 /** The failure reason of expired messages. */
-export const EXPIRED_REASON = "message TTL expired";
+const EXPIRED_REASON = "message TTL expired";
 /** Maximum number of dead letters in one entry. */
 const EXPIRE_MAX = 500;
 const RETRY_MS = 1_000;

@@ -17,7 +17,7 @@ export interface MemberOptions {
   ackWaitMs: number;
 }
 
-export interface HeldMessage {
+interface HeldMessage {
   message: Message;
   deadlineMs: number;
 }

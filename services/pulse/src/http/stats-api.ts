@@ -8,7 +8,7 @@ import type { Topics } from "../topic/topics.ts";
 import { tenantOf } from "./admission.ts";
 
 /** The body of `/api/v1/stats`. */
-export interface Stats {
+interface Stats {
   messages_published: number;
   wasm_executions: number;
   wasm_execution_errors: number;

@@ -7,7 +7,7 @@ import type { PendingRecord, Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 
 /** Retention of ids. */
-export const MESSAGE_ID_WINDOW_MS = 5 * 60 * 1000;
+const MESSAGE_ID_WINDOW_MS = 5 * 60 * 1000;
 const BUCKET_MS = 30_000;
 const ID_TOPIC_NAME = "__message-ids";
 const READ_BYTES = 1024 * 1024;

@@ -358,7 +358,7 @@ export class Publisher {
 }
 
 /** Maximum total size of the messages of one call: more than a body of 10 MiB, below the batch limit of the log. */
-export const ENTRY_BYTES_MAX = 14 * 1024 * 1024;
+const ENTRY_BYTES_MAX = 14 * 1024 * 1024;
 
 // Adds the index of the failed message if there are several.
 function within<T>(all: readonly unknown[], index: number, work: () => T): T {

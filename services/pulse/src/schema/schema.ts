@@ -5,7 +5,7 @@ import { RE2JS } from "re2js";
 import { checkSchemaBounds } from "./schema-bounds.ts";
 
 /** A violation: `field` is a dotted path, "" for the payload itself. */
-export interface Violation {
+interface Violation {
   field: string;
   message: string;
 }

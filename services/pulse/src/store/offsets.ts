@@ -289,7 +289,7 @@ export class Offsets {
 }
 
 /** Throws `validation_failed` for invalid group names. */
-export function checkGroupName(group: string): void {
+function checkGroupName(group: string): void {
   const bytes = Buffer.byteLength(group);
   if (bytes >= 1 && bytes <= GROUP_NAME_BYTES_MAX && group.isWellFormed()) return;
   throw new PlatformError(

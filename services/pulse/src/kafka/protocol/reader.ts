@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { ProtocolError } from "./error.ts";
 
 /** Default limit of the elements of all arrays of one frame. */
-export const ITEMS_MAX_DEFAULT = 100_000;
+const ITEMS_MAX_DEFAULT = 100_000;
 
 /**
  * A cursor over one frame. Every read is checked against the end of the frame, and array counts also against a budget of

@@ -50,7 +50,7 @@ export interface KafkaLimits {
 }
 
 /** Default limits. */
-export const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
+const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   connectionsMax: 2_000,
   connectionsPerAddressMax: 1_000,
   frameBytesMax: 16 * 1024 * 1024,
