@@ -1,5 +1,6 @@
 // All cases of object storage, in the order of the run and of the report.
 import type { BenchCase } from "../harness/case.ts";
+import { hash } from "./cases/hash.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
 import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
@@ -10,6 +11,7 @@ export const VAULT_CASES: readonly BenchCase[] = [
   listThousand,
   putLarge,
   getLarge,
+  hash,
   million,
   multipart,
 ];
