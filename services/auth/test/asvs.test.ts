@@ -20,12 +20,17 @@ test("every test that the ledger names exists", () => {
   let tests = 0;
   for (const [id, , , , , named = ""] of rows) {
     for (const entry of named === "" ? [] : named.split("<br>")) {
-      const [, file = "", title = ""] = /^`([\w/.-]+)`: (.+)$/.exec(entry) ?? [];
+      const [, file = "", group, title = ""] = /^`([\w/.-]+)`: (?:(.+) › )?(.+)$/.exec(entry) ?? [];
       const path = `${root}${file.startsWith("tests/") ? "" : "services/auth/test/"}${file}`;
       assert.ok(existsSync(path), `${id}: ${entry}`);
       const text = readFileSync(path, "utf8");
       assert.ok(
         text.includes(`test("${title}"`) || text.includes(`  "${title}"`),
+        `${id}: ${entry}`,
+      );
+      // A group's name may continue with the database that it runs on.
+      assert.ok(
+        group === undefined || text.includes(`"${group}"`) || text.includes(`\`${group} on $`),
         `${id}: ${entry}`,
       );
       tests += 1;
