@@ -1,4 +1,4 @@
-// The builds of our services that a run measures: this checkout on both runtimes, and an earlier one beside it if asked.
+// Lists the builds of our services that a run measures: this checkout on Node and on Bun, and an earlier one if requested.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 

@@ -89,7 +89,7 @@ function writeTable(): void {
     [
       "# Clients and servers tested with the gateway",
       "",
-      "Each row is a test in `tests/clients` against a gateway with one worker, on both runtimes.",
+      "Each row is a test in `tests/clients` against a gateway with one worker, on Node and on Bun.",
       "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients` rewrites this page.",
       "Position `in front`: the program connects to the gateway. Position `behind`: the gateway forwards to the program.",
       "",

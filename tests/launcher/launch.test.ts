@@ -1,4 +1,4 @@
-// The launcher of the bins on various runtimes.
+// Tests the launcher of the bins on the pinned Node, an older Node and Bun.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

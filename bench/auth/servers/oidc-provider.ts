@@ -1,10 +1,10 @@
-// The protocol core alone, in memory.
+// Starts `oidc-provider`, the protocol library of the identity service, alone and in memory.
 import { createRequire } from "node:module";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
 import { startPinned } from "../../harness/process.ts";
 
-/** The client of the server. */
+/** The only OAuth client registered at this server. */
 export const BARE_CLIENT = { id: "bench", secret: "bench-secret-bench-secret" };
 
 /** A running server. */

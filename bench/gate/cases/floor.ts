@@ -1,4 +1,4 @@
-// Cost of the runtimes' sockets alone: the lower bound of every proxy written for them.
+// Cost of the sockets of Node and Bun alone: the lower bound of every proxy written for them.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { CONTEST_COLUMNS, runContest, startEntrants, SMALL_LOAD } from "../contest.ts";
 import { nginx } from "../proxies/nginx.ts";

@@ -1,4 +1,4 @@
-// Drives the parser and the decoder as a server's connection does, for tests.
+// Runs the parser and the decoder like a server's connection does, for tests.
 import {
   Chunk,
   ChunkedDecoder,
@@ -9,7 +9,7 @@ import {
   RequestParser,
 } from "../../src/parse/index.ts";
 
-/** One request with its content, as the connection understood it. */
+/** A parsed request with its content. */
 export interface SeenRequest {
   method: string;
   target: string;
@@ -19,7 +19,7 @@ export interface SeenRequest {
   keepAlive: boolean;
 }
 
-/** Takes bytes in pieces of any size and lists the requests in them. */
+/** Parses bytes that arrive in pieces of any size, and lists the requests. */
 export class SeenConnection {
   readonly requests: SeenRequest[] = [];
   refusal: Refusal | null = null;
@@ -32,7 +32,7 @@ export class SeenConnection {
     this.parser = new RequestParser(limits);
   }
 
-  /** Whether a request has begun and is not whole. */
+  /** True if a request has begun but is not complete. */
   get pending(): boolean {
     return this.refusal === null && (this.current !== null || this.parser.begun);
   }

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { ask } from "./raw.ts";
 import type { ProxySettings } from "./proxy-process.ts";
 
-/** The runtimes that black-box suites run on: both, or the one in `PLATFORM_TEST_RUNTIME`. */
+/** Black-box suites run on Node and on Bun, or on the one in `PLATFORM_TEST_RUNTIME`. */
 export const runtimes: readonly string[] = chooseRuntimes();
 
 const BUN = fileURLToPath(

@@ -56,7 +56,7 @@ export function validateJson<Schema extends z.ZodType>(
   return { ok: false, problems };
 }
 
-/** Returns a position such as `config.json:3:14`; for a missing value that of the nearest enclosing one. */
+/** Returns a position such as `config.json:3:14`; for a missing value, the position of the nearest enclosing value. */
 export function locateInDocument(
   document: JsonDocument,
   name: string,

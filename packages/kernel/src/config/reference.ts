@@ -1,4 +1,4 @@
-// The reference page of a program's configuration in Markdown.
+// Formats the reference page of a program's configuration.
 import {
   getFlagName,
   isSecretKey,
@@ -12,7 +12,7 @@ import { describeShapes, findShapes, readShape, type Shape } from "./shape.ts";
 
 const DEPTH_MAX = 6;
 
-/** Formats the page. */
+/** Formats the reference page of a program as Markdown. */
 export function formatReference(definition: ConfigDefinition): string {
   const lines = [
     `# ${definition.program}: configuration`,

@@ -16,7 +16,7 @@ import { JwksStore, type JwksOptions } from "./jwks.ts";
 type RefusalCode =
   | "too_large"
   | "malformed"
-  /** Not a static token, and no other kind is configured. */
+  /** The token is not a static token, and no other kind of token is configured. */
   | "unknown_token"
   | "algorithm_not_allowed"
   | "unknown_key"
@@ -26,10 +26,10 @@ type RefusalCode =
   | "wrong_audience"
   | "expired"
   | "not_yet_valid"
-  /** Bound to a key (`cnf`), which is not supported. */
+  /** The token is bound to a key (`cnf`), which is not supported. */
   | "key_bound"
   | "revoked"
-  /** The issuer's keys could not be fetched: not an error of the token. */
+  /** The issuer's keys could not be fetched; the token may be valid. */
   | "keys_unavailable";
 
 /** Result of a verification. `detail` may be sent to the caller. */

@@ -30,7 +30,7 @@ export class BatchWindow {
     return this.#chunkPosition + this.#at;
   }
 
-  /** Header of the next batch; `undefined` at the end. */
+  /** Reads the header of the next batch; `undefined` at the end. */
   async header(): Promise<BatchHeader | undefined> {
     if (this.position >= this.#end) return undefined;
     await this.need(BATCH_HEADER_BYTES);
@@ -58,7 +58,7 @@ export class BatchWindow {
     this.#at = 0;
   }
 
-  /** Takes the loaded whole batches, up to `bytesMax`. The first one must be loaded. */
+  /** Takes the whole batches that are loaded, up to `bytesMax`. The first batch must be loaded. */
   take(bytesMax: number): { bytes: Buffer; nextOffset: number } {
     const start = this.#at;
     let nextOffset = -1;

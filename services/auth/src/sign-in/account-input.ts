@@ -4,7 +4,7 @@ import { createValidationError } from "@platform/kernel/http";
 import { isDeceptive } from "../user/deceptive-name.ts";
 import type { PasswordPolicy } from "./password-policy.ts";
 
-/** The 400 for a member of the body. */
+/** Creates the 400 error for an invalid member of the JSON body. */
 export function createInputError(path: string, message: string): PlatformError {
   return createValidationError([{ in: "body", path, message }]);
 }
@@ -14,7 +14,10 @@ export function requireHonestName(name: string): void {
   if (isDeceptive(name)) throw createInputError("name", "contains deceptive characters");
 }
 
-/** Throws 400 for the member `path` if the policy rejects the password; `names` are the user's own. */
+/**
+ * Throws 400 for the JSON member at `path` if the policy rejects the password; `names` are the user's names and address,
+ * which it must not equal or resemble.
+ */
 export function requireGoodPassword(
   policy: PasswordPolicy,
   password: string,

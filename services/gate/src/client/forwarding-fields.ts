@@ -9,7 +9,7 @@ export interface ClientConnection {
   readonly secure: boolean;
 }
 
-/** Fields that are always removed from client requests and written again. */
+/** Fields that are always removed from client requests. All but X-Forwarded-Prefix and X-Real-Ip are written again. */
 export const FORWARDING_FIELDS: readonly string[] = [
   "X-Forwarded-For",
   "X-Forwarded-Proto",

@@ -8,7 +8,7 @@ import type {
   SyncResult,
 } from "./types.ts";
 
-/** A member. `join` and `sync` are set while a request is pending. */
+/** A member of a consumer group. `join` and `sync` are set while a request is pending. */
 export interface Member {
   readonly id: string;
   readonly instanceId: string | null;
@@ -18,7 +18,10 @@ export interface Member {
   rebalanceTimeoutMs: number;
   protocols: readonly MemberProtocol[];
   assignment: Buffer;
-  /** The member is removed at this time (monotonic) without a heartbeat, unless a request is pending. */
+  /**
+   * Monotonic time at which the member is removed if no heartbeat or other request of it has arrived; not while one of
+   * its requests is pending.
+   */
   sessionEndMs: number;
   join: ((result: JoinResult) => void) | undefined;
   sync: ((result: SyncResult) => void) | undefined;
@@ -26,7 +29,7 @@ export interface Member {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Creates a new member. */
+/** Creates a member from its first join. */
 export function createMember(id: string, request: JoinRequest): Member {
   const member: Member = {
     id,
@@ -66,13 +69,13 @@ export function hasSameProtocols(member: Member, protocols: readonly MemberProto
   );
 }
 
-/** A member in the leader's list, under the chosen protocol. */
+/** Returns the member's entry in the leader's list, with its metadata for the chosen protocol. */
 export function toJoinedMember(member: Member, protocol: string): JoinedMember {
   const metadata = member.protocols.find(({ name }) => name === protocol)?.metadata ?? NO_BYTES;
   return { memberId: member.id, instanceId: member.instanceId, metadata };
 }
 
-/** Protocols supported by all members, in the first member's order. */
+/** Returns the protocols that all members support, in the first member's order. */
 export function findCommonProtocols(members: readonly Member[]): string[] {
   const [first, ...others] = members;
   if (first === undefined) return [];
@@ -82,7 +85,7 @@ export function findCommonProtocols(members: readonly Member[]): string[] {
     .filter((name) => known.every((set) => set.has(name)));
 }
 
-/** The common protocol preferred by most members. There must be one. */
+/** Returns the common protocol that most members prefer. At least one must exist. */
 export function chooseProtocol(members: readonly Member[]): string {
   const common = new Set(findCommonProtocols(members));
   const votes = new Map<string, number>();
@@ -93,7 +96,7 @@ export function chooseProtocol(members: readonly Member[]): string {
   return [...votes].reduce((best, vote) => (vote[1] > best[1] ? vote : best))[0];
 }
 
-/** A rejected join. */
+/** Builds the result of a rejected join. */
 export function refuseJoin(error: GroupError, memberId: string): JoinResult {
   return {
     error,
@@ -107,7 +110,7 @@ export function refuseJoin(error: GroupError, memberId: string): JoinResult {
   };
 }
 
-/** A rejected sync. */
+/** Builds the result of a rejected sync. */
 export function refuseSync(error: GroupError): SyncResult {
   return { error, protocolType: null, protocol: null, assignment: NO_BYTES };
 }

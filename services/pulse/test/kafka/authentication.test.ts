@@ -31,7 +31,7 @@ const program = "kcat";
 
 let stage: KafkaStage;
 before(async () => {
-  stage = await KafkaStage.open({ users, isClosed: true });
+  stage = await KafkaStage.open({ users, requiresAuthentication: true });
 });
 after(() => stage[Symbol.asyncDispose]());
 

@@ -1,4 +1,4 @@
-// A Kafka face over a real log in a scratch folder.
+// A Kafka server with a real log in a temporary folder.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,16 +34,16 @@ export interface StageOptions {
   limits?: Partial<KafkaLimits>;
   groupLimits?: Partial<GroupLimits>;
   users?: readonly PasswordUser[];
-  /** Clients must show who they are, also on this machine. */
-  isClosed?: boolean;
+  /** Clients must authenticate, even from this machine. */
+  requiresAuthentication?: boolean;
   tls?: TlsOptions;
   isAutoCreating?: boolean;
-  /** When a write counts as done; as in earnest by default. */
+  /** Sync mode of the log. Default `group`, as in production. */
   sync?: SyncMode;
   advertised?: { host: string; port: number };
-  /** The disk of its log; by default a folder of its own. */
+  /** Disk of the log. Default: the folder of the stage. */
   disk?: Disk;
-  /** Bytes a second that a tenant may write and read. */
+  /** Bytes per second that a tenant may write, and read. Default: unlimited. */
   bytesPerSecond?: number;
 }
 
@@ -77,7 +77,7 @@ export class KafkaStage implements AsyncDisposable {
     return client;
   }
 
-  /** Stops in order and starts on the same folder and port. */
+  /** Stops gracefully and starts on the same folder and port. */
   async restart(): Promise<void> {
     await this.#stop();
     await this.#start();
@@ -90,7 +90,13 @@ export class KafkaStage implements AsyncDisposable {
   }
 
   async #start(): Promise<void> {
-    const { users = [], isClosed = false, limits = {}, tls, advertised } = this.#options;
+    const {
+      users = [],
+      requiresAuthentication = false,
+      limits = {},
+      tls,
+      advertised,
+    } = this.#options;
     const log = await openLog({
       disk: this.#options.disk ?? openNodeDisk(join(this.folder, "log")),
       sync: this.#options.sync ?? { kind: "group" },
@@ -136,7 +142,7 @@ export class KafkaStage implements AsyncDisposable {
       limits,
       ...(advertised === undefined ? {} : { advertised }),
       admit: () =>
-        isClosed
+        requiresAuthentication
           ? { state: "demanded" }
           : { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true },
       onFault: (fault) => this.faults.push(fault),

@@ -15,12 +15,12 @@ import { ThreadHasher } from "./thread-hasher.ts";
 const INLINE_BYTES_MAX = 512 * 1024;
 /** Each thread hashes four bodies at once; more threads would leave lanes empty. */
 const THREADS_MAX = 4;
-/** Frames per thread: those that four bodies have in flight and fill, and some for others. */
+/** Frames per thread: enough for four bodies, which fill some while others are in flight, and some to spare. */
 const FRAMES_PER_THREAD = 64;
 
 /** Options of the hashers. */
 export interface BodyHashersOptions {
-  /** Default: half of the processors, 1 to 4. */
+  /** Default: half of the processors, at least 1 and at most 4. */
   threads?: number;
   /** Bodies in progress; more are refused with `SlowDown`. Default 16 384. */
   bodiesMax?: number;

@@ -1,4 +1,4 @@
-// Rows of blobs inside the writer: added, shared, released. Unreferenced blobs become garbage.
+// Adds, shares and releases blob rows in the writer; blobs without references become garbage.
 import type { WriterContext } from "./writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
 import { BLOB_COLUMNS, listBlobValues } from "../index/sealed-values.ts";
@@ -39,12 +39,12 @@ function findSharedPlace(place: BlobPlace) {
   return place.kind === "parts" ? place.manifest : undefined;
 }
 
-/** Adds a reference; false if the blob does not exist any more. */
+/** Adds a reference; returns false if the blob no longer exists. */
 export function shareBlob(context: WriterContext, id: BlobId): boolean {
   return context.sql("update blobs set refs = refs + 1 where id = ?").run(id).changes === 1;
 }
 
-/** Removes a reference; without the last one the bytes are garbage. */
+/** Removes a reference. When the last one is removed, the bytes become garbage. */
 export function releaseBlob(context: WriterContext, id: BlobId): void {
   const row = context
     .sql("delete from blobs where id = ? and refs = 1 returning kind, segment, extent")

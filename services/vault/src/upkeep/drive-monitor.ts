@@ -17,7 +17,7 @@ export interface DriveState {
   folder: string;
   /** `healing`: present, but still incomplete. */
   state: "present" | "healing" | "absent";
-  /** The reason of its absence. */
+  /** The reason for its absence. */
   reason?: string;
 }
 
@@ -34,7 +34,7 @@ export interface DriveMonitorOptions {
   log: Logger | undefined;
 }
 
-/** Damaged shards and segments that wait to be healed; the scrubber finds the others. */
+/** Maximum number of damaged shards and segments queued for healing; the scrubber finds any beyond it. */
 const DAMAGED_MAX = 1_000;
 
 /** Monitors the drives of a store. */
@@ -182,7 +182,7 @@ export class DriveMonitor implements DriveSetListener {
     drive.absence = undefined;
     this.#returned.set(slot, blobs.writes.mark());
     log?.info("a drive is back and is being healed", describeDrive(drive));
-    // So that the current segment gets a copy on the drive.
+    // The next segment gets a copy on the drive; the current one would not.
     blobs.segments.roll();
   }
 
@@ -195,7 +195,7 @@ export class DriveMonitor implements DriveSetListener {
     this.#behind.delete(drive.slot);
     this.#marked.delete(drive.slot);
     this.#env.log?.info("a drive is complete again", describeDrive(drive));
-    // It has disappeared meanwhile.
+    // The drive may have disappeared in the meantime.
     if (!drive.isPresent) this.#mark(drive.slot);
   }
 

@@ -2,18 +2,18 @@
 
 const placesOfLife = 1_000_000;
 
-/** Judges from what members were told; messages are numbered by partition and offset without gaps. */
+/** Checks the responses that members received; messages are numbered by partition and offset without gaps. */
 export class History {
   /** Number of times each message was processed, by partition and offset. */
   readonly #processed: number[][];
   /** The highest commit that the broker has acknowledged, by partition. */
   readonly #committed: number[];
   readonly violations: string[] = [];
-  /** The generation that a member was last let into. */
+  /** The generation of the last successful join. */
   #generation = 0;
-  /** Counts the group's lives: an empty group is forgotten, and its numbers begin anew. */
+  /** Number of restarts of the generation: the broker removes an empty group, and a new one counts from the start. */
   #life = 0;
-  /** The newest generation that has committed. */
+  /** Position of the newest generation that has committed. */
   #newest = 0;
   commits = 0;
   rebalances = 0;
@@ -24,12 +24,12 @@ export class History {
     this.#committed = Array.from({ length: partitions }, () => 0);
   }
 
-  /** The committed offset when a member starts. */
+  /** Returns the committed offset of each partition, before which a starting member must not begin. */
   readCommitted(): number[] {
     return [...this.#committed];
   }
 
-  /** A member was told where to begin; `before` is what was committed when it asked. */
+  /** Checks the offset at which a member begins; `before` is the result of `readCommitted` before its request. */
   begin(member: string, partition: number, offset: number, before: readonly number[]): void {
     if (offset < before[partition]!) {
       this.#blame(`${member} begins ${partition} at ${offset}, committed was ${before[partition]}`);
@@ -44,19 +44,19 @@ export class History {
     counts[offset] = (counts[offset] ?? 0) + 1;
   }
 
-  /** A member was let in. Gives the generation's place among those of all the group's lives. */
+  /** Records a successful join. Returns the position of its generation in the order of all generations. */
   enter(generation: number): number {
     if (generation < this.#generation) this.#life++;
     this.#generation = generation;
     return this.#life * placesOfLife + generation;
   }
 
-  /** The place of the newest generation that has committed, for a commit that is being sent. */
+  /** Returns the position of the newest generation that has committed; read before a commit is sent. */
   readNewest(): number {
     return this.#newest;
   }
 
-  /** A commit was acknowledged; `newest` is what `readNewest` gave when it was sent. */
+  /** Checks an acknowledged commit; `newest` is the result of `readNewest` when it was sent. */
   commit(
     member: string,
     place: number,
@@ -84,12 +84,12 @@ export class History {
     return this.#committed.reduce((sum, offset) => sum + offset, 0);
   }
 
-  /** Whether everything up to `ends` was committed. */
+  /** True if everything up to `ends` was committed. */
   isDone(ends: readonly number[]): boolean {
     return ends.every((end, partition) => this.#committed[partition]! >= end);
   }
 
-  /** Number of messages processed, and number of repetitions. */
+  /** Counts the processed messages and their repetitions. */
   count(): { messages: number; repetitions: number } {
     let messages = 0;
     let repetitions = 0;
