@@ -18,7 +18,7 @@ export class RouteTable<R extends RouteEntry> {
   readonly hasHosts: boolean;
   readonly #internalExact: PrefixTable<InternalRoute>;
   readonly #internalBelow: PrefixTable<InternalRoute>;
-  readonly #ANY_HOST: PrefixTable<R>;
+  readonly #anyHost: PrefixTable<R>;
   readonly #byHost: ReadonlyMap<string, PrefixTable<R>>;
 
   /** Builds the table in slices. Routes are unique by (host, prefix), internal routes by (path, match). */
@@ -49,7 +49,7 @@ export class RouteTable<R extends RouteEntry> {
   ) {
     this.#internalExact = internalExact;
     this.#internalBelow = internalBelow;
-    this.#ANY_HOST = byHost.get("")!;
+    this.#anyHost = byHost.get("")!;
     this.prefixBytesMax = Math.max(internalExact.prefixBytesMax, internalBelow.prefixBytesMax);
     for (const { prefixBytesMax } of byHost.values()) {
       this.prefixBytesMax = Math.max(this.prefixBytesMax, prefixBytesMax);
@@ -75,9 +75,9 @@ export class RouteTable<R extends RouteEntry> {
    */
   findRoute(scan: PathScan, host: string): R | undefined {
     const ofHost = this.hasHosts ? this.#byHost.get(host) : undefined;
-    if (ofHost === undefined) return this.#ANY_HOST.find(scan);
+    if (ofHost === undefined) return this.#anyHost.find(scan);
     for (let mark = scan.marks - 1; mark >= 0; mark--) {
-      const route = ofHost.findAt(scan, mark) ?? this.#ANY_HOST.findAt(scan, mark);
+      const route = ofHost.findAt(scan, mark) ?? this.#anyHost.findAt(scan, mark);
       if (route !== undefined) return route;
     }
     return undefined;

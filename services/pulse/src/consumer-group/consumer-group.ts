@@ -97,7 +97,7 @@ export class ConsumerGroup {
   /** Requests the assignment; answered when the leader has sent it. */
   sync(request: SyncRequest): Promise<SyncResult> {
     return new Promise((resolve) => {
-      const error = this.#takeSync(request, resolve);
+      const error = this.#receiveSync(request, resolve);
       if (error !== undefined) resolve(refuseSync(error));
       this.#settle();
     });
@@ -105,12 +105,12 @@ export class ConsumerGroup {
 
   /** A heartbeat. `rebalance-in-progress` tells the member to join again. */
   heartbeat(claim: MemberClaim): GroupError | undefined {
-    return this.#hear(claim, "PreparingRebalance");
+    return this.#renewSession(claim, "PreparingRebalance");
   }
 
   /** True if a member may commit offsets now. Counts as a heartbeat. */
   checkCommit(claim: MemberClaim): GroupError | undefined {
-    return this.#hear(claim, "CompletingRebalance");
+    return this.#renewSession(claim, "CompletingRebalance");
   }
 
   /** Removes a member; a static one may be identified by its instance id alone. */
@@ -275,7 +275,7 @@ export class ConsumerGroup {
     }
   }
 
-  #takeSync(request: SyncRequest, answer: (result: SyncResult) => void): GroupError | undefined {
+  #receiveSync(request: SyncRequest, answer: (result: SyncResult) => void): GroupError | undefined {
     const { error, member } = this.#members.findClaimed(request, this.#generation.number);
     if (member === undefined) return error;
     if (!isOfGeneration(request, this.#generation)) return "inconsistent-group-protocol";
@@ -317,7 +317,7 @@ export class ConsumerGroup {
     }
   }
 
-  #hear(claim: MemberClaim, refusing: GroupState): GroupError | undefined {
+  #renewSession(claim: MemberClaim, refusing: GroupState): GroupError | undefined {
     const { error, member } = this.#members.findClaimed(claim, this.#generation.number);
     if (member === undefined) return error;
     this.#touch(member);

@@ -56,18 +56,18 @@ export class ChaosMember {
     return this.#state === "running";
   }
 
-  /** Commits, says good-bye and ends. */
+  /** Commits, sends LeaveGroup and ends. */
   leave(): void {
     if (this.#state === "running") this.#state = "leaving";
   }
 
-  /** Ends at once, without a word. */
+  /** Ends immediately, without leaving the group. */
   die(): void {
     this.#state = "dead";
     this.#client?.socket.destroy();
   }
 
-  /** Does nothing for a while, at the next moment at which it would do something. */
+  /** Pauses for this time before its next step. */
   stall(ms: number): void {
     this.#stallMs = ms;
   }
