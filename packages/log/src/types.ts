@@ -244,3 +244,22 @@ export interface LogStats {
   quarantineBytes: number;
   state: "open" | "read-only" | "closed";
 }
+
+/** A file of a snapshot: its path relative to the log's folder, with `/` as separator, and its size in bytes. */
+export interface SnapshotFile {
+  path: string;
+  bytes: number;
+  /** Reads the file from its start, in pieces. May be called until `release`. */
+  read: () => AsyncGenerator<Buffer>;
+}
+
+/** Snapshot of an open log. */
+export interface LogSnapshot {
+  topics: number;
+  partitions: number;
+  /** The end of the journal: everything before it is in the files. */
+  journal: { file: number; position: number };
+  files: readonly SnapshotFile[];
+  /** Closes the files and allows their removal. Must be called once. */
+  release: () => Promise<void>;
+}

@@ -4,6 +4,11 @@ import type { CatalogueOperation } from "../journal/entry.ts";
 import type { TopicConfig, TopicView } from "../types.ts";
 import { Partition } from "../partition/partition.ts";
 
+/** Longest topic name in bytes of UTF-8; Kafka's own limit is 249. */
+const NAME_BYTES_MAX = 1024;
+/** Maximum number of partitions of a topic. */
+const TOPIC_PARTITIONS_MAX = 10_000;
+
 /** A topic. Only the log modifies it; users see `TopicView`. */
 export class Topic implements TopicView {
   readonly id: Buffer;
@@ -96,6 +101,18 @@ export class Catalogue {
       this.#byUid.delete(partition.uid);
     }
   }
+}
+
+/** Validates the name of a new topic. Throws `invalid-argument`. */
+export function checkTopicName(name: string): void {
+  if (name !== "" && Buffer.byteLength(name) <= NAME_BYTES_MAX) return;
+  throw new LogError("invalid-argument", `a topic name has 1 to ${NAME_BYTES_MAX} bytes`);
+}
+
+/** Validates a number of partitions to add, and the total of the topic. Throws `invalid-argument`. */
+export function checkPartitionCount(count: number, total: number): void {
+  if (Number.isSafeInteger(count) && count >= 1 && total <= TOPIC_PARTITIONS_MAX) return;
+  throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
 }
 
 /** Validates topic settings. Throws `invalid-argument`. */

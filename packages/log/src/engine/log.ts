@@ -1,19 +1,20 @@
 // The log: topics, append, read, retention, close.
-import { checkConfig, type Catalogue, type Topic } from "../catalogue/catalogue.ts";
-import type { Manifest } from "../catalogue/manifest.ts";
+import {
+  checkConfig,
+  checkPartitionCount,
+  checkTopicName,
+  type Topic,
+} from "../catalogue/catalogue.ts";
 import type { Partition } from "../partition/partition.ts";
-import type { Clock, Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import type { Journal } from "../journal/journal.ts";
 import { DamageRegistry } from "../damage/damage-registry.ts";
 import { Reader } from "../segment/read.ts";
-import type { Segments } from "../segment/segments.ts";
 import {
   TOPIC_CONFIG_DEFAULT,
   type AppendBatch,
   type AppendResult,
   type Damage,
-  type LogEvent,
+  type LogSnapshot,
   type LogStats,
   type PartitionView,
   type ReadResult,
@@ -21,41 +22,12 @@ import {
   type TopicConfig,
   type TopicView,
 } from "../types.ts";
-import type { Checkpointer } from "../upkeep/checkpoint.ts";
 import { CheckpointSchedule } from "../upkeep/checkpoint-schedule.ts";
-import type { Committer } from "../commit/committer.ts";
 import { compactPartition, type CompactionResult } from "../upkeep/compaction.ts";
-import type { FreeSpace } from "../disk/free-space.ts";
-import type { Limits } from "./limits.ts";
-import type { QuarantineStore } from "../damage/quarantine.ts";
+import type { DurableListener, LogParts } from "./log-parts.ts";
+import { takeSnapshot } from "./snapshot.ts";
 import { applyRetention } from "../upkeep/retention.ts";
 import { setDamageAside } from "../damage/set-damage-aside.ts";
-
-/** Longest topic name in bytes of UTF-8; Kafka's own limit is 249. */
-const NAME_BYTES_MAX = 1024;
-/** Maximum number of partitions of a topic. */
-const TOPIC_PARTITIONS_MAX = 10_000;
-
-/** The parts of a `Log`. */
-export interface LogParts {
-  disk: Disk;
-  clock: Clock;
-  randomId: () => Buffer;
-  limits: Limits;
-  onEvent: (event: LogEvent) => void;
-  catalogue: Catalogue;
-  journal: Journal;
-  segments: Segments;
-  space: FreeSpace;
-  manifest: Manifest;
-  committer: Committer;
-  checkpointer: Checkpointer;
-  quarantine: QuarantineStore;
-  unlock: () => Promise<void>;
-}
-
-/** Called after each durable group with the partitions that have new records. */
-export type DurableListener = (partitions: ReadonlySet<PartitionView>) => void;
 
 /**
  * A durable log of many topics, opened by one process at a time. Appends are acknowledged and become visible to readers
@@ -138,9 +110,7 @@ export class Log {
   async addPartitions(topic: TopicView, count: number): Promise<void> {
     const own = this.#own(topic);
     const total = own.partitions.length + count;
-    if (!Number.isSafeInteger(count) || count < 1 || total > TOPIC_PARTITIONS_MAX) {
-      throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
-    }
+    checkPartitionCount(count, total);
     this.#parts.space.requireRoom();
     const id = topic.id.toString("hex");
     const firstIndex = own.partitions.length;
@@ -218,6 +188,22 @@ export class Log {
   /** Runs a checkpoint, which shortens the next start, or joins the running one. */
   checkpoint(): Promise<void> {
     return this.#schedule.run();
+  }
+
+  /**
+   * Returns the files of this moment, which contain everything that was acknowledged before the call. They can be read
+   * while appends, retention, deletion and compaction continue; disk space is freed after `release`. Rejects with
+   * `disk-failed` or `closed` if writing has stopped.
+   */
+  async snapshot(): Promise<LogSnapshot> {
+    const { refusal } = this.#parts.committer;
+    if (refusal !== undefined) throw refusal;
+    const snapshot = await this.#schedule.runAndThen(() => takeSnapshot(this.#parts));
+    const release = async () => {
+      await snapshot.release();
+      this.#schedule.consider();
+    };
+    return { ...snapshot, release };
   }
 
   /** Applies the topics' retention once; returns the bytes dropped. */
@@ -303,12 +289,8 @@ export class Log {
     changes: Partial<TopicConfig>,
   ): Promise<TopicView> {
     const { catalogue, limits, committer, randomId } = this.#parts;
-    if (name === "" || Buffer.byteLength(name) > NAME_BYTES_MAX) {
-      throw new LogError("invalid-argument", `a topic name has 1 to ${NAME_BYTES_MAX} bytes`);
-    }
-    if (!Number.isSafeInteger(partitions) || partitions < 1 || partitions > TOPIC_PARTITIONS_MAX) {
-      throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
-    }
+    checkTopicName(name);
+    checkPartitionCount(partitions, partitions);
     const config = { ...TOPIC_CONFIG_DEFAULT, ...changes };
     checkConfig(config);
     if (catalogue.topicCount + this.#creating.size >= limits.topicsMax) {

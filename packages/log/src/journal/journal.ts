@@ -187,6 +187,16 @@ export class Journal {
     await this.mark(place);
   }
 
+  /** The files with the groups before `place`, oldest first, and their sizes up to there. */
+  listFiles(place: JournalPlace): { path: string; bytes: number }[] {
+    const files: { path: string; bytes: number }[] = [];
+    for (let number = this.#oldest; number <= place.file; number++) {
+      const bytes = number === place.file ? place.position : this.#sizes.get(number);
+      if (bytes !== undefined) files.push({ path: journalPath(number), bytes });
+    }
+    return files;
+  }
+
   /** Removes the files before `file`, which a checkpoint covers. */
   async trim(file: number): Promise<void> {
     while (this.#oldest < Math.min(file, this.#header.number)) {

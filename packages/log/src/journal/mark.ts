@@ -12,7 +12,8 @@ import type { Disk, DiskFile } from "../disk/port.ts";
  * that something was damaged, truncated, removed or replaced by an older file. The mark may lag behind,
  * since it is not synced with each group; it adds no information then. The other slot survives a damaged one.
  */
-const MARK_PATH = "journal/durable.mark";
+/** The path of the mark. */
+export const MARK_PATH = "journal/durable.mark";
 const MAGIC = "PLFMRK\0\x01";
 const SLOT_BYTES = 512;
 const BODY_BYTES = 40;
@@ -34,6 +35,11 @@ export async function readMark(disk: Disk): Promise<Mark | "missing" | "damaged"
     if (slot !== undefined && slot.sequence > (newest?.sequence ?? -1)) newest = slot;
   }
   return newest ?? "damaged";
+}
+
+/** Encodes a whole file with one mark in both slots. */
+export function encodeMark(mark: Mark): Buffer {
+  return Buffer.concat([encodeSlot(mark, 2), encodeSlot(mark, 1)]);
 }
 
 /** Writes marks. */
@@ -63,16 +69,9 @@ export class MarkFile {
   }
 
   /** Writes a mark into the older slot. */
-  async write({ file, end, generation }: Mark): Promise<void> {
-    const bytes = Buffer.alloc(SLOT_BYTES);
+  async write(mark: Mark): Promise<void> {
     const sequence = this.#sequence + 1;
-    bytes.write(MAGIC, 0, "latin1");
-    bytes.writeBigUInt64BE(BigInt(sequence), 8);
-    bytes.writeBigUInt64BE(BigInt(file), 16);
-    bytes.writeBigUInt64BE(BigInt(end), 24);
-    bytes.writeBigUInt64BE(BigInt(generation), 32);
-    bytes.writeUInt32BE(crc32c(bytes.subarray(0, BODY_BYTES)), BODY_BYTES);
-    await this.#file.write([bytes], (sequence % 2) * SLOT_BYTES);
+    await this.#file.write([encodeSlot(mark, sequence)], (sequence % 2) * SLOT_BYTES);
     this.#sequence = sequence;
   }
 
@@ -84,6 +83,17 @@ export class MarkFile {
   close(): Promise<void> {
     return this.#file.close();
   }
+}
+
+function encodeSlot({ file, end, generation }: Mark, sequence: number): Buffer {
+  const bytes = Buffer.alloc(SLOT_BYTES);
+  bytes.write(MAGIC, 0, "latin1");
+  bytes.writeBigUInt64BE(BigInt(sequence), 8);
+  bytes.writeBigUInt64BE(BigInt(file), 16);
+  bytes.writeBigUInt64BE(BigInt(end), 24);
+  bytes.writeBigUInt64BE(BigInt(generation), 32);
+  bytes.writeUInt32BE(crc32c(bytes.subarray(0, BODY_BYTES)), BODY_BYTES);
+  return bytes;
 }
 
 function decodeSlot(bytes: Buffer): (Mark & { sequence: number }) | undefined {

@@ -61,6 +61,11 @@ export class SharedSegments {
     return [sharedPath(number)];
   }
 
+  /** The paths of all segments that are not retired. */
+  listPaths(): string[] {
+    return [...this.#files.keys()].map(sharedPath);
+  }
+
   /** True if the contents of the segment should be moved. */
   isEvacuated(number: number): boolean {
     return this.#files.get(number)?.isEvacuated === true;

@@ -55,6 +55,28 @@ export class CheckpointSchedule {
     return this.#running;
   }
 
+  /**
+   * Runs a checkpoint, and then `work` before another one can start. `work` runs as well if the disk is too full for
+   * the checkpoint; rejects if writing has stopped.
+   */
+  async runAndThen<Result>(work: () => Promise<Result>): Promise<Result> {
+    while (this.#running !== undefined) await this.#running.catch(() => undefined);
+    const result = this.#runOnce()
+      .catch((error: unknown) => {
+        if (!isDiskFull(error)) throw error;
+      })
+      .then(work);
+    this.#running = result
+      .then(() => undefined)
+      .finally(() => {
+        this.#running = undefined;
+        this.#armTimer();
+      });
+    // Its callers join a checkpoint; the failure is reported to the caller of this method.
+    this.#running.catch(() => undefined);
+    return result;
+  }
+
   /** Stops automatic checkpoints. */
   stop(): void {
     this.#stopped = true;

@@ -13,9 +13,10 @@ import type { Journal } from "../journal/journal.ts";
 import { readIntactBatches } from "../segment/intact-batches.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { HeaderSource } from "../segment/segment-header.ts";
-import { encodeSharedRun } from "../segment/shared-run.ts";
+import { createSharedExtent, encodeSharedRun } from "../segment/shared-run.ts";
 import type { Committer } from "../commit/committer.ts";
 import { SharedSegments } from "../segment/shared-segments.ts";
+import { DroppedFiles } from "./dropped-files.ts";
 
 /** Size below which a partition uses shared segments. */
 const SHARED_BYTES_MAX = 256 * 1024;
@@ -42,15 +43,15 @@ export class Checkpointer {
   readonly #options: CheckpointerOptions;
   readonly #changedTopics = new Set<Topic>();
   #removedTopics: string[] = [];
-  /** Files that are unreferenced once the next manifest is written. */
-  #garbage: string[] = [];
-  #garbageFolders: string[] = [];
+  readonly #dropped: DroppedFiles;
   readonly #shared: SharedSegments;
 
   constructor(options: CheckpointerOptions) {
     this.#options = options;
-    this.#shared = new SharedSegments(options.disk, options.sharedNumber, options.source, (path) =>
-      this.#garbage.push(path),
+    const { disk, segments, sharedNumber, source } = options;
+    this.#dropped = new DroppedFiles(disk, segments);
+    this.#shared = new SharedSegments(disk, sharedNumber, source, (path) =>
+      this.#dropped.add(path),
     );
     for (const partition of options.catalogue.partitions()) {
       for (const extent of partition.extents) if (extent.shared) this.#shared.add(extent);
@@ -63,14 +64,14 @@ export class Checkpointer {
       this.#options.committer.dirty.size > 0 ||
       this.#changedTopics.size > 0 ||
       this.#removedTopics.length > 0 ||
-      this.#garbage.length > 0 ||
+      this.hasGarbage ||
       this.#options.journal.hasEarlier
     );
   }
 
   /** True if a checkpoint would free files. */
   get hasGarbage(): boolean {
-    return this.#garbage.length > 0;
+    return this.#dropped.hasRemovable;
   }
 
   /** Notes a durable change of the catalogue. */
@@ -88,9 +89,9 @@ export class Checkpointer {
       partition.setExtents([]);
       partition.tail = [];
       partition.tailBytes = 0;
-      this.#garbageFolders.push(`topics/${change.id}/${partition.index}`);
+      this.#dropped.addFolder(`topics/${change.id}/${partition.index}`);
     }
-    this.#garbageFolders.push(`topics/${change.id}`);
+    this.#dropped.addFolder(`topics/${change.id}`);
   }
 
   /** Notes a topic whose manifest entry is out of date. */
@@ -102,8 +103,29 @@ export class Checkpointer {
   discard(partition: Partition, extents: readonly Extent[]): void {
     for (const extent of extents) {
       if (extent.shared) this.#shared.drop(extent);
-      else this.#garbage.push(extentPath(partition, extent));
+      else this.#dropped.add(extentPath(partition, extent));
     }
+  }
+
+  /**
+   * The segment files that the last manifest and the journal after it refer to: those of all partitions with their
+   * ends, and with `undefined` those that may be referred to as a whole. They are not removed until `release`. Call it
+   * while no checkpoint runs.
+   */
+  hold(): { ends: Map<string, number | undefined>; release: () => void } {
+    const ends = new Map<string, number | undefined>();
+    for (const partition of this.#options.catalogue.partitions()) {
+      for (const extent of partition.extents) {
+        if (extent.shared) continue;
+        const path = extentPath(partition, extent);
+        ends.set(path, Math.max(ends.get(path) ?? 0, extent.position + extent.length));
+      }
+    }
+    // Dropped since the last manifest, which still refers to them.
+    for (const path of [...this.#shared.listPaths(), ...this.#dropped.paths]) {
+      ends.set(path, undefined);
+    }
+    return { ends, release: this.#dropped.hold(ends.keys()) };
   }
 
   /** Runs a checkpoint. If it rejects, everything is still due. */
@@ -112,8 +134,7 @@ export class Checkpointer {
     const place = committer.appliedPlace;
     committer.inPlaceBytes = 0;
     const topics = [...this.#changedTopics];
-    const garbage = [...this.#garbage];
-    const folders = [...this.#garbageFolders];
+    const dropped = this.#dropped.batch();
     this.#changedTopics.clear();
     const removed: string[] = [];
     const partitions = this.#takeDirty();
@@ -130,7 +151,7 @@ export class Checkpointer {
         leaderEpoch: committer.leaderEpoch,
         nextUid: this.#options.catalogue.nextUid,
         sharedNumber: this.#shared.number,
-        garbage: [...garbage, ...this.#shared.emptied()],
+        garbage: [...dropped.paths, ...this.#shared.emptied()],
       };
       // Data must be on the medium before the documents that refer to it.
       const syncData = () => segments.syncAll();
@@ -138,7 +159,8 @@ export class Checkpointer {
       else
         await manifest.append(this.#describeChanges(topics, partitions, removed, last), syncData);
       await journal.noteGeneration(manifest.generation, place);
-      await this.#clear(garbage, folders, place.file);
+      await this.#dropped.remove(dropped);
+      await journal.trim(place.file);
       for (const partition of partitions) {
         partition.recordedRevision = partition.describedRevision;
         await segments.saveActiveIndex(partition);
@@ -213,7 +235,7 @@ export class Checkpointer {
       const write = this.#options.segments.planOwn(partition, batches);
       await this.#options.segments.writeOwn(write, true);
       if (!partition.live) {
-        this.#garbage.push(extentPath(partition, write.extent));
+        this.#dropped.add(extentPath(partition, write.extent));
         return 0;
       }
       partition.revision++;
@@ -282,7 +304,7 @@ export class Checkpointer {
     // Before anything refers to the batches: from here on they are read from the segment.
     await open.file.sync();
     for (const [at, { partition, batches, count, old }] of round.entries()) {
-      const extent = sharedExtent(open.number, runs[at]!.position, batches);
+      const extent = createSharedExtent(open.number, runs[at]!.position, batches);
       if (!partition.live) continue;
       partition.revision++;
       this.discard(partition, old);
@@ -334,14 +356,6 @@ export class Checkpointer {
     yield last;
   }
 
-  async #clear(garbage: string[], folders: string[], journalFile: number): Promise<void> {
-    await this.#options.segments.remove(garbage);
-    for (const folder of folders) await this.#options.disk.removeFolder(folder);
-    this.#garbage.splice(0, garbage.length);
-    this.#garbageFolders.splice(0, folders.length);
-    await this.#options.journal.trim(journalFile);
-  }
-
   // Nothing new since the flush: the index is on the disk and need not stay in memory.
   #restIfIdle(partition: Partition): void {
     if (partition.writer === undefined && !this.#options.committer.dirty.has(partition)) {
@@ -359,29 +373,4 @@ export class Checkpointer {
 function describe(partition: Partition): ManifestDocument {
   partition.describedRevision = partition.revision;
   return partitionDocument(partition);
-}
-
-function sharedExtent(
-  file: number,
-  position: number,
-  batches: readonly TailBatch[],
-): Extent | undefined {
-  const first = batches[0];
-  if (first === undefined) return undefined;
-  let length = 0;
-  let maxTimestamp = -1;
-  for (const batch of batches) {
-    length += batch.bytes.length;
-    maxTimestamp = Math.max(maxTimestamp, batch.maxTimestamp);
-  }
-  return {
-    shared: true,
-    file,
-    generation: 0,
-    position,
-    length,
-    baseOffset: first.baseOffset,
-    nextOffset: batches.at(-1)!.nextOffset,
-    maxTimestamp,
-  };
 }
