@@ -17,6 +17,7 @@ export interface BackupProgress {
   bytes: number;
   /** Undefined if the total is not known in advance. */
   bytesTotal: number | undefined;
+  phase: "copying" | "verifying" | "restoring";
 }
 
 /** Receives the number of bytes processed since the last call. */
@@ -28,35 +29,69 @@ export interface Digest {
   sha256: string;
 }
 
+/** Transforms the contents of a file, for encryption. */
+export type Transform = (contents: AsyncIterable<Buffer>) => AsyncIterable<Uint8Array>;
+
 /**
  * Copies the first `bytesMax` bytes of a file into a new one and syncs it. Symbolic links are not followed. The
- * target's folders must exist.
+ * target's folders must exist. Returns the digest of the bytes read.
  */
 export async function copyFile(
   from: string,
   to: string,
   bytesMax: number,
   count: CountBytes,
+  transform: Transform = (contents) => contents,
 ): Promise<Digest> {
-  const target = await open(to, "wx", FILE_MODE);
+  const meter = new Meter(count);
+  await writeStream(to, transform(meter.read(readChunks(from, bytesMax))));
+  return meter.digest();
+}
+
+/** Writes a new file from a stream and syncs it. */
+export async function writeStream(
+  path: string,
+  contents: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const target = await open(path, "wx", FILE_MODE);
   try {
-    const digest = await readChunks(from, bytesMax, async (chunk) => {
-      await writeAll(target, chunk);
-      count(chunk.length);
-    });
+    for await (const chunk of contents) await writeAll(target, chunk);
     await target.sync();
-    return digest;
   } finally {
     await target.close();
   }
 }
 
+/** Measures the bytes that pass through. */
+export class Meter {
+  readonly #hash = createHash("sha256");
+  readonly #count: CountBytes;
+  #size = 0;
+
+  constructor(count: CountBytes) {
+    this.#count = count;
+  }
+
+  async *read<Chunk extends Uint8Array>(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+    for await (const chunk of chunks) {
+      this.#hash.update(chunk);
+      this.#size += chunk.length;
+      yield chunk;
+      this.#count(chunk.length);
+    }
+  }
+
+  /** The digest of everything that has passed; call it once. */
+  digest(): Digest {
+    return { size: this.#size, sha256: this.#hash.digest("hex") };
+  }
+}
+
 /** Reads at most one byte more than `size`, so that a longer file is detected. */
-export function digestFile(path: string, size: number, count: CountBytes): Promise<Digest> {
-  return readChunks(path, size + 1, (chunk) => {
-    count(chunk.length);
-    return Promise.resolve();
-  });
+export async function digestFile(path: string, size: number, count: CountBytes): Promise<Digest> {
+  const meter = new Meter(count);
+  for await (const _ of meter.read(readChunks(path, size + 1)));
+  return meter.digest();
 }
 
 /** Writes a new file and syncs it. */
@@ -72,12 +107,22 @@ export async function writeBytes(path: string, bytes: Buffer): Promise<void> {
 
 /** Reads a small file; rejects with BackupError if it is larger than `bytesMax`. */
 export async function readBytes(path: string, bytesMax: number): Promise<Buffer> {
+  return collectBytes(readChunks(path, bytesMax + 1), bytesMax, path);
+}
+
+/** Collects a small stream; rejects with BackupError, which names `place`, if it is larger than `bytesMax`. */
+export async function collectBytes(
+  stream: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  place: string,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  const { size } = await readChunks(path, bytesMax + 1, (chunk) => {
+  let size = 0;
+  for await (const chunk of stream) {
+    size += chunk.length;
+    if (size > bytesMax) throw new BackupError(`${place}: larger than ${bytesMax} bytes`);
     chunks.push(Buffer.from(chunk));
-    return Promise.resolve();
-  });
-  if (size > bytesMax) throw new BackupError(`${path}: larger than ${bytesMax} bytes`);
+  }
   return Buffer.concat(chunks);
 }
 
@@ -150,33 +195,25 @@ export async function requireRoom(folder: string, bytes: number): Promise<void> 
   throw new BackupError(`${folder} has ${free} bytes free, but ${bytes} bytes are needed`);
 }
 
-async function readChunks(
-  path: string,
-  bytesMax: number,
-  take: (chunk: Buffer) => Promise<void>,
-): Promise<Digest> {
+/** Reads the first `bytesMax` bytes of a file. The buffer is used again for the next chunk. */
+export async function* readChunks(path: string, bytesMax: number): AsyncGenerator<Buffer> {
   const noFollow = process.platform === "win32" ? 0 : constants.O_NOFOLLOW;
   const source = await open(path, constants.O_RDONLY | noFollow);
   try {
-    const hash = createHash("sha256");
     const chunk = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, bytesMax)));
-    let size = 0;
-    while (size < bytesMax) {
-      const length = Math.min(chunk.length, bytesMax - size);
-      const { bytesRead } = await source.read(chunk, 0, length, size);
+    for (let done = 0; done < bytesMax;) {
+      const length = Math.min(chunk.length, bytesMax - done);
+      const { bytesRead } = await source.read(chunk, 0, length, done);
       if (bytesRead === 0) break;
-      const bytes = chunk.subarray(0, bytesRead);
-      hash.update(bytes);
-      await take(bytes);
-      size += bytesRead;
+      yield chunk.subarray(0, bytesRead);
+      done += bytesRead;
     }
-    return { size, sha256: hash.digest("hex") };
   } finally {
     await source.close();
   }
 }
 
-async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done);
     done += bytesWritten;

@@ -1,6 +1,18 @@
 // Backups in one folder format for all services.
+export { BackupKey } from "./cipher.ts";
 export { BackupError } from "./error.ts";
 export { type BackupManifest } from "./manifest.ts";
 export type { BackupProgress } from "./files.ts";
-export { restoreBackup, verifyBackup } from "./restore.ts";
+export { fetchBackup } from "./fetch.ts";
+export { readPassphrase } from "./passphrase.ts";
+export { createProgressPrinter, formatMebibytes } from "./progress.ts";
+export { receiveBackup } from "./receive.ts";
+export { loadManifest, restoreBackup, verifyBackup } from "./restore.ts";
+export { createBackupRoute } from "./route.ts";
+export {
+  openSnapshotFile,
+  readSnapshotFile,
+  type Snapshot,
+  type SnapshotFile,
+} from "./snapshot.ts";
 export { writeBackup } from "./write.ts";

@@ -1,6 +1,7 @@
 // Verifies a backup, and restores it into a folder that is renamed to its final name when it is complete.
 import { mkdtemp, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { BackupKey } from "./cipher.ts";
 import { BackupError } from "./error.ts";
 import {
   copyFile,
@@ -17,6 +18,7 @@ import {
 import {
   DATA_FOLDER,
   decodeManifest,
+  hashManifest,
   MANIFEST_BYTES_MAX,
   MANIFEST_NAME,
   type BackupFile,
@@ -39,7 +41,9 @@ interface BackupSource {
 
 /** Options of `verifyBackup`. */
 export interface VerifyOptions extends BackupSource {
-  onProgress?: (progress: BackupProgress) => void;
+  /** Passphrase of an encrypted backup; without it, its checksums are verified, but not that nobody has changed them. */
+  passphrase?: string | undefined;
+  onProgress?: ((progress: BackupProgress) => void) | undefined;
 }
 
 /** Options of `restoreBackup`. */
@@ -50,42 +54,36 @@ export interface RestoreOptions extends VerifyOptions {
   check?: (folder: string) => Promise<void>;
 }
 
-/** Reads all files of a backup. Rejects with a BackupError that lists missing, changed, damaged and extra files. */
+/**
+ * Reads all files of a backup; its parts are compared with the manifest, and not read. Rejects with a BackupError that
+ * lists missing, changed, damaged and extra files.
+ */
 export async function verifyBackup(options: VerifyOptions): Promise<BackupManifest> {
-  const { folder } = options;
-  const manifest = await readManifest(options);
-  const problems = await findExtraFiles(folder, manifest);
-  await readFiles(manifest, problems, options, (file, count) =>
-    digestFile(join(folder, DATA_FOLDER, file.path), file.size, count),
-  );
-  requireWhole(folder, problems);
+  const { manifest } = await readManifest(options);
+  await verifyFiles(options, manifest);
   return manifest;
 }
 
 /**
- * Restores a backup: copies and verifies each file in a folder next to the target (`<name>.restoring-…`), runs `check`,
- * then renames the folder to the target. A failed restore removes the folder; a killed one leaves it.
+ * Restores a backup. All files are verified before anything is written. Then each is copied, and verified again, to a
+ * folder next to the target (`<name>.restoring-…`), `check` runs, and the folder is renamed to the target. A failed
+ * restore removes the folder; a killed one leaves it.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<BackupManifest> {
-  const { folder, check } = options;
   const target = resolve(options.target);
-  const manifest = await readManifest(options);
+  const { manifest, key } = await readManifest(options);
+  if (manifest.encryption !== undefined && key === undefined) {
+    throw new BackupError(`${options.folder} is encrypted: a passphrase is required`);
+  }
   if (!(await isVacant(target))) {
     throw new BackupError(`${target} is not empty; move it away to restore into it`);
   }
-  const problems = await findExtraFiles(folder, manifest);
-  requireWhole(folder, problems);
   await requireRoom(dirname(target), sumBytes(manifest));
+  await verifyFiles(options, manifest);
   const restoring = await mkdtemp(join(dirname(target), `${basename(target)}.restoring-`));
   try {
-    const tree = new FolderTree(restoring);
-    await readFiles(manifest, problems, options, async (file, count) => {
-      const full = await tree.prepare(file.path);
-      return copyFile(join(folder, DATA_FOLDER, file.path), full, file.size + 1, count);
-    });
-    requireWhole(folder, problems);
-    await tree.sync();
-    await check?.(restoring);
+    await copyFiles(options, manifest, key, restoring);
+    await options.check?.(restoring);
     await moveInto(restoring, target);
     return manifest;
   } catch (error) {
@@ -94,18 +92,44 @@ export async function restoreBackup(options: RestoreOptions): Promise<BackupMani
   }
 }
 
-async function readManifest({ folder, service, dataFormats }: BackupSource) {
-  const path = join(folder, MANIFEST_NAME);
-  const bytes = await readBytes(path, MANIFEST_BYTES_MAX).catch((cause: unknown) => {
-    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
-    const text = `${folder} has no ${MANIFEST_NAME}: not a backup, or an incomplete one`;
-    throw new BackupError(text, { cause });
+async function verifyFiles(options: VerifyOptions, manifest: BackupManifest): Promise<void> {
+  const { folder } = options;
+  const problems = await findExtraFiles(folder, manifest);
+  problems.push(...(await findPartProblems(folder, manifest)));
+  await readFiles(manifest, problems, options, "verifying", (file, count) =>
+    digestFile(join(folder, DATA_FOLDER, file.path), file.size, count),
+  );
+  requireWhole(folder, problems);
+}
+
+async function copyFiles(
+  options: RestoreOptions,
+  manifest: BackupManifest,
+  key: BackupKey | undefined,
+  restoring: string,
+): Promise<void> {
+  const { folder } = options;
+  const tree = new FolderTree(restoring);
+  const problems: string[] = [];
+  await readFiles(manifest, problems, options, "restoring", async (file, count) => {
+    const full = await tree.prepare(file.path);
+    const source = join(folder, DATA_FOLDER, file.path);
+    const decrypt = key && ((contents: AsyncIterable<Buffer>) => key.decrypt(file.path, contents));
+    return copyFile(source, full, file.size + 1, count, decrypt);
   });
-  const manifest = decodeManifest(bytes, path);
+  requireWhole(folder, problems);
+  await tree.sync();
+}
+
+async function readManifest(
+  options: VerifyOptions,
+): Promise<{ manifest: BackupManifest; key: BackupKey | undefined }> {
+  const { folder, service, dataFormats, passphrase } = options;
+  const manifest = await loadManifest(folder);
   if (manifest.service !== service) {
     throw new BackupError(`${folder} is a backup of ${manifest.service}, not of ${service}`);
   }
-  const { data_format: found, service_version: version } = manifest;
+  const { data_format: found, service_version: version, encryption } = manifest;
   const { oldest, newest } = dataFormats;
   if (found < oldest || found > newest) {
     const known = oldest === newest ? `${newest}` : `${oldest} to ${newest}`;
@@ -113,13 +137,43 @@ async function readManifest({ folder, service, dataFormats }: BackupSource) {
       `${folder} was written by ${service} ${version} with data format ${found}; this version reads ${known}`,
     );
   }
-  return manifest;
+  if (encryption === undefined || passphrase === undefined) return { manifest, key: undefined };
+  const key = await BackupKey.open(passphrase, encryption);
+  key.requireSealed({ ...manifest, encryption }, join(folder, MANIFEST_NAME));
+  return { manifest, key };
+}
+
+/** Reads and decodes the manifest of a folder. Rejects with BackupError if it is missing, damaged or of another format. */
+export async function loadManifest(folder: string): Promise<BackupManifest> {
+  const path = join(folder, MANIFEST_NAME);
+  const bytes = await readBytes(path, MANIFEST_BYTES_MAX).catch((cause: unknown) => {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw cause;
+    const text = `${folder} has no ${MANIFEST_NAME}: not a backup, or an incomplete one`;
+    throw new BackupError(text, { cause });
+  });
+  return decodeManifest(bytes, path);
+}
+
+// A part of another backup, or a missing one, is found by the checksum of its manifest.
+async function findPartProblems(folder: string, manifest: BackupManifest): Promise<string[]> {
+  const problems: string[] = [];
+  for (const part of manifest.parts ?? []) {
+    const found = await loadManifest(join(folder, part.folder)).catch((error: unknown) => {
+      if (!(error instanceof BackupError)) throw error;
+      problems.push(error.message);
+    });
+    if (found === undefined || hashManifest(found) === part.manifest_sha256) continue;
+    problems.push(`${part.folder}: the manifest is not the one of this backup`);
+  }
+  return problems;
 }
 
 async function readFiles(
   manifest: BackupManifest,
   problems: string[],
   { onProgress }: VerifyOptions,
+  phase: BackupProgress["phase"],
   read: (file: BackupFile, count: CountBytes) => Promise<Digest>,
 ): Promise<void> {
   const bytesTotal = sumBytes(manifest);
@@ -127,7 +181,7 @@ async function readFiles(
   for (const [files, file] of manifest.files.entries()) {
     const count = (more: number) => {
       bytes += more;
-      onProgress?.({ files, bytes, bytesTotal });
+      onProgress?.({ phase, files, bytes, bytesTotal });
     };
     const problem = await read(file, count).then(
       (digest) => findDifference(file, digest),
@@ -157,12 +211,16 @@ function describeReadError(error: NodeJS.ErrnoException): string {
   }
 }
 
-async function findExtraFiles(folder: string, { files }: BackupManifest): Promise<string[]> {
+async function findExtraFiles(
+  folder: string,
+  { files, parts = [] }: BackupManifest,
+): Promise<string[]> {
   const known = new Set(files.map(({ path }) => `${DATA_FOLDER}/${path}`));
   known.add(MANIFEST_NAME);
   const problems: string[] = [];
   for await (const path of listFiles(folder)) {
-    if (!known.has(path)) problems.push(`${path}: not listed in ${MANIFEST_NAME}`);
+    const isOfPart = parts.some((part) => path.startsWith(`${part.folder}/`));
+    if (!isOfPart && !known.has(path)) problems.push(`${path}: not listed in ${MANIFEST_NAME}`);
   }
   return problems;
 }

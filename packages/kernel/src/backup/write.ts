@@ -1,14 +1,17 @@
 // Writes a backup: first the files, then the manifest, then the folder is renamed to its final name.
 import { mkdir, mkdtemp, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import type { BackupKey } from "./cipher.ts";
 import { BackupError } from "./error.ts";
 import {
-  copyFile,
   FolderTree,
   isVacant,
+  Meter,
+  readChunks,
   requireRoom,
   syncFolder,
   writeBytes,
+  writeStream,
   type BackupProgress,
 } from "./files.ts";
 import {
@@ -17,10 +20,11 @@ import {
   encodeManifest,
   FILES_MAX,
   findPathProblem,
-  MANIFEST_BYTES_MAX,
+  hashManifest,
   MANIFEST_NAME,
   type BackupFile,
   type BackupManifest,
+  type BackupPart,
 } from "./manifest.ts";
 
 /** Space for folders and manifest, in addition to the files. */
@@ -37,15 +41,21 @@ export interface WriteBackupOptions {
   dataFormat: number;
   /** Epoch milliseconds. */
   nowMs: number;
+  /** Encrypts the files. */
+  key?: BackupKey | undefined;
   onProgress?: (progress: BackupProgress) => void;
 }
 
 /** Receives the files of a backup. */
 export interface BackupTarget {
+  /** The folder of the backup while it is incomplete, for its parts. */
+  readonly folder: string;
   /** Announces the total size of all files. Rejects with BackupError if the file system has less space. */
   expect(bytes: number): Promise<void>;
   /** Copies a file, or its first `length` bytes. Rejects if the source is shorter. */
   addFile(path: string, source: string, length?: number): Promise<void>;
+  /** Adds a complete backup of a service, which is in the folder `name` of `folder`. */
+  addPart(name: string, manifest: BackupManifest): void;
 }
 
 /**
@@ -57,17 +67,10 @@ export async function writeBackup(
   options: WriteBackupOptions,
   fill: (target: BackupTarget) => Promise<BackupManifest["mark"]>,
 ): Promise<BackupManifest> {
-  const folder = resolve(options.folder);
-  if (!(await isVacant(folder))) throw new BackupError(`${folder} is not empty`);
-  const parent = dirname(folder);
-  const partial = await mkdtemp(join(parent, `${basename(folder)}.partial-`)).catch((cause) => {
-    const { message } = cause as Error;
-    throw new BackupError(`cannot write next to ${folder}: ${message}`, { cause });
-  });
-  try {
-    const files: BackupFile[] = [];
+  return writeFolder(options.folder, async (partial) => {
     const tree = new FolderTree(partial);
-    const mark = await fill(createTarget(options, partial, tree, files));
+    const target = new FolderTarget(options, partial, tree);
+    const mark = await fill(target);
     const manifest: BackupManifest = {
       format: BACKUP_FORMAT,
       service: options.service,
@@ -75,14 +78,34 @@ export async function writeBackup(
       data_format: options.dataFormat,
       created_at: new Date(options.nowMs).toISOString(),
       mark,
-      files,
+      ...(target.parts.length === 0 ? {} : { parts: target.parts }),
+      files: target.files,
     };
-    await mkdir(join(partial, DATA_FOLDER), { recursive: true, mode: 0o700 });
-    const bytes = encodeManifest(manifest);
-    if (bytes.length > MANIFEST_BYTES_MAX) throw new BackupError("the manifest is too large");
     // The files' names must be on disk before the manifest that lists them.
     await tree.sync();
-    await writeBytes(join(partial, MANIFEST_NAME), bytes);
+    return options.key === undefined ? manifest : options.key.seal(manifest);
+  });
+}
+
+/**
+ * Writes the folder of a backup under a temporary name; `fill` adds synced files and returns the manifest. On errors the
+ * folder is removed.
+ */
+export async function writeFolder(
+  path: string,
+  fill: (partial: string) => Promise<BackupManifest>,
+): Promise<BackupManifest> {
+  const folder = resolve(path);
+  if (!(await isVacant(folder))) throw new BackupError(`${folder} is not empty`);
+  const parent = dirname(folder);
+  const partial = await mkdtemp(join(parent, `${basename(folder)}.partial-`)).catch((cause) => {
+    const { message } = cause as Error;
+    throw new BackupError(`cannot write next to ${folder}: ${message}`, { cause });
+  });
+  try {
+    const manifest = await fill(partial);
+    await mkdir(join(partial, DATA_FOLDER), { recursive: true, mode: 0o700 });
+    await writeBytes(join(partial, MANIFEST_NAME), encodeManifest(manifest));
     await syncFolder(partial);
     await moveInto(partial, folder);
     return manifest;
@@ -102,36 +125,60 @@ export async function moveInto(from: string, folder: string): Promise<void> {
   await syncFolder(dirname(folder));
 }
 
-function createTarget(
-  { onProgress }: WriteBackupOptions,
-  partial: string,
-  tree: FolderTree,
-  files: BackupFile[],
-): BackupTarget {
-  let bytesTotal: number | undefined;
-  let bytes = 0;
-  const count = (more: number) => {
-    bytes += more;
-    onProgress?.({ files: files.length, bytes, bytesTotal });
-  };
-  const paths = new Set<string>();
-  return {
-    async expect(total) {
-      bytesTotal = total;
-      await requireRoom(partial, total + OVERHEAD_BYTES);
-    },
-    async addFile(path, source, length = Infinity) {
-      const problem = findPathProblem(path);
-      if (problem !== undefined) throw new BackupError(`${path} cannot be backed up: ${problem}`);
-      if (paths.has(path)) throw new BackupError(`${path} was added twice`);
-      if (files.length >= FILES_MAX) throw new BackupError(`more than ${FILES_MAX} files`);
-      paths.add(path);
-      const full = await tree.prepare(`${DATA_FOLDER}/${path}`);
-      const digest = await copyFile(source, full, length, count);
-      if (length !== Infinity && digest.size !== length) {
-        throw new BackupError(`${source} has ${digest.size} bytes, expected ${length}`);
-      }
-      files.push({ path, ...digest });
-    },
-  };
+class FolderTarget implements BackupTarget {
+  readonly folder: string;
+  readonly files: BackupFile[] = [];
+  readonly parts: BackupPart[] = [];
+  readonly #options: WriteBackupOptions;
+  readonly #tree: FolderTree;
+  readonly #paths = new Set<string>();
+  #bytesTotal: number | undefined;
+  #bytes = 0;
+
+  constructor(options: WriteBackupOptions, folder: string, tree: FolderTree) {
+    this.#options = options;
+    this.folder = folder;
+    this.#tree = tree;
+  }
+
+  async expect(bytes: number): Promise<void> {
+    this.#bytesTotal = bytes;
+    await requireRoom(this.folder, bytes + OVERHEAD_BYTES);
+  }
+
+  async addFile(path: string, source: string, length = Infinity): Promise<void> {
+    const problem = findPathProblem(path);
+    if (problem !== undefined) throw new BackupError(`${path} cannot be backed up: ${problem}`);
+    if (this.#paths.has(path)) throw new BackupError(`${path} was added twice`);
+    if (this.files.length >= FILES_MAX) throw new BackupError(`more than ${FILES_MAX} files`);
+    this.#paths.add(path);
+    const full = await this.#tree.prepare(`${DATA_FOLDER}/${path}`);
+    const read = new Meter((count) => this.#count(count));
+    const stored = new Meter(() => undefined);
+    const plain = read.read(readChunks(source, length));
+    const { key } = this.#options;
+    const contents = key === undefined ? plain : key.encrypt(path, plain);
+    await writeStream(full, stored.read(contents));
+    const { size } = read.digest();
+    if (length !== Infinity && size !== length) {
+      throw new BackupError(`${source} has ${size} bytes, expected ${length}`);
+    }
+    this.files.push({ path, ...stored.digest() });
+  }
+
+  addPart(name: string, manifest: BackupManifest): void {
+    const manifest_sha256 = hashManifest(manifest);
+    this.parts.push({ folder: name, service: manifest.service, manifest_sha256 });
+  }
+
+  #count(more: number): void {
+    this.#bytes += more;
+    const { files } = this;
+    this.#options.onProgress?.({
+      phase: "copying",
+      files: files.length,
+      bytes: this.#bytes,
+      bytesTotal: this.#bytesTotal,
+    });
+  }
 }

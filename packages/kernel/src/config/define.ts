@@ -3,6 +3,9 @@ import { z } from "zod";
 import { isSecretName, LOG_LEVELS } from "../log/index.ts";
 import { ADDRESS_FORMS, addressSchema } from "./address.ts";
 
+/** These tokens are generated, so a short one is a mistake. */
+const OPERATION_TOKEN_LENGTH_MIN = 16;
+
 /** Options of a key besides its schema. */
 export interface KeyOptions {
   /** One sentence: meaning and consequences. */
@@ -125,6 +128,39 @@ export function createServiceKeys(service: string) {
     drain_timeout_ms: key(z.int().min(0).max(3_600_000).default(30_000), {
       description: "Graceful shutdown timeout.",
       unit: "ms",
+    }),
+  };
+}
+
+/** Keys of the static tokens of operators' tools: backups and scraping. */
+export function createOperationKeys(service: string) {
+  const prefix = `PLATFORM_${service.toUpperCase()}`;
+  const token = (name: string, description: string) =>
+    key(z.string().min(OPERATION_TOKEN_LENGTH_MIN).max(4096).optional(), {
+      description,
+      env: [`${prefix}_${name}`, `PLATFORM_${name}`],
+      secret: true,
+    });
+  return {
+    backup_token: token(
+      "BACKUP_TOKEN",
+      "Bearer token that may fetch backups, which contain all data and private keys; without it backups of the running service are disabled.",
+    ),
+  };
+}
+
+/** Options of the command `restore`. */
+export function createRestoreKeys() {
+  return {
+    passphrase_file: key(z.string().min(1).max(4096).optional(), {
+      description: "File with the passphrase of an encrypted backup.",
+      secret: false,
+      flag: "passphrase-file",
+      env: [],
+    }),
+    dry_run: key(z.boolean().default(false), {
+      description: "Only verify the backup.",
+      env: [],
     }),
   };
 }

@@ -11,6 +11,8 @@ export {
 export {
   addressKey,
   buildSchema,
+  createOperationKeys,
+  createRestoreKeys,
   createServiceKeys,
   createTokenKeys,
   defineConfig,

@@ -1,4 +1,5 @@
 // Databases: Kysely on SQLite or PostgreSQL, migrations, transactions, errors.
 export { openDatabase, type Database } from "./database.ts";
+export { dumpDatabase, loadDump } from "./dump.ts";
 export { DatabaseError, isUniqueViolation, readDatabaseError } from "./error.ts";
 export { type DatabaseKind, type Migration } from "./migration.ts";

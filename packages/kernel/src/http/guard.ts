@@ -4,7 +4,7 @@ import type { Caller } from "../identity/caller.ts";
 import type { TokenVerifier, Verdict } from "../identity/verifier.ts";
 import type { Guard } from "./api-options.ts";
 import { checkLoopback } from "./loopback.ts";
-import type { GuardedRequest } from "./route.ts";
+import type { GuardedRequest, HeaderReader } from "./route.ts";
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i;
 
@@ -15,14 +15,19 @@ const BEARER = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i;
 export function createBearerGuard(verifier: TokenVerifier | undefined): Guard {
   if (verifier === undefined) return admitLoopback;
   return (request) => {
-    const header = request.headers.get("authorization");
-    if (header === null) throw createUnauthorizedError("A bearer token is required.");
-    const token = BEARER.exec(header)?.[1];
+    if (!request.headers.has("authorization"))
+      throw createUnauthorizedError("A bearer token is required.");
+    const token = readBearer(request.headers);
     if (token === undefined)
       throw invalidToken("The Authorization header contains no bearer token.");
     const verdict = verifier.verify(token);
     return verdict instanceof Promise ? verdict.then(toCaller) : toCaller(verdict);
   };
+}
+
+/** The bearer token of a request; undefined if it has none. */
+export function readBearer(headers: HeaderReader): string | undefined {
+  return BEARER.exec(headers.get("authorization") ?? "")?.[1];
 }
 
 function admitLoopback(request: GuardedRequest): Caller {

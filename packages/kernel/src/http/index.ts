@@ -22,4 +22,5 @@ export {
   type HeaderReader,
   type Peer,
 } from "./route.ts";
+export { createTokenCheck } from "./static-token.ts";
 export { createObserver, startScope, type Observer, type Scope } from "./scope.ts";

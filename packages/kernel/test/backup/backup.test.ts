@@ -181,8 +181,8 @@ test("backups of another service, format or data format are rejected with the re
   await assert.rejects(restore(base, { service: "other" }), /is a backup of demo, not of other/);
   editManifest(base, (manifest) => void (manifest.data_format = 3));
   await assert.rejects(restore(base), /demo 1\.2\.3 with data format 3; this version reads 1 to 2/);
-  editManifest(base, (manifest) => void Object.assign(manifest, { format: 2 }));
-  await assert.rejects(restore(base), /backup format 2; this version reads format 1/);
+  editManifest(base, (manifest) => void Object.assign(manifest, { format: 3 }));
+  await assert.rejects(restore(base), /backup format 3; this version reads formats 1 and 2/);
 });
 
 test("non-empty folders are never written to", async (t) => {
