@@ -1,6 +1,8 @@
 // The configuration of the identity service.
 import {
   addressKey,
+  createOperationKeys,
+  createRestoreKeys,
   createServiceKeys,
   defineConfig,
   key,
@@ -210,6 +212,7 @@ export const authDefinition = defineConfig({
     ...sessions,
     ...factors,
     ...records,
+    ...createOperationKeys("auth"),
     ...createServiceKeys("auth"),
   },
   commands: {
@@ -217,6 +220,12 @@ export const authDefinition = defineConfig({
       summary:
         "Make a user an enabled administrator without second factors, and print a link for setting a password.",
       arguments: ["username"],
+    },
+    restore: {
+      summary:
+        "Verify a backup and restore it to the configured data folder, which must be missing or empty; on PostgreSQL also to the configured database, which must not have the service's tables. The service must be stopped.",
+      arguments: ["folder"],
+      options: createRestoreKeys(),
     },
   },
 });

@@ -16,6 +16,12 @@ export async function main(): Promise<void> {
       const { resetAdministrator } = await import("./sign-in/reset-administrator.ts");
       process.stdout.write(`${await resetAdministrator(config, username, systemClock)}\n`);
     },
+    restore: async ({ config, options, positionals: [folder = ""] }) => {
+      const { restoreAuth } = await import("./backup/backup.ts");
+      await restoreAuth(config, { folder, ...options }, (line) => {
+        process.stdout.write(`${line}\n`);
+      });
+    },
   });
 }
 

@@ -1,9 +1,10 @@
 // Starts the identity service.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { createBackupRoute } from "@platform/kernel/backup";
 import { openDatabase } from "@platform/kernel/db";
 import { HealthRegistry } from "@platform/kernel/health";
-import { listenHttp, type Api, type HttpListener } from "@platform/kernel/http";
+import { listenHttp, type Api, type ApiRoute, type HttpListener } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -25,7 +26,8 @@ import { createRbacRoutes } from "./api/rbac-routes.ts";
 import { createSessionRoutes } from "./api/session-routes.ts";
 import { createUserRoutes } from "./api/user-routes.ts";
 import { VERSION, type AuthConfig } from "./config.ts";
-import { migrateAll, type AuthDatabase, type AuthTables } from "./database/schema.ts";
+import { clearStaging, takeAuthSnapshot } from "./backup/backup.ts";
+import { DATA_FORMAT, migrateAll, type AuthDatabase, type AuthTables } from "./database/schema.ts";
 import { createDomain, createStores, startOAuth, type Domain, type Stores } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
@@ -103,7 +105,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("oauth", () => oauth.close());
   const domain = { ...createDomain(stores, oauth, metrics, options.passwordCost), addresses };
 
-  const api = createApiOf(domain, observed, health);
+  await clearStaging(config);
+  const backupRoute = createBackupRouteOf(domain, observed, lifecycle.stopping);
+  const api = createApiOf(domain, observed, health, [backupRoute]);
   const pages = createPages({
     ...domain,
     frame,
@@ -187,6 +191,7 @@ function createApiOf(
   domain: Domain & { addresses: ClientAddress },
   observed: Telemetry["observed"],
   health: HealthRegistry,
+  operation: readonly ApiRoute[],
 ): Api {
   const identification = new Identification(domain);
   const options = { ...domain, identification };
@@ -203,7 +208,28 @@ function createApiOf(
       ...createRbacRoutes(options),
       ...createAuditRoutes(options),
       ...createUserRoutes(options),
+      ...operation,
     ],
+  });
+}
+
+function createBackupRouteOf(
+  { config, database, audit, clock }: Domain,
+  { metrics }: Telemetry["observed"],
+  stopping: AbortSignal,
+): ApiRoute {
+  return createBackupRoute({
+    service: "auth",
+    version: VERSION,
+    dataFormat: DATA_FORMAT,
+    token: config.backup_token,
+    takeSnapshot: async () => {
+      await audit.record({ action: "backup", actor: "operator" });
+      return takeAuthSnapshot(config, database);
+    },
+    stopping,
+    clock,
+    metrics,
   });
 }
 

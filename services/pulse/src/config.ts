@@ -3,6 +3,8 @@ import { z } from "zod";
 import {
   addressKey,
   addressSchema,
+  createOperationKeys,
+  createRestoreKeys,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -236,6 +238,7 @@ export const pulseDefinition = defineConfig({
     s3_endpoint: later("Endpoint of the object store for cold segments"),
     s3_bucket: later("Bucket for cold segments"),
     s3_token: later("Token for the bucket of cold segments"),
+    ...createOperationKeys("pulse"),
     ...createServiceKeys("pulse"),
   },
   commands: {
@@ -254,13 +257,14 @@ export const pulseDefinition = defineConfig({
     },
     backup: {
       summary:
-        "Copy the log into a new folder, with checksums: messages, offsets, dead letters, schemas and transforms. The broker must be stopped. Not included: configuration, users_file, TLS files.",
+        "Copy the log into a new folder, with checksums: messages, offsets, dead letters, schemas and transforms. The broker must be stopped; a running one sends its backup at /api/v1/admin/backup. Not included: configuration, users_file, TLS files.",
       arguments: ["folder"],
     },
     restore: {
       summary:
         "Verify a backup and restore it to the configured log folder, which must not exist. The broker must be stopped.",
       arguments: ["folder"],
+      options: createRestoreKeys(),
     },
   },
 });

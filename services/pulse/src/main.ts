@@ -24,7 +24,8 @@ export async function main(): Promise<void> {
     check: ({ config }) => checkFolder(config, printLine),
     repair: ({ config, options }) => repairFolder(config, options.dry_run, printLine),
     backup: ({ config, positionals }) => backupFolder(config, positionals[0]!, printLine),
-    restore: ({ config, positionals }) => restoreFolder(config, positionals[0]!, printLine),
+    restore: ({ config, options, positionals }) =>
+      restoreFolder(config, { folder: positionals[0]!, ...options }, printLine),
   });
 }
 

@@ -1,5 +1,6 @@
 // The composition root of the broker: creates and connects all parts, from top to bottom.
 import { readFileSync } from "node:fs";
+import { createBackupRoute } from "@platform/kernel/backup";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -10,7 +11,13 @@ import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics
 import { OutgoingBudget } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
-import { openLog, openNodeDisk, type LogStats, type SyncMode } from "@platform/log";
+import {
+  LOG_DATA_FORMATS,
+  openLog,
+  openNodeDisk,
+  type LogStats,
+  type SyncMode,
+} from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
@@ -28,6 +35,7 @@ import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaServer } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
+import { takeLogSnapshot } from "./store/backup.ts";
 import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
 import { BATCH_BYTES_MAX } from "./store/store.ts";
@@ -196,6 +204,16 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       ...createReadingRoutes({ store, topics, offsets, groups }),
       ...createAcknowledgementRoutes({ topics, groups }),
       createStatsRoute(readStats),
+      createBackupRoute({
+        service: "pulse",
+        version: PULSE_VERSION,
+        dataFormat: LOG_DATA_FORMATS.newest,
+        token: config.backup_token,
+        takeSnapshot: () => takeLogSnapshot(journal),
+        stopping: lifecycle.stopping,
+        clock,
+        metrics: registry,
+      }),
       ...createUnbuiltRoutes(),
     ],
     guard,

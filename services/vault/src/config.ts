@@ -2,6 +2,8 @@
 import {
   addressKey,
   type ConfigOf,
+  createOperationKeys,
+  createRestoreKeys,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -202,6 +204,7 @@ const KEYS = {
     "vault",
     "the admin API accepts tokens with the scope vault:admin or the role admin",
   ),
+  ...createOperationKeys("vault"),
   ...createServiceKeys("vault"),
 };
 
@@ -226,6 +229,12 @@ export const vaultDefinition = defineConfig({
           env: [],
         }),
       },
+    },
+    restore: {
+      summary:
+        "Verify a backup and restore it to the configured data folder, which must be missing or empty.",
+      arguments: ["folder"],
+      options: createRestoreKeys(),
     },
   },
   file: { flag: "config", env: ["PLATFORM_VAULT_CONFIG"], default: "config.json" },

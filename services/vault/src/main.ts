@@ -3,6 +3,7 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
 import { runFsck } from "./fsck/command.ts";
+import { restoreStore } from "./fsck/restore-backup.ts";
 import { LogOutput } from "./log/log-output.ts";
 import { startVault } from "./service.ts";
 
@@ -29,6 +30,10 @@ export async function main(): Promise<void> {
       );
     },
     fsck: ({ config, options }) => runFsck(config, options.repair),
+    restore: ({ config, options, positionals: [folder = ""] }) =>
+      restoreStore(config, { folder, ...options }, (line) => {
+        process.stdout.write(`${line}\n`);
+      }),
   });
 }
 

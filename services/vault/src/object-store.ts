@@ -1,10 +1,13 @@
 // The store: buckets, objects, uploads, events and upkeep, independent of HTTP.
+import type { Snapshot } from "@platform/kernel/backup";
+import type { StoreFolders } from "./disk/files.ts";
 import type { FreeSpace } from "./disk/free-space.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import type { EventOutbox } from "./model/event.ts";
 import type { BucketUsage } from "./model/usage.ts";
 import type { DriveMonitor, DriveState } from "./upkeep/drive-monitor.ts";
 import type { IndexCopyState } from "./upkeep/index-copier.ts";
+import { clearSnapshot, takeStoreSnapshot } from "./upkeep/store-snapshot.ts";
 import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
 import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
@@ -75,6 +78,8 @@ export class Store {
   readonly #index: IndexConnection;
   readonly #freeSpace: FreeSpace;
   readonly #unlock: () => void;
+  readonly #folders: StoreFolders;
+  readonly #stopping = new AbortController();
   #closing: Promise<void> | undefined;
 
   constructor({ environment, index, freeSpace, unlock, maintenance, monitor }: StoreParts) {
@@ -83,6 +88,8 @@ export class Store {
     this.#index = index;
     this.#freeSpace = freeSpace;
     this.#unlock = unlock;
+    this.#folders = maintenance.folders;
+    clearSnapshot(this.#folders);
     this.#outbox = new StoredOutbox(index, environment.writer);
     this.events = this.#outbox;
     this.buckets = environment.buckets;
@@ -124,6 +131,19 @@ export class Store {
     };
   }
 
+  /**
+   * Takes a snapshot for a backup: everything acknowledged before the call. Until its release no files are removed.
+   * Rejects with a PlatformError if the index is damaged, or if there are several drives.
+   */
+  snapshot(): Promise<Snapshot> {
+    return takeStoreSnapshot({
+      environment: this.#env,
+      folders: this.#folders,
+      freeSpace: this.#freeSpace,
+      stopping: this.#stopping.signal,
+    });
+  }
+
   /** The state of each drive, by slot; empty if the store is a single folder. */
   listDrives(): DriveState[] {
     return this.#monitor?.list() ?? [];
@@ -146,6 +166,7 @@ export class Store {
   }
 
   async #close(): Promise<void> {
+    this.#stopping.abort();
     this.#outbox.close();
     await this.#monitor?.stop();
     await this.maintenance.stop();

@@ -236,6 +236,8 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     guard,
     masterKey,
     startedMs,
+    backupToken: config.backup_token,
+    stopping: lifecycle.stopping,
     health,
     metrics: registry,
     logger: log,

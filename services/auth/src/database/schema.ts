@@ -40,6 +40,9 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "oauth", migrations: OAUTH_MIGRATIONS },
 ];
 
+/** Version of the tables as a whole, recorded in backups: the number of migrations. */
+export const DATA_FORMAT = HISTORIES.reduce((sum, { migrations }) => sum + migrations.length, 0);
+
 /** Migrates all tables; several nodes may do so concurrently. */
 export async function migrateAll(database: AuthDatabase, nowMs: number): Promise<void> {
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);

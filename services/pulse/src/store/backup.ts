@@ -1,17 +1,30 @@
-// `platform-pulse backup` and `restore`: copy the log while the broker is stopped.
+// Backups of the log: of a stopped broker by `platform-pulse backup`, of a running one by snapshots; and `restore`.
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
-import { restoreBackup, writeBackup, type BackupProgress } from "@platform/kernel/backup";
-import { checkLog, holdWholeLog, LOG_DATA_FORMATS, openNodeDisk } from "@platform/log";
+import {
+  createProgressPrinter,
+  readPassphrase,
+  restoreBackup,
+  verifyBackup,
+  writeBackup,
+  type Snapshot,
+} from "@platform/kernel/backup";
+import { PlatformError } from "@platform/kernel/errors";
+import {
+  checkLog,
+  holdWholeLog,
+  LOG_DATA_FORMATS,
+  LogError,
+  openNodeDisk,
+  type Log,
+} from "@platform/log";
 import { PULSE_VERSION } from "../config.ts";
 import { explainOpenError } from "./events.ts";
 import { findLogFolder, type LogPlace } from "./folder.ts";
 import { explainLocked, requireFolder } from "./maintenance.ts";
 
 const SERVICE = "pulse";
-/** Interval between two lines of progress. */
-const PROGRESS_MS = 2_000;
 
 /** Copies the log of a stopped broker to a new folder. Rejects if the log is open, damaged or missing. */
 export async function backupFolder(
@@ -30,7 +43,7 @@ export async function backupFolder(
         version: PULSE_VERSION,
         dataFormat: LOG_DATA_FORMATS.newest,
         nowMs: Date.now(),
-        onProgress: createProgress(print, "copied"),
+        onProgress: createProgressPrinter(print),
       },
       async (target) => {
         await target.expect(files.reduce((sum, { bytes }) => sum + bytes, 0));
@@ -48,22 +61,41 @@ export async function backupFolder(
   print("Not included: the configuration, users_file, TLS files and the folder quarantine.");
 }
 
+/** Options of `restoreFolder`. */
+export interface RestoreFolderOptions {
+  /** Folder of the backup. */
+  folder: string;
+  passphrase_file?: string | undefined;
+  /** Only verifies the backup. */
+  dry_run: boolean;
+}
+
 /** Restores a backup to the configured log folder, which must be empty or missing. */
 export async function restoreFolder(
   config: LogPlace,
-  folder: string,
+  options: RestoreFolderOptions,
   print: (line: string) => void,
 ): Promise<void> {
+  const { folder, passphrase_file: file } = options;
   const target = findLogFolder(config);
+  const source = {
+    folder,
+    service: SERVICE,
+    dataFormats: LOG_DATA_FORMATS,
+    passphrase: file === undefined ? undefined : await readPassphrase(file),
+    onProgress: createProgressPrinter(print),
+  };
+  if (options.dry_run) {
+    const { files, created_at } = await verifyBackup(source);
+    print(`${folder}: intact, ${files.length} files of ${created_at}.`);
+    return;
+  }
   if (existsSync(folder)) {
     await mkdir(dirname(resolve(target)), { recursive: true, mode: 0o750 });
   }
   const manifest = await restoreBackup({
-    folder,
+    ...source,
     target,
-    service: SERVICE,
-    dataFormats: LOG_DATA_FORMATS,
-    onProgress: createProgress(print, "restored"),
     check: async (restored) => {
       print("checking");
       const report = await checkLog(openNodeDisk(restored));
@@ -78,20 +110,17 @@ export async function restoreFolder(
   );
 }
 
+/** Takes a snapshot of the log of a running broker. */
+export async function takeLogSnapshot(log: Log): Promise<Snapshot> {
+  const snapshot = await log.snapshot().catch((error: unknown) => {
+    if (!(error instanceof LogError)) throw error;
+    throw new PlatformError("unavailable", `There is no backup: ${error.message}.`);
+  });
+  const { topics, partitions, journal, files, release } = snapshot;
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  return { mark: { topics, partitions, journal: { ...journal } }, bytes, files, release };
+}
+
 function isInside(folder: string, parent: string): boolean {
   return `${resolve(folder)}${sep}`.startsWith(`${resolve(parent)}${sep}`);
-}
-
-function createProgress(print: (line: string) => void, verb: string) {
-  let printedMs = performance.now();
-  return ({ bytes, bytesTotal }: BackupProgress) => {
-    const nowMs = performance.now();
-    if (nowMs - printedMs < PROGRESS_MS) return;
-    printedMs = nowMs;
-    print(`${verb} ${toMebibytes(bytes)} of ${toMebibytes(bytesTotal ?? bytes)} MiB`);
-  };
-}
-
-function toMebibytes(bytes: number): string {
-  return (bytes / 1024 / 1024).toFixed(1);
 }

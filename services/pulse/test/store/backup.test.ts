@@ -5,6 +5,7 @@ import { existsSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BackupKey, fetchBackup, receiveBackup } from "@platform/kernel/backup";
 import { Random } from "@platform/log/simulation";
 import { backupFolder, restoreFolder } from "../../src/store/backup.ts";
 import { History, judge } from "../crash/history.ts";
@@ -66,11 +67,14 @@ test("a backup includes messages, offsets, schemas and dead letters; damaged bac
   await assert.rejects(backupFolder(place, join(log, "inside"), ignore), /inside the log's own/);
   await backupFolder(place, backup, ignore);
   await assert.rejects(backupFolder(place, backup, ignore), /backup is not empty/);
-  await assert.rejects(restoreFolder(place, backup, ignore), /queue\.wal is not empty/);
+  await assert.rejects(
+    restoreFolder(place, { folder: backup, dry_run: false }, ignore),
+    /queue\.wal is not empty/,
+  );
 
   rmSync(log, { recursive: true });
   const refuse = async (pattern: RegExp) => {
-    await assert.rejects(restoreFolder(place, backup, ignore), pattern);
+    await assert.rejects(restoreFolder(place, { folder: backup, dry_run: false }, ignore), pattern);
     assert.deepEqual(readdirSync(pulse.folder), ["backup"]);
   };
   const [journal] = globSync("data/journal/*.journal", { cwd: backup });
@@ -86,12 +90,79 @@ test("a backup includes messages, offsets, schemas and dead letters; damaged bac
   await refuse(/has no backup\.json: not a backup, or an incomplete one/);
   writeFileSync(join(backup, "backup.json"), manifest);
 
-  await restoreFolder(place, backup, ignore);
+  await restoreFolder(place, { folder: backup, dry_run: false }, ignore);
   await pulse.start();
   const [message] = (await pulse.get("/api/v1/tail?topic=orders&n=10")).body.messages;
   assert.deepEqual([message.message_id, message.payload], ["one", payload]);
   const { offsets } = (await pulse.get("/api/v1/offsets?group=billing")).body;
   assert.equal(offsets[0].offset, 1);
+});
+
+const token = "a-token-for-backups-only";
+
+test("a running broker sends everything that it acknowledged before, while clients write", async (t) => {
+  const env = { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0", PLATFORM_PULSE_BACKUP_TOKEN: token };
+  const { pulse, log, backup } = await startWithBackupFolder(t, env);
+  const history = new History();
+  const load = { lanes: 8, steps: 60, topicPrefix: "r" };
+  const running = runLoad(targetProcess(pulse), history, new Random(2), load);
+  const countPlaced = () => history.calls.filter(({ placed }) => placed !== undefined).length;
+  const deadlineMs = Date.now() + 30_000;
+  while (countPlaced() < 60 && Date.now() < deadlineMs) await sleep(10);
+  const before = history.moment();
+  const { stream } = await fetchBackup({ url: pulse.url, token });
+  const manifest = await receiveBackup({ folder: backup, service: "pulse" }, stream);
+  assert.ok(countPlaced() > before.calls.filter(({ placed }) => placed !== undefined).length);
+  await pulse.kill();
+  await running;
+  rmSync(log, { recursive: true });
+  const restored = await run(pulse, "restore", backup);
+  assert.equal(restored.code, 0, restored.text);
+  assert.match((await run(pulse, "check")).text, /No damage was found/);
+  await pulse.start();
+  // Calls that were acknowledged later may be in the backup or not, like those without an answer.
+  const acknowledged = new Map(before.calls.map(({ messages, placed }) => [messages, placed]));
+  const { topics, calls, commits } = history.moment();
+  const judged = calls.map((call) => ({ ...call, placed: acknowledged.get(call.messages) }));
+  const judgedCommits = commits.map((commit, index) => ({
+    ...commit,
+    isAcknowledged: before.commits[index]?.isAcknowledged === true,
+  }));
+  await judge(targetProcess(pulse), { topics, calls: judged, commits: judgedCommits });
+  t.diagnostic(
+    `${acknowledged.size} of ${calls.length} calls before ${JSON.stringify(manifest.mark)}`,
+  );
+});
+
+test("an encrypted backup is verified and restored with its passphrase, and not from a newer version", async (t) => {
+  const { pulse, log, backup } = await startWithBackupFolder(t, {
+    PLATFORM_PULSE_BACKUP_TOKEN: token,
+  });
+  await pulse.publish({ topic: "orders", payload: "hidden", message_id: "one" });
+  const { stream } = await fetchBackup({ url: pulse.url, token });
+  const key = await BackupKey.create("correct horse battery");
+  await receiveBackup({ folder: backup, service: "pulse", key }, stream);
+  await pulse.stop();
+  rmSync(log, { recursive: true });
+  const file = join(pulse.folder, "passphrase");
+  writeFileSync(file, "wrong horse battery\n");
+  const refuse = async (pattern: RegExp, ...words: string[]) => {
+    const { code, text } = await run(pulse, "restore", backup, ...words);
+    assert.equal(code, 1);
+    assert.match(text, pattern);
+    assert.equal(existsSync(log), false);
+  };
+  await refuse(/is encrypted: a passphrase is required/);
+  await refuse(/the passphrase is wrong/, "--passphrase-file", file);
+  writeFileSync(file, "correct horse battery\n");
+  const verified = await run(pulse, "restore", backup, "--dry-run", "--passphrase-file", file);
+  assert.match(verified.text, /backup: intact, \d+ files/);
+  assert.equal(existsSync(log), false);
+  const restored = await run(pulse, "restore", backup, "--passphrase-file", file);
+  assert.equal(restored.code, 0, restored.text);
+  await pulse.start();
+  const [message] = (await pulse.get("/api/v1/tail?topic=orders&n=10")).body.messages;
+  assert.equal(message.payload, "hidden");
 });
 
 test("a damaged log is not backed up", async (t) => {

@@ -1,4 +1,5 @@
 // The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
+import { createBackupRoute } from "@platform/kernel/backup";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
 import {
   type Api,
@@ -11,6 +12,7 @@ import {
 import { z } from "zod";
 import type { Directory } from "../access/directory.ts";
 import { VERSION } from "../config.ts";
+import { FORMAT_VERSION } from "../index/schema.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { ObjectApi } from "../s3/context.ts";
 import { type AdminGuard, requireSameOrigin } from "./admin-guard.ts";
@@ -34,6 +36,10 @@ export interface AdminOptions extends Pick<
   guard: AdminGuard;
   masterKey: Buffer;
   startedMs: number;
+  /** `backup_token` of the configuration. */
+  backupToken: string | undefined;
+  /** Aborted when the service stops. */
+  stopping: AbortSignal;
 }
 
 const bucketNameBody = z.strictObject({ name: z.string().min(1).max(63) });
@@ -66,6 +72,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       ...createBucketRoutes(options),
       ...createEventRoutes(options),
       ...createScrubRoutes(options.api.store),
+      createBackupRouteOf(options),
       ...createUsageRoutes(options.api.store),
       ...createUserRoutes(options.directory),
       ...createKeyRoutes(options.directory),
@@ -100,6 +107,20 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
 function refuse(error: PlatformError, request: Request): Response {
   const problem = toProblem(error, { instance: new URL(request.url).pathname });
   return Response.json(problem, { status: error.status, headers: getProblemHeaders(error) });
+}
+
+function createBackupRouteOf(options: AdminOptions): ApiRoute {
+  const { api, backupToken: token, stopping, clock, metrics } = options;
+  return createBackupRoute({
+    service: "vault",
+    version: VERSION,
+    dataFormat: FORMAT_VERSION,
+    token,
+    takeSnapshot: () => asProblem(api.store.snapshot()),
+    stopping,
+    clock,
+    metrics,
+  });
 }
 
 function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {

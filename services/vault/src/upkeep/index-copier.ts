@@ -20,7 +20,7 @@ export class IndexCopier {
   readonly #freeSpace: FreeSpace;
   #findings: readonly string[] = [];
   #running: Promise<readonly string[]> | undefined;
-  #worker: Worker | undefined;
+  readonly #stopping = new AbortController();
 
   constructor(folders: StoreFolders, freeSpace: FreeSpace) {
     this.#folders = folders;
@@ -42,7 +42,7 @@ export class IndexCopier {
 
   /** Aborts a running copy. */
   async stop(): Promise<void> {
-    await this.#worker?.terminate();
+    this.#stopping.abort();
     await this.#running?.catch(() => undefined);
   }
 
@@ -52,7 +52,7 @@ export class IndexCopier {
     const staged = `${indexCopy}.new`;
     for (const ending of ["", "-journal"]) rmSync(`${staged}${ending}`, { force: true });
     try {
-      this.#findings = await this.#runThread({ from: index, to: staged });
+      this.#findings = await copyInThread({ from: index, to: staged }, this.#stopping.signal);
       if (this.#findings.length === 0) {
         renameSync(staged, indexCopy);
         await syncFolder(root);
@@ -62,16 +62,25 @@ export class IndexCopier {
     }
     return this.#findings;
   }
+}
 
-  #runThread(data: CopyData): Promise<readonly string[]> {
-    const worker = new Worker(new URL("./index-copy-thread.ts", import.meta.url), {
-      workerData: data,
-    });
-    this.#worker = worker;
-    return new Promise<readonly string[]>((resolve, reject) => {
+/** Copies an index in use to a new file, and checks every row of the copy. Resolves to the damage. */
+export async function copyInThread(
+  data: CopyData,
+  stopping: AbortSignal,
+): Promise<readonly string[]> {
+  const worker = new Worker(new URL("./index-copy-thread.ts", import.meta.url), {
+    workerData: data,
+  });
+  const stop = (): void => void worker.terminate();
+  stopping.addEventListener("abort", stop);
+  try {
+    return await new Promise<readonly string[]>((resolve, reject) => {
       worker.once("message", (findings: CopyFindings) => resolve(findings));
       worker.once("error", reject);
       worker.once("exit", () => reject(new Error("the copy of the index was not completed")));
     });
+  } finally {
+    stopping.removeEventListener("abort", stop);
   }
 }
