@@ -1,4 +1,7 @@
 // The package's door: what users of the engine may import.
+export { FORWARDING_FIELDS, ForwardingFields, joinLines } from "./client/forwarding-fields.ts";
+export { readHostName } from "./client/host-name.ts";
+export { HexPool, ID_FIELDS, RequestIds } from "./client/request-ids.ts";
 export { createEngine } from "./engine/engine.ts";
 export type { Engine, EngineOptions } from "./engine/engine.ts";
 export type * from "./contract/forward.ts";

@@ -1,5 +1,6 @@
 // The contract between the engine and a handler: one request and its response.
 import type { Buffer } from "node:buffer";
+import type { Socket } from "node:net";
 import type { PeerCertificate } from "node:tls";
 
 import type { Outflow } from "@platform/kernel/sockets";
@@ -7,6 +8,7 @@ import type { Outflow } from "@platform/kernel/sockets";
 import type { RequestHead, ResponseHead } from "../parse/index.ts";
 import type { Answer, AnswerHeaders, HeadWriter, PreparedAnswer } from "../write/index.ts";
 import type { ForwardFailure, ForwardTarget, Tunnel } from "./forward.ts";
+import type { UpstreamStream } from "./upstream.ts";
 
 /** Properties of the client's connection; the same object for all of its requests. */
 export interface ConnectionInfo {
@@ -116,8 +118,21 @@ export interface Exchange<U = unknown> {
    * false, without any effect, for other responses.
    */
   endStream(): boolean;
+  /**
+   * Switches protocols: sends 101 with `headers` (including Connection and Upgrade) and hands over the client's socket,
+   * which the server then neither reads, counts as a connection nor closes. The request ends as complete.
+   */
+  takeSocket(headers: AnswerHeaders): TakenSocket;
   /** Destroys the client's connection without a response. */
   destroy(): void;
+}
+
+/** A socket that a handler has taken over. */
+export interface TakenSocket {
+  /** Without listeners for data and end; an `error` listener is set. */
+  readonly socket: Socket;
+  /** Bytes that were received after the request. */
+  readonly rest: Buffer;
 }
 
 /** Outcome of a request. */
@@ -191,8 +206,16 @@ export type Handler<U> = (exchange: Exchange<U>) => void;
  * `exchange.userData`. Only `onFailure` may answer.
  */
 export interface ForwardObserver<U = unknown> {
-  /** Appends fields to the request (X-Forwarded-*, traceparent, …), once per attempt. */
-  onRequestHead?(exchange: Exchange<U>, writer: HeadWriter, target: ForwardTarget): void;
+  /**
+   * Appends fields to the request (X-Forwarded-*, traceparent, …), once per attempt. `stream` is the stream of the pool's
+   * owner that the request is about to be written to, null for a socket.
+   */
+  onRequestHead?(
+    exchange: Exchange<U>,
+    writer: HeadWriter,
+    target: ForwardTarget,
+    stream: UpstreamStream | null,
+  ): void;
   /** Appends fields to a final response head or a 101. The head is valid only during the callback. */
   onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
   /**

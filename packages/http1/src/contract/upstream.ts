@@ -19,11 +19,48 @@ export interface UpstreamTls {
   verify?: boolean;
 }
 
+/** A byte stream to an upstream; the parts of `net.Socket` that the engine uses. */
+export interface UpstreamSocket {
+  /** Bytes that have not been sent. */
+  readonly writableLength: number;
+  /** True after `write` returned false, until `onDrain`. */
+  readonly writableNeedDrain: boolean;
+  write(bytes: Uint8Array): boolean;
+  end(): void;
+  end(bytes: Uint8Array): void;
+  destroy(): void;
+  /** Destroys after the written bytes. */
+  destroySoon(): void;
+  pause(): void;
+  resume(): void;
+}
+
+/** A stream of the pool's owner, used instead of a TCP connection. */
+export interface UpstreamStream extends UpstreamSocket {
+  /** Bytes of the current `onBytes` call stay referenced: their buffer must not be reused. */
+  keepReads(): void;
+}
+
+/** Events of an {@link UpstreamStream}, called asynchronously. */
+export interface UpstreamStreamEvents {
+  /** Received bytes, which may be kept. */
+  onBytes(bytes: Buffer): void;
+  onEnd(): void;
+  onDrain(): void;
+  /** The stream is closed, with an error's code or "". Called once, also after `destroy`. */
+  onClose(code: string): void;
+}
+
 /** Limits and timeouts of a pool; times are in milliseconds and checked once per sweep. */
 export interface UpstreamPoolOptions {
   engine: Engine;
   /** Tried in turn until a connection succeeds; at most 16 are used. */
   addresses: readonly UpstreamAddress[];
+  /**
+   * Opens a stream instead of a TCP connection to the addresses, which are then only names. It accepts bytes immediately.
+   * Null if no stream is available (`connect-failed`).
+   */
+  openStream?: (events: UpstreamStreamEvents) => UpstreamStream | null;
   tls?: UpstreamTls;
   /** Maximum open connections, including tunnels; default 1 024. */
   connectionsMax?: number;

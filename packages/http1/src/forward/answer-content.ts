@@ -240,6 +240,7 @@ export function relayToClient<U>(
   socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
   if (socket.writableLength === 0) return;
   exchange.outflow.settle();
-  // A paused upstream continues only after the client has read everything, so it keeps its buffer.
-  if (!socket.writableNeedDrain) upstream.abandonReads();
+  // A paused socket continues only after the client has read everything, so it keeps its buffer. The buffer of a stream
+  // is shared with others, which are not paused.
+  if (upstream.stream !== null || !socket.writableNeedDrain) upstream.abandonReads();
 }

@@ -310,7 +310,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#isUpgrade,
       collected === null ? -1 : collected.length,
     );
-    this.#observer.onRequestHead?.(exchange, writer, this.#target);
+    this.#observer.onRequestHead?.(exchange, writer, this.#target, upstream.stream);
     writer.endHead();
     this.#headPending = true;
     this.#requestDone = false;

@@ -26,6 +26,7 @@ import type {
   ReadBodyCallback,
   RequestEnd,
   StreamHead,
+  TakenSocket,
 } from "../contract/exchange.ts";
 import { EndReport } from "./end-report.ts";
 import { copyRead, InputQueue } from "./input-queue.ts";
@@ -38,9 +39,11 @@ import {
   requestTooSlow,
 } from "../write/refused.ts";
 import { Phase, type PhaseKind } from "./phase.ts";
+import { countContent, sendRefusedHead } from "./refused-head.ts";
 import { RequestBody } from "./request-body.ts";
 import { sendWritten } from "./send-written.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
+import { listenToSocket, switchProtocols } from "./taken-socket.ts";
 
 const NEVER = Infinity;
 const NO_BYTES = Buffer.alloc(0);
@@ -102,6 +105,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   #discarded = 0;
   #quietBytesOut = 0;
   #streamed: StreamedAnswer | null = null;
+  readonly #stopListening: () => void;
   readonly endReport = new EndReport();
 
   constructor(socket: Socket, host: ConnectionHost<U>, userData: U) {
@@ -120,13 +124,13 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
       this.#input.push(isShared ? copyRead(bytes, length) : bytes);
       this.pump();
     };
-    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
     if (!this.connection.secure) host.shortenReads(socket, onRead);
-    socket.on("end", () => this.#onEnd());
-    socket.on("drain", () => this.#onSocketDrain());
-    // "close" always follows.
-    socket.on("error", () => {});
-    socket.on("close", () => this.#onClose());
+    this.#stopListening = listenToSocket(socket, {
+      data: (chunk: Buffer) => onRead(chunk, chunk.length, false),
+      end: () => this.#onEnd(),
+      drain: () => this.#onSocketDrain(),
+      close: () => this.#onClose(),
+    });
   }
 
   get methodId(): RequestParser["methodId"] {
@@ -147,8 +151,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   respond(answer: Answer | PreparedAnswer): void {
     this.#expectUnanswered();
-    const { engine } = this.host;
-    const { writer, date } = engine;
+    const { writer, date } = this.host.engine;
     this.keepAlive = this.#canKeepAlive();
     writer.begin();
     const content =
@@ -158,10 +161,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.answered = true;
     this.status = answer.status;
     if (!this.aborted) {
-      const { body } = answer;
-      if (body !== undefined && this.methodId !== Method.HEAD) {
-        this.bytesOut = typeof body === "string" ? Buffer.byteLength(body) : body.length;
-      }
+      if (this.methodId !== Method.HEAD) this.bytesOut = countContent(answer);
       this.flush(content);
     }
     this.#settleAnswer();
@@ -250,6 +250,12 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   endStream(): boolean {
     return this.#forwarding !== null && this.#forwarding.endStream();
+  }
+
+  takeSocket(headers: AnswerHeaders): TakenSocket {
+    this.#expectUnanswered();
+    this.#stopListening();
+    return switchProtocols(this, headers, this.#input.takeAll());
   }
 
   destroy(): void {
@@ -569,17 +575,11 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   #refuseHead(refused: Refused, kind: "malformed-request" | "head-timeout"): void {
     this.#input.drop();
-    const { head, host, nowMs } = this;
     this.sequence++;
     this.keepAlive = false;
-    const { writer, date } = host.engine;
-    const answer = host.prepareRefusal(refused, head);
-    writer.begin();
-    const context: AnswerContext = { methodId: head.methodId, minor: 1, keepAlive: false, nowMs };
-    const content = writePrepared(writer, date, answer, context);
-    this.flush(content);
+    const status = sendRefusedHead(this, refused);
     this.closeGently();
-    this.#reportFault(kind, answer.status, refused.code);
+    this.#reportFault(kind, status, refused.code);
   }
 
   #refuseToSink(refused: Refused): void {

@@ -47,6 +47,14 @@ export class InputQueue {
     this.at = 0;
   }
 
+  /** Removes and returns all unprocessed bytes. */
+  takeAll(): Buffer {
+    if (this.chunk === null) return Buffer.alloc(0);
+    const all = Buffer.concat([this.chunk.subarray(this.at), ...this.#more]);
+    this.drop();
+    return all;
+  }
+
   drop(): void {
     this.chunk = null;
     this.at = 0;

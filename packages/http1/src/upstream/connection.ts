@@ -5,12 +5,19 @@ import {
   type SecureContext,
   checkServerIdentity,
   connect as connectTls,
+  createSecureContext,
 } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 
 import type { Engine } from "../engine/engine.ts";
 import { ResponseParser } from "../parse/index.ts";
-import type { UpstreamAddress, UpstreamTls } from "../contract/upstream.ts";
+import type {
+  UpstreamAddress,
+  UpstreamPoolOptions,
+  UpstreamSocket,
+  UpstreamStream,
+  UpstreamTls,
+} from "../contract/upstream.ts";
 
 /** Callbacks of a connection to its current user. */
 export interface UpstreamUser {
@@ -32,11 +39,42 @@ export interface ConnectionOwner {
   onLost(connection: UpstreamConnection): void;
 }
 
-/** Prepared TLS settings of a pool. */
-export interface PreparedUpstreamTls {
+interface PreparedUpstreamTls {
   readonly tls: UpstreamTls;
   readonly context: SecureContext;
 }
+
+/** Transport of the connections of a pool. */
+export interface UpstreamTransport {
+  /** Null without TLS. */
+  readonly secure: PreparedUpstreamTls | null;
+  readonly openStream: UpstreamPoolOptions["openStream"];
+}
+
+/** Prepares the transport of a pool. Throws if the TLS material is invalid. */
+export function prepareTransport({ tls, openStream }: UpstreamPoolOptions): UpstreamTransport {
+  if (tls === undefined) return { secure: null, openStream };
+  const { ca, cert, key } = tls;
+  const context = createSecureContext({
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  });
+  return { secure: { tls, context }, openStream };
+}
+
+/** Used by a connection whose pool's owner had no stream for it. */
+const CLOSED_STREAM: UpstreamStream = {
+  writableLength: 0,
+  writableNeedDrain: false,
+  write: () => true,
+  end: () => {},
+  destroy: () => {},
+  destroySoon: () => {},
+  pause: () => {},
+  resume: () => {},
+  keepReads: () => {},
+};
 
 export class UpstreamConnection {
   readonly parser: ResponseParser;
@@ -53,9 +91,11 @@ export class UpstreamConnection {
   connected = false;
   /** The upstream has closed it or it failed: it must not be used again. */
   dead = false;
-  /** True if the user may keep received chunks (TLS); otherwise the next read overwrites them. */
+  /** True if the user may keep received chunks (TLS, streams); otherwise the next read overwrites them. */
   readonly readsKept: boolean;
-  readonly socket: Socket;
+  readonly socket: UpstreamSocket;
+  /** The stream of the pool's owner, null for a socket. */
+  readonly stream: UpstreamStream | null;
   /** The upstream has moved to other addresses: no further request uses this connection. */
   isOutdated = false;
 
@@ -71,7 +111,7 @@ export class UpstreamConnection {
     engine: Engine,
     owner: ConnectionOwner,
     address: UpstreamAddress,
-    secure: PreparedUpstreamTls | null,
+    { secure, openStream }: UpstreamTransport,
     headBytesMax: number,
   ) {
     this.#engine = engine;
@@ -79,28 +119,9 @@ export class UpstreamConnection {
     this.#address = address;
     engine.countUpstream();
     this.parser = new ResponseParser({ headBytesMax });
-    this.readsKept = secure !== null;
-    this.socket = secure === null ? this.#openPlain(address) : this.#openTls(address, secure);
-    this.socket.on("error", (error: NodeJS.ErrnoException) => {
-      this.dead = true;
-      this.#errorCode = error.code ?? "ERR_SOCKET";
-      this.#errorMessage = error.message;
-    });
-    this.socket.on("end", () => {
-      this.dead = true;
-      if (this.user !== null) this.user.onUpstreamEnd();
-      else this.socket.destroy();
-    });
-    this.socket.on("close", () => {
-      this.#onClose();
-    });
-    this.socket.on("drain", () => {
-      this.user?.onUpstreamDrain();
-    });
-    this.socket.on(secure === null ? "connect" : "secureConnect", () => {
-      this.connected = true;
-      this.#owner.onConnected(this);
-    });
+    this.readsKept = secure !== null || openStream !== undefined;
+    this.stream = openStream === undefined ? null : this.#openStream(openStream);
+    this.socket = this.stream ?? this.#openSocket(address, secure);
   }
 
   /** The response continues after this read: further reads use the connection's own buffer. */
@@ -114,6 +135,7 @@ export class UpstreamConnection {
    */
   abandonReads(): void {
     if (this.#ownBuffer !== null) this.#ownBuffer = this.#engine.takeReadBuffer();
+    else this.stream?.keepReads();
   }
 
   /** The response is complete; its own buffer can be released. */
@@ -136,6 +158,52 @@ export class UpstreamConnection {
   destroy(): void {
     this.dead = true;
     this.socket.destroy();
+  }
+
+  /** Reports that a stream was opened or not; sockets report themselves. */
+  reportStream(): void {
+    if (this.dead) {
+      this.#onClose();
+      return;
+    }
+    this.connected = true;
+    this.#owner.onConnected(this);
+  }
+
+  #openStream(openStream: NonNullable<UpstreamPoolOptions["openStream"]>): UpstreamStream {
+    const stream = openStream({
+      onBytes: (bytes) => this.#onBytes(bytes, bytes.length),
+      onEnd: () => this.#onEnd(),
+      onDrain: () => this.user?.onUpstreamDrain(),
+      onClose: (code) => {
+        this.#errorCode = code;
+        this.#onClose();
+      },
+    });
+    if (stream !== null) return stream;
+    this.dead = true;
+    return CLOSED_STREAM;
+  }
+
+  #openSocket(address: UpstreamAddress, secure: PreparedUpstreamTls | null): Socket {
+    const socket = secure === null ? this.#openPlain(address) : this.#openTls(address, secure);
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.dead = true;
+      this.#errorCode = error.code ?? "ERR_SOCKET";
+      this.#errorMessage = error.message;
+    });
+    socket.on("end", () => this.#onEnd());
+    socket.on("close", () => {
+      this.#onClose();
+    });
+    socket.on("drain", () => {
+      this.user?.onUpstreamDrain();
+    });
+    socket.on(secure === null ? "connect" : "secureConnect", () => {
+      this.connected = true;
+      this.#owner.onConnected(this);
+    });
+    return socket;
   }
 
   #openPlain(address: UpstreamAddress): Socket {
@@ -171,6 +239,12 @@ export class UpstreamConnection {
       this.#onBytes(bytes, bytes.length);
     });
     return socket;
+  }
+
+  #onEnd(): void {
+    this.dead = true;
+    if (this.user !== null) this.user.onUpstreamEnd();
+    else this.socket.destroy();
   }
 
   #onBytes(bytes: Buffer, length: number): void {

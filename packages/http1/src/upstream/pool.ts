@@ -1,11 +1,11 @@
 // Pools keep-alive connections to one upstream, with a queue of waiting requests.
-import { createSecureContext } from "node:tls";
 import type { Engine, Swept } from "../engine/engine.ts";
 import { type Acquirer, Reuse, type ReuseKind, kindOfCode } from "./acquire.ts";
 import {
   type ConnectionOwner,
-  type PreparedUpstreamTls,
+  prepareTransport,
   UpstreamConnection,
+  type UpstreamTransport,
 } from "./connection.ts";
 import type {
   UpstreamAddress,
@@ -57,7 +57,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   readonly #connectTimeoutMs: number;
   readonly #requestsMax: number;
   readonly #headBytesMax: number;
-  readonly #secure: PreparedUpstreamTls | null;
+  readonly #transport: UpstreamTransport;
   readonly #idle: UpstreamConnection[] = [];
   readonly #all: UpstreamConnection[] = [];
   readonly #attempts = new Map<UpstreamConnection, Attempt>();
@@ -82,16 +82,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     this.#requestsMax = options.requestsPerConnectionMax ?? 0;
     this.#headBytesMax = options.headBytesMax ?? 65_536;
     this.#addresses = options.addresses.slice(0, ADDRESSES_MAX);
-    this.#secure = null;
-    if (options.tls !== undefined) {
-      const { ca, cert, key } = options.tls;
-      const context = createSecureContext({
-        ...(ca === undefined ? {} : { ca }),
-        ...(cert === undefined ? {} : { cert }),
-        ...(key === undefined ? {} : { key }),
-      });
-      this.#secure = { tls: options.tls, context };
-    }
+    this.#transport = prepareTransport(options);
     this.#engine.add(this);
   }
 
@@ -304,7 +295,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
       this.#engine,
       this,
       address,
-      this.#secure,
+      this.#transport,
       this.#headBytesMax,
     );
     // An address that drops packets must not use up the time of the next ones.
@@ -317,6 +308,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     connection.slot = this.#all.length;
     this.#all.push(connection);
     this.#attempts.set(connection, attempt);
+    if (connection.stream !== null) connection.reportStream();
   }
 
   /** Assigns a free connection to the first waiting request that accepts it; otherwise it becomes idle or is closed. */

@@ -159,7 +159,7 @@ test("a waiting request that cannot be repeated uses a released connection only 
   await Promise.all([dying.settled, sound.settled]);
   await until(() => sockets.length === 2);
   const waiting = [new Waiter(pool, Reuse.Checked), new Waiter(pool, Reuse.Checked)];
-  const { localPort } = dying.connection!.socket;
+  const { localPort } = dying.connection!.socket as Socket;
   sockets.find(({ remotePort }) => remotePort === localPort)!.resetAndDestroy();
   pool.release(dying.connection!);
   pool.release(sound.connection!);
@@ -251,7 +251,7 @@ test("addresses are tried in turn, and the one that worked is tried first", asyn
   });
   const first = new Waiter(pool);
   await first.settled;
-  assert.equal(first.connection?.socket.remotePort, port);
+  assert.equal((first.connection!.socket as Socket).remotePort, port);
   pool.setAddresses([{ host: "127.0.0.1", port: gone.port }]);
   const second = new Waiter(pool);
   await second.settled;
@@ -271,10 +271,10 @@ test("when the addresses change, connections to previous ones are not reused", a
   assert.equal(lent.connection!.dead, false);
   const next = new Waiter(pool);
   await next.settled;
-  assert.equal(next.connection?.socket.remotePort, after.port);
+  assert.equal((next.connection!.socket as Socket).remotePort, after.port);
   pool.release(lent.connection!);
   assert.equal(lent.connection!.dead, true);
-  pool.release(next.connection);
+  pool.release(next.connection!);
   // An answer that only reorders the addresses or adds one closes nothing.
   pool.setAddresses([
     { host: "127.0.0.1", port: before.port },

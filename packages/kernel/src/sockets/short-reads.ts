@@ -16,10 +16,10 @@ interface ReadsIntoBuffer {
 
 /**
  * Creates a function that delivers a plain socket's reads without the stream's queue, which costs a tick and an event
- * per read. On Node the system reads into `buffer`, which is free outside the call. While the socket is paused, and for
- * its end, the stream works as usual.
+ * per read. On Node the system reads into `buffer`, which is free outside the call; a function returns the buffer of the
+ * socket's next read, after each one. While the socket is paused, and for its end, the stream works as usual.
  */
-export function createReadShortener(buffer: Buffer): ReadShortener {
+export function createReadShortener(buffer: Buffer | (() => Buffer)): ReadShortener {
   const symbols = findReadSymbols();
   if (symbols === undefined) return shortenPushes;
   return (socket, onRead) => {
@@ -29,12 +29,14 @@ export function createReadShortener(buffer: Buffer): ReadShortener {
       shortenPushes(socket, onRead);
       return;
     }
-    parts[symbols.buffer] = buffer;
-    parts[symbols.callback] = (length: number): boolean => {
-      onRead(buffer, length, true);
+    const first = typeof buffer === "function" ? buffer() : buffer;
+    parts[symbols.buffer] = first;
+    parts[symbols.generator] = typeof buffer === "function" ? buffer : null;
+    parts[symbols.callback] = (length: number, bytes: Buffer): boolean => {
+      onRead(bytes, length, true);
       return true;
     };
-    handle.useUserBuffer(buffer);
+    handle.useUserBuffer(first);
   };
 }
 
@@ -43,11 +45,14 @@ export function createReadShortener(buffer: Buffer): ReadShortener {
  * for outgoing sockets. Accepted sockets support it by internal symbols of Node; if these are not found, as on Bun,
  * reads use the stream.
  */
-function findReadSymbols(): { buffer: symbol; callback: symbol } | undefined {
+function findReadSymbols(): Record<"buffer" | "callback" | "generator", symbol> | undefined {
   const symbols = Object.getOwnPropertySymbols(new Socket());
-  const buffer = symbols.find((symbol) => symbol.description === "kBuffer");
-  const callback = symbols.find((symbol) => symbol.description === "kBufferCb");
-  return buffer === undefined || callback === undefined ? undefined : { buffer, callback };
+  const find = (name: string) => symbols.find((symbol) => symbol.description === name);
+  const buffer = find("kBuffer");
+  const callback = find("kBufferCb");
+  const generator = find("kBufferGen");
+  if (buffer === undefined || callback === undefined || generator === undefined) return undefined;
+  return { buffer, callback, generator };
 }
 
 function shortenPushes(socket: Socket, onRead: ReadTaker): void {

@@ -1,8 +1,7 @@
 // Authorization of internal routes: the operator, administrators, or local programs if no authentication is configured.
-import { Known, type RequestHead } from "@platform/http1";
+import { Known, readHostName, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { isLoopback } from "@platform/kernel/network";
-import { readHostName } from "../client/host-name.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { Identity, TokenClaims } from "./identity.ts";
 

@@ -1,12 +1,11 @@
 // The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
-import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
+import { createEngine, createServer, HexPool, type Engine, type Server } from "@platform/http1";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { AddressSet } from "@platform/kernel/network";
-import { HexPool } from "../client/request-ids.ts";
 import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
 import type { CompiledRoute, CompileRouteOptions } from "../route/compiled-route.ts";
 import { PlanCache } from "../route/plan-cache.ts";

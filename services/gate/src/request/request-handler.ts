@@ -1,6 +1,8 @@
 // Handles each request: reads its IDs and path, finds its internal or proxied route, authorizes and forwards it.
 import { isDeepStrictEqual } from "node:util";
 import {
+  type HexPool,
+  joinLines,
   Known,
   Method,
   type PreparedAnswer,
@@ -9,11 +11,9 @@ import {
   isIdempotent,
   nameOfMethod,
   prepareAnswer,
+  readHostName,
 } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
-import { joinLines } from "../client/forwarding-fields.ts";
-import { readHostName } from "../client/host-name.ts";
-import type { HexPool } from "../client/request-ids.ts";
 import { admitAdmin } from "../filter/admin-guard.ts";
 import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
 import type { IdentityLines } from "../filter/identity.ts";

@@ -1,7 +1,5 @@
 // State of the current request of a connection; one object per connection, reused.
-import type { Exchange, Tunnel } from "@platform/http1";
-import { ForwardingFields } from "../client/forwarding-fields.ts";
-import { RequestIds } from "../client/request-ids.ts";
+import { ForwardingFields, RequestIds, type Exchange, type Tunnel } from "@platform/http1";
 import type { AdminCaller } from "../filter/admin-guard.ts";
 import type { RouteCaller } from "../filter/admit-caller.ts";
 import type { CompiledRoute, RouteTarget, SeriesCache } from "../route/compiled-route.ts";

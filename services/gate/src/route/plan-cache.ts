@@ -1,7 +1,5 @@
 // Caches compiled forwarding plans: targets with equal rewrite rules share one.
-import { compilePlan, type ForwardPlan } from "@platform/http1";
-import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
-import { ID_FIELDS } from "../client/request-ids.ts";
+import { compilePlan, FORWARDING_FIELDS, ID_FIELDS, type ForwardPlan } from "@platform/http1";
 import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
 /** Rewrite rules of one target. */

@@ -1,7 +1,8 @@
 // Trace context (W3C Trace Context level 1) and request ID of a request, kept as bytes until they are read.
 import { randomFillSync } from "node:crypto";
-import { Known, type FieldBlock, type HeadWriter } from "@platform/http1";
 import { normalizeTraceState } from "@platform/kernel/trace";
+import { type FieldBlock, Known } from "../parse/index.ts";
+import type { HeadWriter } from "../write/index.ts";
 import { joinLines } from "./forwarding-fields.ts";
 
 /** Fields that are always removed from client requests and written again. */

@@ -1,9 +1,9 @@
 // Fields that describe the client to an upstream: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
-import { Known, type FieldBlock, type KnownField, type RequestHead } from "@platform/http1";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
+import { type FieldBlock, Known, type KnownField, type RequestHead } from "../parse/index.ts";
 
 /** The properties of a client connection that the fields contain. */
-export interface ClientConnection {
+export interface ForwardedConnection {
   readonly remoteAddress: string;
   readonly localPort: number;
   readonly secure: boolean;
@@ -36,7 +36,7 @@ export class ForwardingFields {
   #host: Buffer = NO_HOST;
 
   /** Reads one request. A new `trusted` object (compared by identity) re-evaluates the peer. */
-  read(connection: ClientConnection, head: RequestHead, trusted: AddressSet): void {
+  read(connection: ForwardedConnection, head: RequestHead, trusted: AddressSet): void {
     const { fields } = head;
     const line = fields.first(Known.Host);
     const start = line === -1 ? 0 : fields.valueStart(line);
@@ -53,7 +53,7 @@ export class ForwardingFields {
     else this.#replace(connection, host);
   }
 
-  #replace({ remoteAddress, localPort, secure }: ClientConnection, host: string): void {
+  #replace({ remoteAddress, localPort, secure }: ForwardedConnection, host: string): void {
     const proto = secure ? "https" : "http";
     this.clientAddress = remoteAddress;
     this.lines = layOutLines(
@@ -67,7 +67,7 @@ export class ForwardingFields {
 
   // Keeps the values of a trusted proxy and appends the proxy itself to the chain.
   #extend(
-    { remoteAddress, localPort, secure }: ClientConnection,
+    { remoteAddress, localPort, secure }: ForwardedConnection,
     fields: FieldBlock,
     host: string,
     trusted: AddressSet,

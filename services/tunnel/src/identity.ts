@@ -1,0 +1,113 @@
+// Callers of the relay: static tokens, JWTs, or programs on this machine; their subjects and rights.
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createBearerGuard } from "@platform/kernel/http";
+import {
+  createConfiguredVerifier,
+  type Caller,
+  type TokenVerifier,
+} from "@platform/kernel/identity";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { RelayConfig } from "./config.ts";
+
+/** Subject of the operator. */
+export const OPERATOR = "operator";
+/** Scope and role of users that manage the tunnels of all subjects. */
+const ADMIN_SCOPE = "tunnel:admin";
+const ADMIN_ROLE = "admin";
+const SUBJECT_CHARACTERS_MAX = 255;
+
+interface StaticToken {
+  readonly subject: string;
+  readonly digest: Buffer;
+}
+
+/** The guard of API and connections. */
+export type RelayGuard = ReturnType<typeof createBearerGuard>;
+
+/**
+ * Creates the guard. Without any token or key, only programs on this machine are admitted, as the operator. Throws if
+ * `auth_token` is malformed.
+ */
+export function createRelayGuard(config: RelayConfig, clock: Clock, log: Logger): RelayGuard {
+  const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token);
+  const jwt = createConfiguredVerifier({ config, clock, log });
+  if (tokens.length === 0) return createBearerGuard(jwt);
+  return createBearerGuard(new NamedTokens(tokens, jwt));
+}
+
+/** The subject that owns the caller's tunnels. */
+export function subjectOf(caller: Caller): string {
+  switch (caller.kind) {
+    case "operator":
+      return OPERATOR;
+    case "user":
+      return (caller.claims.sub ?? "").slice(0, SUBJECT_CHARACTERS_MAX);
+    case "anonymous":
+      return "";
+    default:
+      return caller satisfies never;
+  }
+}
+
+/** True if the caller manages the tunnels of all subjects. */
+export function isOperator(caller: Caller): boolean {
+  if (caller.kind === "operator") return true;
+  if (caller.kind !== "user") return false;
+  return caller.claims.scope.includes(ADMIN_SCOPE) || caller.claims.roles.includes(ADMIN_ROLE);
+}
+
+/** Time in ms since 1970 at which the caller's token expires; `Infinity` for static tokens. */
+export function expiryOf(caller: Caller): number {
+  return caller.kind === "user" ? caller.claims.exp * 1_000 : Infinity;
+}
+
+/** Static tokens with names, then JWTs. */
+class NamedTokens implements TokenVerifier {
+  readonly #tokens: readonly StaticToken[];
+  readonly #next: TokenVerifier | undefined;
+
+  constructor(tokens: readonly StaticToken[], next: TokenVerifier | undefined) {
+    this.#tokens = tokens;
+    this.#next = next;
+  }
+
+  verify(token: string): ReturnType<TokenVerifier["verify"]> {
+    const digest = digestOf(token);
+    let subject = "";
+    // All are compared, so that the time does not depend on which one matches.
+    for (const known of this.#tokens) {
+      if (timingSafeEqual(known.digest, digest)) ({ subject } = known);
+    }
+    if (subject === OPERATOR) return { kind: "operator" };
+    if (subject !== "") {
+      const claims = { sub: subject, exp: Infinity, scope: [], roles: [], all: {} };
+      return { kind: "user", claims };
+    }
+    return (
+      this.#next?.verify(token) ?? {
+        kind: "refused",
+        code: "unknown_token",
+        detail: "The token is not valid.",
+      }
+    );
+  }
+}
+
+function readStaticTokens(text: string): StaticToken[] {
+  return text.split(",").map((entry, index) => {
+    const colon = entry.indexOf(":");
+    const subject = colon === -1 ? OPERATOR : entry.slice(0, colon).trim();
+    const token = entry.slice(colon + 1).trim();
+    if (!/^[A-Za-z0-9_.@-]{1,64}$/.test(subject) || !/^[A-Za-z0-9._~+/=-]{8,4096}$/.test(token)) {
+      throw new Error(
+        `auth_token: entry ${index + 1} must be [name:]token; names have 1 to 64 of A-Z a-z 0-9 _ . @ -, tokens 8 to 4096 of A-Z a-z 0-9 . _ ~ + / = -`,
+      );
+    }
+    return { subject, digest: digestOf(token) };
+  });
+}
+
+function digestOf(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

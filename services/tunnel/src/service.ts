@@ -1,0 +1,332 @@
+// Starts the relay.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
+import { openDatabase } from "@platform/kernel/db";
+import { HealthRegistry } from "@platform/kernel/health";
+import { createApi } from "@platform/kernel/http";
+import { createIdSource } from "@platform/kernel/ids";
+import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
+import { AddressSet } from "@platform/kernel/network";
+import { every, systemClock, type Clock } from "@platform/kernel/time";
+import {
+  createOtlpExporter,
+  createSpanCounts,
+  createTracer,
+  type SpanExporter,
+} from "@platform/kernel/trace";
+import { VERSION, type RelayConfig } from "./config.ts";
+import { loadSecret } from "./database/secrets.ts";
+import { migrateAll, type TunnelDatabase, type TunnelTables } from "./database/schema.ts";
+import { GoAwayCode } from "./frame/format.ts";
+import { ReceiveBudget } from "./frame/receive-budget.ts";
+import { createApiHandler } from "./http/serve-api.ts";
+import { createSubjectRoutes } from "./http/subject-routes.ts";
+import { createTunnelRoutes } from "./http/tunnel-routes.ts";
+import { createRelayGuard } from "./identity.ts";
+import { createRelayMetrics } from "./metrics.ts";
+import { CustomDomains, type CustomDomainsOptions } from "./name/custom-domains.ts";
+import { Subjects } from "./name/subjects.ts";
+import { TunnelStore } from "./name/tunnel-store.ts";
+import { Access } from "./relay/access.ts";
+import { Certificates } from "./relay/certificates.ts";
+import { answerProblem, Connector } from "./relay/connect.ts";
+import { Forwarder } from "./relay/forwarder.ts";
+import { Hub } from "./relay/hub.ts";
+import { RequestHandler } from "./relay/request-handler.ts";
+import { RequestState, type RelayExchange } from "./relay/request-state.ts";
+import { Throttle } from "./relay/throttle.ts";
+
+/** Options of {@link startRelay}. */
+export interface RelayOptions {
+  config: RelayConfig;
+  log: Logger;
+  lifecycle: Pick<Lifecycle, "onDrain" | "onReload" | "reportListener" | "stopping">;
+  clock?: Clock;
+  /** Looks up TXT records; tests pass their own. */
+  lookUpTxt?: CustomDomainsOptions["lookUp"];
+}
+
+/** A running relay. */
+export interface Relay {
+  /** The actual port. */
+  readonly port: number;
+}
+
+const SWEEP_MS = 1_000;
+const STORE_SWEEP_MS = 600_000;
+const CERTIFICATES_MS = 5_000;
+const TRACES_FLUSH_MS = 1_000;
+/** Event streams and WebSockets are ended after this part of the drain. */
+const STREAMS_DRAIN_MS = 2_000;
+
+/** Starts the relay; when this resolves, it accepts clients and requests. */
+export async function startRelay(options: RelayOptions): Promise<Relay> {
+  const { config, log, lifecycle, clock = systemClock } = options;
+  const ids = createIdSource({ clock });
+  const database = openRelayDatabase(config, log);
+  lifecycle.onDrain("database", () => database.close());
+  await migrateAll(database, clock.now());
+  const telemetry = createTelemetry(config, log);
+  const { health, registry, spans } = telemetry;
+  health.addCheck("database", () => database.check());
+  lifecycle.onDrain("telemetry", telemetry.close);
+
+  const { domain } = config;
+  const store = new TunnelStore({
+    database,
+    clock,
+    ids,
+    namesPerSubjectMax: config.names_per_subject_max,
+    retentionMs: config.name_retention_ms,
+    tcpPorts: config.tcp_ports,
+  });
+  const secret = await loadSecret(database, "domain-proofs");
+  const domains = new CustomDomains({
+    database,
+    clock,
+    secret,
+    domain,
+    ...(options.lookUpTxt === undefined ? {} : { lookUp: options.lookUpTxt }),
+  });
+  const subjects = new Subjects(database, clock);
+  await Promise.all([store.load(), domains.load(), subjects.load()]);
+
+  const hub = new Hub(clock);
+  const budget = new ReceiveBudget();
+  const metrics = createRelayMetrics(registry, {
+    countClients: () => hub.clients,
+    countTunnels: () => hub.tunnels,
+    countStreams: () => hub.streams,
+    countCaptured: () => 0,
+    heldBytes: () => budget.heldBytes,
+  });
+  const guard = createRelayGuard(config, clock, log);
+  const throttle = new Throttle(clock);
+  const urls = new PublicUrls(config);
+  const formatUrl = urls.format.bind(urls);
+  const api = createApi({
+    service: "tunnel",
+    version: VERSION,
+    title: "Tunnel",
+    guard,
+    health,
+    metrics: registry,
+    logger: log,
+    tracer: telemetry.tracer,
+    clock,
+    routes: [
+      ...createTunnelRoutes({
+        store,
+        domains,
+        subjects,
+        formatUrl,
+        isConnected: (id) => hub.find(id) !== undefined,
+        onRemoved: ({ id }) => hub.dropTunnel(id),
+      }),
+      ...createSubjectRoutes({
+        subjects,
+        onCutOff: (subject, reason) => hub.dropSubject(subject, reason),
+      }),
+    ],
+  });
+
+  const engine = createEngine();
+  const forwarder = new Forwarder({
+    domain,
+    metrics,
+    spans,
+    onFinished: (tunnel, state, end) => {
+      hub.findClient(tunnel.row.id)?.note({
+        tunnel: tunnel.number,
+        id: state.tap?.id ?? "",
+        time: new Date(state.startedAtEpochMs).toISOString(),
+        method: state.method,
+        path: state.path,
+        status: end.status,
+        latency_ms: Math.round(end.totalMs * 1_000) / 1_000,
+      });
+    },
+  });
+  const connector = new Connector({
+    config,
+    guard,
+    throttle,
+    subjects,
+    store,
+    domains,
+    hub,
+    engine,
+    budget,
+    ids,
+    log,
+    tracer: telemetry.tracer,
+    formatUrl,
+    onReconnected: () => metrics.reconnections.add(),
+    isDraining: () => lifecycle.stopping.aborted,
+  });
+  const onError = (error: unknown): void => {
+    log.error("internal error while handling a request", { error });
+  };
+  const handler = new RequestHandler({
+    domain,
+    trusted: new AddressSet(config.trusted_proxies),
+    clock,
+    store,
+    domains,
+    hub,
+    access: new Access({ guard, throttle }),
+    forwarder,
+    capture: undefined,
+    connect: (exchange) => connector.handle(exchange),
+    serveApi: createApiHandler<RequestState>({ api, answerProblem }),
+    onError,
+  });
+  const server = await listen(options, engine, (exchange) => handler.handle(exchange), onError);
+  const { port } = server;
+  urls.port = port;
+
+  const sweeps = [
+    every(SWEEP_MS, () => hub.sweep(), onError),
+    every(STORE_SWEEP_MS, () => store.sweep((row) => hub.find(row.id) !== undefined), onError),
+  ];
+  lifecycle.onDrain("sweeps", async () => {
+    await Promise.all(sweeps.map((sweep) => sweep.stop()));
+    engine.close();
+  });
+  lifecycle.onDrain("relay", async (context) => {
+    hub.goAway(GoAwayCode.Draining, "the relay is restarting");
+    await server.drain(context.remainingMs(), STREAMS_DRAIN_MS);
+    await hub.drain(context.remainingMs());
+  });
+  health.setState("ready");
+  lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
+  lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
+  return { port };
+}
+
+function openRelayDatabase(config: RelayConfig, log: Logger): TunnelDatabase {
+  if (config.database_url === undefined) {
+    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
+  }
+  return openDatabase<TunnelTables>({
+    url: config.database_url ?? `sqlite:${join(config.data_dir, "tunnel.db")}`,
+    service: "tunnel",
+    postgres: {
+      onConnectionError: (error) => log.warn("database connection lost", { error }),
+    },
+  });
+}
+
+function createTelemetry(config: RelayConfig, log: Logger) {
+  const registry = new MetricRegistry();
+  const resource = { service: "tunnel", version: VERSION };
+  const processCollector = createProcessCollector(resource);
+  registry.collect(processCollector);
+  const endpoint = config.otel_endpoint;
+  // Spans of proxied requests are built from the request's ids, without an object per request.
+  const spans: SpanExporter | undefined =
+    endpoint === undefined
+      ? undefined
+      : createOtlpExporter({ endpoint, resource, counts: createSpanCounts(registry) });
+  const tracer = createTracer({ ids: createIdSource(), clock: systemClock, exporter: spans });
+  return {
+    registry,
+    tracer,
+    spans,
+    health: new HealthRegistry({
+      ...resource,
+      onCheckError: (check, error) => log.error("health check failed", { check, error }),
+    }),
+    close: async () => {
+      processCollector.close();
+      await tracer.shutdown(TRACES_FLUSH_MS);
+    },
+  };
+}
+
+async function listen(
+  { config, log, lifecycle }: RelayOptions,
+  engine: Engine,
+  handler: (exchange: RelayExchange) => void,
+  onError: (error: unknown) => void,
+): Promise<Pick<Server, "drain"> & { port: number }> {
+  const trusted = new AddressSet(config.trusted_proxies);
+  const certificates = createCertificates(config);
+  const tls = await certificates?.load();
+  const server = createServer<RequestState>({
+    engine,
+    handler,
+    createUserData: () => new RequestState(),
+    limits: {
+      connectionsMax: config.connections_max,
+      ...(config.connections_per_address_max === undefined
+        ? {}
+        : { connectionsPerAddressMax: config.connections_per_address_max }),
+    },
+    isProxyAddress: (address) => trusted.has(address),
+    ...(tls === undefined ? {} : { tls }),
+    onHandlerError: onError,
+    onFault: (fault) => log.debug("public connection failed", { ...fault }),
+  });
+  const { host = "::", port } = config.addr;
+  await server.listen({ host, port }).catch(async (error: unknown) => {
+    throw await explainListenError(error, config.addr, "--addr or PLATFORM_TUNNEL_ADDR");
+  });
+  if (certificates !== undefined) watchCertificates(certificates, server, log, lifecycle);
+  const address = server.address();
+  return {
+    drain: (deadlineMs, streamsMs) => server.drain(deadlineMs, streamsMs),
+    port: address !== null && "port" in address ? address.port : port,
+  };
+}
+
+function createCertificates(config: RelayConfig): Certificates | undefined {
+  const { tls_cert: cert, tls_key: key, tls_dir: directory } = config;
+  if (cert === undefined && key === undefined && directory === undefined) return undefined;
+  if (cert === undefined || key === undefined) {
+    throw new Error("tls_cert and tls_key are required together; tls_dir requires both");
+  }
+  return new Certificates({ cert, key, directory });
+}
+
+function watchCertificates(
+  certificates: Certificates,
+  server: Server,
+  log: Logger,
+  lifecycle: RelayOptions["lifecycle"],
+): void {
+  const reload = async (): Promise<void> => {
+    const tls = await certificates.reload();
+    if (tls === undefined) return;
+    server.setTls(tls);
+    log.info("certificates were loaded again");
+  };
+  const watch = every(CERTIFICATES_MS, reload, (error) => {
+    log.error("certificates could not be loaded; the previous ones stay active", { error });
+  });
+  lifecycle.onReload("certificates", reload);
+  lifecycle.onDrain("certificates", () => watch.stop());
+}
+
+/** Public URLs of tunnels. */
+class PublicUrls {
+  /** Actual port of the listener. */
+  port = 0;
+  readonly #config: RelayConfig;
+
+  constructor(config: RelayConfig) {
+    this.#config = config;
+  }
+
+  format(tunnel: { subdomain: string | null; port: number | null }): string {
+    const { domain, public_url: publicUrl, tls_cert: cert } = this.#config;
+    if (tunnel.port !== null) return `tcp://${domain}:${tunnel.port}`;
+    const scheme = cert === undefined ? "http" : "https";
+    const base = new URL(publicUrl ?? `${scheme}://${domain}:${this.port}`);
+    const port = base.port === "" ? "" : `:${base.port}`;
+    return `${base.protocol}//${tunnel.subdomain ?? ""}.${domain}${port}`;
+  }
+}
