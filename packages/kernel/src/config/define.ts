@@ -29,7 +29,7 @@ export interface ConfigKey<Schema extends z.ZodType = z.ZodType> extends KeyOpti
   schema: Schema;
 }
 
-/** Keys by name (snake_case), as in the configuration file. */
+/** Keys by name (snake_case), as in the configuration file; `smtp.host` is the member `host` of the group `smtp`. */
 export type ConfigKeys = Record<string, ConfigKey>;
 
 /** Type of the loaded configuration. */
@@ -198,14 +198,14 @@ export function createTokenKeys(service: string, use: string) {
 
 /** Returns the environment variables of a key, in order of precedence. */
 export function listEnvNames(service: string, name: string, item: ConfigKey): readonly string[] {
-  return item.env ?? [`PLATFORM_${service}_${name}`.toUpperCase().replaceAll("-", "_")];
+  return item.env ?? [`PLATFORM_${service}_${name}`.toUpperCase().replaceAll(/[.-]/g, "_")];
 }
 
 /** Returns the flag of a key, or undefined. */
 export function getFlagName(name: string, item: ConfigKey): string | undefined {
   if (item.flag === false) return undefined;
   if (item.flag === undefined && isSecretKey(name, item)) return undefined;
-  return item.flag ?? name.replaceAll("_", "-");
+  return item.flag ?? name.replaceAll(/[._]/g, "-");
 }
 
 /** True if the value of a key is never shown. */

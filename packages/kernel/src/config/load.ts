@@ -25,6 +25,7 @@ import {
 } from "./problem.ts";
 import { findShapes, readShape } from "./shape.ts";
 import { readTextValue } from "./text-value.ts";
+import { parseYaml } from "./yaml.ts";
 
 const SECRET_FILE_BYTES_MAX = 65_536;
 
@@ -159,7 +160,8 @@ function openFile(context: LoadContext): ConfigFile | undefined {
   if (path === undefined) return undefined;
   const explicit = flagged !== undefined || fromEnv !== undefined;
   try {
-    return { path, explicit, document: parseJson(context.readFile(path)) };
+    const parse = /\.ya?ml$/i.test(path) ? parseYaml : parseJson;
+    return { path, explicit, document: parse(context.readFile(path)) };
   } catch (error) {
     if (error instanceof JsonSyntaxError) {
       const { line, column } = error.position;
@@ -229,9 +231,27 @@ function readDocument(
     });
     return;
   }
-  for (const [name, item] of Object.entries(value)) {
-    values.set(name, { value: item, source: locateInDocument(document, path, [name], false) });
+  for (const [name, item] of listSettings(context.definition.keys, value)) {
+    const source = locateInDocument(document, path, toDocumentPath([name]), false);
+    values.set(name, { value: item, source });
   }
+}
+
+// The keys `smtp.host` and `smtp.port` are members of the group `smtp` in the file.
+function listSettings(keys: ConfigKeys, document: object): [name: string, value: unknown][] {
+  const groups = new Set(
+    Object.keys(keys).flatMap((name) => (name.includes(".") ? [name.split(".")[0]] : [])),
+  );
+  return Object.entries(document).flatMap(([name, item]): [string, unknown][] => {
+    const isGroup = groups.has(name) && typeof item === "object" && item !== null;
+    if (!isGroup || Array.isArray(item)) return [[name, item]];
+    return Object.entries(item as object).map(([member, value]) => [`${name}.${member}`, value]);
+  });
+}
+
+function toDocumentPath(path: JsonPath): JsonPath {
+  const [first, ...rest] = path;
+  return typeof first === "string" ? [...first.split("."), ...rest] : path;
 }
 
 function readEnv(context: LoadContext, name: string, item: ConfigKey): SourcedValue | undefined {
@@ -300,7 +320,7 @@ function locateSource(
     return file?.document === undefined ? context.definition.program : file.path;
   if (file?.document === undefined || /^(?:environment |--)/.test(found.source))
     return found.source;
-  return locateInDocument(file.document, file.path, path, ofKey);
+  return locateInDocument(file.document, file.path, toDocumentPath(path), ofKey);
 }
 
 function isSecretPath(keys: ConfigKeys, path: JsonPath): boolean {

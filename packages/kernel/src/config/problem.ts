@@ -118,7 +118,7 @@ function formatPath(path: JsonPath): string {
   let text = "";
   for (const step of path) {
     if (typeof step === "number") text += `[${step}]`;
-    else if (!/^[\w-]+$/.test(step)) text += `[${JSON.stringify(step)}]`;
+    else if (!/^[\w.-]+$/.test(step)) text += `[${JSON.stringify(step)}]`;
     else text += text === "" ? step : `.${step}`;
   }
   return text;

@@ -23,7 +23,7 @@ export function formatReference(definition: ConfigDefinition): string {
     "",
     definition.file === undefined
       ? "Values come from the environment or from flags; flags take precedence."
-      : `Values come from a JSON file (\`--${definition.file.flag}\`${formatFileDefault(definition)}), from the environment or from flags; later sources take precedence.`,
+      : `Values come from a JSON or YAML file (\`--${definition.file.flag}\`${formatFileDefault(definition)}), from the environment or from flags; later sources take precedence.`,
     "Startup fails if a key is unknown or a value is not allowed. Empty environment variables count as unset. Secrets can",
     "also be read from a file: set `<NAME>_FILE` to its path.",
   ];
