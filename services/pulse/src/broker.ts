@@ -1,4 +1,5 @@
 // The broker without its listeners: all parts between the log and the protocols.
+import { RateLimit } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
 import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
@@ -14,7 +15,6 @@ import { SharedSubscriptions } from "./dispatch/shared-subscriptions.ts";
 import { Subscriptions } from "./dispatch/subscription.ts";
 import { MessageIds } from "./publish/message-ids.ts";
 import { Publisher } from "./publish/publisher.ts";
-import { RateLimit } from "./publish/rate-limit.ts";
 import { Sequences } from "./publish/sequences.ts";
 import { Schemas } from "./schema/schemas.ts";
 import { Offsets } from "./store/offsets.ts";
@@ -116,7 +116,13 @@ export async function openBroker(options: BrokerOptions) {
   const publisher = new Publisher({
     store,
     topics,
-    rate: new RateLimit(clock, limits.publish_rate, limits.publish_capacity),
+    rate: new RateLimit({
+      name: "publish",
+      detail: "Messages are published faster than the rate limit allows.",
+      clock,
+      ratePerSecond: limits.publish_rate,
+      capacity: limits.publish_capacity,
+    }),
     ids: await MessageIds.open(store, clock, limits.message_ids_max),
     sequences: new Sequences(state, limits.producers_max),
     schemas,

@@ -12,7 +12,7 @@ import { createDocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
 import { compareSpecificity, toDocumentedPath, toRouterPath } from "./path.ts";
-import { defineRoute, type ApiRoute } from "./route.ts";
+import { defineRoute, StatusAnswer, type ApiRoute } from "./route.ts";
 import {
   admitCaller,
   createObserver,
@@ -137,6 +137,7 @@ async function runRoute(
 
 function createResponse(result: unknown, status: number | undefined, headers: Headers): Response {
   if (result instanceof Response) return result;
+  if (result instanceof StatusAnswer) return createResponse(result.body, result.status, headers);
   if (result === undefined) return new Response(null, { status: status ?? 204, headers });
   const isBytes = result instanceof Uint8Array;
   if (!headers.has("content-type")) {

@@ -5,7 +5,7 @@ import { PlatformError } from "../errors/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { mapLegacyPath } from "./path.ts";
 import { checkBody, parseJson } from "./request-input.ts";
-import type { ApiRoute, DirectExchange, HeaderReader } from "./route.ts";
+import { StatusAnswer, type ApiRoute, type DirectExchange, type HeaderReader } from "./route.ts";
 import {
   admitCaller,
   formatProblem,
@@ -84,10 +84,12 @@ async function run(
   const body = checkBody(route, parseJson(await readBytes(request), headers.get("content-type")));
   const exchange: DirectExchange<unknown> = { ...guarded, body, caller, span, logger };
   const result: unknown = await route.handle(exchange as never);
+  const answer =
+    result instanceof StatusAnswer ? result : { status: route.status ?? 200, body: result };
   return {
-    status: route.status ?? 200,
+    status: answer.status,
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(result),
+    body: JSON.stringify(answer.body),
   };
 }
 

@@ -9,11 +9,13 @@ export { checkLoopback, checkSameOrigin, isLoopbackHost } from "./loopback.ts";
 export { type JsonObject } from "./openapi.ts";
 export { pageQuery, readPage, type PagedList } from "./page.ts";
 export { mapLegacyPath } from "./path.ts";
+export { RateLimit } from "./rate-limit.ts";
 export { createValidationError, readBody } from "./request-input.ts";
 export {
   alreadyAnswered,
   defineDirectRoute,
   defineRoute,
+  StatusAnswer,
   type Access,
   type ApiMethod,
   type ApiRoute,

@@ -94,7 +94,18 @@ export interface ApiRoute {
 }
 
 type Output<S, Otherwise> = S extends z.ZodType ? z.output<S> : Otherwise;
-type Answer<A> = A extends z.ZodType ? z.input<A> | Response : unknown;
+type Answer<A> = A extends z.ZodType ? z.input<A> | Response | StatusAnswer : unknown;
+
+/** Result of handlers whose JSON response has another status than the route's. */
+export class StatusAnswer {
+  readonly status: number;
+  readonly body: object;
+
+  constructor(status: number, body: object) {
+    this.status = status;
+    this.body = body;
+  }
+}
 
 /** Result of handlers that write `rawResponse` themselves. `status` is the status sent, for logs and metrics. */
 export function alreadyAnswered(status = 200): Response {

@@ -8,7 +8,7 @@ import { test, type TestContext } from "node:test";
 import { z } from "zod";
 import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
 import { HealthRegistry } from "@platform/kernel/health";
-import { createApi, defineDirectRoute, listenHttp } from "@platform/kernel/http";
+import { createApi, defineDirectRoute, listenHttp, StatusAnswer } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
@@ -46,6 +46,7 @@ async function start(t: TestContext) {
         status: 201,
         handle: async ({ body, caller, headers, path }) => {
           if (body.text === "busy") throw createRetryLaterError("overloaded", "Later.", 3);
+          if (body.text === "later") return new StatusAnswer(202, { text: "queued" });
           if (body.text === "bug") throw new Error("the password is hunter2");
           return { ...body, caller: caller.kind, path, agent: headers.get("User-Agent") };
         },
@@ -98,6 +99,7 @@ const cases: [name: string, status: number, headers: string[], body: string | Bu
   ["another media type", 415, ["Content-Type", "text/plain", ...token], good],
   ["no media type", 415, token, good],
   ["another charset", 415, ["Content-Type", "application/json; charset=latin1", ...token], good],
+  ["another status of the operation", 202, [...json, ...token], '{"text":"later"}'],
   ["a refusal of the operation", 503, [...json, ...token], '{"text":"busy"}'],
   ["a bug of the operation", 500, [...json, ...token], '{"text":"bug"}'],
 ];

@@ -1,5 +1,6 @@
 // Publishes single messages: limits, deduplication, schema, transform, delay, then one atomic entry.
 import { PlatformError } from "@platform/kernel/errors";
+import type { RateLimit } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { RecordHeader } from "@platform/log/batch";
@@ -17,7 +18,6 @@ import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "../message.ts";
 import type { FirstPlace, MessageIds } from "./message-ids.ts";
 import { Partitioner } from "./partitioner.ts";
-import type { RateLimit } from "./rate-limit.ts";
 import type { Sequences } from "./sequences.ts";
 
 /** A message to publish. */
