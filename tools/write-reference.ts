@@ -4,6 +4,7 @@ import { formatReference } from "@platform/kernel/config";
 import { ERROR_TABLE } from "@platform/kernel/errors";
 import { authDefinition } from "../services/auth/src/config.ts";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
+import { notifyDefinition } from "../services/notify/src/config.ts";
 import { pulseDefinition } from "../services/pulse/src/config.ts";
 import { vaultDefinition } from "../services/vault/src/config.ts";
 import { tunnelDefinition } from "../services/tunnel/src/config.ts";
@@ -14,6 +15,7 @@ const PAGES = [
   { path: "docs/reference/runtime-configuration.md", text: formatReference(runtimeDefinition) },
   { path: "docs/reference/auth-configuration.md", text: formatReference(authDefinition) },
   { path: "docs/reference/gate-configuration.md", text: formatReference(gateDefinition) },
+  { path: "docs/reference/notify-configuration.md", text: formatReference(notifyDefinition) },
   { path: "docs/reference/pulse-configuration.md", text: formatReference(pulseDefinition) },
   { path: "docs/reference/tunnel-configuration.md", text: formatReference(tunnelDefinition) },
   { path: "docs/reference/vault-configuration.md", text: formatReference(vaultDefinition) },

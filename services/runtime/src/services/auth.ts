@@ -1,7 +1,10 @@
 // Table entry of identity.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
-import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
+import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "./entry.ts";
+import { describeMail } from "./notify.ts";
+
+const NOTIFY_URL = "PLATFORM_AUTH_PLATFORM_NOTIFY_URL";
 
 /** Identity. */
 export const authEntry: ServiceEntry = {
@@ -25,6 +28,7 @@ export const authEntry: ServiceEntry = {
       PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
       ...(context.running.some(({ name }) => name === "gate") ? trustGateway() : {}),
+      ...sendMail(context),
     },
   }),
   describe: (context) => {
@@ -38,4 +42,10 @@ export const authEntry: ServiceEntry = {
 function trustGateway(): Record<string, string> {
   const chosen = process.env["PLATFORM_AUTH_TRUSTED_PROXIES"];
   return chosen === undefined ? { PLATFORM_AUTH_TRUSTED_PROXIES: "127.0.0.0/8,::1" } : {};
+}
+
+// A mail service that the operator chose takes precedence.
+function sendMail(context: EntryContext): Record<string, string> {
+  if (process.env[NOTIFY_URL] !== undefined) return {};
+  return describeMail(context, NOTIFY_URL, "PLATFORM_AUTH_NOTIFY_TOKEN");
 }

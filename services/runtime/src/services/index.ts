@@ -4,12 +4,14 @@ import { authEntry } from "./auth.ts";
 import type { ServiceEntry } from "./entry.ts";
 import { gateEntry } from "./gate.ts";
 import { helloEntry } from "./hello.ts";
+import { notifyEntry } from "./notify.ts";
 import { pulseEntry } from "./pulse.ts";
 import { vaultEntry } from "./vault.ts";
 
 /** All services. The gateway starts last because it forwards to the others. */
 export const SERVICES: readonly ServiceEntry[] = [
   helloEntry,
+  notifyEntry,
   authEntry,
   vaultEntry,
   pulseEntry,

@@ -102,7 +102,7 @@ test("a signal during startup stops all services gracefully", async () => {
 test("all services exit after kill -9 of the supervisor", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
-  assert.equal(pids.filter(isAlive).length, 5);
+  assert.equal(pids.filter(isAlive).length, 6);
   up.child.kill("SIGKILL");
   for (let i = 0; i < 120 && pids.some(isAlive); i += 1) await sleep(50);
   assert.deepEqual(pids.filter(isAlive), []);
@@ -133,10 +133,9 @@ test("all ports in use are reported with process and flag before any file is wri
   const { port } = holder.address() as AddressInfo;
   const data = join(makeFolder(), "data");
   const address = `127.0.0.1:${port}`;
-  const rest = ["auth", "vault", "vault-admin", "pulse", "pulse-kafka"].flatMap((name) => [
-    `--${name}-addr`,
-    "127.0.0.1:0",
-  ]);
+  const rest = ["auth", "notify", "vault", "vault-admin", "pulse", "pulse-kafka"].flatMap(
+    (name) => [`--${name}-addr`, "127.0.0.1:0"],
+  );
   const taken = ["--gate-addr", address, "--hello-addr", address, ...rest];
   const up = run(["up", "--data", data, ...taken]);
   assert.equal(await up.exit, 1);

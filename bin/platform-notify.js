@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The mail service.
+import { launch } from "./launch.js";
+
+await launch(import.meta.url, "@platform/notify/main");

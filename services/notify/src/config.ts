@@ -1,0 +1,226 @@
+// The configuration of the mail service.
+import { hostname } from "node:os";
+import { domainToASCII } from "node:url";
+import { z } from "zod";
+import {
+  addressSchema,
+  ADDRESS_FORMS,
+  createServiceKeys,
+  createTokenKeys,
+  defineConfig,
+  key,
+  readPackageVersion,
+  type ConfigOf,
+} from "@platform/kernel/config";
+
+/** Shown in health responses, `--version` and metrics. */
+export const VERSION = readPackageVersion(import.meta.url);
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const MEBIBYTE = 1024 * 1024;
+
+const count = (min: number, max: number, fallback: number) =>
+  z.int().min(min).max(max).default(fallback);
+const host = () => z.string().min(1).max(253);
+const port = () => z.int().min(1).max(65_535);
+const domainName = () =>
+  z
+    .string()
+    .refine((text) => domainToASCII(text) !== "", "a domain name")
+    .transform((text) => domainToASCII(text));
+
+const listening = {
+  port: key(z.int().min(0).max(65_535).default(8094), {
+    description: "HTTP port.",
+    env: ["PLATFORM_NOTIFY_PORT"],
+  }),
+  addr: key(addressSchema().optional(), {
+    description:
+      "HTTP address; overrides port. Without credentials the service listens on the loopback interface unless this is set, and accepts only programs on this machine.",
+    allowed: `an address: ${ADDRESS_FORMS}`,
+    defaultText: "127.0.0.1:<port>, or :<port> with credentials",
+  }),
+  connections_max: key(count(16, 1_000_000, 2_000), {
+    description: "Maximum number of HTTP connections; further ones are closed immediately.",
+    unit: "connections",
+  }),
+  token: key(z.string().min(1).max(8192).optional(), {
+    description:
+      "Bearer token of the operator, who may send from any domain and manage everything.",
+  }),
+  send_rate_per_minute: key(count(0, 10_000_000, 100), {
+    description:
+      "Messages per minute and client (the subject of its token); more fail with 429. The operator is exempt. 0 means unlimited.",
+    unit: "messages/min",
+  }),
+  send_burst: key(count(1, 10_000_000, 100), {
+    description: "Burst size of send_rate_per_minute.",
+    unit: "messages",
+  }),
+};
+
+const storage = {
+  data_dir: key(z.string().min(1).max(4096).default("./data/notify"), {
+    description: "Data folder: SQLite database.",
+  }),
+  database_url: key(
+    z
+      .string()
+      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
+      .optional(),
+    {
+      description: "postgres://… or sqlite:path. A SQLite file belongs to one process.",
+      env: ["PLATFORM_NOTIFY_DATABASE_URL", "DATABASE_URL"],
+      secret: true,
+      defaultText: "sqlite:notify.db in the data folder",
+    },
+  ),
+  body_retention_ms: key(count(0, 3650 * DAY_MS, 7 * DAY_MS), {
+    description: "Contents of delivered messages are erased after this time.",
+    unit: "ms",
+  }),
+  message_retention_ms: key(count(HOUR_MS, 3650 * DAY_MS, 90 * DAY_MS), {
+    description: "Messages, their deliveries and events are deleted after this time.",
+    unit: "ms",
+  }),
+  inbox_messages_max: key(count(1, 100_000, 1_000), {
+    description: "Maximum number of messages in the development inbox; the oldest are deleted.",
+    unit: "messages",
+  }),
+  inbox_retention_ms: key(count(MINUTE_MS, 365 * DAY_MS, 7 * DAY_MS), {
+    description:
+      "Messages in the development inbox are deleted after this time, sensitive ones after 24 h at most.",
+    unit: "ms",
+  }),
+};
+
+const sending = {
+  from_domain: key(domainName().optional(), {
+    description: "Default sending domain: the default sender is no-reply@<from_domain>.",
+  }),
+  from_domains: key(z.array(domainName()).max(1_000).default([]), {
+    description:
+      "Further domains that senders with a JWT may use. The operator may use any domain.",
+  }),
+  send_wait_ms: key(count(0, 60_000, 5_000), {
+    description:
+      "Maximum time for which a request waits for the relay; then it is answered with 202 `queued`.",
+    unit: "ms",
+  }),
+  queue_max: key(count(1, 100_000_000, 1_000_000), {
+    description: "Maximum number of waiting deliveries; above it sending fails with 503.",
+    unit: "deliveries",
+  }),
+  retry_ms: key(count(1_000, DAY_MS, 5 * MINUTE_MS), {
+    description:
+      "Delay of the first retry after a temporary failure; each further delay is 1.3 times as long, up to 18 retries. A delay that the relay requests takes precedence.",
+    unit: "ms",
+  }),
+  attachment_bytes_max: key(count(0, 100 * MEBIBYTE, 25 * MEBIBYTE), {
+    description: "Maximum size of the attachments of a message in all.",
+    unit: "bytes",
+  }),
+  allow_private_targets: key(z.boolean().default(false), {
+    description: "Allows webhooks, and direct delivery, to private and loopback addresses.",
+  }),
+};
+
+const relay = z.strictObject({
+  host: host(),
+  port: port().default(587),
+  user: z.string().max(1024).optional(),
+  pass: z.string().max(8192).optional(),
+  tls: z.enum(["auto", "implicit", "required", "opportunistic", "off"]).default("auto"),
+  weight: z.int().min(0).max(1_000).default(1),
+});
+
+const smtp = {
+  "smtp.host": key(host().optional(), {
+    description: "Host of the SMTP relay. Without a relay, mail is kept in the development inbox.",
+  }),
+  "smtp.port": key(port().default(587), { description: "Port of the SMTP relay." }),
+  "smtp.user": key(z.string().min(1).max(1024).optional(), {
+    description: "User name at the relay.",
+  }),
+  "smtp.pass": key(z.string().min(1).max(8192).optional(), {
+    description: "Password at the relay.",
+    secret: true,
+  }),
+  "smtp.tls": key(
+    z.enum(["auto", "implicit", "required", "opportunistic", "off"]).default("auto"),
+    {
+      description:
+        "TLS to the relay. auto: implicit on port 465, required (STARTTLS with a verified certificate) with a user, otherwise opportunistic.",
+    },
+  ),
+  "smtp.tls_ca_file": key(z.string().min(1).max(4096).optional(), {
+    description: "File with additional certificate authorities (PEM) for relays.",
+  }),
+  "smtp.relays": key(z.array(relay).min(1).max(16).optional(), {
+    description:
+      "Several relays in place of smtp.host: messages are distributed by weight, and an unreachable relay is replaced by the others. Weight 0 is for fail-over only.",
+    secret: true,
+  }),
+  "smtp.hostname": key(host().default(hostname()), {
+    description: "Name of this host in EHLO.",
+    defaultText: "the host name of the machine",
+  }),
+  "smtp.connections_max": key(count(1, 1_000, 20), {
+    description: "Maximum number of concurrent deliveries.",
+    unit: "connections",
+  }),
+  "smtp.destination_connections_max": key(count(1, 1_000, 20), {
+    description: "Maximum number of concurrent deliveries to one destination.",
+    unit: "connections",
+  }),
+  "smtp.destination_rate": key(z.number().min(0).max(100_000).default(0), {
+    description: "Maximum number of deliveries per second to one destination; 0 for no limit.",
+    unit: "messages/s",
+  }),
+  "smtp.messages_per_connection_max": key(count(1, 100_000, 100), {
+    description: "Connections are closed after this number of messages.",
+    unit: "messages",
+  }),
+  "smtp.connect_timeout_ms": key(count(100, 5 * MINUTE_MS, 30 * SECOND_MS), {
+    description: "Timeout of connections and TLS handshakes.",
+    unit: "ms",
+  }),
+  "smtp.command_timeout_ms": key(count(100, 5 * MINUTE_MS, MINUTE_MS), {
+    description: "Maximum wait for the reply to a command.",
+    unit: "ms",
+  }),
+  "smtp.content_timeout_ms": key(count(100, 5 * MINUTE_MS, 5 * MINUTE_MS), {
+    description:
+      "Maximum wait for the reply to a message's content. After it the message is sent again, with the event duplicate_possible.",
+    unit: "ms",
+  }),
+};
+
+const { otlp_endpoint: otel_endpoint, ...serviceKeys } = createServiceKeys("notify");
+
+/** Command line and configuration of the mail service. */
+export const notifyDefinition = defineConfig({
+  service: "notify",
+  program: "platform-notify",
+  version: VERSION,
+  summary: "The mail service: transactional mail, templates, bounces and suppression.",
+  file: { flag: "config", env: ["PLATFORM_NOTIFY_CONFIG"] },
+  keys: {
+    ...listening,
+    ...createTokenKeys(
+      "notify",
+      "the scope `notify:send` allows sending, `notify:manage` everything",
+    ),
+    ...storage,
+    ...sending,
+    ...smtp,
+    ...serviceKeys,
+    otel_endpoint,
+  },
+});
+
+/** The validated configuration. */
+export type NotifyConfig = ConfigOf<typeof notifyDefinition.keys>;

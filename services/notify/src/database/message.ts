@@ -1,0 +1,141 @@
+// Tables of messages: the message, its content, one delivery per recipient, events, idempotency keys.
+import type { Migration } from "@platform/kernel/db";
+
+/** Channel of a message. */
+export type Channel = "email" | "sms";
+
+/** Stream of a message: unsubscribing and bulk limits concern `bulk` only. */
+export type Stream = "transactional" | "bulk";
+
+/** State of a delivery. */
+export type DeliveryStatus =
+  | "queued"
+  | "deferred"
+  | "sent"
+  | "bounced"
+  | "failed"
+  | "suppressed"
+  | "canceled";
+
+/** A message. Times are in ms; booleans are 0 or 1. */
+export interface MessageRow {
+  /** A UUID version 7: sorts by time. */
+  id: string;
+  channel: Channel;
+  /** The sender of the request: "" for the operator, else the subject of the token. */
+  client: string;
+  stream: Stream;
+  sender: string;
+  subject: string;
+  template: string | null;
+  /** Value of the Message-ID field. */
+  header_id: string;
+  /** JSON arrays and objects; null if empty. */
+  tags: string | null;
+  metadata: string | null;
+  size_bytes: number;
+  sensitive: number;
+  created_at: number;
+  send_at: number | null;
+  trace_id: string;
+}
+
+/** The content in the form in which it is sent, apart from the other columns to keep their pages small. */
+export interface BodyRow {
+  message_id: string;
+  content: Uint8Array;
+  /** Content is erased after this time. */
+  expires_at: number;
+}
+
+/**
+ * A delivery to one recipient. `due_at` is the time of the next attempt; while it is leased, the end of the lease;
+ * null when the delivery has ended.
+ */
+export interface DeliveryRow {
+  message_id: string;
+  position: number;
+  kind: "to" | "cc" | "bcc";
+  address: string;
+  domain: string;
+  client: string;
+  /** Queue class: 0 new transactional, 1 new bulk, 2 retries. */
+  class: number;
+  status: DeliveryStatus;
+  /** Number of finished attempts. */
+  attempts: number;
+  /** Number of leases; an outcome is recorded only if no other lease followed. */
+  fence: number;
+  due_at: number | null;
+  leased: number;
+  /** SMTP reply code, enhanced status code (RFC 3463) and text of the last attempt. */
+  code: number | null;
+  enhanced: string | null;
+  detail: string | null;
+  relay: string | null;
+  updated_at: number;
+}
+
+/** An event of a message that its row and its deliveries do not show. */
+export interface EventRow {
+  id: number;
+  message_id: string;
+  position: number | null;
+  type: string;
+  at: number;
+  detail: string | null;
+}
+
+/** A used idempotency key and, once it is known, the answer. */
+export interface IdempotencyRow {
+  client: string;
+  key: string;
+  request_hash: string;
+  message_id: string;
+  status: number | null;
+  answer: string | null;
+  created_at: number;
+}
+
+/** Tables of messages. */
+export interface MessageTables {
+  notify_messages: MessageRow;
+  notify_bodies: BodyRow;
+  notify_deliveries: DeliveryRow;
+  notify_events: Omit<EventRow, "id"> & { id?: number };
+  notify_idempotency: IdempotencyRow;
+}
+
+/** Migrations of these tables. */
+export const MESSAGE_MIGRATIONS: readonly Migration[] = [
+  {
+    id: "0001-messages",
+    statements: (t) => [
+      `create table notify_messages (
+        id ${t.text} primary key, channel ${t.text} not null, client ${t.text} not null, stream ${t.text} not null,
+        sender ${t.text} not null, subject ${t.text} not null, template ${t.text}, header_id ${t.text} not null,
+        tags ${t.text}, metadata ${t.text}, size_bytes ${t.integer} not null, sensitive ${t.integer} not null,
+        created_at ${t.integer} not null, send_at ${t.integer}, trace_id ${t.text} not null)`,
+      "create index notify_messages_by_client on notify_messages (client, id)",
+      `create table notify_bodies (message_id ${t.text} primary key, content ${t.bytes} not null, expires_at ${t.integer} not null)`,
+      "create index notify_bodies_by_expiry on notify_bodies (expires_at)",
+      `create table notify_deliveries (
+        message_id ${t.text} not null, position ${t.integer} not null, kind ${t.text} not null,
+        address ${t.text} not null, domain ${t.text} not null, client ${t.text} not null, class ${t.integer} not null,
+        status ${t.text} not null, attempts ${t.integer} not null, fence ${t.integer} not null,
+        due_at ${t.integer}, leased ${t.integer} not null,
+        code ${t.integer}, enhanced ${t.text}, detail ${t.text}, relay ${t.text}, updated_at ${t.integer} not null,
+        primary key (message_id, position))`,
+      "create index notify_deliveries_due on notify_deliveries (class, client, domain, due_at) where due_at is not null",
+      "create index notify_deliveries_by_address on notify_deliveries (address, message_id)",
+      `create table notify_events (
+        id ${t.serialKey}, message_id ${t.text} not null, position ${t.integer}, type ${t.text} not null,
+        at ${t.integer} not null, detail ${t.text})`,
+      "create index notify_events_by_message on notify_events (message_id, id)",
+      `create table notify_idempotency (
+        client ${t.text} not null, key ${t.text} not null, request_hash ${t.text} not null, message_id ${t.text} not null,
+        status ${t.integer}, answer ${t.text}, created_at ${t.integer} not null, primary key (client, key))`,
+      "create index notify_idempotency_by_time on notify_idempotency (created_at)",
+    ],
+  },
+];

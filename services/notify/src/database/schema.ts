@@ -1,0 +1,30 @@
+// All tables of the service and their migrations, one history per part.
+import type { Database, Migration } from "@platform/kernel/db";
+import { INBOX_MIGRATIONS, type InboxTables } from "./inbox.ts";
+import { MESSAGE_MIGRATIONS, type MessageTables } from "./message.ts";
+import { SUPPRESSION_MIGRATIONS, type SuppressionTables } from "./suppression.ts";
+import { TEMPLATE_MIGRATIONS, type TemplateTables } from "./template.ts";
+import { WEBHOOK_MIGRATIONS, type WebhookTables } from "./webhook.ts";
+
+/** All tables. */
+export type NotifyTables = MessageTables &
+  SuppressionTables &
+  InboxTables &
+  TemplateTables &
+  WebhookTables;
+
+/** The service's database. */
+export type NotifyDatabase = Database<NotifyTables>;
+
+const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] = [
+  { name: "message", migrations: MESSAGE_MIGRATIONS },
+  { name: "suppression", migrations: SUPPRESSION_MIGRATIONS },
+  { name: "inbox", migrations: INBOX_MIGRATIONS },
+  { name: "template", migrations: TEMPLATE_MIGRATIONS },
+  { name: "webhook", migrations: WEBHOOK_MIGRATIONS },
+];
+
+/** Migrates all tables; several nodes may do so concurrently. */
+export async function migrateAll(database: NotifyDatabase, nowMs: number): Promise<void> {
+  for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
+}

@@ -1,0 +1,118 @@
+// The development inbox: list, read, raw, HTML view, delete.
+import { z } from "zod";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import type { InboxRow } from "../database/inbox.ts";
+import type { Inbox, InboxItem } from "../inbox/inbox.ts";
+import { parseMail, renderView, VIEW_POLICY } from "../inbox/view.ts";
+import { requireManager } from "./access.ts";
+
+/** Creates the routes. `inbox` is undefined if a relay is configured: the operations then answer 404. */
+export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
+  const operation = { tag: "Development inbox", access: requireManager } as const;
+  const requireInbox = (): Inbox => {
+    if (inbox !== undefined) return inbox;
+    throw new PlatformError(
+      "not_found",
+      "There is no inbox: mail is sent to the configured relay.",
+    );
+  };
+  const read = async (id: string): Promise<InboxRow> => {
+    const row = await requireInbox().read(id);
+    if (row === undefined) throw new PlatformError("not_found", "There is no such message.");
+    return row;
+  };
+  return [
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbox",
+      summary: "List messages, newest first",
+      query: pageQuery,
+      handle: async ({ query }) => {
+        const found = requireInbox();
+        const page = await readPage(query, {
+          key: z.int(),
+          read: (limit, before) => found.list(limit, before),
+          keyOf: ({ id }) => id,
+        });
+        return { messages: page.items.map(toSummary), next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "DELETE",
+      path: "/api/v1/inbox",
+      summary: "Delete all messages",
+      handle: async () => ({ deleted: await requireInbox().remove() }),
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbox/{id}",
+      summary: "Read a message",
+      handle: async ({ params }) => {
+        const row = await read(params["id"]!);
+        if (row.channel === "sms") return { ...toSummary(row), text: toText(row) };
+        return { ...toSummary(row), ...(await parseMail(row.content)) };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "DELETE",
+      path: "/api/v1/inbox/{id}",
+      summary: "Delete a message",
+      handle: async ({ params }) => {
+        if ((await requireInbox().remove(params["id"])) > 0) return undefined;
+        throw new PlatformError("not_found", "There is no such message.");
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbox/{id}/raw",
+      summary: "The message as it would be sent",
+      answerType: "message/rfc822",
+      handle: async ({ params }) => {
+        const { content } = await read(params["id"]!);
+        return new Response(new Uint8Array(content), {
+          headers: { "Content-Type": "message/rfc822" },
+        });
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbox/{id}/html",
+      summary: "HTML view of a message, without scripts and remote content",
+      answerType: "text/html",
+      handle: async ({ params }) => {
+        const { content } = await read(params["id"]!);
+        return new Response(await renderView(content), {
+          headers: {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Security-Policy": VIEW_POLICY,
+            "X-Frame-Options": "SAMEORIGIN",
+          },
+        });
+      },
+    }),
+  ];
+}
+
+function toSummary(row: InboxItem) {
+  return {
+    message_id: row.message_id,
+    channel: row.channel,
+    from: row.sender,
+    to: JSON.parse(row.recipients) as string[],
+    subject: row.subject,
+    size_bytes: row.size_bytes,
+    received_at: new Date(row.received_at).toISOString(),
+    expires_at: new Date(row.expires_at).toISOString(),
+  };
+}
+
+function toText({ content }: InboxRow): string {
+  return Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString();
+}

@@ -1,0 +1,132 @@
+// The development inbox: keeps messages that no relay delivers, so that they can be read over the API.
+import type { Transaction } from "kysely";
+import type { Clock } from "@platform/kernel/time";
+import type { InboxRow } from "../database/inbox.ts";
+import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
+import type { Delivery, Outcome, Transport } from "../delivery.ts";
+
+/** Options of {@link Inbox}. */
+export interface InboxOptions {
+  database: NotifyDatabase;
+  clock: Clock;
+  /** Maximum number of messages; the oldest are deleted. */
+  messagesMax: number;
+  /** Messages are deleted after this time. */
+  retentionMs: number;
+}
+
+/** A message in the inbox without its content. */
+export type InboxItem = Omit<InboxRow, "content">;
+
+const SENSITIVE_RETENTION_MS = 24 * 3_600_000;
+const ITEM_COLUMNS = [
+  "id",
+  "message_id",
+  "channel",
+  "sender",
+  "recipients",
+  "subject",
+  "size_bytes",
+  "received_at",
+  "expires_at",
+] as const;
+
+/** The inbox. */
+export class Inbox implements Transport {
+  readonly #options: InboxOptions;
+
+  constructor(options: InboxOptions) {
+    this.#options = options;
+  }
+
+  destinationOf(): string {
+    return "inbox";
+  }
+
+  /** Stores the message, or adds the recipient to it. */
+  async deliver(delivery: Delivery): Promise<Outcome> {
+    const { database } = this.#options;
+    try {
+      await database.transaction((trx) => this.#store(trx, delivery));
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      const reply = { relay: "inbox", text };
+      return { kind: "deferred", cause: "relay", reply, mayHaveArrived: false };
+    }
+    const reply = { relay: "inbox", code: 250, text: "kept in the development inbox" };
+    return { kind: "sent", reply };
+  }
+
+  /** Returns messages, newest first. */
+  async list(limit: number, before: number | undefined): Promise<InboxItem[]> {
+    let query = this.#options.database.db.selectFrom("notify_inbox").select(ITEM_COLUMNS);
+    if (before !== undefined) query = query.where("id", "<", before);
+    const rows = await query.orderBy("id", "desc").limit(limit).execute();
+    return rows as InboxItem[];
+  }
+
+  /** Returns a message with its content. */
+  async read(messageId: string): Promise<InboxRow | undefined> {
+    const row = await this.#options.database.db
+      .selectFrom("notify_inbox")
+      .selectAll()
+      .where("message_id", "=", messageId)
+      .executeTakeFirst();
+    return row as InboxRow | undefined;
+  }
+
+  /** Deletes a message, or all without an id; returns their number. */
+  async remove(messageId?: string): Promise<number> {
+    let query = this.#options.database.db.deleteFrom("notify_inbox");
+    if (messageId !== undefined) query = query.where("message_id", "=", messageId);
+    const { numDeletedRows } = await query.executeTakeFirst();
+    return Number(numDeletedRows);
+  }
+
+  /** Deletes expired messages and those beyond the maximum. */
+  async sweep(): Promise<void> {
+    const { database, clock, messagesMax } = this.#options;
+    await database.db.deleteFrom("notify_inbox").where("expires_at", "<=", clock.now()).execute();
+    const oldest = await database.db
+      .selectFrom("notify_inbox")
+      .select("id")
+      .orderBy("id", "desc")
+      .offset(messagesMax)
+      .limit(1)
+      .executeTakeFirst();
+    if (oldest?.id === undefined) return;
+    await database.db.deleteFrom("notify_inbox").where("id", "<=", oldest.id).execute();
+  }
+
+  // The upsert locks the row, so that concurrent deliveries of a message add their recipients one after another.
+  async #store(trx: Transaction<NotifyTables>, { message, address }: Delivery): Promise<void> {
+    const nowMs = this.#options.clock.now();
+    const { retentionMs } = this.#options;
+    const keptMs = message.isSensitive
+      ? Math.min(SENSITIVE_RETENTION_MS, retentionMs)
+      : retentionMs;
+    const { recipients } = await trx
+      .insertInto("notify_inbox")
+      .values({
+        message_id: message.id,
+        channel: message.channel,
+        sender: message.sender,
+        recipients: JSON.stringify([address]),
+        subject: message.subject,
+        content: message.content,
+        size_bytes: message.content.length,
+        received_at: nowMs,
+        expires_at: nowMs + keptMs,
+      })
+      .onConflict((conflict) => conflict.column("message_id").doUpdateSet({ received_at: nowMs }))
+      .returning("recipients")
+      .executeTakeFirstOrThrow();
+    const known = JSON.parse(recipients) as string[];
+    if (known.includes(address)) return;
+    await trx
+      .updateTable("notify_inbox")
+      .set({ recipients: JSON.stringify([...known, address]) })
+      .where("message_id", "=", message.id)
+      .execute();
+  }
+}

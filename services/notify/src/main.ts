@@ -1,0 +1,23 @@
+// The process of the mail service.
+import { runProgram, runService } from "@platform/kernel/lifecycle";
+import { createLogger } from "@platform/kernel/log";
+import { notifyDefinition, VERSION } from "./config.ts";
+import { startNotify } from "./service.ts";
+
+/** Runs the command line of `platform-notify`. */
+export async function main(): Promise<void> {
+  await runProgram(notifyDefinition, {
+    "": async ({ config }) => {
+      const { log_level: level, log_format: format, drain_timeout_ms: drainTimeoutMs } = config;
+      const log = createLogger({ service: "notify", level, format });
+      await runService(
+        { service: "notify", version: VERSION, logger: log, drainTimeoutMs },
+        async (lifecycle) => {
+          await startNotify({ config, log, lifecycle });
+        },
+      );
+    },
+  });
+}
+
+if (import.meta.main) await main();

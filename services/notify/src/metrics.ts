@@ -1,0 +1,75 @@
+// Metrics of the mail service in addition to those of every service.
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { Channel, DeliveryStatus } from "./database/message.ts";
+
+const LATENCY_BOUNDS_MS = [
+  5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000, 3_600_000,
+];
+
+/** Counters of the service. */
+export interface NotifyMetrics {
+  /** Counts a delivery that reached a status. */
+  countSent(channel: Channel, status: DeliveryStatus): void;
+  countBounce(type: "hard" | "soft"): void;
+  countSuppressed(count: number): void;
+  /** Records the time from acceptance to delivery. */
+  observeLatency(ms: number): void;
+  countRendered(): void;
+}
+
+/** Values that are read at each scrape. */
+export interface NotifyGauges {
+  countTemplates: () => Promise<number>;
+  countQueued: () => Promise<number>;
+}
+
+/** Registers the metrics. */
+export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGauges): NotifyMetrics {
+  const sent = registry.counter({
+    name: "platform_notify_sent_total",
+    help: "Deliveries by channel and status.",
+    labels: ["channel", "status"],
+  });
+  const bounces = registry.counter({
+    name: "platform_notify_bounces_total",
+    help: "Bounces: hard ones are permanent, soft ones temporary.",
+    labels: ["type"],
+  });
+  const suppressed = registry.counter({
+    name: "platform_notify_suppressed_total",
+    help: "Deliveries that the suppression list prevented.",
+  });
+  const latency = registry.histogram({
+    name: "platform_notify_delivery_latency_ms",
+    help: "Time from the acceptance of a message to its delivery in milliseconds.",
+    bounds: LATENCY_BOUNDS_MS,
+  });
+  const rendered = registry.counter({
+    name: "platform_notify_templates_rendered_total",
+    help: "Rendered templates.",
+  });
+  registry.collect({
+    name: "notify",
+    collect: async () => [
+      {
+        name: "platform_notify_templates_active",
+        help: "Templates in the store.",
+        type: "gauge",
+        samples: [{ labels: [], value: await gauges.countTemplates() }],
+      },
+      {
+        name: "platform_notify_queued",
+        help: "Deliveries that have not ended.",
+        type: "gauge",
+        samples: [{ labels: [], value: await gauges.countQueued() }],
+      },
+    ],
+  });
+  return {
+    countSent: (channel, status) => sent.with({ channel, status }).add(),
+    countBounce: (type) => bounces.with({ type }).add(),
+    countSuppressed: (count) => suppressed.add(count),
+    observeLatency: (ms) => latency.observe(ms),
+    countRendered: () => rendered.add(),
+  };
+}

@@ -1,0 +1,250 @@
+// Runs deliveries: takes them from memory in turn, attempts them, records the results, and refills from the database.
+//
+//   accepted message ─► room in memory? ─ yes ─► lanes ─► attempt ─► result ─► database
+//                              │ no                ▲                  │ temporary: due later
+//                              └────► database ────┴──── refill ◄─────┘
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "@platform/kernel/log";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import {
+  QUEUE_CLASSES,
+  type Delivery,
+  type DeliveryResult,
+  type Outcome,
+  type QueueClass,
+  type Transport,
+} from "../delivery.ts";
+import { Destinations } from "./destinations.ts";
+import { Lanes } from "./lanes.ts";
+import { toResult } from "./result.ts";
+import type { LaneKey, QueueStore } from "./store.ts";
+
+/** Options of {@link Dispatcher}. */
+export interface DispatcherOptions {
+  store: QueueStore;
+  transports: Readonly<Record<Delivery["message"]["channel"], Transport>>;
+  /** True if the address was suppressed after the message was accepted. */
+  isSuppressed: (delivery: Delivery) => Promise<boolean>;
+  /** Called with each recorded result. */
+  onResult: (result: DeliveryResult) => void;
+  clock: Clock;
+  log: Logger;
+  /** Returns a number from 0 to 1. */
+  random: () => number;
+  /** Maximum number of concurrent attempts. */
+  concurrencyMax: number;
+  /** Maximum number of concurrent attempts per destination. */
+  destinationConcurrencyMax: number;
+  /** Maximum number of attempts per second and destination; 0 for no limit. */
+  ratePerSecond: number;
+  /** Delay of the first retry in ms. */
+  retryMs: number;
+}
+
+/** Length of a lease. It exceeds the time of an attempt, so that no two attempts of a delivery overlap. */
+export const LEASE_MS = 15 * 60_000;
+
+const ATTEMPT_MS_MAX = 10 * 60_000;
+const POLL_MS = 500;
+const RECORD_RETRY_MS = 1_000;
+const LANES_PER_REFILL = 32;
+const CLAIM_MAX = 50;
+const DELIVERIES_MAX = 1_000;
+const BYTES_MAX = 64 * 1024 * 1024;
+/** Share of the attempts that bulk messages and retries may use: the rest is for new transactional messages. */
+const BACKGROUND_SHARE = 0.75;
+const FIRST_LANE: LaneKey = { client: "", domain: "" };
+
+/** Attempts deliveries until it is stopped. */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #lanes = new Lanes({
+    deliveriesMax: DELIVERIES_MAX,
+    laneDeliveriesMax: DELIVERIES_MAX / 2,
+    bytesMax: BYTES_MAX,
+  });
+  readonly #destinations: Destinations;
+  readonly #cursors = new Map<QueueClass, LaneKey>();
+  readonly #attempts = new Set<Promise<void>>();
+  readonly #aborting = new AbortController();
+  #background = 0;
+  #isStopped = false;
+  #hasBacklog = true;
+  #poll: RepeatingTimer | undefined;
+  #opening: NodeJS.Timeout | undefined;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    const { destinationConcurrencyMax: concurrencyMax, ratePerSecond, clock } = options;
+    this.#destinations = new Destinations({ concurrencyMax, ratePerSecond, clock });
+  }
+
+  /** Starts to deliver. */
+  start(): void {
+    const { log } = this.#options;
+    this.#poll = every(
+      POLL_MS,
+      () => this.#refill(),
+      (error) => log.error("reading the queue failed", { error }),
+    );
+    void this.#poll.run();
+  }
+
+  /** Looks for due deliveries now; resolves when those found are in memory. */
+  async refill(): Promise<void> {
+    await this.#poll?.run();
+  }
+
+  /** True if new deliveries of this kind can be attempted from memory. */
+  hasRoom(queueClass: QueueClass, client: string, domain: string): boolean {
+    return !this.#isStopped && this.#lanes.laneRoom(queueClass, client, domain) > 0;
+  }
+
+  /** Adds a leased delivery. */
+  add(delivery: Delivery): void {
+    this.#lanes.add(delivery);
+    this.#pump();
+  }
+
+  /** Reports deliveries that are due and only in the database. */
+  noteBacklog(): void {
+    this.#hasBacklog = true;
+  }
+
+  /** Removes the waiting deliveries of a message from memory and returns them; those in flight continue. */
+  withdraw(messageId: string): Delivery[] {
+    return this.#lanes.remove(({ message }) => message.id === messageId);
+  }
+
+  /** Stops: attempts in flight may take `graceMs`; then they are aborted, and everything else is given back. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#opening);
+    await this.#poll?.stop();
+    const ended = Promise.allSettled(this.#attempts);
+    const timer = setTimeout(() => this.#aborting.abort(), graceMs);
+    await ended;
+    clearTimeout(timer);
+    const rest = this.#lanes.remove(() => true);
+    await this.#options.store.release(rest, this.#options.clock.now());
+  }
+
+  #pump(): void {
+    if (this.#isStopped) return;
+    const { concurrencyMax, transports } = this.#options;
+    const backgroundMax = Math.max(1, Math.floor(concurrencyMax * BACKGROUND_SHARE));
+    while (this.#attempts.size < concurrencyMax) {
+      const delivery = this.#lanes.take(({ queueClass, message, domain }) => {
+        if (queueClass !== 0 && this.#background >= backgroundMax) return false;
+        return this.#destinations.isOpen(transports[message.channel].destinationOf(domain));
+      });
+      if (delivery === undefined) break;
+      const attempt = this.#run(delivery);
+      this.#attempts.add(attempt);
+      void attempt.finally(() => {
+        this.#attempts.delete(attempt);
+        this.#pump();
+      });
+    }
+    this.#scheduleOpening();
+    if (this.#hasBacklog && this.#lanes.size < DELIVERIES_MAX / 2) void this.#poll?.run();
+  }
+
+  // Wakes up when a pause ends.
+  #scheduleOpening(): void {
+    if (this.#lanes.size === 0) return;
+    const waitMs = this.#destinations.nextOpeningMs();
+    if (waitMs === undefined) return;
+    clearTimeout(this.#opening);
+    this.#opening = setTimeout(() => this.#pump(), Math.ceil(waitMs)).unref();
+  }
+
+  async #run(delivery: Delivery): Promise<void> {
+    const { clock, store, transports, log } = this.#options;
+    const isBackground = delivery.queueClass !== 0;
+    const transport = transports[delivery.message.channel];
+    const destination = transport.destinationOf(delivery.domain);
+    if (isBackground) this.#background += 1;
+    this.#destinations.start(destination);
+    let isFailure = false;
+    try {
+      if (clock.now() + ATTEMPT_MS_MAX > delivery.leaseUntil) {
+        await store.release([delivery], clock.now());
+        this.#hasBacklog = true;
+        return;
+      }
+      const outcome = await this.#attempt(delivery, transport);
+      isFailure =
+        outcome !== "suppressed" && outcome.kind === "deferred" && outcome.cause === "relay";
+      this.#destinations.end(destination, isFailure);
+      await this.#record(delivery, outcome);
+    } catch (error) {
+      log.error("a delivery failed unexpectedly; it is repeated after its lease", {
+        error,
+        message_id: delivery.message.id,
+      });
+      this.#destinations.end(destination, false);
+    } finally {
+      if (isBackground) this.#background -= 1;
+    }
+  }
+
+  async #attempt(delivery: Delivery, transport: Transport): Promise<Outcome | "suppressed"> {
+    const isFresh = delivery.attempts === 0 && delivery.fence === 1;
+    if (!isFresh && (await this.#options.isSuppressed(delivery))) return "suppressed";
+    const signal = AbortSignal.any([this.#aborting.signal, AbortSignal.timeout(ATTEMPT_MS_MAX)]);
+    return transport.deliver(delivery, signal);
+  }
+
+  // A result is kept until the database accepts it: a lost result would send the message again.
+  async #record(delivery: Delivery, outcome: Outcome | "suppressed"): Promise<void> {
+    const { clock, retryMs, random, store, log, onResult } = this.#options;
+    const result = toResult(delivery, outcome, {
+      nowMs: clock.now(),
+      retryMs,
+      random: random(),
+      isStopping: this.#isStopped,
+    });
+    for (;;) {
+      try {
+        if (await store.record(result)) onResult(result);
+        else
+          log.warn("a result came after the end of its lease", { message_id: delivery.message.id });
+        return;
+      } catch (error) {
+        log.error("a result could not be recorded", { error, message_id: delivery.message.id });
+        if (this.#aborting.signal.aborted) return;
+      }
+      await sleep(RECORD_RETRY_MS);
+    }
+  }
+
+  async #refill(): Promise<void> {
+    if (this.#isStopped) return;
+    let claimed = 0;
+    for (const queueClass of QUEUE_CLASSES) claimed += await this.#refillClass(queueClass);
+    this.#hasBacklog = claimed > 0;
+    if (claimed > 0) this.#pump();
+  }
+
+  // A turn of the lanes: each gets a share, and the next turn begins where this one ended.
+  async #refillClass(queueClass: QueueClass): Promise<number> {
+    const { store, clock, transports } = this.#options;
+    if (this.#lanes.room(queueClass) < DELIVERIES_MAX / 2) return 0;
+    const after = this.#cursors.get(queueClass) ?? FIRST_LANE;
+    const lanes = await store.listLanes(queueClass, after, LANES_PER_REFILL);
+    this.#cursors.set(queueClass, lanes.length < LANES_PER_REFILL ? FIRST_LANE : lanes.at(-1)!);
+    let claimed = 0;
+    for (const lane of lanes) {
+      const room = this.#lanes.laneRoom(queueClass, lane.client, lane.domain);
+      const isPaused = this.#destinations.isPaused(transports.email.destinationOf(lane.domain));
+      if (room <= 0 || isPaused) continue;
+      const nowMs = clock.now();
+      const max = Math.min(room, CLAIM_MAX);
+      const found = await store.claim(queueClass, lane, max, nowMs, nowMs + LEASE_MS);
+      for (const delivery of found) this.#lanes.add(delivery);
+      claimed += found.length;
+    }
+    return claimed;
+  }
+}

@@ -1,0 +1,320 @@
+// The durable queue: messages, contents, deliveries and their leases, on SQLite or PostgreSQL.
+import { sql, type Transaction } from "kysely";
+import type { Clock } from "@platform/kernel/time";
+import type { BodyRow, DeliveryRow, IdempotencyRow, MessageRow } from "../database/message.ts";
+import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
+import {
+  RETRY_CLASS,
+  type Delivery,
+  type DeliveryResult,
+  type LoadedMessage,
+  type QueueClass,
+} from "../delivery.ts";
+import { GroupCommit } from "./group-commit.ts";
+
+/** A message to store. */
+export interface NewMessage {
+  message: MessageRow;
+  body: BodyRow;
+  deliveries: readonly DeliveryRow[];
+  idempotency: IdempotencyRow | undefined;
+}
+
+/** Options of {@link QueueStore}. */
+export interface QueueStoreOptions {
+  database: NotifyDatabase;
+  clock: Clock;
+  /** Adds the rows that other parts keep of a result, in its transaction. */
+  onResults: (trx: Transaction<NotifyTables>, results: readonly DeliveryResult[]) => Promise<void>;
+}
+
+/** A lane of the queue: deliveries of a client to a domain. */
+export interface LaneKey {
+  client: string;
+  domain: string;
+}
+
+const ROWS_MAX = 500;
+const GROUP_MAX = 64;
+const TRANSACTIONS_MAX = 2;
+
+/** The durable queue. */
+export class QueueStore {
+  readonly #database: NotifyDatabase;
+  readonly #clock: Clock;
+  readonly #onResults: QueueStoreOptions["onResults"];
+  readonly #inserts: GroupCommit<NewMessage, void>;
+  readonly #results: GroupCommit<DeliveryResult, boolean>;
+
+  constructor({ database, clock, onResults }: QueueStoreOptions) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#onResults = onResults;
+    const bounds = { itemsMax: GROUP_MAX, transactionsMax: TRANSACTIONS_MAX };
+    this.#inserts = new GroupCommit({ ...bounds, write: (items) => this.#insert(items) });
+    this.#results = new GroupCommit({ ...bounds, write: (items) => this.#record(items) });
+  }
+
+  /** Number of messages and results that wait to be written. */
+  get waiting(): number {
+    return this.#inserts.size + this.#results.size;
+  }
+
+  /** Stores a message; resolves when it is durable. Rejects with a unique violation if its idempotency key is used. */
+  insert(item: NewMessage): Promise<void> {
+    return this.#inserts.add(item);
+  }
+
+  /** Records the result of an attempt; false if the lease was lost, that is, another attempt followed. */
+  record(result: DeliveryResult): Promise<boolean> {
+    return this.#results.add(result);
+  }
+
+  /** Number of deliveries that have not ended. */
+  async countOpen(): Promise<number> {
+    const { count } = await this.#database.db
+      .selectFrom("notify_deliveries")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("due_at", "is not", null)
+      .executeTakeFirstOrThrow();
+    return count;
+  }
+
+  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
+  async releaseAll(nowMs: number): Promise<void> {
+    await this.#database.db
+      .updateTable("notify_deliveries")
+      .set({ due_at: nowMs })
+      .where("leased", "=", 1)
+      .where("due_at", "is not", null)
+      .execute();
+  }
+
+  /** Returns up to `max` lanes after `after` that have deliveries, due or not. */
+  async listLanes(queueClass: QueueClass, after: LaneKey, max: number): Promise<LaneKey[]> {
+    const lanes: LaneKey[] = [];
+    for (let last = after; lanes.length < max;) {
+      const next = await this.#database.db
+        .selectFrom("notify_deliveries")
+        .select(["client", "domain"])
+        .where("class", "=", queueClass)
+        .where("due_at", "is not", null)
+        .where(sql<boolean>`(client, domain) > (${last.client}, ${last.domain})`)
+        .orderBy("client")
+        .orderBy("domain")
+        .limit(1)
+        .executeTakeFirst();
+      if (next === undefined) break;
+      lanes.push(next);
+      last = next;
+    }
+    return lanes;
+  }
+
+  /** Leases up to `max` due deliveries of a lane. */
+  async claim(
+    queueClass: QueueClass,
+    { client, domain }: LaneKey,
+    max: number,
+    nowMs: number,
+    leaseUntil: number,
+  ): Promise<Delivery[]> {
+    const rows = await this.#database.db
+      .selectFrom("notify_deliveries")
+      .selectAll()
+      .where("class", "=", queueClass)
+      .where("client", "=", client)
+      .where("domain", "=", domain)
+      .where("due_at", "<=", nowMs)
+      .orderBy("due_at")
+      .limit(max)
+      .execute();
+    if (rows.length === 0) return [];
+    const leased = await this.#lease(rows, nowMs, leaseUntil);
+    const messages = await this.#load([...new Set(leased.map((row) => row.message_id))]);
+    return leased.flatMap((row): Delivery[] => {
+      const message = messages.get(row.message_id);
+      return message === undefined ? [] : [toDelivery(row, message, leaseUntil)];
+    });
+  }
+
+  /** Gives leases back; the deliveries are due at `dueAt`. */
+  async release(deliveries: readonly Delivery[], dueAt: number): Promise<void> {
+    if (deliveries.length === 0) return;
+    await this.#database.transaction(async (trx) => {
+      for (const { message, position, fence, mayBeDuplicate } of deliveries) {
+        await trx
+          .updateTable("notify_deliveries")
+          .set({ leased: mayBeDuplicate ? 1 : 0, due_at: dueAt })
+          .where("message_id", "=", message.id)
+          .where("position", "=", position)
+          .where("fence", "=", fence)
+          .where("due_at", "is not", null)
+          .execute();
+      }
+    });
+  }
+
+  async #insert(items: readonly NewMessage[]): Promise<void[]> {
+    await this.#database.transaction(async (trx) => {
+      const idempotency = items.flatMap((item) => item.idempotency ?? []);
+      if (idempotency.length > 0) {
+        await trx.insertInto("notify_idempotency").values(idempotency).execute();
+      }
+      await trx
+        .insertInto("notify_messages")
+        .values(items.map(({ message }) => message))
+        .execute();
+      await trx
+        .insertInto("notify_bodies")
+        .values(items.map(({ body }) => body))
+        .execute();
+      const deliveries = items.flatMap((item) => item.deliveries);
+      for (let at = 0; at < deliveries.length; at += ROWS_MAX) {
+        const rows = deliveries.slice(at, at + ROWS_MAX);
+        await trx.insertInto("notify_deliveries").values(rows).execute();
+      }
+    });
+    return items.map(() => undefined);
+  }
+
+  async #record(results: readonly DeliveryResult[]): Promise<boolean[]> {
+    return this.#database.transaction(async (trx) => {
+      const nowMs = this.#clock.now();
+      const recorded: boolean[] = [];
+      for (const result of results) recorded.push(await recordResult(trx, result, nowMs));
+      const valid = results.filter((_, index) => recorded[index] === true);
+      const events = valid.flatMap(({ delivery, events: found }) =>
+        found.map(({ type, detail }) => ({
+          message_id: delivery.message.id,
+          position: delivery.position,
+          type,
+          at: nowMs,
+          detail,
+        })),
+      );
+      if (events.length > 0) await trx.insertInto("notify_events").values(events).execute();
+      await eraseSensitive(trx, valid);
+      await this.#onResults(trx, valid);
+      return recorded;
+    });
+  }
+
+  async #lease(
+    rows: readonly DeliveryRow[],
+    nowMs: number,
+    leaseUntil: number,
+  ): Promise<DeliveryRow[]> {
+    return this.#database.transaction(async (trx) => {
+      const leased: DeliveryRow[] = [];
+      for (const row of rows) {
+        const { numUpdatedRows } = await trx
+          .updateTable("notify_deliveries")
+          .set({ leased: 1, fence: row.fence + 1, due_at: leaseUntil })
+          .where("message_id", "=", row.message_id)
+          .where("position", "=", row.position)
+          .where("fence", "=", row.fence)
+          .where("due_at", "<=", nowMs)
+          .executeTakeFirst();
+        if (numUpdatedRows === 1n) leased.push({ ...row, fence: row.fence + 1 });
+      }
+      return leased;
+    });
+  }
+
+  async #load(ids: readonly string[]): Promise<Map<string, LoadedMessage>> {
+    if (ids.length === 0) return new Map();
+    const rows = await this.#database.db
+      .selectFrom("notify_messages")
+      .innerJoin("notify_bodies", "notify_bodies.message_id", "notify_messages.id")
+      .selectAll("notify_messages")
+      .select("content")
+      .where("id", "in", ids)
+      .execute();
+    return new Map(rows.map((row) => [row.id, toLoadedMessage(row, row.content)]));
+  }
+}
+
+/** Converts a row and its content to the form in memory. */
+export function toLoadedMessage(row: MessageRow, content: Uint8Array): LoadedMessage {
+  return {
+    id: row.id,
+    channel: row.channel,
+    client: row.client,
+    stream: row.stream,
+    template: row.template,
+    sender: row.sender,
+    subject: row.subject,
+    isSensitive: row.sensitive === 1,
+    createdAt: row.created_at,
+    traceId: row.trace_id,
+    content: Buffer.from(content.buffer, content.byteOffset, content.byteLength),
+  };
+}
+
+/** Converts a leased row to the form in memory. `row.leased` is its state before the lease. */
+export function toDelivery(row: DeliveryRow, message: LoadedMessage, leaseUntil: number): Delivery {
+  return {
+    message,
+    position: row.position,
+    address: row.address,
+    domain: row.domain,
+    queueClass: row.class as QueueClass,
+    attempts: row.attempts,
+    fence: row.fence,
+    leaseUntil,
+    mayBeDuplicate: row.leased === 1,
+  };
+}
+
+async function recordResult(
+  trx: Transaction<NotifyTables>,
+  { delivery, status, reply, dueAt }: DeliveryResult,
+  nowMs: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable("notify_deliveries")
+    .set({
+      status,
+      attempts: delivery.attempts + 1,
+      due_at: dueAt ?? null,
+      leased: 0,
+      class: dueAt === undefined ? delivery.queueClass : RETRY_CLASS,
+      code: reply.code ?? null,
+      enhanced: reply.enhanced ?? null,
+      detail: reply.text,
+      relay: reply.relay,
+      updated_at: nowMs,
+    })
+    .where("message_id", "=", delivery.message.id)
+    .where("position", "=", delivery.position)
+    .where("fence", "=", delivery.fence)
+    .where("due_at", "is not", null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+// The content of a sensitive message is erased with its last delivery.
+async function eraseSensitive(
+  trx: Transaction<NotifyTables>,
+  results: readonly DeliveryResult[],
+): Promise<void> {
+  for (const { delivery, dueAt } of results) {
+    if (!delivery.message.isSensitive || dueAt !== undefined) continue;
+    await trx
+      .deleteFrom("notify_bodies")
+      .where("message_id", "=", delivery.message.id)
+      .where((eb) =>
+        eb.not(
+          eb.exists(
+            eb
+              .selectFrom("notify_deliveries")
+              .select("position")
+              .where("message_id", "=", delivery.message.id)
+              .where("due_at", "is not", null),
+          ),
+        ),
+      )
+      .execute();
+  }
+}

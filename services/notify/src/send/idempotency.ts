@@ -1,0 +1,83 @@
+// Idempotency keys: a repeated request gets the first answer for 24 hours.
+import { PlatformError, isErrorCode } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import type { IdempotencyRow } from "../database/message.ts";
+import type { NotifyDatabase } from "../database/schema.ts";
+import type { SendAnswer } from "./answer.ts";
+
+const RETENTION_MS = 24 * 3_600_000;
+
+/** Used keys. Only requests that were stored use up their key; invalid ones may be corrected and repeated. */
+export class Idempotency {
+  readonly #database: NotifyDatabase;
+  readonly #clock: Clock;
+
+  constructor(database: NotifyDatabase, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the first answer to a key, or throws its error; undefined if the key is new. Throws `conflict` if the key was
+   * used with another request.
+   */
+  async find(client: string, key: string, hash: string): Promise<SendAnswer | undefined> {
+    const row = await this.#database.db
+      .selectFrom("notify_idempotency")
+      .selectAll()
+      .where("client", "=", client)
+      .where("key", "=", key)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    if (row.created_at <= this.#clock.now() - RETENTION_MS) {
+      await this.sweep();
+      return undefined;
+    }
+    if (row.request_hash !== hash) {
+      throw new PlatformError("conflict", "The Idempotency-Key was used with another request.");
+    }
+    return toAnswer(row);
+  }
+
+  async saveAnswer(client: string, key: string, { status, body }: SendAnswer): Promise<void> {
+    await this.#save(client, key, status, body);
+  }
+
+  async saveError(client: string, key: string, error: PlatformError): Promise<void> {
+    const { code, detail, fields } = error;
+    await this.#save(client, key, error.status, { code, detail, fields });
+  }
+
+  /** Deletes expired keys. */
+  async sweep(): Promise<void> {
+    await this.#database.db
+      .deleteFrom("notify_idempotency")
+      .where("created_at", "<=", this.#clock.now() - RETENTION_MS)
+      .execute();
+  }
+
+  async #save(client: string, key: string, status: number, answer: object): Promise<void> {
+    await this.#database.db
+      .updateTable("notify_idempotency")
+      .set({ status, answer: JSON.stringify(answer) })
+      .where("client", "=", client)
+      .where("key", "=", key)
+      .where("status", "is", null)
+      .execute();
+  }
+}
+
+// Without a recorded answer the first request is in progress, or its process ended: the message is in the queue.
+function toAnswer({ status, answer, message_id }: IdempotencyRow): SendAnswer {
+  if (status === null || answer === null) {
+    return { status: 202, body: { status: "queued", message_id } };
+  }
+  const body = JSON.parse(answer) as Record<string, unknown>;
+  if (status === 200 || status === 202) return { status, body };
+  const { code, detail, fields } = body as {
+    code: string;
+    detail: string;
+    fields: Record<string, unknown>;
+  };
+  throw new PlatformError(isErrorCode(code) ? code : "internal", detail, { fields });
+}

@@ -1,0 +1,267 @@
+// Starts the mail service: creates all parts and connects them.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { openDatabase } from "@platform/kernel/db";
+import { HealthRegistry } from "@platform/kernel/health";
+import {
+  createApi,
+  createBearerGuard,
+  listenHttp,
+  RateLimit,
+  type Api,
+} from "@platform/kernel/http";
+import { createIdSource } from "@platform/kernel/ids";
+import { createConfiguredVerifier } from "@platform/kernel/identity";
+import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import {
+  createHttpMetrics,
+  createProcessCollector,
+  MetricRegistry,
+} from "@platform/kernel/metrics";
+import { every, systemClock, type Clock } from "@platform/kernel/time";
+import { createServiceTracer } from "@platform/kernel/trace";
+import { VERSION, type NotifyConfig } from "./config.ts";
+import { migrateAll, type NotifyDatabase, type NotifyTables } from "./database/schema.ts";
+import { createInboxRoutes } from "./http/inbox-routes.ts";
+import { createMessageRoutes } from "./http/message-routes.ts";
+import { createSendRoutes } from "./http/send-routes.ts";
+import { createSuppressionRoutes } from "./http/suppression-routes.ts";
+import { createTemplateRoutes } from "./http/template-routes.ts";
+import { requireManager } from "./http/access.ts";
+import { Inbox } from "./inbox/inbox.ts";
+import { createNotifyMetrics } from "./metrics.ts";
+import { Dispatcher } from "./queue/dispatcher.ts";
+import { ResultRecorder } from "./queue/result-recorder.ts";
+import { QueueStore } from "./queue/store.ts";
+import { createRelayGroup } from "./relay/create-transport.ts";
+import { createPrepareMail } from "./relay/prepare.ts";
+import { Idempotency } from "./send/idempotency.ts";
+import { Messages } from "./send/messages.ts";
+import { Sender } from "./send/sender.ts";
+import { Suppressions } from "./suppression/suppressions.ts";
+import { TemplateStore } from "./template/store.ts";
+import { Templates } from "./template/templates.ts";
+
+const TRACES_FLUSH_MS = 1_000;
+const SWEEP_MS = 60_000;
+/** Time kept of the drain to give back what was not delivered. */
+const RELEASE_MS = 2_000;
+/** JSON and base64 around the attachments and texts. */
+const BODY_OVERHEAD = 1.4;
+const TEXT_BYTES = 12 * 1024 * 1024;
+
+/** Options of `startNotify`. */
+export interface NotifyOptions {
+  config: NotifyConfig;
+  log: Logger;
+  lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
+  clock?: Clock;
+}
+
+/** A running service. */
+export interface NotifyService {
+  /** The address of the API. */
+  readonly url: string;
+  readonly database: NotifyDatabase;
+  /** Looks for due deliveries now. */
+  refill(): Promise<void>;
+}
+
+/** Starts the service; when this resolves, it accepts requests. */
+export async function startNotify(options: NotifyOptions): Promise<NotifyService> {
+  const { config, log, lifecycle, clock = systemClock } = options;
+  const ids = createIdSource({ clock });
+  const database = openNotifyDatabase(config, log);
+  lifecycle.onDrain("database", () => database.close());
+  await migrateAll(database, clock.now());
+
+  const registry = new MetricRegistry();
+  const processCollector = createProcessCollector({ service: "notify", version: VERSION });
+  registry.collect(processCollector);
+  const tracer = createServiceTracer({
+    resource: { service: "notify", version: VERSION },
+    endpoint: config.otel_endpoint,
+    metrics: registry,
+    ids,
+    clock,
+  });
+  lifecycle.onDrain("telemetry", async () => {
+    processCollector.close();
+    await tracer.shutdown(TRACES_FLUSH_MS);
+  });
+  const health = new HealthRegistry({
+    service: "notify",
+    version: VERSION,
+    onCheckError: (check, error) => log.error("health check failed", { check, error }),
+  });
+  health.addCheck("database", () => database.check());
+
+  const suppressions = new Suppressions(database);
+  const templates = new Templates(new TemplateStore(database, clock), clock);
+  const metrics = createNotifyMetrics(registry, {
+    countTemplates: () => templates.store.count(),
+    countQueued: () => store.countOpen(),
+  });
+  const recorder = new ResultRecorder({ suppressions, metrics, clock, log });
+  const store = new QueueStore({
+    database,
+    clock,
+    onResults: (trx, results) => recorder.record(trx, results),
+  });
+  if (database.kind === "sqlite") await store.releaseAll(clock.now());
+
+  const inbox = new Inbox({
+    database,
+    clock,
+    messagesMax: config.inbox_messages_max,
+    retentionMs: config.inbox_retention_ms,
+  });
+  const prepare = createPrepareMail({
+    sign: async () => "",
+    senderOf: ({ message }) => message.sender,
+  });
+  const relays = createRelayGroup(config, prepare, clock);
+  if (relays === undefined) {
+    log.warn("no SMTP relay is configured: mail is kept in the development inbox");
+  } else {
+    lifecycle.onDrain("relays", () => relays.close());
+  }
+  const dispatcher: Dispatcher = new Dispatcher({
+    store,
+    transports: { email: relays ?? inbox, sms: inbox },
+    isSuppressed: async ({ address, message }) =>
+      (await suppressions.find([address], message.stream)).size > 0,
+    onResult: (result) => {
+      recorder.observe(result);
+      sender.noteResult(result);
+    },
+    clock,
+    log,
+    random: Math.random,
+    concurrencyMax: config["smtp.connections_max"],
+    destinationConcurrencyMax: config["smtp.destination_connections_max"],
+    ratePerSecond: config["smtp.destination_rate"],
+    retryMs: config.retry_ms,
+  });
+  lifecycle.onDrain("queue", (drain) =>
+    dispatcher.stop(Math.max(0, drain.remainingMs() - RELEASE_MS)),
+  );
+  const idempotency = new Idempotency(database, clock);
+  const verifier = createConfiguredVerifier({ config, operatorToken: config.token, clock, log });
+  const isIntegrated = config.jwt_secret !== undefined || config.jwks_url !== undefined;
+  const sender: Sender = new Sender({
+    store,
+    dispatcher,
+    suppressions,
+    idempotency,
+    templates,
+    metrics,
+    tracer,
+    clock,
+    ids,
+    log,
+    fromDomain: config.from_domain ?? (relays === undefined ? "localhost" : undefined),
+    allowedDomains: isIntegrated ? () => listDomains(config) : undefined,
+    hasSms: relays === undefined,
+    waitMs: config.send_wait_ms,
+    attachmentBytesMax: config.attachment_bytes_max,
+    bodyRetentionMs: config.body_retention_ms,
+    queueMax: config.queue_max,
+  });
+  const messages = new Messages({
+    database,
+    dispatcher,
+    clock,
+    retentionMs: config.message_retention_ms,
+  });
+  const bodyBytesMax = Math.ceil(config.attachment_bytes_max * BODY_OVERHEAD) + TEXT_BYTES;
+  const rate =
+    verifier === undefined || config.send_rate_per_minute === 0
+      ? undefined
+      : new RateLimit({
+          name: "send",
+          detail: "Messages are sent faster than the limit of this client allows.",
+          clock,
+          ratePerSecond: config.send_rate_per_minute / 60,
+          capacity: config.send_burst,
+        });
+  const api = createApi({
+    service: "notify",
+    version: VERSION,
+    title: "Mail",
+    description: "Transactional mail, templates, bounces and suppression.",
+    guard: createBearerGuard(verifier),
+    routes: [
+      ...createSendRoutes({ sender, rate, bodyBytesMax }),
+      ...createMessageRoutes(messages),
+      ...createTemplateRoutes(templates, sender),
+      ...createSuppressionRoutes(suppressions, clock),
+      ...createInboxRoutes(relays === undefined ? inbox : undefined),
+    ],
+    metricsAccess: requireManager,
+    health,
+    metrics: registry,
+    httpMetrics: createHttpMetrics(registry),
+    logger: log,
+    tracer,
+    clock,
+  });
+  const sweeps = every(
+    SWEEP_MS,
+    async () => {
+      await messages.sweep();
+      await idempotency.sweep();
+      await inbox.sweep();
+    },
+    (error) => log.warn("deleting expired rows failed", { error }),
+  );
+  lifecycle.onDrain("sweeps", () => sweeps.stop());
+
+  dispatcher.start();
+  const listener = await listen(config, api, registry, verifier !== undefined);
+  lifecycle.onDrain("http", (drain) =>
+    listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
+  );
+  health.setState("ready");
+  lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
+  lifecycle.reportListener({ name: "http", host: listener.host, port: listener.port });
+  return { url: listener.url, database, refill: () => dispatcher.refill() };
+}
+
+function openNotifyDatabase(config: NotifyConfig, log: Logger): NotifyDatabase {
+  if (config.database_url === undefined)
+    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
+  return openDatabase<NotifyTables>({
+    url: config.database_url ?? `sqlite:${join(config.data_dir, "notify.db")}`,
+    service: "notify",
+    postgres: {
+      onConnectionError: (error) => log.warn("database connection lost", { error }),
+    },
+  });
+}
+
+async function listen(
+  config: NotifyConfig,
+  api: Api,
+  metrics: MetricRegistry,
+  hasCredentials: boolean,
+) {
+  const fallback = { host: hasCredentials ? undefined : "127.0.0.1", port: config.port };
+  const { host = "::", port } = config.addr ?? fallback;
+  const listener = await listenHttp({
+    address: { host, port },
+    fetch: api.fetch,
+    intercept: api.intercept,
+    connectionsMax: config.connections_max,
+    metrics,
+  }).catch(async (error: unknown) => {
+    throw await explainListenError(error, { host, port }, "--port or PLATFORM_NOTIFY_ADDR");
+  });
+  const boundPort = listener.port ?? port;
+  return { close: (ms: number) => listener.close(ms), url: listener.url, host, port: boundPort };
+}
+
+function listDomains({ from_domain, from_domains }: NotifyConfig): ReadonlySet<string> {
+  return new Set(from_domain === undefined ? from_domains : [from_domain, ...from_domains]);
+}

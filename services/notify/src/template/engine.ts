@@ -1,0 +1,174 @@
+// Renders Liquid templates in memory, within limits of time, memory, depth and output.
+import { Liquid, type Template } from "liquidjs";
+
+/** The source of a part of a template, with the sources of the partials and layouts that it uses. */
+export interface TemplateSource {
+  /** Changes with the content, such as `welcome/de@3`. */
+  id: string;
+  source: string;
+  /** Partials by name. */
+  partials: ReadonlyMap<string, { id: string; source: string }>;
+}
+
+/** A failed template: `message` names the place, and contains nothing but the template's own text. */
+export class TemplateError extends Error {
+  readonly kind: "syntax" | "render" | "limit";
+
+  constructor(kind: TemplateError["kind"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "TemplateError";
+    this.kind = kind;
+  }
+}
+
+/** A path of a variable, such as `["user", "name"]`. */
+export type VariablePath = readonly (string | number)[];
+
+const SOURCE_CHARACTERS_MAX = 1024 * 1024;
+const RENDER_MS_MAX = 1_000;
+/** Objects and characters that filters may create. */
+const MEMORY_MAX = 20_000_000;
+const OUTPUT_CHARACTERS_MAX = 5 * 1024 * 1024;
+const PARSED_MAX = 1_000;
+const REFERENCE = /\{%-?\s*(?:render|include|layout)\s+(?:"([^"]*)"|'([^']*)'|([^\s"',%-]+))/g;
+
+/** Escaping of values: `html` escapes them, `text` does not. */
+export type TemplateFormat = "html" | "text";
+
+/** Renders templates of one format. Not reentrant: every call is synchronous. */
+export class TemplateEngine {
+  readonly #liquid: Liquid;
+  readonly #parsed = new Map<string, Template[]>();
+  #partials: TemplateSource["partials"] = new Map();
+
+  constructor(format: TemplateFormat) {
+    this.#liquid = new Liquid({
+      jsTruthy: true,
+      ownPropertyOnly: true,
+      strictFilters: true,
+      timezoneOffset: 0,
+      locale: "en-US",
+      cache: PARSED_MAX,
+      parseLimit: SOURCE_CHARACTERS_MAX * 4,
+      renderLimit: RENDER_MS_MAX,
+      memoryLimit: MEMORY_MAX,
+      // Partials come from the template store only, never from files.
+      relativeReference: false,
+      root: [""],
+      fs: {
+        resolve: (_root, name) => this.#partials.get(name)?.id ?? name,
+        existsSync: (id) => this.#findPartial(id) !== undefined,
+        readFileSync: (id) => this.#findPartial(id)!,
+        contains: async () => true,
+        containsSync: () => true,
+        exists: async (id) => this.#findPartial(id) !== undefined,
+        readFile: async (id) => this.#findPartial(id)!,
+      },
+      ...(format === "html" ? { outputEscape: "escape" as const } : {}),
+    });
+  }
+
+  /** Renders a source. Throws TemplateError. */
+  render(source: TemplateSource, variables: Readonly<Record<string, unknown>>): string {
+    return this.#use(source, (template) => {
+      const output = String(this.#liquid.renderSync(template, variables));
+      if (output.length <= OUTPUT_CHARACTERS_MAX) return output;
+      throw new TemplateError("limit", `the output exceeds ${OUTPUT_CHARACTERS_MAX} characters`);
+    });
+  }
+
+  /** Parses a source. Throws TemplateError. */
+  check(source: string): void {
+    try {
+      this.#liquid.parse(source);
+    } catch (error) {
+      throw toTemplateError(error);
+    }
+  }
+
+  /** Returns the paths of the variables that a source uses. Throws TemplateError. */
+  findVariables(source: TemplateSource): VariablePath[] {
+    return this.#use(source, (template) =>
+      this.#liquid
+        .globalVariableSegmentsSync(template)
+        .map((segments) =>
+          segments.slice(0, segments.findIndex(Array.isArray) >>> 0).filter(isPlainSegment),
+        ),
+    );
+  }
+
+  #use<T>(source: TemplateSource, work: (template: Template[]) => T): T {
+    this.#partials = source.partials;
+    try {
+      return work(this.#parse(source));
+    } catch (error) {
+      throw toTemplateError(error);
+    }
+  }
+
+  #parse({ id, source }: TemplateSource): Template[] {
+    const known = this.#parsed.get(id);
+    if (known !== undefined) {
+      this.#parsed.delete(id);
+      this.#parsed.set(id, known);
+      return known;
+    }
+    const parsed = this.#liquid.parse(source);
+    if (this.#parsed.size >= PARSED_MAX) {
+      for (const oldest of this.#parsed.keys()) {
+        this.#parsed.delete(oldest);
+        break;
+      }
+    }
+    this.#parsed.set(id, parsed);
+    return parsed;
+  }
+
+  #findPartial(id: string): string | undefined {
+    for (const partial of this.#partials.values()) if (partial.id === id) return partial.source;
+    return undefined;
+  }
+}
+
+/**
+ * Returns the names of the partials and layouts that a source uses. Throws TemplateError if a name is not a literal: such a
+ * name could be chosen by the data.
+ */
+export function findReferences(source: string): string[] {
+  const names = new Set<string>();
+  for (const [, double, single, bare] of source.matchAll(REFERENCE)) {
+    if (bare !== undefined && bare !== "none") {
+      throw new TemplateError(
+        "syntax",
+        `the name of a partial must be quoted: ${bare.slice(0, 64)}`,
+      );
+    }
+    const name = double ?? single;
+    if (name !== undefined) names.add(name);
+  }
+  return [...names];
+}
+
+function isPlainSegment(segment: unknown): segment is string | number {
+  return typeof segment === "string" || typeof segment === "number";
+}
+
+function toTemplateError(error: unknown): TemplateError {
+  if (error instanceof TemplateError) return error;
+  if (error instanceof RangeError) {
+    return new TemplateError("limit", "partials are nested too deeply", { cause: error });
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  if (/limit exceeded/.test(message)) {
+    const what = /memory/.test(message) ? "memory" : /parse/.test(message) ? "length" : "time";
+    return new TemplateError("limit", `the template exceeds its limit of ${what}`, {
+      cause: error,
+    });
+  }
+  if (/Maximum call stack/.test(message)) {
+    return new TemplateError("limit", "partials are nested too deeply", { cause: error });
+  }
+  const kind =
+    error instanceof Error && /Parse|Tokenization/.test(error.name) ? "syntax" : "render";
+  return new TemplateError(kind, message.replaceAll(/, file:[^,]*/g, ""), { cause: error });
+}

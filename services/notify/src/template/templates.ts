@@ -1,0 +1,264 @@
+// Saving and rendering templates.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import {
+  findReferences,
+  TemplateEngine,
+  TemplateError,
+  type TemplateFormat,
+  type TemplateSource,
+  type VariablePath,
+} from "./engine.ts";
+import { toPlainText } from "./plain-text.ts";
+import type { StoredTemplate, TemplateContent, TemplateStore } from "./store.ts";
+
+/** A rendered template. */
+export interface Rendered {
+  subject: string;
+  html: string | undefined;
+  text: string | undefined;
+  /** Missing variables, one sentence each. */
+  warnings: string[];
+}
+
+/** Options of a rendering. */
+export interface RenderOptions {
+  name: string;
+  locale: string | undefined;
+  variables: Readonly<Record<string, unknown>>;
+  /** Missing variables are an error instead of empty. */
+  isStrict: boolean;
+}
+
+/** A variant with the partials that it uses, ready to be rendered. */
+interface Loaded {
+  template: StoredTemplate;
+  library: ReadonlyMap<string, StoredTemplate>;
+  variables: readonly VariablePath[];
+}
+
+const TEMPLATES_MAX = 10_000;
+const LIBRARY_MAX = 64;
+const LOADED_MAX = 500;
+/** Changes of other nodes are seen after this time. */
+const LOADED_MS = 2_000;
+const WARNINGS_MAX = 50;
+
+/** The templates of the service. */
+export class Templates {
+  readonly #store: TemplateStore;
+  readonly #clock: Clock;
+  readonly #engines: Record<TemplateFormat, TemplateEngine> = {
+    html: new TemplateEngine("html"),
+    text: new TemplateEngine("text"),
+  };
+  readonly #loaded = new Map<string, { loaded: Promise<Loaded>; atMs: number }>();
+
+  constructor(store: TemplateStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  get store(): TemplateStore {
+    return this.#store;
+  }
+
+  /** Checks and saves a version; returns its number. Throws `template_failed` for a syntax error. */
+  async save(name: string, locale: string, content: TemplateContent): Promise<number> {
+    const known = await this.#store.read([name]);
+    if (known.length === 0 && (await this.#store.count()) >= TEMPLATES_MAX) {
+      throw new PlatformError("conflict", `There are ${TEMPLATES_MAX} templates, the maximum.`);
+    }
+    // Parses all parts. Partials that do not exist yet are found at the first rendering.
+    for (const part of PARTS) {
+      const source = content[part];
+      if (source === null) continue;
+      try {
+        findReferences(source);
+        this.#engines[formatOf(part)].check(source);
+      } catch (error) {
+        throw toProblem(error, { name }, part);
+      }
+    }
+    const saved = await this.#store.save(name, locale, content);
+    this.#loaded.clear();
+    return saved;
+  }
+
+  /** Deletes a template; false if there is none. */
+  async remove(name: string): Promise<boolean> {
+    this.#loaded.clear();
+    return this.#store.remove(name);
+  }
+
+  /** Renders a template. Throws `not_found` or `template_failed`. */
+  async render({ name, locale = "", variables, isStrict }: RenderOptions): Promise<Rendered> {
+    const loaded = await this.#load(name, locale);
+    const missing = loaded.variables.filter((path) => !has(variables, path)).map(formatPath);
+    const warnings = [...new Set(missing)]
+      .slice(0, WARNINGS_MAX)
+      .map((path) => `the variable ${path} is missing`);
+    if (isStrict && warnings.length > 0) {
+      throw new PlatformError("template_failed", `Template ${name}: ${warnings[0]}.`, {
+        fields: { warnings },
+      });
+    }
+    const { template } = loaded;
+    const subject = this.#renderPart(loaded, "subject", variables);
+    const html = template.html === null ? undefined : this.#renderPart(loaded, "html", variables);
+    const text =
+      template.text === null
+        ? html === undefined
+          ? undefined
+          : toPlainText(html)
+        : this.#renderPart(loaded, "text", variables);
+    return { subject: subject.trim(), html, text, warnings };
+  }
+
+  /** Returns the names of the variables of a template, such as `user.name`. */
+  async listVariables(name: string, locale: string): Promise<string[]> {
+    const { variables } = await this.#load(name, locale);
+    return [...new Set(variables.map(formatPath))].sort();
+  }
+
+  #renderPart(
+    { template, library }: Loaded,
+    part: Part,
+    variables: Readonly<Record<string, unknown>>,
+  ): string {
+    try {
+      return this.#engines[formatOf(part)].render(toSource(template, library, part), variables);
+    } catch (error) {
+      throw toProblem(error, template, part);
+    }
+  }
+
+  async #load(name: string, locale: string): Promise<Loaded> {
+    const key = `${name}\n${locale}`;
+    const known = this.#loaded.get(key);
+    const nowMs = this.#clock.monotonicMs();
+    if (known !== undefined && nowMs - known.atMs < LOADED_MS) return known.loaded;
+    if (this.#loaded.size >= LOADED_MAX) this.#loaded.clear();
+    const loaded = this.#read(name, locale);
+    this.#loaded.set(key, { loaded, atMs: nowMs });
+    loaded.catch(() => this.#loaded.delete(key));
+    return loaded;
+  }
+
+  async #read(name: string, locale: string): Promise<Loaded> {
+    const template = chooseVariant(await this.#store.read([name]), locale);
+    if (template === undefined) {
+      throw new PlatformError("not_found", `There is no template ${name}.`);
+    }
+    const library = await this.#readLibrary(template, locale);
+    const variables: VariablePath[] = [];
+    for (const part of PARTS) {
+      if (template[part] === null) continue;
+      try {
+        const source = toSource(template, library, part);
+        variables.push(...this.#engines[formatOf(part)].findVariables(source));
+      } catch (error) {
+        throw toProblem(error, template, part);
+      }
+    }
+    return { template, library, variables };
+  }
+
+  // The partials and layouts that the template uses, directly or through others.
+  async #readLibrary(
+    template: StoredTemplate,
+    locale: string,
+  ): Promise<ReadonlyMap<string, StoredTemplate>> {
+    const library = new Map<string, StoredTemplate>();
+    let wanted = listReferences(template);
+    while (wanted.length > 0) {
+      if (library.size + wanted.length > LIBRARY_MAX) {
+        throw new PlatformError(
+          "template_failed",
+          `Template ${template.name}: uses more than ${LIBRARY_MAX} partials.`,
+        );
+      }
+      const rows = await this.#store.read(wanted);
+      const found = wanted.flatMap((name) => {
+        const variants = rows.filter((row) => row.name === name);
+        return chooseVariant(variants, locale) ?? [];
+      });
+      for (const one of found) library.set(one.name, one);
+      wanted = [...new Set(found.flatMap(listReferences))].filter((name) => !library.has(name));
+    }
+    return library;
+  }
+}
+
+const PARTS = ["subject", "html", "text"] as const;
+
+type Part = (typeof PARTS)[number];
+
+function formatOf(part: Part): TemplateFormat {
+  return part === "html" ? "html" : "text";
+}
+
+// `de-AT` falls back to `de`, then to the default.
+function chooseVariant(
+  variants: readonly StoredTemplate[],
+  locale: string,
+): StoredTemplate | undefined {
+  const wanted = locale.toLowerCase();
+  const chain = [wanted, wanted.split("-")[0]!, ""];
+  for (const one of chain) {
+    const found = variants.find((variant) => variant.locale.toLowerCase() === one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function listReferences(template: StoredTemplate): string[] {
+  try {
+    return [...new Set(PARTS.flatMap((part) => findReferences(template[part] ?? "")))];
+  } catch (error) {
+    throw toProblem(error, template, "html");
+  }
+}
+
+// In text and subjects a partial's text is used; a partial without one has only markup, or is the same for both.
+function toSource(
+  template: StoredTemplate,
+  library: ReadonlyMap<string, StoredTemplate>,
+  part: Part,
+): TemplateSource {
+  const partials = new Map(
+    Array.from(library, ([name, partial]) => {
+      const kind = part === "html" ? "html" : partial.text === null ? "html" : "text";
+      return [name, { id: toId(partial, kind), source: partial[kind] ?? partial.text ?? "" }];
+    }),
+  );
+  return { id: toId(template, part), source: template[part] ?? "", partials };
+}
+
+function toId({ name, locale, version }: StoredTemplate, part: Part): string {
+  return `${name}/${locale}@${version}.${part}`;
+}
+
+function has(variables: unknown, path: VariablePath): boolean {
+  let value = variables;
+  for (const segment of path) {
+    if (typeof value !== "object" || value === null) return false;
+    // Liquid's own members of lists and texts.
+    if (segment === "size" || segment === "first" || segment === "last") return true;
+    if (!Object.hasOwn(value, segment)) return false;
+    value = (value as Record<string | number, unknown>)[segment];
+  }
+  return value !== undefined && value !== null;
+}
+
+function formatPath(path: VariablePath): string {
+  return path.join(".");
+}
+
+function toProblem(error: unknown, { name }: { name: string }, part: Part): unknown {
+  if (!(error instanceof TemplateError)) return error;
+  return new PlatformError("template_failed", `Template ${name}, ${part}: ${error.message}.`, {
+    fields: { template: name, part, reason: error.kind },
+    cause: error,
+  });
+}

@@ -1,0 +1,167 @@
+// Starts the service in this process, on SQLite or a private PostgreSQL, with a clock that tests move.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { buildSchema } from "@platform/kernel/config";
+import {
+  findPostgresSkip,
+  startPostgresCluster,
+  type PostgresCluster,
+} from "@platform/kernel/db-testing";
+import type { DrainHook } from "@platform/kernel/lifecycle";
+import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
+import { notifyDefinition } from "../src/config.ts";
+import { startNotify, type NotifyService } from "../src/service.ts";
+
+/** A response of the API. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests assert on members of JSON documents
+  body: any;
+  text: string;
+}
+
+/** A running service under test. */
+export interface Stage extends NotifyService {
+  /** Moves the clock. */
+  advance(ms: number): void;
+  /** Log lines. */
+  log: string[];
+  /** Configuration for a restart on the same data. */
+  settings: Record<string, unknown>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answer>;
+  close(drainMs?: number): Promise<void>;
+}
+
+/** One of the two databases, for loops over both. */
+export interface StageKind {
+  kind: "sqlite" | "postgres";
+  skip: string | undefined;
+  /** Prepares an empty database and returns its settings. */
+  prepare: () => Promise<Record<string, unknown>>;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "notify-"));
+let cluster: Promise<PostgresCluster> | undefined;
+let folders = 0;
+const OPEN_STAGES = new Set<(drainMs?: number) => Promise<void>>();
+after(async () => {
+  // Stages of failed tests, which would keep the file running.
+  for (const close of OPEN_STAGES) await close(0);
+  await (await cluster)?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Both databases. */
+export const STAGE_KINDS: readonly StageKind[] = [
+  {
+    kind: "sqlite",
+    skip: undefined,
+    prepare: async () => ({ data_dir: join(folder, `${(folders += 1)}`) }),
+  },
+  {
+    kind: "postgres",
+    skip: findPostgresSkip(),
+    prepare: async () => {
+      cluster ??= startPostgresCluster();
+      return { database_url: await (await cluster).createDatabase() };
+    },
+  },
+];
+
+/** Starts the service on an empty SQLite database; `settings` are configuration keys. */
+export async function startStage(settings: Record<string, unknown> = {}): Promise<Stage> {
+  return startStageOn({ ...(await STAGE_KINDS[0]!.prepare()), ...settings });
+}
+
+/** Starts the service with the settings of a prepared database. */
+export async function startStageOn(settings: Record<string, unknown>): Promise<Stage> {
+  const config = buildSchema(notifyDefinition.keys).parse({
+    addr: "127.0.0.1:0",
+    send_wait_ms: 3_000,
+    "smtp.tls": "off",
+    "smtp.hostname": "notify.test",
+    ...settings,
+  });
+  const hooks: DrainHook[] = [];
+  const stopping = new AbortController();
+  const log: string[] = [];
+  let aheadMs = 0;
+  const clock = {
+    now: () => systemClock.now() + aheadMs,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+  };
+  const close = async (drainMs = 5_000): Promise<void> => {
+    if (!OPEN_STAGES.delete(close)) return;
+    stopping.abort();
+    const endsMs = performance.now() + drainMs;
+    const remainingMs = (): number => Math.max(0, endsMs - performance.now());
+    const context = { deadline: AbortSignal.timeout(drainMs + 1), remainingMs };
+    for (const hook of hooks.toReversed()) await hook(context);
+  };
+  OPEN_STAGES.add(close);
+  const service = await startNotify({
+    config,
+    clock,
+    log: createLogger({
+      service: "notify",
+      level: "debug",
+      format: "json",
+      write: (line) => void log.push(line),
+    }),
+    lifecycle: {
+      stopping: stopping.signal,
+      onDrain: (_name, hook) => void hooks.push(hook),
+      reportListener: () => {},
+    },
+  });
+  return {
+    ...service,
+    advance: (ms) => void (aheadMs += ms),
+    log,
+    settings,
+    close,
+    call: (method, path, body, headers = {}) => call(service.url, method, path, body, headers),
+  };
+}
+
+async function call(
+  url: string,
+  method: string,
+  path: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  const isRaw = typeof body === "string";
+  const response = await fetch(new URL(path, url), {
+    method,
+    headers: {
+      ...(body === undefined || isRaw ? {} : { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isJson = /json/.test(response.headers.get("content-type") ?? "");
+  const parsed: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
+  return { status: response.status, headers: response.headers, body: parsed, text };
+}
+
+/** Repeats `read` until it returns something other than undefined; fails after 10 s. */
+export async function until<T>(read: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  const endsMs = performance.now() + 10_000;
+  for (;;) {
+    const value = await read();
+    if (value !== undefined) return value;
+    if (performance.now() > endsMs) throw new Error(`not reached: ${read.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

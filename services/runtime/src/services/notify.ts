@@ -1,0 +1,64 @@
+// Table entry of mail.
+import { join } from "node:path";
+import { formatAddress } from "@platform/kernel/config";
+import {
+  formatLocalHost,
+  formatUrl,
+  getAddress,
+  type EntryContext,
+  type ServiceEntry,
+} from "./entry.ts";
+
+/** Environment variable of the operator's token. */
+export const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
+
+/** Mail. */
+export const notifyEntry: ServiceEntry = {
+  name: "notify",
+  label: "mail",
+  main: import.meta.resolve("@platform/notify/main"),
+  listeners: [
+    {
+      name: "http",
+      key: "notify_addr",
+      env: "PLATFORM_NOTIFY_ADDR",
+      default: "127.0.0.1:8094",
+      description: "Listening address of mail.",
+    },
+  ],
+  // Recovery links are in the development inbox, so that it is never open to all programs of the machine.
+  credentials: [NOTIFY_TOKEN],
+  // Mail authenticates callers itself.
+  routes: [{ prefix: "/notify", stripPrefix: true, open: true, listener: "http" }],
+  configure: (context) => ({
+    args: [],
+    env: {
+      PLATFORM_NOTIFY_ADDR: formatAddress(getAddress(context, "notify_addr")),
+      PLATFORM_NOTIFY_DATA_DIR: join(context.dataDir, "notify"),
+      [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
+    },
+  }),
+  describe: (context) => {
+    const url = formatUrl(getAddress(context, "notify_addr"));
+    return `behind the gateway at /notify · docs ${url}/api/docs`;
+  },
+  trials: (context) => [
+    {
+      command: `(. ${context.dataDirShown}/credentials.env; curl -H "Authorization: Bearer $${NOTIFY_TOKEN}" ${formatLocalHost(getAddress(context, "notify_addr"))}/api/v1/inbox)`,
+      meaning: "list the mails of the development inbox",
+    },
+  ],
+};
+
+/** Returns the environment with which another service sends mail; empty if mail does not run. */
+export function describeMail(
+  context: EntryContext,
+  urlVariable: string,
+  tokenVariable: string,
+): Record<string, string> {
+  if (!context.running.includes(notifyEntry)) return {};
+  return {
+    [urlVariable]: formatUrl(getAddress(context, "notify_addr")),
+    [tokenVariable]: context.credentials[NOTIFY_TOKEN] ?? "",
+  };
+}
