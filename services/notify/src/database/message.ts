@@ -77,7 +77,7 @@ export interface DeliveryRow {
 }
 
 /** An event of a message that its row and its deliveries do not show. */
-export interface EventRow {
+interface EventRow {
   id: number;
   message_id: string;
   position: number | null;

@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** A language variant of a template; `locale` is "" for the default. */
-export interface TemplateRow {
+interface TemplateRow {
   name: string;
   locale: string;
   /** The active version. */

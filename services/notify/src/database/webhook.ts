@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** A webhook. */
-export interface WebhookRow {
+interface WebhookRow {
   id: string;
   url: string;
   /** JSON array of event types; empty means all. */
@@ -15,7 +15,7 @@ export interface WebhookRow {
 }
 
 /** A call of a webhook: pending while `due_at` is set, then kept for replay until it expires. */
-export interface WebhookCallRow {
+interface WebhookCallRow {
   id: string;
   webhook_id: string;
   type: string;

@@ -1,7 +1,7 @@
 // Times of repeated attempts: 5 minutes × 1.3ⁿ, up to 18 times, which takes about 31 hours.
 
 /** Number of attempts after the first. */
-export const RETRIES_MAX = 18;
+const RETRIES_MAX = 18;
 
 const FACTOR = 1.3;
 const HINT_MS_MIN = 10_000;

@@ -3,7 +3,7 @@ import type { Delivery } from "../delivery.ts";
 import type { Envelope } from "./smtp/connection.ts";
 
 /** A mail that is ready to be sent. */
-export interface PreparedMail {
+interface PreparedMail {
   envelope: Envelope;
   /** Fields in front of the content, and the content. */
   parts: readonly Buffer[];

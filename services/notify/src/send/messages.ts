@@ -21,7 +21,7 @@ export interface MessageQuery {
 }
 
 /** An event of a message. */
-export interface MessageEvent {
+interface MessageEvent {
   type: string;
   at: string;
   recipient?: string;

@@ -10,7 +10,7 @@ import {
 } from "./entry.ts";
 
 /** Environment variable of the operator's token. */
-export const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
+const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
 
 /** Mail. */
 export const notifyEntry: ServiceEntry = {

@@ -45,7 +45,7 @@ test("the verification mail of a new account is in the inbox, behind the gateway
   }
   const [mail] = list.messages;
   assert.deepEqual(mail?.to, ["ada@example.org"]);
-  const { text } = (await (await read(`/${mail!.message_id}`)).json()) as { text: string };
+  const { text } = (await (await read(`/${mail.message_id}`)).json()) as { text: string };
   assert.match(text, /https?:\/\/\S+token=/);
   assert.ok(!up.output().out.includes(token), "the log contains the token");
   up.child.kill("SIGTERM");
