@@ -193,6 +193,16 @@ export function createTokenKeys(service: string, use: string) {
       description: "Required value in `aud`.",
       env: listNames("JWT_AUDIENCE"),
     }),
+    revocations_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+      description:
+        "URL of the issuer's revocation feed, read every second: revoked tokens are rejected, and what they opened ends. Requires revocations_token and jwt_issuer.",
+      env: listNames("REVOCATIONS_URL"),
+    }),
+    revocations_token: key(z.string().min(1).optional(), {
+      description: "Bearer token for the revocation feed.",
+      env: listNames("REVOCATIONS_TOKEN"),
+      secret: true,
+    }),
   };
 }
 

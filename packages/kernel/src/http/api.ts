@@ -114,7 +114,8 @@ async function runRoute(
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   const { peer, path, span, logger } = scope;
-  const guarded = { headers: request.headers, method: request.method, path, peer };
+  const { search } = scope.url;
+  const guarded = { headers: request.headers, method: request.method, path, search, peer };
   const caller = await admitCaller(options.guard, route, guarded);
   const bytesMax = getBodyBound(options, route);
   const input = await readInput(route, request, scope.url, params, bytesMax);

@@ -23,6 +23,8 @@ export interface Scope {
   route: string;
   /** Error of the operation. */
   error: unknown;
+  /** True for requests that programs repeat every second: successful ones are logged at level debug. */
+  isRoutine?: boolean;
 }
 
 const BODY_BYTES_MAX = 1_048_576;
@@ -130,7 +132,7 @@ function logRequest(scope: Scope, method: string, status: number, durationMs: nu
   };
   if (status >= 500 && scope.error !== undefined) {
     scope.logger.error("request failed", { ...fields, error: scope.error });
-  } else if (isProbePath(scope.path)) {
+  } else if (isProbePath(scope.path) || (scope.isRoutine === true && status < 400)) {
     scope.logger.debug("request", fields);
   } else {
     scope.logger.info("request", fields);

@@ -18,13 +18,18 @@ export interface Claims {
   readonly roles: readonly string[];
   readonly tenant?: string;
   readonly policy_version?: number;
+  /** Key id of the token's header. */
+  readonly kid?: string;
   /** All claims, including unnamed ones. */
   readonly all: Readonly<Record<string, unknown>>;
 }
 
-/** A caller: the holder of the operator token, the subject of a JWT, or anonymous. */
+/**
+ * A caller: the holder of the operator token, the subject of a JWT, or anonymous. `tenant` is the tenant that an operator
+ * has chosen for a request.
+ */
 export type Caller =
-  | { readonly kind: "operator" }
+  | { readonly kind: "operator"; readonly tenant?: string }
   | { readonly kind: "user"; readonly claims: Claims }
   | { readonly kind: "anonymous" };
 

@@ -1,6 +1,7 @@
 // Token verifier from a service's configuration: the same keys, errors and warnings in all services.
 import type { Logger } from "../log/index.ts";
 import type { Clock } from "../time/index.ts";
+import type { RevocationSet } from "./revocations.ts";
 import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "./verifier.ts";
 
 /** Configuration keys of token verification. */
@@ -16,6 +17,8 @@ export interface ConfiguredVerifierOptions {
   config: TokenConfig;
   /** Token of the operator. */
   operatorToken?: string | undefined;
+  /** Revoked tokens are rejected. */
+  revocations?: RevocationSet;
   clock: Clock;
   log: Logger;
 }
@@ -27,7 +30,7 @@ export interface ConfiguredVerifierOptions {
 export function createConfiguredVerifier(
   options: ConfiguredVerifierOptions,
 ): TokenVerifier | undefined {
-  const { config, operatorToken, clock, log } = options;
+  const { config, operatorToken, revocations, clock, log } = options;
   const { jwt_secret: secret, jwks_url: url, jwt_issuer: issuer, jwt_audience: audience } = config;
   if (operatorToken === undefined && secret === undefined && url === undefined) return undefined;
   warnOfWeakSecret(secret, log);
@@ -41,6 +44,7 @@ export function createConfiguredVerifier(
     ...(url === undefined ? {} : { jwks: { url } }),
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
+    ...(revocations === undefined ? {} : { isRevoked: (claims) => revocations.hasClaims(claims) }),
   });
 }
 

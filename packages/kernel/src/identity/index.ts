@@ -1,7 +1,11 @@
 // Identity: verification of bearer tokens, callers and their access.
 export { hasAccess, requireRole, requireScope, type Caller, type Claims } from "./caller.ts";
 export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
+export { followRevocations, readFeed, type FollowedRevocations } from "./configured-revocations.ts";
 export { isSignatureValid, parseJwt, type ParsedJwt } from "./jwt.ts";
+export { RevocationFollower } from "./revocation-follower.ts";
+export { RevocationSet, toRevocable, type RevocableToken, type Revocation } from "./revocations.ts";
+export { TokenStreams } from "./token-streams.ts";
 export {
   createTokenVerifier,
   isWeakSecret,

@@ -1,6 +1,7 @@
 // The key set of an issuer: fetched, bounded, kept while the issuer is unavailable, refetched for an unknown key id.
 import { createPublicKey, type JsonWebKeyInput } from "node:crypto";
 import type { Clock } from "../time/index.ts";
+import { fetchFromIssuer } from "./issuer-request.ts";
 import type { JwtAlgorithm, VerificationKey } from "./jwt.ts";
 
 /** Options of {@link JwksStore}. */
@@ -92,14 +93,14 @@ export class JwksStore {
 
   async #fetchKeys(): Promise<void> {
     const { url, timeoutMs, answerBytesMax, algorithms, clock } = this.#options;
-    const answer = await fetch(url, {
+    const document = await fetchFromIssuer({
+      url,
       headers: { Accept: "application/jwk-set+json, application/json" },
-      redirect: "error",
-      signal: AbortSignal.timeout(timeoutMs),
+      timeoutMs,
+      bytesMax: answerBytesMax,
+      subject: "the issuer's keys",
     });
-    const text = await readText(answer, answerBytesMax);
-    if (!answer.ok) throw new Error(`the issuer's keys: status ${answer.status}`);
-    const keys = importKeys(JSON.parse(text), algorithms);
+    const keys = importKeys(document, algorithms);
     if (keys.size === 0) throw new Error("the issuer's key set has no usable key");
     const fingerprint = fingerprintKeys(keys);
     this.#fetchedAtMs = clock.monotonicMs();
@@ -118,17 +119,6 @@ function findKey(
   if (kid !== undefined) return keys.get(`${algorithm}:${kid}`);
   const fitting = Array.from(keys.values()).filter((key) => key.algorithm === algorithm);
   return fitting.length === 1 ? fitting[0] : undefined;
-}
-
-async function readText(answer: Response, bytesMax: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.byteLength;
-    if (size > bytesMax) throw new Error(`the issuer's key set exceeds ${bytesMax} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 // Unsupported keys are skipped: a set may have keys for other purposes (RFC 7517 section 5).

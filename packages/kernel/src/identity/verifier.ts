@@ -182,8 +182,9 @@ class Verifier implements TokenVerifier {
 
   #judge(jwt: ParsedJwt, key: VerificationKey, cacheKey: string): Verdict {
     if (!isSignatureValid(jwt, key)) return refuse("bad_signature");
-    const claims = readClaims(jwt.payload);
-    if (claims === undefined) return refuse("malformed");
+    const read = readClaims(jwt.payload);
+    if (read === undefined) return refuse("malformed");
+    const claims = jwt.kid === undefined ? read : { ...read, kid: jwt.kid };
     const refusal = this.#checkKind(jwt, key, claims);
     if (refusal !== undefined) return refuse(refusal);
     const verdict = this.#judgeUse(claims);
