@@ -100,6 +100,30 @@ const tokens = {
     description:
       "`aud` of access tokens for the platform's services. Such tokens are issued at sign-in, to first-party clients, and to clients that an administrator has allowed. Must differ from the public URL.",
   }),
+  default_tenant: key(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9.-][A-Za-z0-9._-]{0,127}$/)
+      .optional(),
+    {
+      description:
+        "Claim `tenant` in access tokens of users and clients without a tenant of their own. Without it, their tokens have no such claim, and messaging refuses them.",
+      allowed: "1 to 128 letters, digits or . _ -, not beginning with _",
+    },
+  ),
+  // The form of RFC 6750 section 2.1: other characters could not be sent.
+  revocations_token: key(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9._~+/-]{32,1024}=*$/)
+      .optional(),
+    {
+      description:
+        "Bearer token of the platform's other services for the revocation feed. It grants nothing else.",
+      allowed: "32 or more letters, digits or . _ ~ + / - =",
+      secret: true,
+    },
+  ),
   pkce: key(z.enum(["all", "public"]).default("all"), {
     description: "Clients that must use PKCE: all, or only public and native ones.",
   }),

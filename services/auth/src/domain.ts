@@ -102,6 +102,8 @@ export function startOAuth(
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
     audience: config.audience,
+    defaultTenant: config.default_tenant,
+    feedToken: config.revocations_token,
     pkce: config.pkce,
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     pages,

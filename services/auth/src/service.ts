@@ -34,6 +34,7 @@ import { createSecretBox } from "./key/secret-box.ts";
 import { loadSecrets } from "./key/secrets.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { createCorePages } from "./pages/core-pages.ts";
+import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
 import { ensureAdministrator } from "./sign-in/first-administrator.ts";
 import type { PasswordCost } from "./sign-in/password-hasher.ts";
@@ -87,7 +88,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("telemetry", close);
 
   const isSecure = config.public_url?.startsWith("https:") === true;
-  const dispatcher = new Dispatcher({ ...observed, isSecure });
+  const dispatcher = new Dispatcher({
+    ...observed,
+    isSecure,
+    routineRoutes: new Set([OWN_ROUTES.revocations]),
+  });
   const addresses = new ClientAddress(config.trusted_proxies);
   const listener = await listen(config, dispatcher, addresses, observed.metrics);
   lifecycle.onDrain("http", (context) => listener.close(context.remainingMs()));

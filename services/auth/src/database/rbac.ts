@@ -50,6 +50,15 @@ const MANAGEMENT_PERMISSIONS: readonly (readonly [permission: string, descriptio
   ["tokens:introspect", "Introspect and revoke tokens"],
 ];
 
+/** Permissions that messaging and storage require. Each is also a scope of the same name; no role has them at first. */
+const SERVICE_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["pulse:publish", "Publish messages"],
+  ["pulse:subscribe", "Subscribe to messages and read them"],
+  ["pulse:manage", "Manage topics, schemas and dead letters"],
+  ["vault:read", "Read stored objects"],
+  ["vault:write", "Store and delete objects"],
+];
+
 /** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
@@ -104,5 +113,17 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
         role ${t.text} not null references auth_roles (name), primary key (scope, role))`,
       "create index auth_scope_roles_by_role on auth_scope_roles (role)",
     ],
+  },
+  {
+    id: "0005-scopes-of-services",
+    statements: () =>
+      SERVICE_PERMISSIONS.flatMap(([permission, description]) => [
+        `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)
+          on conflict do nothing`,
+        // A scope of this name that an administrator has created keeps its permissions.
+        `insert into auth_scope_permissions (scope, permission) select '${permission}', '${permission}'
+          where not exists (select 1 from auth_scope_permissions where scope = '${permission}')
+          and not exists (select 1 from auth_scope_roles where scope = '${permission}')`,
+      ]),
   },
 ];

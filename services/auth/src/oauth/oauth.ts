@@ -50,6 +50,10 @@ export interface OAuthOptions {
   algorithm: SigningAlgorithm;
   /** Audience of access tokens for the platform's services. */
   audience: string;
+  /** Claim `tenant` of users and clients without a tenant. */
+  defaultTenant?: string | undefined;
+  /** Bearer token of services that follow the revocation feed. */
+  feedToken?: string | undefined;
   /** Clients that must use PKCE: `public` exempts those that authenticate. */
   pkce: "all" | "public";
   /**

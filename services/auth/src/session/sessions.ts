@@ -43,6 +43,8 @@ export interface Proof {
 export interface OpenedSession {
   session: SessionInfo;
   token: string;
+  /** Sessions of the user that ended to make room. */
+  displaced?: readonly string[];
 }
 
 /** A session found by its token; `token` is the new token if it was renewed. */
@@ -95,9 +97,9 @@ export class Sessions {
       idle_expires_at: now + this.#options.idleMs,
       absolute_expires_at: now + this.#options.absoluteMs,
     };
-    await this.#makeRoom(userId);
+    const displaced = await this.#makeRoom(userId);
     await this.#options.database.db.insertInto("auth_sessions").values(row).execute();
-    return { session: toSessionInfo(row), token };
+    return { session: toSessionInfo(row), token, displaced };
   }
 
   /** The live session with this id; `undefined` if it has ended or expired. */
@@ -277,7 +279,7 @@ export class Sessions {
     return numUpdatedRows > 0n ? token : undefined;
   }
 
-  async #makeRoom(userId: string): Promise<void> {
+  async #makeRoom(userId: string): Promise<string[]> {
     const rows = await this.#options.database.db
       .selectFrom("auth_sessions")
       .select("id")
@@ -287,6 +289,7 @@ export class Sessions {
       .offset(PER_USER_MAX - 1)
       .execute();
     for (const { id } of rows) await this.end(id, userId);
+    return rows.map(({ id }) => id);
   }
 }
 

@@ -204,8 +204,9 @@ export class SignIn {
     origin: Origin,
     purpose: SignInPurpose,
   ): Promise<Extract<SignInOutcome, { kind: "signed-in" }>> {
-    const { sessions, audit, countLogin } = this.#options;
+    const { sessions, audit, countLogin, oauth } = this.#options;
     const opened = await sessions.open(account.id, proof, origin);
+    for (const sid of opened.displaced ?? []) await oauth.revoker.revokeSession(sid);
     const signedIn = await this.#describe(account, opened, purpose);
     countLogin(proof.amr.join("+"), "success");
     await audit.record({

@@ -20,6 +20,8 @@ export interface DispatcherOptions extends Pick<
 > {
   /** True if the public URL is https: browsers must use https from then on. */
   isSecure: boolean;
+  /** Routes that other services request every second. */
+  routineRoutes: ReadonlySet<string>;
 }
 
 // Paths of the API that are not below /api/.
@@ -73,7 +75,12 @@ export class Dispatcher {
     const { method = "GET", socket } = request;
     const started = startScope(this.#options, method, path, readHeaders(request), socket);
     // Paths contain ids of authorizations, which must not be logged.
-    const scope = { ...started, askedPath: route, route };
+    const scope = {
+      ...started,
+      askedPath: route,
+      route,
+      isRoutine: this.#options.routineRoutes.has(route),
+    };
     response.once("close", () => {
       // 499: the client disconnected before the response.
       this.#observe(scope, method, response.headersSent ? response.statusCode : 499);

@@ -1,4 +1,5 @@
 // Introspection (RFC 7662) and revocation (RFC 7009); the core rejects JWTs at both endpoints.
+import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
@@ -22,6 +23,8 @@ export interface TokenEndpointsOptions {
   policy: TokenPolicy;
   audiences: Audiences;
   clock: Clock;
+  /** Bearer token that grants access to the feed only. */
+  feedToken?: string | undefined;
 }
 
 const BAD_CLIENT = "client authentication failed";
@@ -86,15 +89,21 @@ export class TokenEndpoints {
 
   /** The feed of the deny-list; `?since=` is the last position the caller has seen. */
   async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asker = await identifyAsker(this.#options.getProvider(), request, new Map());
-    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
-    if (asker.kind === "bearer") await this.#admitBearer("introspect", asker.token);
-    else await this.#admitClient(asker.client);
+    await this.#admitFollower(request);
     const since = new URL(request.url ?? "/", "http://-").searchParams.get("since") ?? "0";
     if (!/^\d{1,15}$/.test(since)) {
       throw new OAuthError(400, "invalid_request", "since must be a position of the feed");
     }
     sendJson(response, 200, await this.#options.revocations.readFeed(Number(since)));
+  }
+
+  async #admitFollower(request: IncomingMessage): Promise<void> {
+    const asker = await identifyAsker(this.#options.getProvider(), request, new Map());
+    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
+    if (asker.kind === "client") return this.#admitClient(asker.client);
+    if (!isSameSecret(asker.token, this.#options.feedToken)) {
+      await this.#admitBearer("introspect", asker.token);
+    }
   }
 
   // The feed contains sessions and users of every client.
@@ -214,6 +223,12 @@ interface Described {
 }
 
 const BEARER_CHALLENGE = 'Bearer error="invalid_token"';
+
+// Digests have the same length, which a comparison in constant time requires.
+function isSameSecret(given: string, expected: string | undefined): boolean {
+  if (expected === undefined) return false;
+  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
+}
 
 function requireOwner({ client }: Asking, owner: string | undefined): void {
   if (client === undefined || client.clientId === owner) return;

@@ -17,6 +17,8 @@ export interface AccessTokenClaims {
   client_id: string;
   scope?: string;
   sid?: string;
+  /** Expiry of the session when the token was issued, in seconds since 1970. */
+  session_exp?: number;
   username?: string;
   roles: string[];
   tenant?: string;

@@ -85,8 +85,18 @@ export class RevocationList {
     });
   }
 
-  /** Entries after `since`, oldest first, at most 1 000; `next` is the position to continue from. */
-  async readFeed(since: number): Promise<{ revocations: FeedEntry[]; next: number }> {
+  /**
+   * Entries after `since`, oldest first, at most 1 000; `next` is the position to continue from. `latest` is the last
+   * position: below a follower's own position, the database was restored and the follower must start again from 0.
+   */
+  async readFeed(
+    since: number,
+  ): Promise<{ revocations: FeedEntry[]; next: number; latest: number }> {
+    // Read first: entries that are added in between are read by the next request.
+    const { seq: latest } = await this.#database.db
+      .selectFrom("auth_revocation_clock")
+      .select("seq")
+      .executeTakeFirstOrThrow();
     const rows = await this.#database.db
       .selectFrom("auth_revocations")
       .selectAll()
@@ -103,6 +113,7 @@ export class RevocationList {
         expires_at: Math.ceil(expires_at / 1_000),
       })),
       next: rows.at(-1)?.seq ?? since,
+      latest: Math.max(latest, rows.at(-1)?.seq ?? 0),
     };
   }
 

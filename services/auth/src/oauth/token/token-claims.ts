@@ -2,6 +2,7 @@
 import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
 import { OPENID_SCOPES, type Rights } from "../../rbac/rights.ts";
+import type { Sessions } from "../../session/sessions.ts";
 import type { Users } from "../../user/users.ts";
 import { createGoneError } from "../core/core-errors.ts";
 import type { Actor } from "./access-token.ts";
@@ -45,6 +46,8 @@ export class TokenClaimsSource {
   readonly #users: Users;
   readonly #revocations: RevocationList;
   readonly #clock: Clock;
+  readonly #sessions: Sessions;
+  readonly #defaultTenant: string | undefined;
   readonly #hasGrant: (grantId: string) => Promise<boolean>;
   readonly #authentications = new WeakMap<object, Authentication>();
   readonly #rights = new WeakMap<object, Promise<Rights>>();
@@ -54,12 +57,17 @@ export class TokenClaimsSource {
     users: Users;
     revocations: RevocationList;
     clock: Clock;
+    sessions: Sessions;
+    /** Claim `tenant` of users and clients without a tenant. */
+    defaultTenant?: string | undefined;
     hasGrant: (grantId: string) => Promise<boolean>;
   }) {
     this.#policy = options.policy;
     this.#users = options.users;
     this.#revocations = options.revocations;
     this.#clock = options.clock;
+    this.#sessions = options.sessions;
+    this.#defaultTenant = options.defaultTenant;
     this.#hasGrant = options.hasGrant;
   }
 
@@ -105,7 +113,11 @@ export class TokenClaimsSource {
     const issued = token as IssuedToken;
     if (issued.accountId === undefined) {
       const { roles, policyVersion } = await this.#policy.findClientRights(issued.clientId!);
-      Object.assign(jwt.payload, { roles, policy_version: policyVersion });
+      Object.assign(jwt.payload, {
+        roles,
+        tenant: this.#defaultTenant,
+        policy_version: policyVersion,
+      });
       return;
     }
     const account = await this.#users.find(issued.accountId);
@@ -114,9 +126,10 @@ export class TokenClaimsSource {
     const { sid, authTime, acr, amr, act } = this.#readAuthentication(ctx, issued);
     Object.assign(jwt.payload, {
       sid,
+      session_exp: await this.#findSessionEnd(sid),
       username: account.username,
       roles,
-      tenant: account.tenant,
+      tenant: account.tenant ?? this.#defaultTenant,
       policy_version: policyVersion,
       epoch: account.epoch,
       auth_time: authTime,
@@ -125,6 +138,12 @@ export class TokenClaimsSource {
       act,
     });
     await this.#noteIssued(issued, Object.keys(findSource(ctx).claims?.userinfo ?? {}));
+  }
+
+  // Credentials that a service derives from a token, such as keys of storage, must not outlive the session.
+  async #findSessionEnd(sid: string | undefined): Promise<number | undefined> {
+    const session = sid === undefined ? undefined : await this.#sessions.find(sid);
+    return session === undefined ? undefined : Math.floor(session.expiresAt / 1_000);
   }
 
   #readAuthentication(
