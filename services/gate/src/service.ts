@@ -2,12 +2,18 @@
 import { availableParallelism } from "node:os";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
-import { warnOfWeakSecret } from "@platform/kernel/identity";
+import {
+  readFeed,
+  type Revocation,
+  RevocationFollower,
+  RevocationSet,
+  warnOfWeakSecret,
+} from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
-import { systemClock } from "@platform/kernel/time";
+import { every, systemClock } from "@platform/kernel/time";
 import {
   type SpanCounts,
   type Tracer,
@@ -59,6 +65,7 @@ const WORKER_STUCK_MS = 15_000;
 const WORKER_START_MS = 30_000;
 const TRACES_FLUSH_MS = 1000;
 const ACCESS_LOG_CHECK_MS = 1000;
+const WARNING_CHECK_MS = 1000;
 /** Delay before a slot is reused; the streams of its removed route have ended by then. */
 const SLOT_REUSE_DELAY_MS = ROUTE_DRAIN_MS_MAX + 10_000;
 const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
@@ -130,6 +137,9 @@ export async function startGate(options: GateOptions): Promise<void> {
   const first = planner.plan(diffRoutes(new Map(), state.resolved));
   first.commit();
 
+  const revocations = createRevocations(config, log, (entries) => {
+    for (const pool of workerPools) pool.revoke(entries);
+  });
   const workerPools: WorkerPool[] = [];
   const metrics: GateMetrics = new GateMetrics({
     listBlocks: () => workerPools.flatMap((pool) => pool.listMetrics()),
@@ -144,6 +154,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     entry: options.workerEntry,
     shared,
     log,
+    listRevocations: revocations?.list,
     silentMs: WORKER_SILENT_MS,
     stuckMs: WORKER_STUCK_MS,
     startMs: WORKER_START_MS,
@@ -241,6 +252,14 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   health.setState("ready");
   for (const pool of workerPools) pool.setReadiness(true, {});
+  reportRevocations(revocations?.follower, {
+    registry,
+    lifecycle,
+    showWarning: (text) => {
+      for (const pool of workerPools)
+        pool.setReadiness(true, text === undefined ? {} : { revocations: text });
+    },
+  });
   lifecycle.stopping.addEventListener("abort", () => {
     health.setState("draining");
     for (const pool of workerPools) pool.setReadiness(false, { gate: "draining" });
@@ -268,6 +287,62 @@ function toAdminChange(change: Change): Change {
     remove: [],
     globals: { ...globals, internalRoutes: listInternalRoutes("all") },
   };
+}
+
+interface RevocationParts {
+  registry: MetricRegistry;
+  lifecycle: Lifecycle;
+  /** Shows a warning in the responses of the readiness probe, or removes it. */
+  showWarning: (text: string | undefined) => void;
+}
+
+interface GateRevocations {
+  follower: RevocationFollower;
+  list: () => { issuer: string; entries: Revocation[] };
+}
+
+// One follower for all workers: it passes each page to them, and new workers begin with all entries.
+function createRevocations(
+  config: GateConfig,
+  log: Logger,
+  onAdded: (entries: readonly Revocation[]) => void,
+): GateRevocations | undefined {
+  const feed = readFeed(config);
+  if (feed === undefined) return undefined;
+  const { jwt_issuer: issuer = "" } = config;
+  const revocations = new RevocationSet(issuer);
+  const follower = new RevocationFollower({
+    ...feed,
+    revocations,
+    onAdded,
+    clock: systemClock,
+    log,
+  });
+  follower.start();
+  return { follower, list: () => ({ issuer, entries: revocations.list() }) };
+}
+
+function reportRevocations(
+  follower: RevocationFollower | undefined,
+  { registry, lifecycle, showWarning }: RevocationParts,
+): void {
+  if (follower === undefined) return;
+  registry.collect(follower);
+  let shown: string | undefined;
+  const timer = every(
+    WARNING_CHECK_MS,
+    () => {
+      const warning = follower.describe();
+      if (warning === shown || lifecycle.stopping.aborted) return;
+      shown = warning;
+      showWarning(warning);
+    },
+    () => undefined,
+  );
+  lifecycle.onDrain("revocations", async () => {
+    await timer.stop();
+    await follower.stop();
+  });
 }
 
 // The span counts of the control plane are merged with those of the workers, not kept in the tracer's own registry.

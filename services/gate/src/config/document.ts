@@ -114,6 +114,16 @@ const identity = {
     description: "Value that `aud` must contain.",
     env: ["PLATFORM_GATE_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
   }),
+  revocations_url: key(unset(serviceUrl()), {
+    description:
+      "Revocation feed of the issuer, read every second: revoked tokens are rejected, and what they opened ends. Requires revocations_token and jwt_issuer. Read only at startup.",
+    env: ["PLATFORM_GATE_REVOCATIONS_URL", "PLATFORM_REVOCATIONS_URL"],
+  }),
+  revocations_token: key(unset(text()), {
+    description: "Bearer token for the revocation feed. Read only at startup.",
+    env: ["PLATFORM_GATE_REVOCATIONS_TOKEN", "PLATFORM_REVOCATIONS_TOKEN"],
+    secret: true,
+  }),
   jwt_leeway_s: key(unsetOr(wholeNumber(1, 600).default(30)), {
     description: "Accepted clock skew.",
     unit: "s",

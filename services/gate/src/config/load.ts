@@ -65,5 +65,10 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
     if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);
     if (config.jwt_audience === undefined) complain("jwt_audience", "jwks_url", why);
   }
+  if (config.revocations_url !== undefined) {
+    const why = "is required with revocations_url";
+    for (const key of ["revocations_token", "jwt_issuer"] as const)
+      if (config[key] === undefined) complain(key, "revocations_url", why);
+  }
   if (problems.length > 0) throw new ConfigError(problems);
 }

@@ -1,6 +1,7 @@
 // The pool of worker threads: all of them receive every change, and a thread that ends is replaced.
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
+import type { Revocation } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import {
   ActiveCounts,
@@ -25,6 +26,8 @@ export interface WorkerPoolOptions {
   places: readonly { workerIndex: number; listen: WorkerInit["listen"] }[];
   shared: SharedBuffers;
   log: Logger;
+  /** Revocations that new threads begin with; undefined if no feed is followed. */
+  listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;
   silentMs: number;
   stuckMs: number;
   startMs: number;
@@ -94,6 +97,11 @@ export class WorkerPool {
     for (const handle of this.#handles.values()) handle.send({ type: "readiness", up, checks });
   }
 
+  /** Sends revocations to all threads. */
+  revoke(entries: readonly Revocation[]): void {
+    for (const handle of this.#handles.values()) handle.send({ type: "revocations", entries });
+  }
+
   /** Reopens the access log in all threads. */
   async reopenAccessLog(): Promise<void> {
     await Promise.all([...this.#handles.values()].map((handle) => handle.reopenAccessLog()));
@@ -135,9 +143,14 @@ export class WorkerPool {
   }
 
   #spawn(place: WorkerPoolOptions["places"][number]): void {
+    const { listRevocations } = this.#options;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
-      init: { ...place, shared: this.#options.shared },
+      init: {
+        ...place,
+        shared: this.#options.shared,
+        ...(listRevocations === undefined ? {} : { revocations: listRevocations() }),
+      },
       log: this.#options.log,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,

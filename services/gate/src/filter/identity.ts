@@ -1,16 +1,13 @@
 // Identities of callers: the operator by the static token, users by a JWT.
 import type { FieldBlock } from "@platform/http1";
+import type { Claims } from "@platform/kernel/identity";
 import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../shared-state/index.ts";
 import { OperatorToken } from "./operator-token.ts";
 
 /** Claims of a verified token that the gateway uses. */
-export interface TokenClaims {
-  readonly sub?: string;
-  readonly tenant?: string;
-  /** The space-separated `scope` as a list. */
-  readonly scope: readonly string[];
-  readonly roles: readonly string[];
-}
+export type TokenClaims = Pick<Claims, "scope" | "roles"> &
+  Partial<Pick<Claims, "sub" | "tenant" | "all">> &
+  Pick<Claims, "iss" | "jti" | "sid" | "kid">;
 
 /** Verifies a token, synchronously if its keys are known. Returns the claims; throws or rejects with a PlatformError. */
 export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims>;

@@ -1,6 +1,6 @@
 // The token verifiers of a worker: one for each issuer, retained across changes with its keys and cached tokens.
 import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
-import { createTokenVerifier, type Verdict } from "@platform/kernel/identity";
+import { createTokenVerifier, type RevocationSet, type Verdict } from "@platform/kernel/identity";
 import { systemClock } from "@platform/kernel/time";
 import type { JwtSpec } from "../shared-state/index.ts";
 import type { BearerAuth, TokenClaims, TokenVerifier, VerifierSource } from "./identity.ts";
@@ -10,18 +10,19 @@ const VERIFIERS_MAX = 1_024;
 const KEYS_RETRY_SECONDS = 10;
 
 /**
- * Creates the source. Verifiers throw 401 for invalid tokens and 503 until the keys of an issuer have been fetched once.
+ * Creates the source. Verifiers throw 401 for invalid and revoked tokens and 503 until the keys of an issuer have been fetched once.
  * Creating a verifier throws a TypeError if a key set has no issuer or audience.
  */
 export function createVerifierSource(
   onKeysError: (url: string, error: unknown) => void,
+  revocations?: RevocationSet,
 ): VerifierSource {
   const verifiers = new Map<string, TokenVerifier>();
   const share = (spec: JwtSpec): TokenVerifier => {
     const key = JSON.stringify(spec);
     const known = verifiers.get(key);
     if (known !== undefined) return known;
-    const verifier = createVerifier(spec, onKeysError);
+    const verifier = createVerifier(spec, onKeysError, revocations);
     if (verifiers.size >= VERIFIERS_MAX) verifiers.clear();
     verifiers.set(key, verifier);
     return verifier;
@@ -43,6 +44,7 @@ const LEEWAY_SECONDS_DEFAULT = 30;
 function createVerifier(
   spec: JwtSpec,
   onKeysError: (url: string, error: unknown) => void,
+  revocations: RevocationSet | undefined,
 ): TokenVerifier {
   const { secret, jwksUrl, issuer, audience, leewaySeconds } = spec;
   const verifier = createTokenVerifier({
@@ -51,6 +53,7 @@ function createVerifier(
     ...(secret === undefined ? {} : { secret }),
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
+    ...(revocations === undefined ? {} : { isRevoked: (claims) => revocations.hasClaims(claims) }),
     ...(jwksUrl === undefined
       ? {}
       : { jwks: { url: jwksUrl, onError: (error: unknown) => onKeysError(jwksUrl, error) } }),

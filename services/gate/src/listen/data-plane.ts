@@ -1,6 +1,7 @@
 // The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
 import { createEngine, createServer, HexPool, type Engine, type Server } from "@platform/http1";
+import type { Revocation, RevocationSet } from "@platform/kernel/identity";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { AccessLineFormat } from "../access-log/access-line.ts";
@@ -32,6 +33,7 @@ import { TargetHealth } from "../upstream/target-health.ts";
 import { ControlProxy } from "../request/control-proxy.ts";
 import { FaultLog } from "./fault-log.ts";
 import type { ActiveConfig } from "../request/active-config.ts";
+import { RevokedStreams } from "./revoked-streams.ts";
 import { describeBounds, describeListenerTls } from "./listener-settings.ts";
 import { Probes } from "../request/probes.ts";
 import { Recorder } from "../request/recorder.ts";
@@ -43,6 +45,8 @@ import { RouteRegistry } from "../route/route-registry.ts";
 export interface DataPlaneOptions {
   init: WorkerInit;
   verifiers: VerifierSource;
+  /** Revoked tokens, which the verifiers reject; undefined if no feed is followed. */
+  revocations: RevocationSet | undefined;
   /** Sends a message to the control plane. */
   send: (message: FromWorker) => void;
 }
@@ -65,6 +69,7 @@ export class DataPlane {
   readonly #probes = new Probes();
   readonly #book: RouteRegistry;
   readonly #routeParts: Omit<CompileRouteOptions, "limits">;
+  readonly #revoked: RevokedStreams | undefined;
   readonly #ticker: RepeatingTimer;
   #config: ActiveConfig | undefined;
   #server: Server | undefined;
@@ -120,6 +125,15 @@ export class DataPlane {
       health,
       random: Math.random,
     };
+    const { revocations } = options;
+    if (revocations !== undefined) {
+      this.#revoked = new RevokedStreams({
+        revocations,
+        listActive: () => this.#forwarder.listActive(),
+        onEnded: (ended) =>
+          this.#log("info", "streams ended: their tokens were revoked", { ended }),
+      });
+    }
     this.#ticker = every(
       TICK_MS,
       () => this.#tick(),
@@ -153,6 +167,11 @@ export class DataPlane {
   /** Sets the response of `/readyz`. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     this.#probes.setReadiness(up, checks);
+  }
+
+  /** Adds revocations; see {@link RevokedStreams}. */
+  revoke(entries: readonly Revocation[]): void {
+    this.#revoked?.add(entries);
   }
 
   /** Reopens the access log. */
@@ -312,15 +331,11 @@ export class DataPlane {
   }
 
   #cutExchanges(route: CompiledRoute): number {
-    const head = this.#forwarder.active;
     let cut = 0;
-    for (let state = head.next; state !== head;) {
-      const { next } = state;
-      if (state.route === route) {
-        cut++;
-        if (state.exchange?.endStream() !== true) state.exchange?.destroy();
-      }
-      state = next;
+    for (const state of this.#forwarder.listActive()) {
+      if (state.route !== route) continue;
+      cut++;
+      if (state.exchange?.endStream() !== true) state.exchange?.destroy();
     }
     return cut;
   }
@@ -337,10 +352,11 @@ export class DataPlane {
     }
     this.#budget.tick();
     this.#book.tick();
+    this.#revoked?.tick();
   }
 
   #log(
-    level: "warn" | "error",
+    level: "info" | "warn" | "error",
     msg: string,
     fields: Record<string, string | number | boolean>,
   ): void {

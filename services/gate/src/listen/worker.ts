@@ -1,5 +1,6 @@
 // Entry point of a worker thread: passes messages of the control plane to the data plane.
 import { parentPort, workerData } from "node:worker_threads";
+import { RevocationSet } from "@platform/kernel/identity";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
 import { createVerifierSource } from "../filter/verifier-source.ts";
 import { DataPlane } from "./data-plane.ts";
@@ -7,17 +8,23 @@ import { DataPlane } from "./data-plane.ts";
 const port = parentPort;
 if (port === null) throw new Error("this module must run in a worker thread");
 const send = (message: FromWorker): void => port.postMessage(message);
+const init = workerData as WorkerInit;
+const revocations =
+  init.revocations === undefined ? undefined : new RevocationSet(init.revocations.issuer);
+revocations?.add(init.revocations?.entries ?? []);
+const onKeysError = (url: string, error: unknown): void => {
+  const text = error instanceof Error ? error.message : String(error);
+  send({
+    type: "log",
+    level: "warn",
+    msg: "cannot fetch the keys of an issuer",
+    fields: { url, error: text },
+  });
+};
 const plane = new DataPlane({
-  init: workerData as WorkerInit,
-  verifiers: createVerifierSource((url, error) => {
-    const text = error instanceof Error ? error.message : String(error);
-    send({
-      type: "log",
-      level: "warn",
-      msg: "cannot fetch the keys of an issuer",
-      fields: { url, error: text },
-    });
-  }),
+  init,
+  verifiers: createVerifierSource(onKeysError, revocations),
+  revocations,
   send,
 });
 
@@ -31,6 +38,9 @@ port.on("message", (message: ToWorker) => {
       return;
     case "readiness":
       plane.setReadiness(message.up, message.checks);
+      return;
+    case "revocations":
+      plane.revoke(message.entries);
       return;
     case "reopen-access-log":
       void plane.reopenAccessLog();

@@ -38,8 +38,8 @@ const SHORTAGE = "The gateway has no file descriptor left for an upstream connec
 
 /** Forwards requests along routes and observes their outcome; one per worker. */
 export class Forwarder implements ForwardObserver<RequestState> {
-  /** Head of the ring of exchanges that are being forwarded. */
-  readonly active = new RequestState();
+  /** Head of the ring of exchanges that are being forwarded, internal ones included. */
+  readonly #active = new RequestState();
   readonly #options: ForwarderOptions;
   readonly #retriesAt: number;
   readonly #refusedAt: number;
@@ -61,8 +61,22 @@ export class Forwarder implements ForwardObserver<RequestState> {
     state.tried.push(index);
     this.#options.budget.addRequest();
     route.inFlight++;
-    state.link(this.active);
+    state.link(this.#active);
     exchange.forward(this.#enter(state, route.targets[index]!), this);
+  }
+
+  /** Adds an exchange that another part forwards; it is removed by its `unlink`. */
+  enterInternal(state: RequestState): void {
+    state.link(this.#active);
+  }
+
+  /** The exchanges that are being forwarded. They may end during the iteration. */
+  *listActive(): Generator<RequestState> {
+    for (let state = this.#active.next; state !== this.#active;) {
+      const { next } = state;
+      yield state;
+      state = next;
+    }
   }
 
   onRequestHead(exchange: GateExchange, writer: HeadWriter): void {

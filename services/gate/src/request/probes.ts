@@ -26,7 +26,7 @@ export class Probes {
     this.#prepare();
   }
 
-  /** Sets the readiness; `checks` maps a failing check to its detail. */
+  /** Sets the readiness; `checks` maps a failing check, or a warning if `up`, to its detail. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     this.#up = up;
     this.#checks = checks;
@@ -67,8 +67,14 @@ function prepareProbe(
   const reports = Object.fromEntries(
     Object.entries(checks).map(([name, detail]) => [name, { status: "DOWN", detail }]),
   );
-  const status = up ? "UP" : "DOWN";
-  const body = { status, service: SERVICE, version, ...(up ? {} : { checks: reports }) };
+  const hasWarnings = up && Object.keys(checks).length > 0;
+  const body = {
+    status: up ? "UP" : "DOWN",
+    service: SERVICE,
+    version,
+    ...(up ? {} : { checks: reports }),
+    ...(hasWarnings ? { warnings: checks } : {}),
+  };
   return prepareAnswer({
     status: up ? 200 : 503,
     headers: [

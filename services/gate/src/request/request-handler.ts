@@ -75,6 +75,7 @@ export class RequestHandler {
     const { forwarder, recorder } = this.#options;
     const state = exchange.userData;
     if (state.target !== null) forwarder.finish(state, end);
+    else state.unlink();
     recorder.record(exchange, end);
   };
 
@@ -304,6 +305,8 @@ export class RequestHandler {
       () => admitAdmin(head, connection.remoteAddress, config.identity),
       (caller) => {
         state.caller = caller;
+        // A stream of the admin API ends when its caller's token is revoked.
+        this.#options.forwarder.enterInternal(state);
         config.control.start(exchange);
       },
     );

@@ -1,4 +1,5 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
+import type { Revocation } from "@platform/kernel/identity";
 import type { GlobalSpec } from "./global-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
@@ -18,6 +19,8 @@ export interface WorkerInit {
     /** False on platforms without `SO_REUSEPORT`, which have only one worker. */
     reusePort: boolean;
   };
+  /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */
+  revocations?: { issuer: string; entries: readonly Revocation[] };
 }
 
 /**
@@ -46,10 +49,12 @@ export interface StageMessage {
 export type ToWorker =
   | StageMessage
   | ApplyMessage
-  /** Sets the response of `/readyz`: 200 if `up`, otherwise 503 with `checks`. Down until the first such message. */
+  /** Sets the response of `/readyz`: 200 if `up`, with `checks` as warnings, otherwise 503 with `checks`. Down until the first such message. */
   | { type: "readiness"; up: boolean; checks: Record<string, string> }
   /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
   | { type: "drain"; deadlineMs: number }
+  /** Tokens that were revoked since the previous such message. */
+  | { type: "revocations"; entries: readonly Revocation[] }
   /** The access log was renamed or removed: open its path again; replies `reopened`. */
   | { type: "reopen-access-log" };
 
