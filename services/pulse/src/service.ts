@@ -4,7 +4,12 @@ import { createBackupRoute } from "@platform/kernel/backup";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
-import { createConfiguredVerifier, type TokenVerifier } from "@platform/kernel/identity";
+import {
+  createConfiguredVerifier,
+  followRevocations,
+  type RevocationSet,
+  type TokenVerifier,
+} from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
@@ -22,7 +27,7 @@ import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
 import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
-import { requireOperator } from "./http/admission.ts";
+import { createTenantGuard, requireOperator } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
@@ -63,8 +68,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   if (config.partitions_default > config.partitions_max) {
     throw new Error("partitions_default is larger than partitions_max");
   }
+  const registry = new MetricRegistry();
+  registry.collect(createProcessCollector({ service: "pulse", version: PULSE_VERSION }));
+  const followed = followRevocations({ config, clock, log, metrics: registry });
+  lifecycle.onDrain("revocations", () => followed.stop());
   const users = config.users_file === undefined ? [] : readUsersFile(config.users_file);
-  const verifier = createVerifier(config, log);
+  const verifier = createVerifier(config, followed.revocations, log);
 
   const journal = await openLog({
     disk: openNodeDisk(findLogFolder(config)),
@@ -79,8 +88,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("log", () => journal.close());
   logRecovery(log, journal.recovery);
 
-  const registry = new MetricRegistry();
-  registry.collect(createProcessCollector({ service: "pulse", version: PULSE_VERSION }));
   const metrics: PulseMetrics = new PulseMetrics(registry, {
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
@@ -127,6 +134,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     log,
     users,
     verifier,
+    tokenStreams: followed.streams,
     anonymous: config.anonymous,
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
@@ -149,6 +157,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     subscribersMax: config.subscribers_max,
     stallTimeoutMs: config.stall_timeout_ms,
     onDropped: (tenant) => tenantCounts.addDropped(tenant),
+    tokenStreams: followed.streams,
     onError: (error) => log.error("closing slow subscribers failed", { error }),
   });
   const readStats = createStatsReader({
@@ -168,6 +177,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const health = new HealthRegistry({ service: "pulse", version: PULSE_VERSION });
   health.addCheck("log", () => describeLogState(journal.stats()));
   health.addWarning("log", () => describeDamage(journal.stats()));
+  health.addWarning("revocations", followed.describe);
   const tracer = createServiceTracer({
     resource: { service: "pulse", version: PULSE_VERSION },
     endpoint: config.otlp_endpoint,
@@ -177,7 +187,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
-  const guard = createBearerGuard(verifier);
+  const guard = createTenantGuard(createBearerGuard(verifier));
   const frames = new MessageFrames();
   const ackWaitMs = config.ack_wait_ms;
   const reading = { topics, subscriptions, groups, deadLetters, ackWaitMs };
@@ -277,9 +287,14 @@ function toAdvertised({ kafka_advertised }: PulseConfig) {
   return { host: kafka_advertised.host, port: kafka_advertised.port };
 }
 
-function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undefined {
+function createVerifier(
+  config: PulseConfig,
+  revocations: RevocationSet,
+  log: Logger,
+): TokenVerifier | undefined {
   const verifier = createConfiguredVerifier({
     config,
+    revocations,
     operatorToken: config.token,
     clock: systemClock,
     log,

@@ -7,7 +7,7 @@ import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { toPublishError } from "../publish/publish-error.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
-import { tenantOf } from "./admission.ts";
+import { SUBSCRIBERS, tenantOf } from "./admission.ts";
 
 const bodySchema = z.strictObject({
   topic: z.string(),
@@ -61,6 +61,7 @@ export function createAcknowledgementRoutes({
       path: "/api/v1/ack",
       summary: "Acknowledge a message that a group member received with ack=manual",
       tag: "Groups",
+      access: SUBSCRIBERS,
       body: bodySchema,
       problems,
       handle: ({ body, caller }) =>
@@ -74,6 +75,7 @@ export function createAcknowledgementRoutes({
         "The next member gets it after a back-off (`nack_backoff_ms`, doubling); once it has failed " +
         "`max_deliveries` times it becomes a dead letter.",
       tag: "Groups",
+      access: SUBSCRIBERS,
       body: bodySchema,
       problems,
       handle: ({ body, caller }) =>

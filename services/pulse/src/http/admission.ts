@@ -1,19 +1,54 @@
-// Authentication of requests that cannot send an Authorization header, and the tenant of a caller.
+// Access to the HTTP API: the tenant and the rights of a caller, and tokens outside of the Authorization header.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
+import type { Access, Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
+import { requireScope, type Caller } from "@platform/kernel/identity";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
+import { readRights, scopeOf, type Right } from "../topic/rights.ts";
 
 /** Cookie that may contain a browser's token. */
 const TOKEN_COOKIE = "platform_token";
 
+/** Query parameter with which the operator chooses a tenant. */
+const TENANT_PARAMETER = "tenant";
+/** Its value for the topics of all tenants. */
+const ALL_TENANTS = "*";
+
 /**
- * The tenant of a caller: "" for the operator, the claim `tenant` for a user. Users without the claim get 403.
+ * Wraps a guard: the operator acts for the tenant of the query parameter `tenant`. Users get 403 if it is not their own.
+ */
+export function createTenantGuard(guard: Guard): Guard {
+  return (request) => {
+    const tenant = new URLSearchParams(request.search).get(TENANT_PARAMETER);
+    const caller = guard(request);
+    if (tenant === null) return caller;
+    return caller instanceof Promise
+      ? caller.then((late) => chooseTenant(late, tenant))
+      : chooseTenant(caller, tenant);
+  };
+}
+
+function chooseTenant(caller: Caller, tenant: string): Caller {
+  if (caller.kind === "operator") return { kind: "operator", tenant };
+  if (caller.kind === "user" && caller.claims.tenant === tenant) return caller;
+  throw new PlatformError("forbidden", "Only the operator may choose another tenant.");
+}
+
+/** True if the operator has chosen all tenants. */
+export function isForAllTenants(caller: Caller): boolean {
+  return caller.kind === "operator" && caller.tenant === ALL_TENANTS;
+}
+
+/**
+ * The tenant of a caller: the chosen one or "" for the operator, the claim `tenant` for a user. Users without the claim get
+ * 403.
  */
 export function tenantOf(caller: Caller): Tenant {
   switch (caller.kind) {
-    case "operator":
-      return "";
+    case "operator": {
+      const { tenant = "" } = caller;
+      if (tenant === "" || isTenant(tenant)) return tenant;
+      throw new PlatformError("validation_failed", `tenant is not valid: ${TENANT_FORM}.`);
+    }
     case "user": {
       const { tenant } = caller.claims;
       if (tenant === undefined)
@@ -26,6 +61,25 @@ export function tenantOf(caller: Caller): Tenant {
     default:
       return caller satisfies never;
   }
+}
+
+/** Throws 403 unless the caller is the operator or a user whose token has the scope of the right. */
+export function requireRight(caller: Caller, right: Right): void {
+  requireScope(caller, scopeOf(right));
+}
+
+/** Access to operations that require a right. */
+export const PUBLISHERS: Access = (caller) => requireRight(caller, "publish");
+export const SUBSCRIBERS: Access = (caller) => requireRight(caller, "subscribe");
+export const MANAGERS: Access = (caller) => requireRight(caller, "manage");
+
+/** Access to operations that show names and counts but no messages. */
+export const ANY_RIGHT: Access = requireAnyRight;
+
+/** Throws 403 unless the caller is the operator or a user with one of the rights. */
+export function requireAnyRight(caller: Caller): void {
+  const isUser = caller.kind === "user";
+  if (!isUser || readRights(caller.claims.scope).size === 0) requireRight(caller, "subscribe");
 }
 
 /** Allows only the operator. */

@@ -8,11 +8,11 @@ import {
   type Guard,
 } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
+import type { Caller } from "@platform/kernel/identity";
 import type { Message } from "../message.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
-import type { Tenant } from "../topic/name.ts";
-import { admitSubscriber, tenantOf } from "./admission.ts";
+import { admitSubscriber, requireRight, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 import {
@@ -48,6 +48,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       const { searchParams } = new URL(exchange.request.url);
       const { guard, origins, subscribers } = options;
       const caller = await admitSubscriber(guard, exchange, searchParams, origins);
+      requireRight(caller, "subscribe");
       const topic = exchange.params["topic"]!;
       const lastEventId = exchange.headers.get("last-event-id");
       const request = readSubscribeRequest(topic, searchParams, lastEventId);
@@ -58,7 +59,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       const stream = new EventStream(response, subscribers, options.frames);
       const tenant = tenantOf(caller);
       const opened = await openSubscription(options, tenant, request, stream);
-      stream.begin(opened, tenant);
+      stream.begin(opened, caller);
       return alreadyAnswered();
     },
   });
@@ -80,7 +81,7 @@ class EventStream implements Sink, SubscriberStream {
     this.#frames = frames;
   }
 
-  begin(opened: OpenSubscription, tenant: Tenant): void {
+  begin(opened: OpenSubscription, caller: Caller): void {
     this.#opened = opened;
     const response = this.#response;
     response.writeHead(200, {
@@ -92,7 +93,7 @@ class EventStream implements Sink, SubscriberStream {
     response.flushHeaders();
     response.on("drain", opened.pump);
     response.on("close", () => this.#close());
-    this.#subscribers.add(this, tenant);
+    this.#subscribers.add(this, caller);
     if (response.destroyed || response.closed) this.#close();
     opened.pump();
   }

@@ -11,7 +11,7 @@ import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
 import { OWN_HEADER_PREFIX, readText } from "../message.ts";
 import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
-import { tenantOf } from "./admission.ts";
+import { PUBLISHERS, tenantOf } from "./admission.ts";
 
 const MESSAGES_MAX = 10_000;
 const BATCH_BODY_BYTES_MAX = 10 * 1024 * 1024;
@@ -52,6 +52,7 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
       path: "/api/v1/publish",
       summary: "Publish a message; answered when it is stored",
       tag: "Publish",
+      access: PUBLISHERS,
       body: messageSchema,
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: {
@@ -74,6 +75,7 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
       path: "/api/v1/publish/batch",
       summary: "Publish messages atomically, also to several topics",
       tag: "Publish",
+      access: PUBLISHERS,
       body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(MESSAGES_MAX) }),
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: { 400: "`index` is the invalid message", 503: "As for one message" },

@@ -9,7 +9,7 @@ import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
-import { tenantOf } from "./admission.ts";
+import { ANY_RIGHT, SUBSCRIBERS, tenantOf } from "./admission.ts";
 import { answerWithClaim, type ClaimedRead } from "./claimed-answer.ts";
 
 const TAIL_MAX = 1_000;
@@ -34,6 +34,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/tail",
       summary: "The latest messages of a topic, oldest first",
       tag: "Read",
+      access: SUBSCRIBERS,
       query: z.object({
         topic: z.string(),
         n: z
@@ -56,6 +57,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/offsets",
       summary: "Committed offsets of a group; each is the next one to read",
       tag: "Groups",
+      access: SUBSCRIBERS,
       query: z.object({ group: z.string().min(1).max(255), topic: z.string().optional() }),
       handle: ({ query, caller }) => {
         const found = [...offsets.list(tenantOf(caller), query.group)]
@@ -73,6 +75,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/offsets",
       summary: "Commit an offset",
       tag: "Groups",
+      access: SUBSCRIBERS,
       body: z.strictObject({ group: z.string(), topic: z.string(), offset, partition }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
@@ -87,6 +90,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/consumers/lag",
       summary: "Lag of all groups",
       tag: "Groups",
+      access: ANY_RIGHT,
       query: z.object({ group: z.string().optional() }),
       handle: ({ query, caller }) => ({ groups: listLag(offsets, tenantOf(caller), query.group) }),
     }),
@@ -95,6 +99,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/replay",
       summary: "Move a group to an offset",
       tag: "Groups",
+      access: SUBSCRIBERS,
       body: z.strictObject({
         topic: z.string(),
         start_offset: offset,
@@ -123,6 +128,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       summary:
         "Offset of the first message at or after a time; moves the group there if one is given",
       tag: "Groups",
+      access: SUBSCRIBERS,
       body: z.strictObject({
         topic: z.string(),
         timestamp: z.int().min(0),

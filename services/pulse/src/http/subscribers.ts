@@ -1,7 +1,12 @@
 // The open SSE and WebSocket subscribers: their limit, keep-alives, and disconnection of slow ones.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
+import { toRevocable, type Caller, type TokenStreams } from "@platform/kernel/identity";
 import type { Tenant } from "../topic/name.ts";
+import { tenantOf } from "./admission.ts";
+
+/** Cause of the end of a stream: the client may connect again, or its token was revoked. */
+type DropCause = "going-away" | "revoked";
 
 /** One open stream. */
 export interface SubscriberStream {
@@ -10,7 +15,7 @@ export interface SubscriberStream {
   /** Sends a keep-alive. */
   ping: () => void;
   /** Ends it, with the reason if that can still be sent. */
-  drop: (reason: string) => void;
+  drop: (reason: string, cause?: DropCause) => void;
 }
 
 const PING_MS = 15_000;
@@ -23,16 +28,23 @@ export interface SubscribersOptions {
   stallTimeoutMs: number;
   /** Called for each subscriber that was disconnected because it read nothing. */
   onDropped: (tenant: Tenant) => void;
+  /** Ends the streams of revoked tokens. */
+  tokenStreams: TokenStreams;
   onError: (error: unknown) => void;
+}
+
+interface StreamState {
+  tenant: Tenant;
+  stalledSinceMs: number | undefined;
+  pingAtMs: number;
+  /** Removes the stream from those that end when their token is revoked. */
+  forget: () => void;
 }
 
 /** The open streams of the HTTP listener. */
 export class Subscribers {
   readonly #options: SubscribersOptions;
-  readonly #streams = new Map<
-    SubscriberStream,
-    { tenant: Tenant; stalledSinceMs: number | undefined; pingAtMs: number }
-  >();
+  readonly #streams = new Map<SubscriberStream, StreamState>();
   #timer: RepeatingTimer | undefined;
   /** Number of subscribers disconnected because they read nothing. */
   dropped = 0;
@@ -51,13 +63,24 @@ export class Subscribers {
     throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
   }
 
-  add(stream: SubscriberStream, tenant: Tenant): void {
-    const pingAtMs = performance.now() + PING_MS;
-    this.#streams.set(stream, { tenant, stalledSinceMs: undefined, pingAtMs });
+  /** Adds a stream, which is dropped when its caller's token is revoked. */
+  add(stream: SubscriberStream, caller: Caller): void {
+    const state: StreamState = {
+      tenant: tenantOf(caller),
+      stalledSinceMs: undefined,
+      pingAtMs: performance.now() + PING_MS,
+      forget: () => undefined,
+    };
+    this.#streams.set(stream, state);
     this.#timer ??= every(SWEEP_MS, () => this.#sweep(), this.#options.onError);
+    if (caller.kind !== "user") return;
+    state.forget = this.#options.tokenStreams.add(toRevocable(caller.claims), () =>
+      stream.drop("the token was revoked", "revoked"),
+    );
   }
 
   remove(stream: SubscriberStream): void {
+    this.#streams.get(stream)?.forget();
     this.#streams.delete(stream);
     if (this.#streams.size > 0) return;
     void this.#timer?.stop();

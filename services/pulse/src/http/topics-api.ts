@@ -13,7 +13,7 @@ import type { Schemas } from "../schema/schemas.ts";
 import { checkTopicName } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
-import { tenantOf } from "./admission.ts";
+import { ANY_RIGHT, MANAGERS, SUBSCRIBERS, isForAllTenants, tenantOf } from "./admission.ts";
 import { answerWithClaim } from "./claimed-answer.ts";
 import { formatOutcome } from "./publish-api.ts";
 
@@ -68,11 +68,17 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/topics",
       summary: "List all topics",
+      description:
+        "Of the caller's tenant; the operator chooses one with `tenant`, as in all other operations, or all with `*`.",
       tag,
+      access: ANY_RIGHT,
       handle: ({ caller }) => {
-        const list = [...topics.list(tenantOf(caller))].map((topic) =>
-          describeTopic(options, topic),
-        );
+        const isForAll = isForAllTenants(caller);
+        const found = isForAll ? topics.all() : topics.list(tenantOf(caller));
+        const list = Array.from(found, (topic) => ({
+          ...describeTopic(options, topic),
+          ...(isForAll ? { tenant: topic.tenant } : {}),
+        }));
         return { topics: list, count: list.length };
       },
     }),
@@ -81,6 +87,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics",
       summary: "Create a topic",
       tag,
+      access: MANAGERS,
       status: 201,
       body: z.strictObject({
         name: z.string(),
@@ -101,6 +108,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/{topic}",
       summary: "Describe a topic",
       tag,
+      access: ANY_RIGHT,
       handle: ({ params, caller }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
         return { ...describeTopic(options, topic), config: describeConfig(topic) };
@@ -111,6 +119,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/{topic}",
       summary: "Delete a topic and its messages",
       tag,
+      access: MANAGERS,
       handle: async ({ params, caller }) => {
         await topics.delete(topics.get(tenantOf(caller), params["topic"]!));
       },
@@ -120,6 +129,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/retention",
       summary: "Set the retention of a topic; settings that are not given stay",
       tag,
+      access: MANAGERS,
       body: z.strictObject({ topic: z.string(), ...configFields }),
       handle: async ({ body, caller }) => {
         const { topic: name, ...changes } = body;
@@ -139,6 +149,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "Set the schema of payloads: a map of fields to types, or JSON Schema",
       tag,
+      access: MANAGERS,
       bodyBytesMax: SCHEMA_BYTES_MAX,
       query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
       body: z.record(z.string(), z.unknown()),
@@ -154,6 +165,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "The schema of a topic",
       tag,
+      access: ANY_RIGHT,
       handle: ({ params, caller }) => {
         const schema = schemas.find(topics.get(tenantOf(caller), params["topic"]!));
         if (schema === undefined) throw new PlatformError("not_found", "The topic has no schema.");
@@ -165,6 +177,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "Delete the schema",
       tag,
+      access: MANAGERS,
       handle: async ({ params, caller }) => {
         await schemas.clear(topics.get(tenantOf(caller), params["topic"]!));
       },
@@ -174,6 +187,7 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/transform",
       summary: "Set the WebAssembly module that transforms payloads; an empty body deletes it",
       tag,
+      access: MANAGERS,
       bodyKind: "bytes",
       bodyBytesMax: TRANSFORM_BYTES_MAX,
       answerType: "text/plain",
@@ -202,6 +216,7 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq",
       summary: "Set the dead letter topic of a topic",
       tag,
+      access: MANAGERS,
       body: z.strictObject({ dlq_topic: z.string() }),
       handle: async ({ params, body, caller }) => {
         checkTopicName(body.dlq_topic);
@@ -221,6 +236,7 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq",
       summary: "Dead letters of a topic, oldest first, 16 MiB at most",
       tag,
+      access: SUBSCRIBERS,
       query: limitQuery,
       handle: ({ params, query, caller, rawResponse }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
@@ -235,6 +251,7 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq/summary",
       summary: "Count dead letters by reason",
       tag,
+      access: ANY_RIGHT,
       handle: ({ params, caller, rawResponse }) => {
         const topic = topics.get(tenantOf(caller), params["topic"]!);
         const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
@@ -248,6 +265,7 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq/requeue",
       summary: "Requeue a dead letter, with a new payload if `payload` is given",
       tag,
+      access: MANAGERS,
       body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
       bodyBytesMax: 10 * 1024 * 1024,
       handle: async ({ params, body, caller }) => {

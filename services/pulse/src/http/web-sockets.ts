@@ -3,13 +3,14 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
 import { findOutflow, mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { every } from "@platform/kernel/time";
 import { WebSocketServer, type WebSocket } from "ws";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
-import { admitSubscriber, tenantOf } from "./admission.ts";
+import { admitSubscriber, requireAnyRight, requireRight, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import {
   openSubscription,
@@ -17,7 +18,6 @@ import {
   type OpenSubscription,
   type SubscribeOptions,
 } from "./subscribe-request.ts";
-import type { Tenant } from "../topic/name.ts";
 import type { StatsReader } from "./stats-api.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 
@@ -26,6 +26,8 @@ const FRAME_BYTES_MAX = 64 * 1024;
 /** Bytes buffered in a socket at which sending pauses. */
 const WAITING_BYTES_MAX = 256 * 1024;
 const STATS_MS = 1_000;
+/** RFC 6455 section 7.4.1: going away, and policy violation. */
+const CLOSE_CODES = { "going-away": 1001, revoked: 1008 } as const;
 
 /** Options of `WebSockets`. */
 export interface WebSocketsOptions extends SubscribeOptions {
@@ -72,20 +74,21 @@ export class WebSockets {
     const url = new URL(request.url ?? "/", "http://localhost");
     const path = mapLegacyPath(url.pathname);
     const { guard, origins, subscribers } = this.#options;
-    const guarded = toGuarded(request, path);
+    const guarded = toGuarded(request, path, url.search);
     const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
     subscribers.checkRoom();
-    const tenant = tenantOf(caller);
     if (path === "/api/v1/stats/ws") {
+      requireAnyRight(caller);
       this.#server.handleUpgrade(request, socket, head, (client) =>
-        this.#sendStats(client, tenant),
+        this.#sendStats(client, caller),
       );
       return;
     }
     const found = /^\/ws\/subscribe\/([^/]+)$/.exec(path);
     if (found === null)
       throw new PlatformError("not_found", "The path is not a WebSocket endpoint.");
-    await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, tenant);
+    requireRight(caller, "subscribe");
+    await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, caller);
   }
 
   async #subscribe(
@@ -94,12 +97,12 @@ export class WebSockets {
     head: Buffer,
     topic: string,
     search: URLSearchParams,
-    tenant: Tenant,
+    caller: Caller,
   ): Promise<void> {
     const asked = readSubscribeRequest(topic, search, null);
     const { subscribers, frames } = this.#options;
     const stream = new MessageSocket(new ReadAhead(findOutflow(socket)), subscribers, frames);
-    const opened = await openSubscription(this.#options, tenant, asked, stream);
+    const opened = await openSubscription(this.#options, tenantOf(caller), asked, stream);
     if (socket.destroyed) {
       opened.close();
       return;
@@ -110,11 +113,12 @@ export class WebSockets {
     });
     this.#server.handleUpgrade(request, socket, head, (client) => {
       isUpgraded = true;
-      stream.begin(client, opened, tenant);
+      stream.begin(client, opened, caller);
     });
   }
 
-  #sendStats(client: WebSocket, tenant: Tenant): void {
+  #sendStats(client: WebSocket, caller: Caller): void {
+    const tenant = tenantOf(caller);
     const { subscribers, readStats } = this.#options;
     const send = () => {
       if (client.bufferedAmount < WAITING_BYTES_MAX) client.send(JSON.stringify(readStats(tenant)));
@@ -125,9 +129,9 @@ export class WebSockets {
     const stream: SubscriberStream = {
       isStalled: () => client.bufferedAmount >= WAITING_BYTES_MAX,
       ping: () => client.ping(),
-      drop: (reason) => client.close(1001, reason),
+      drop: (reason, cause) => client.close(CLOSE_CODES[cause ?? "going-away"], reason),
     };
-    subscribers.add(stream, tenant);
+    subscribers.add(stream, caller);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       void timer.stop();
@@ -151,10 +155,10 @@ class MessageSocket implements Sink, SubscriberStream {
     this.#frames = frames;
   }
 
-  begin(client: WebSocket, opened: OpenSubscription, tenant: Tenant): void {
+  begin(client: WebSocket, opened: OpenSubscription, caller: Caller): void {
     this.#client = client;
     this.#opened = opened;
-    this.#subscribers.add(this, tenant);
+    this.#subscribers.add(this, caller);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       this.#client = undefined;
@@ -191,9 +195,9 @@ class MessageSocket implements Sink, SubscriberStream {
     this.#client?.ping();
   }
 
-  drop(reason: string): void {
+  drop(reason: string, cause: keyof typeof CLOSE_CODES = "going-away"): void {
     const isStalled = this.isStalled();
-    this.#client?.close(1001, reason);
+    this.#client?.close(CLOSE_CODES[cause], reason);
     if (isStalled) this.#client?.terminate();
   }
 
@@ -235,7 +239,7 @@ function decodeTopic(text: string): string {
   }
 }
 
-function toGuarded(request: IncomingMessage, path: string): GuardedRequest {
+function toGuarded(request: IncomingMessage, path: string, search: string): GuardedRequest {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);
@@ -243,7 +247,7 @@ function toGuarded(request: IncomingMessage, path: string): GuardedRequest {
   const address = request.socket.remoteAddress;
   const peer =
     address === undefined ? { kind: "unknown" as const } : { kind: "tcp" as const, address };
-  return { headers, method: "GET", path, peer };
+  return { headers, method: "GET", path, search, peer };
 }
 
 // The handshake has not happened yet, so the answer is HTTP.

@@ -1,7 +1,7 @@
 // The Kafka server: routes, users, groups and listeners.
 import { randomBytes } from "node:crypto";
 import type { TlsOptions } from "node:tls";
-import type { TokenVerifier } from "@platform/kernel/identity";
+import type { TokenStreams, TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { isLoopback } from "@platform/kernel/network";
@@ -19,6 +19,7 @@ import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
+import { ALL_RIGHTS } from "../topic/rights.ts";
 import type { Topics } from "../topic/topics.ts";
 import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
@@ -52,6 +53,8 @@ export interface KafkaServerOptions {
   users: readonly PasswordUser[];
   /** Verifies tokens, which may be the password of SASL PLAIN for any name that is not a user. */
   verifier: TokenVerifier | undefined;
+  /** Ends the connections of clients whose token is revoked. */
+  tokenStreams: TokenStreams;
   /** Whether clients on this machine may connect without credentials, as the operator. */
   anonymous: "loopback" | "never";
   /** The address that clients are told; by default the address they connected to. */
@@ -154,6 +157,7 @@ export class KafkaServer {
       limits: options.limits ?? {},
       ...(options.advertised === undefined ? {} : { advertised: options.advertised }),
       admit: (remoteAddress) => admit(remoteAddress, options.anonymous),
+      followToken: (token, end) => options.tokenStreams.add(token, end),
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
       onSurplus: (name) => metrics.countSurplus(name),
       onFault: (fault) => logFault(log, metrics, fault),
@@ -185,7 +189,8 @@ function createCredentials({ users, verifier }: KafkaServerOptions): CredentialS
 
 function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {
   if (anonymous === "never" || !isLoopback(remoteAddress)) return { state: "demanded" };
-  return { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true };
+  const principal = { name: "anonymous", tenant: "", rights: ALL_RIGHTS };
+  return { state: "done", principal, isAnonymous: true };
 }
 
 function logFault(log: Logger, metrics: KafkaMetrics, fault: ConnectionFault): void {

@@ -1,10 +1,15 @@
 // The authenticated user of a Kafka connection.
+import type { RevocableToken } from "@platform/kernel/identity";
+import type { Rights } from "../topic/rights.ts";
 
 /** The authenticated user of a connection and its tenant. */
 export interface Principal {
   /** For logs and `DescribeGroups`; not a secret. */
   name: string;
   tenant: string;
+  rights: Rights;
   /** Expiry of the client's token in epoch milliseconds; absent if it does not expire. */
   expiresAtMs?: number;
+  /** The client's token, if it has one: the connection ends when it is revoked. */
+  token?: RevocableToken;
 }

@@ -15,7 +15,8 @@ const secret = "a secret of more than thirty-two bytes";
 function makeToken(claims: Record<string, unknown>): string {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const exp = Math.floor(Date.now() / 1000) + 600;
-  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ exp, ...claims })}`;
+  const scope = "pulse:publish pulse:subscribe pulse:manage";
+  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ exp, scope, ...claims })}`;
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { createIdSource } from "@platform/kernel/ids";
-import { createTokenVerifier } from "@platform/kernel/identity";
+import { createTokenVerifier, RevocationSet, TokenStreams } from "@platform/kernel/identity";
 import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
@@ -56,6 +56,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
     log: createLogger({ service: "pulse", level: "error" }),
     users: [{ name: "anna", password: "correct horse", tenant: "red" }],
     verifier: createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
+    tokenStreams: new TokenStreams(new RevocationSet("")),
     anonymous: "never",
     isAutoCreating: true,
     batchBytesMax: 1024 * 1024,
@@ -88,7 +89,8 @@ function signToken(claims: Record<string, unknown>): string {
 
 function tokenOf(tenant: string | undefined, lifetimeSeconds = 60): string {
   const exp = Math.ceil(Date.now() / 1000) + lifetimeSeconds;
-  return signToken({ sub: "service", exp, ...(tenant === undefined ? {} : { tenant }) });
+  const scope = "pulse:publish pulse:subscribe pulse:manage";
+  return signToken({ sub: "service", exp, scope, ...(tenant === undefined ? {} : { tenant }) });
 }
 
 async function authenticate(client: KafkaClient, user: string, password: string) {

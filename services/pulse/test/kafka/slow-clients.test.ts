@@ -10,6 +10,7 @@ import { createFetchRoutes } from "../../src/kafka/api/fetch.ts";
 import { apiVersions, fetch, metadata } from "../../src/kafka/protocol/messages/index.ts";
 import { AnswerRoom } from "../../src/kafka/server/answer-room.ts";
 import type { RequestContext } from "../../src/kafka/server/route.ts";
+import { ALL_RIGHTS } from "../../src/topic/rights.ts";
 import type { KafkaClient } from "./client.ts";
 import { fetchBody, fill, mebibyte, versionsBody, write } from "./requests.ts";
 import { KafkaStage } from "./stage.ts";
@@ -167,7 +168,10 @@ test("a Fetch without room is answered without records and without an error", as
     session: {
       remoteAddress: "127.0.0.1",
       advertised: { host: "127.0.0.1", port: 9092 },
-      authentication: { state: "done", principal: { name: "anonymous", tenant: "" } },
+      authentication: {
+        state: "done",
+        principal: { name: "anonymous", tenant: "", rights: ALL_RIGHTS },
+      },
       mutedUntilMs: 0,
     },
     version: 11,

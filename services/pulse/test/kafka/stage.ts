@@ -25,6 +25,7 @@ import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
 import { Schemas } from "../../src/schema/schemas.ts";
 import { TenantCounts } from "../../src/tenant-counts.ts";
+import { ALL_RIGHTS } from "../../src/topic/rights.ts";
 import { Topics } from "../../src/topic/topics.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
@@ -144,7 +145,11 @@ export class KafkaStage implements AsyncDisposable {
       admit: () =>
         requiresAuthentication
           ? { state: "demanded" }
-          : { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true },
+          : {
+              state: "done",
+              principal: { name: "anonymous", tenant: "", rights: ALL_RIGHTS },
+              isAnonymous: true,
+            },
       onFault: (fault) => this.faults.push(fault),
       onRequest: (name, version) => this.requests.push(`${name} ${version}`),
     });

@@ -7,6 +7,7 @@ import { findTopic, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { offsetCommit, offsetDelete, offsetFetch } from "../protocol/messages/index.ts";
 import type { Read } from "../protocol/schema.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import { readSubscriptions } from "../subscription.ts";
@@ -21,39 +22,77 @@ type AskedTopics = readonly { name: string; partitionIndexes: readonly number[] 
 /** Creates the routes of committed offsets. */
 export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(offsetCommit, async (request, { session }) => {
-      const { tenant } = principalOf(session);
-      const general = await checkCommit(broker, tenant, request);
-      return { topics: await commitAll(broker, tenant, request, general) };
-    }),
+    route(
+      offsetCommit,
+      requireRight("subscribe", refuseCommit, async (request, { session }) => {
+        const { tenant } = principalOf(session);
+        const general = await checkCommit(broker, tenant, request);
+        return { topics: await commitAll(broker, tenant, request, general) };
+      }),
+    ),
 
-    route(offsetFetch, ({ groupId, topics, groups }, { session, version }) => {
-      const { tenant } = principalOf(session);
-      if (version < 8) return { topics: findCommitted(broker, tenant, groupId, topics) };
-      const answers = groups.map((group) => ({
-        groupId: group.groupId,
-        topics: findCommitted(broker, tenant, group.groupId, group.topics),
-        errorCode: ERROR_CODES.none,
-      }));
-      return { groups: answers };
-    }),
+    route(
+      offsetFetch,
+      requireRight(
+        "subscribe",
+        refuseOffsets,
+        ({ groupId, topics, groups }, { session, version }) => {
+          const { tenant } = principalOf(session);
+          if (version < 8) return { topics: findCommitted(broker, tenant, groupId, topics) };
+          const answers = groups.map((group) => ({
+            groupId: group.groupId,
+            topics: findCommitted(broker, tenant, group.groupId, group.topics),
+            errorCode: ERROR_CODES.none,
+          }));
+          return { groups: answers };
+        },
+      ),
+    ),
 
-    route(offsetDelete, async ({ groupId, topics }, { session }) => {
-      const { tenant } = principalOf(session);
-      const active = broker.groups.describe(groupKey(tenant, groupId));
-      const isSubscribed = active === undefined ? () => false : readSubscriptions(active);
-      const isKnown = active !== undefined || isKafkas(broker, tenant, groupId);
-      if (!isKnown || isSubscribed === undefined) {
-        const errorCode = isKnown ? ERROR_CODES.nonEmptyGroup : ERROR_CODES.groupIdNotFound;
-        return { errorCode, throttleTimeMs: 0, topics: [] };
-      }
-      return {
-        errorCode: ERROR_CODES.none,
-        throttleTimeMs: 0,
-        topics: await deleteAll(broker, tenant, groupId, topics, isSubscribed),
-      };
-    }),
+    route(
+      offsetDelete,
+      requireRight(
+        "manage",
+        () => ({ errorCode: ERROR_CODES.groupAuthorizationFailed, throttleTimeMs: 0, topics: [] }),
+        async ({ groupId, topics }, { session }) => {
+          const { tenant } = principalOf(session);
+          const active = broker.groups.describe(groupKey(tenant, groupId));
+          const isSubscribed = active === undefined ? () => false : readSubscriptions(active);
+          const isKnown = active !== undefined || isKafkas(broker, tenant, groupId);
+          if (!isKnown || isSubscribed === undefined) {
+            const errorCode = isKnown ? ERROR_CODES.nonEmptyGroup : ERROR_CODES.groupIdNotFound;
+            return { errorCode, throttleTimeMs: 0, topics: [] };
+          }
+          return {
+            errorCode: ERROR_CODES.none,
+            throttleTimeMs: 0,
+            topics: await deleteAll(broker, tenant, groupId, topics, isSubscribed),
+          };
+        },
+      ),
+    ),
   ];
+}
+
+function refuseCommit({ topics }: CommitRequest) {
+  return {
+    topics: topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }) => ({
+        partitionIndex,
+        errorCode: ERROR_CODES.groupAuthorizationFailed,
+      })),
+    })),
+  };
+}
+
+function refuseOffsets({ groups }: Read<typeof offsetFetch.request>) {
+  const errorCode = ERROR_CODES.groupAuthorizationFailed;
+  return {
+    errorCode,
+    topics: [],
+    groups: groups.map(({ groupId }) => ({ groupId, topics: [], errorCode })),
+  };
 }
 
 async function checkCommit(

@@ -18,6 +18,7 @@ import {
   describeConfigs,
   incrementalAlterConfigs,
 } from "../protocol/messages/index.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
@@ -45,38 +46,65 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
       return { throttleTimeMs: 0, results };
     }),
 
-    route(alterConfigs, async ({ resources, validateOnly }, { session }) => {
-      const { tenant } = principalOf(session);
-      const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
-        const named = new Set(configs.map(({ name }) => name));
-        const others = listChangeable().filter((name) => !named.has(name));
-        const all = [...configs, ...others.map((name) => ({ name, value: null }))];
-        const resource = { resourceType, resourceName };
-        return {
-          ...(await change(
-            broker,
-            tenant,
-            resource,
-            readTopicConfig(all, broker.settings.batchBytesMax),
-            validateOnly,
-          )),
-          ...resource,
-        };
-      });
-      return { throttleTimeMs: 0, responses: await Promise.all(responses) };
-    }),
+    route(
+      alterConfigs,
+      requireRight(
+        "manage",
+        ({ resources }) => refuseChange(resources),
+        async ({ resources, validateOnly }, { session }) => {
+          const { tenant } = principalOf(session);
+          const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
+            const named = new Set(configs.map(({ name }) => name));
+            const others = listChangeable().filter((name) => !named.has(name));
+            const all = [...configs, ...others.map((name) => ({ name, value: null }))];
+            const resource = { resourceType, resourceName };
+            return {
+              ...(await change(
+                broker,
+                tenant,
+                resource,
+                readTopicConfig(all, broker.settings.batchBytesMax),
+                validateOnly,
+              )),
+              ...resource,
+            };
+          });
+          return { throttleTimeMs: 0, responses: await Promise.all(responses) };
+        },
+      ),
+    ),
 
-    route(incrementalAlterConfigs, async ({ resources, validateOnly }, { session }) => {
-      const { tenant } = principalOf(session);
-      const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
-        const resource = { resourceType, resourceName };
-        const own = findTopic(broker.topics, tenant, resourceName)?.stored.config;
-        const read = readIncremental(configs, own, broker.settings.batchBytesMax);
-        return { ...(await change(broker, tenant, resource, read, validateOnly)), ...resource };
-      });
-      return { throttleTimeMs: 0, responses: await Promise.all(responses) };
-    }),
+    route(
+      incrementalAlterConfigs,
+      requireRight(
+        "manage",
+        ({ resources }) => refuseChange(resources),
+        async ({ resources, validateOnly }, { session }) => {
+          const { tenant } = principalOf(session);
+          const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
+            const resource = { resourceType, resourceName };
+            const own = findTopic(broker.topics, tenant, resourceName)?.stored.config;
+            const read = readIncremental(configs, own, broker.settings.batchBytesMax);
+            return { ...(await change(broker, tenant, resource, read, validateOnly)), ...resource };
+          });
+          return { throttleTimeMs: 0, responses: await Promise.all(responses) };
+        },
+      ),
+    ),
   ];
+}
+
+function refuseChange(resources: readonly { resourceType: number; resourceName: string }[]) {
+  const refusal = refuse(
+    ERROR_CODES.topicAuthorizationFailed,
+    "The token lacks the scope pulse:manage.",
+  );
+  const responses = resources.map(({ resourceType, resourceName }) => ({
+    ...refusal,
+    resourceType,
+    resourceName,
+  }));
+  return { throttleTimeMs: 0, responses };
 }
 
 function findEntries(

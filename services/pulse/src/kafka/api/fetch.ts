@@ -6,6 +6,7 @@ import { findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { fetch } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
 import type { Tenant } from "../../topic/name.ts";
@@ -32,34 +33,50 @@ interface FetchPartition {
 /** Creates the route of Fetch. Fetch sessions (KIP-227) are not supported: the session id is always 0. */
 export function createFetchRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(fetch, async (request, context) => {
-      if (request.sessionId !== 0) {
-        return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
-      }
-      const { tenant } = principalOf(context.session);
-      const topics = request.topics.map((topic) => ({
-        name: topic.name,
-        topicId: topic.topicId,
-        partitions: findPartitions(broker, tenant, topic, context.version),
-      }));
-      const partitions = topics.flatMap((topic) => topic.partitions);
-      await waitForBytes(broker, partitions, request, context);
-      // Answers are sent in order, so reading before this one's turn would hold bytes for nothing.
-      await context.turn();
-      const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
-      const answers = await readWithRoom(broker, partitions, bytesMax, context);
-      const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
-      if (throttleTimeMs > 0) mute(context.session, throttleTimeMs);
-      return {
-        throttleTimeMs,
-        topics: topics.map(({ name, topicId, partitions: own }) => ({
-          name,
-          topicId,
-          partitions: own.map((partition) => answers.get(partition)!),
-        })),
-      };
-    }),
+    route(
+      fetch,
+      requireRight("subscribe", refuseFetch, async (request, context) => {
+        if (request.sessionId !== 0) {
+          return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
+        }
+        const { tenant } = principalOf(context.session);
+        const topics = request.topics.map((topic) => ({
+          name: topic.name,
+          topicId: topic.topicId,
+          partitions: findPartitions(broker, tenant, topic, context.version),
+        }));
+        const partitions = topics.flatMap((topic) => topic.partitions);
+        await waitForBytes(broker, partitions, request, context);
+        // Answers are sent in order, so reading before this one's turn would hold bytes for nothing.
+        await context.turn();
+        const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
+        const answers = await readWithRoom(broker, partitions, bytesMax, context);
+        const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
+        if (throttleTimeMs > 0) mute(context.session, throttleTimeMs);
+        return {
+          throttleTimeMs,
+          topics: topics.map(({ name, topicId, partitions: own }) => ({
+            name,
+            topicId,
+            partitions: own.map((partition) => answers.get(partition)!),
+          })),
+        };
+      }),
+    ),
   ];
+}
+
+function refuseFetch({ topics }: Request) {
+  return {
+    throttleTimeMs: 0,
+    topics: topics.map(({ name, topicId, partitions }) => ({
+      name,
+      topicId,
+      partitions: partitions.map(({ partition }) =>
+        describe(partition, ERROR_CODES.topicAuthorizationFailed, undefined),
+      ),
+    })),
+  };
 }
 
 function findPartitions(

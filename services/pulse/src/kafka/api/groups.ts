@@ -14,6 +14,7 @@ import {
   listGroups,
   syncGroup,
 } from "../protocol/messages/index.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
@@ -31,87 +32,115 @@ export function groupKey(tenant: Tenant, groupId: string): string {
 export function createGroupRoutes(broker: KafkaBroker): Route[] {
   const { groups, offsets } = broker;
   return [
-    route(joinGroup, async (request, { session, version, clientId }) => {
-      const { tenant } = principalOf(session);
-      const { groupId, groupInstanceId, memberId } = request;
-      const claimError = await claimGroup(broker, tenant, groupId);
-      if (claimError !== ERROR_CODES.none) return refuseJoin(claimError, memberId);
-      const result = await groups.join(groupKey(tenant, groupId), {
-        memberId,
-        instanceId: groupInstanceId,
-        clientId,
-        clientHost: `/${session.remoteAddress}`,
-        sessionTimeoutMs: request.sessionTimeoutMs,
-        rebalanceTimeoutMs: request.rebalanceTimeoutMs,
-        protocolType: request.protocolType,
-        protocols: request.protocols,
-        needsMemberId: version >= MEMBER_ID_VERSION_MIN,
-        canSkipAssignment: version >= SKIP_ASSIGNMENT_VERSION_MIN,
-      });
-      if (result.error !== undefined) {
-        return refuseJoin(toGroupAnswer(result.error), result.memberId);
-      }
-      return {
-        errorCode: ERROR_CODES.none,
-        generationId: result.generation,
-        protocolType: result.protocolType,
-        protocolName: result.protocol,
-        leader: result.leader,
-        skipAssignment: result.skipAssignment,
-        memberId: result.memberId,
-        members: result.members.map(({ instanceId, ...member }) => ({
-          ...member,
-          groupInstanceId: instanceId,
-        })),
-      };
-    }),
+    route(
+      joinGroup,
+      requireRight(
+        "subscribe",
+        ({ memberId }) => refuseJoin(ERROR_CODES.groupAuthorizationFailed, memberId),
+        async (request, { session, version, clientId }) => {
+          const { tenant } = principalOf(session);
+          const { groupId, groupInstanceId, memberId } = request;
+          const claimError = await claimGroup(broker, tenant, groupId);
+          if (claimError !== ERROR_CODES.none) return refuseJoin(claimError, memberId);
+          const result = await groups.join(groupKey(tenant, groupId), {
+            memberId,
+            instanceId: groupInstanceId,
+            clientId,
+            clientHost: `/${session.remoteAddress}`,
+            sessionTimeoutMs: request.sessionTimeoutMs,
+            rebalanceTimeoutMs: request.rebalanceTimeoutMs,
+            protocolType: request.protocolType,
+            protocols: request.protocols,
+            needsMemberId: version >= MEMBER_ID_VERSION_MIN,
+            canSkipAssignment: version >= SKIP_ASSIGNMENT_VERSION_MIN,
+          });
+          if (result.error !== undefined) {
+            return refuseJoin(toGroupAnswer(result.error), result.memberId);
+          }
+          return {
+            errorCode: ERROR_CODES.none,
+            generationId: result.generation,
+            protocolType: result.protocolType,
+            protocolName: result.protocol,
+            leader: result.leader,
+            skipAssignment: result.skipAssignment,
+            memberId: result.memberId,
+            members: result.members.map(({ instanceId, ...member }) => ({
+              ...member,
+              groupInstanceId: instanceId,
+            })),
+          };
+        },
+      ),
+    ),
 
-    route(syncGroup, async (request, { session }) => {
-      const { tenant } = principalOf(session);
-      if (request.groupId === "") {
-        return { errorCode: ERROR_CODES.invalidGroupId, assignment: Buffer.alloc(0) };
-      }
-      const result = await groups.sync(groupKey(tenant, request.groupId), {
-        memberId: request.memberId,
-        instanceId: request.groupInstanceId,
-        generation: request.generationId,
-        protocolType: request.protocolType,
-        protocol: request.protocolName,
-        assignments: request.assignments,
-      });
-      return {
-        errorCode: toGroupAnswer(result.error),
-        protocolType: result.protocolType,
-        protocolName: result.protocol,
-        assignment: result.assignment,
-      };
-    }),
+    route(
+      syncGroup,
+      requireRight(
+        "subscribe",
+        () => ({ errorCode: ERROR_CODES.groupAuthorizationFailed, assignment: Buffer.alloc(0) }),
+        async (request, { session }) => {
+          const { tenant } = principalOf(session);
+          if (request.groupId === "") {
+            return { errorCode: ERROR_CODES.invalidGroupId, assignment: Buffer.alloc(0) };
+          }
+          const result = await groups.sync(groupKey(tenant, request.groupId), {
+            memberId: request.memberId,
+            instanceId: request.groupInstanceId,
+            generation: request.generationId,
+            protocolType: request.protocolType,
+            protocol: request.protocolName,
+            assignments: request.assignments,
+          });
+          return {
+            errorCode: toGroupAnswer(result.error),
+            protocolType: result.protocolType,
+            protocolName: result.protocol,
+            assignment: result.assignment,
+          };
+        },
+      ),
+    ),
 
-    route(heartbeat, (request, { session }) => {
-      const { tenant } = principalOf(session);
-      if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
-      const error = groups.heartbeat(groupKey(tenant, request.groupId), {
-        memberId: request.memberId,
-        instanceId: request.groupInstanceId,
-        generation: request.generationId,
-      });
-      return { errorCode: toGroupAnswer(error) };
-    }),
+    route(
+      heartbeat,
+      requireRight(
+        "subscribe",
+        () => ({ errorCode: ERROR_CODES.groupAuthorizationFailed }),
+        (request, { session }) => {
+          const { tenant } = principalOf(session);
+          if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
+          const error = groups.heartbeat(groupKey(tenant, request.groupId), {
+            memberId: request.memberId,
+            instanceId: request.groupInstanceId,
+            generation: request.generationId,
+          });
+          return { errorCode: toGroupAnswer(error) };
+        },
+      ),
+    ),
 
-    route(leaveGroup, (request, { session, version }) => {
-      const { tenant } = principalOf(session);
-      if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
-      const key = groupKey(tenant, request.groupId);
-      if (version < 3) {
-        return { errorCode: toGroupAnswer(groups.leave(key, request.memberId, null)) };
-      }
-      const members = request.members.map(({ memberId, groupInstanceId }) => ({
-        memberId,
-        groupInstanceId,
-        errorCode: toGroupAnswer(groups.leave(key, memberId, groupInstanceId)),
-      }));
-      return { errorCode: ERROR_CODES.none, members };
-    }),
+    route(
+      leaveGroup,
+      requireRight(
+        "subscribe",
+        () => ({ errorCode: ERROR_CODES.groupAuthorizationFailed, members: [] }),
+        (request, { session, version }) => {
+          const { tenant } = principalOf(session);
+          if (request.groupId === "") return { errorCode: ERROR_CODES.invalidGroupId };
+          const key = groupKey(tenant, request.groupId);
+          if (version < 3) {
+            return { errorCode: toGroupAnswer(groups.leave(key, request.memberId, null)) };
+          }
+          const members = request.members.map(({ memberId, groupInstanceId }) => ({
+            memberId,
+            groupInstanceId,
+            errorCode: toGroupAnswer(groups.leave(key, memberId, groupInstanceId)),
+          }));
+          return { errorCode: ERROR_CODES.none, members };
+        },
+      ),
+    ),
 
     route(describeGroups, (request, { session }) => {
       const { tenant } = principalOf(session);
@@ -128,24 +157,37 @@ export function createGroupRoutes(broker: KafkaBroker): Route[] {
       return { errorCode: ERROR_CODES.none, groups: listed };
     }),
 
-    route(deleteGroups, async ({ groupsNames }, { session }) => {
-      const { tenant } = principalOf(session);
-      const results = groupsNames.map(async (groupId) => {
-        const isActive = groups.describe(groupKey(tenant, groupId)) !== undefined;
-        if (groupId === "") return { groupId, errorCode: ERROR_CODES.invalidGroupId };
-        if (isActive) return { groupId, errorCode: ERROR_CODES.nonEmptyGroup };
-        if (!isKafkas(broker, tenant, groupId)) {
-          return { groupId, errorCode: ERROR_CODES.groupIdNotFound };
-        }
-        try {
-          await offsets.deleteGroup(tenant, groupId);
-          return { groupId, errorCode: ERROR_CODES.none };
-        } catch (error) {
-          return { groupId, errorCode: toAnswer(error).errorCode };
-        }
-      });
-      return { throttleTimeMs: 0, results: await Promise.all(results) };
-    }),
+    route(
+      deleteGroups,
+      requireRight(
+        "manage",
+        ({ groupsNames }) => ({
+          throttleTimeMs: 0,
+          results: groupsNames.map((groupId) => ({
+            groupId,
+            errorCode: ERROR_CODES.groupAuthorizationFailed,
+          })),
+        }),
+        async ({ groupsNames }, { session }) => {
+          const { tenant } = principalOf(session);
+          const results = groupsNames.map(async (groupId) => {
+            const isActive = groups.describe(groupKey(tenant, groupId)) !== undefined;
+            if (groupId === "") return { groupId, errorCode: ERROR_CODES.invalidGroupId };
+            if (isActive) return { groupId, errorCode: ERROR_CODES.nonEmptyGroup };
+            if (!isKafkas(broker, tenant, groupId)) {
+              return { groupId, errorCode: ERROR_CODES.groupIdNotFound };
+            }
+            try {
+              await offsets.deleteGroup(tenant, groupId);
+              return { groupId, errorCode: ERROR_CODES.none };
+            } catch (error) {
+              return { groupId, errorCode: toAnswer(error).errorCode };
+            }
+          });
+          return { throttleTimeMs: 0, results: await Promise.all(results) };
+        },
+      ),
+    ),
   ];
 }
 

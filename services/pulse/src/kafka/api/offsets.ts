@@ -9,52 +9,105 @@ import {
   LIST_OFFSETS_TIMESTAMPS,
   offsetForLeaderEpoch,
 } from "../protocol/messages/index.ts";
+import type { Read } from "../protocol/schema.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
 /** Creates the routes of offsets. */
 export function createOffsetRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(listOffsets, async ({ topics }, { session, version }) => {
-      const { tenant } = principalOf(session);
-      const answers = topics.map(async ({ name, partitions }) => {
-        const stored = findTopic(broker.topics, tenant, name)?.stored;
-        const found = partitions.map((asked) =>
-          listOne(broker, stored?.partitions[asked.partitionIndex], asked, version),
-        );
-        return { name, partitions: await Promise.all(found) };
-      });
-      return { topics: await Promise.all(answers) };
-    }),
+    route(
+      listOffsets,
+      requireRight("subscribe", refuseListing, async ({ topics }, { session, version }) => {
+        const { tenant } = principalOf(session);
+        const answers = topics.map(async ({ name, partitions }) => {
+          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          const found = partitions.map((asked) =>
+            listOne(broker, stored?.partitions[asked.partitionIndex], asked, version),
+          );
+          return { name, partitions: await Promise.all(found) };
+        });
+        return { topics: await Promise.all(answers) };
+      }),
+    ),
 
-    route(offsetForLeaderEpoch, ({ topics }, { session }) => {
-      const { tenant } = principalOf(session);
-      const answers = topics.map(({ name, partitions }) => {
-        const stored = findTopic(broker.topics, tenant, name)?.stored;
-        return {
-          name,
-          partitions: partitions.map((asked) => ({
-            partition: asked.partition,
-            ...findEpochEnd(stored?.partitions[asked.partition], asked),
-          })),
-        };
-      });
-      return { throttleTimeMs: 0, topics: answers };
-    }),
+    route(
+      offsetForLeaderEpoch,
+      requireRight("subscribe", refuseEpochs, ({ topics }, { session }) => {
+        const { tenant } = principalOf(session);
+        const answers = topics.map(({ name, partitions }) => {
+          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          return {
+            name,
+            partitions: partitions.map((asked) => ({
+              partition: asked.partition,
+              ...findEpochEnd(stored?.partitions[asked.partition], asked),
+            })),
+          };
+        });
+        return { throttleTimeMs: 0, topics: answers };
+      }),
+    ),
 
-    route(deleteRecords, async ({ topics }, { session }) => {
-      const { tenant } = principalOf(session);
-      const answers = topics.map(async ({ name, partitions }) => {
-        const stored = findTopic(broker.topics, tenant, name)?.stored;
-        const deleted = partitions.map(async ({ partitionIndex, offset }) => ({
-          partitionIndex,
-          ...(await deleteBefore(broker, stored?.partitions[partitionIndex], offset)),
-        }));
-        return { name, partitions: await Promise.all(deleted) };
-      });
-      return { throttleTimeMs: 0, topics: await Promise.all(answers) };
-    }),
+    route(
+      deleteRecords,
+      requireRight("manage", refuseDeletion, async ({ topics }, { session }) => {
+        const { tenant } = principalOf(session);
+        const answers = topics.map(async ({ name, partitions }) => {
+          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          const deleted = partitions.map(async ({ partitionIndex, offset }) => ({
+            partitionIndex,
+            ...(await deleteBefore(broker, stored?.partitions[partitionIndex], offset)),
+          }));
+          return { name, partitions: await Promise.all(deleted) };
+        });
+        return { throttleTimeMs: 0, topics: await Promise.all(answers) };
+      }),
+    ),
   ];
+}
+
+function refuseListing({ topics }: Read<typeof listOffsets.request>) {
+  return {
+    topics: topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }) => ({
+        partitionIndex,
+        errorCode: ERROR_CODES.topicAuthorizationFailed,
+        ...NOTHING,
+      })),
+    })),
+  };
+}
+
+function refuseEpochs({ topics }: Read<typeof offsetForLeaderEpoch.request>) {
+  return {
+    throttleTimeMs: 0,
+    topics: topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partition }) => ({
+        partition,
+        errorCode: ERROR_CODES.topicAuthorizationFailed,
+        leaderEpoch: -1,
+        endOffset: -1,
+      })),
+    })),
+  };
+}
+
+function refuseDeletion({ topics }: Read<typeof deleteRecords.request>) {
+  return {
+    throttleTimeMs: 0,
+    topics: topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map(({ partitionIndex }) => ({
+        partitionIndex,
+        lowWatermark: -1,
+        errorCode: ERROR_CODES.topicAuthorizationFailed,
+      })),
+    })),
+  };
 }
 
 interface ListedOffset {

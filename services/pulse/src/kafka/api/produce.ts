@@ -6,6 +6,7 @@ import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
 import { initProducerId, produce } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
+import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
@@ -16,38 +17,62 @@ const BATCH_VERSION_MIN = 3;
 const ZSTD_VERSION_MIN = 7;
 /** The attribute of batches with broker timestamps. */
 const LOG_APPEND_TIME_FLAG = 8;
+const NOT_ALLOWED = "The token lacks the scope pulse:publish.";
 
 type Request = Read<typeof produce.request>;
 type PartitionAnswer = Written<typeof produce.response>["topics"][number]["partitions"][number];
 
+function refuseProduce({ acks, topics }: Request) {
+  const refusal = refuse(ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED);
+  if (acks === 0) throw new ProtocolError("a Produce without the right to publish");
+  const describe = ({ index }: { index: number }) => describeRefusal(index, refusal);
+  return {
+    topics: topics.map(({ name, partitions }) => ({ name, partitions: partitions.map(describe) })),
+  };
+}
+
+function describeProducer(errorCode: ErrorCode, producerId = -1, producerEpoch = -1) {
+  return { throttleTimeMs: 0, errorCode, producerId, producerEpoch };
+}
+
 /** Creates the routes of producers. */
 export function createProduceRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(produce, async (request, { session, version }) => {
-      const { tenant } = principalOf(session);
-      const topics = await produceAll(broker, tenant, request, version);
-      const throttleTimeMs = broker.quotas.produce.charge(tenant, countBytes(request));
-      if (throttleTimeMs > 0) mute(session, throttleTimeMs);
-      if (request.acks !== 0) return { topics, throttleTimeMs };
-      // The client reads no answer: only the closed connection indicates the error.
-      const refused = topics.flatMap(({ partitions }) => partitions).find((p) => p.errorCode !== 0);
-      if (refused === undefined) return undefined;
-      throw new ProtocolError(`error ${refused.errorCode} in a Produce without acknowledgement`);
-    }),
+    route(
+      produce,
+      requireRight("publish", refuseProduce, async (request, { session, version }) => {
+        const { tenant } = principalOf(session);
+        const topics = await produceAll(broker, tenant, request, version);
+        const throttleTimeMs = broker.quotas.produce.charge(tenant, countBytes(request));
+        if (throttleTimeMs > 0) mute(session, throttleTimeMs);
+        if (request.acks !== 0) return { topics, throttleTimeMs };
+        // The client reads no answer: only the closed connection indicates the error.
+        const refused = topics
+          .flatMap(({ partitions }) => partitions)
+          .find((p) => p.errorCode !== 0);
+        if (refused === undefined) return undefined;
+        throw new ProtocolError(`error ${refused.errorCode} in a Produce without acknowledgement`);
+      }),
+    ),
 
-    route(initProducerId, async ({ transactionalId }) => {
-      if (transactionalId !== null) {
-        const errorCode = ERROR_CODES.transactionalIdAuthorizationFailed;
-        return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
-      }
-      try {
-        const producerId = await broker.producerIds.take();
-        return { throttleTimeMs: 0, errorCode: ERROR_CODES.none, producerId, producerEpoch: 0 };
-      } catch (error) {
-        const { errorCode } = toAnswer(error);
-        return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
-      }
-    }),
+    route(
+      initProducerId,
+      requireRight(
+        "publish",
+        () => describeProducer(ERROR_CODES.clusterAuthorizationFailed),
+        async ({ transactionalId }) => {
+          if (transactionalId !== null) {
+            return describeProducer(ERROR_CODES.transactionalIdAuthorizationFailed);
+          }
+          try {
+            const producerId = await broker.producerIds.take();
+            return describeProducer(ERROR_CODES.none, producerId, 0);
+          } catch (error) {
+            return describeProducer(toAnswer(error).errorCode);
+          }
+        },
+      ),
+    ),
   ];
 }
 

@@ -9,47 +9,86 @@ import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
 import { UUID_ZERO, type Read } from "../protocol/schema.ts";
-import { route, type Route } from "../server/route.ts";
+import { requireRight } from "../server/require-right.ts";
+import { route, type RequestContext, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
 type WantedTopic = Read<typeof createTopics.request>["topics"][number];
 type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];
 
+const NOT_ALLOWED = "The token lacks the scope pulse:manage.";
+
+function refuseDeletion(
+  { topics, topicNames }: Read<typeof deleteTopics.request>,
+  { version }: RequestContext,
+) {
+  const wanted = version >= 6 ? topics : topicNames.map((name) => ({ name, topicId: UUID_ZERO }));
+  const refusal = answer(ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED);
+  return { throttleTimeMs: 0, topics: wanted.map((topic) => ({ ...topic, ...refusal })) };
+}
+
 /** Creates the routes that create, delete and extend topics. */
 export function createTopicRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(createTopics, async (request, { session }) => {
-      const { tenant } = principalOf(session);
-      const counts = countNames(request.topics.map(({ name }) => name));
-      const created = request.topics.map(async (wanted) =>
-        counts.get(wanted.name) === 1
-          ? createOne(broker, tenant, wanted, request.validateOnly)
-          : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name occurs twice."),
-      );
-      return { throttleTimeMs: 0, topics: await Promise.all(created) };
-    }),
+    route(
+      createTopics,
+      requireRight(
+        "manage",
+        ({ topics }) => ({
+          throttleTimeMs: 0,
+          topics: topics.map(({ name }) =>
+            refuse(name, ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED),
+          ),
+        }),
+        async (request, { session }) => {
+          const { tenant } = principalOf(session);
+          const counts = countNames(request.topics.map(({ name }) => name));
+          const created = request.topics.map(async (wanted) =>
+            counts.get(wanted.name) === 1
+              ? createOne(broker, tenant, wanted, request.validateOnly)
+              : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name occurs twice."),
+          );
+          return { throttleTimeMs: 0, topics: await Promise.all(created) };
+        },
+      ),
+    ),
 
-    route(deleteTopics, async (request, { session, version }) => {
-      const { tenant } = principalOf(session);
-      const wanted =
-        version >= 6
-          ? request.topics
-          : request.topicNames.map((name) => ({ name, topicId: UUID_ZERO }));
-      const deleted = wanted.map(({ name, topicId }) => deleteOne(broker, tenant, name, topicId));
-      return { throttleTimeMs: 0, topics: await Promise.all(deleted) };
-    }),
+    route(
+      deleteTopics,
+      requireRight("manage", refuseDeletion, async (request, { session, version }) => {
+        const { tenant } = principalOf(session);
+        const wanted =
+          version >= 6
+            ? request.topics
+            : request.topicNames.map((name) => ({ name, topicId: UUID_ZERO }));
+        const deleted = wanted.map(({ name, topicId }) => deleteOne(broker, tenant, name, topicId));
+        return { throttleTimeMs: 0, topics: await Promise.all(deleted) };
+      }),
+    ),
 
-    route(createPartitions, async (request, { session }) => {
-      const { tenant } = principalOf(session);
-      const counts = countNames(request.topics.map(({ name }) => name));
-      const results = request.topics.map(async (wanted) => ({
-        name: wanted.name,
-        ...(counts.get(wanted.name) === 1
-          ? await addPartitions(broker, tenant, wanted, request.validateOnly)
-          : answer(ERROR_CODES.invalidRequest, "The name occurs twice.")),
-      }));
-      return { throttleTimeMs: 0, results: await Promise.all(results) };
-    }),
+    route(
+      createPartitions,
+      requireRight(
+        "manage",
+        ({ topics }) => ({
+          throttleTimeMs: 0,
+          results: topics.map(({ name }) =>
+            refuse(name, ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED),
+          ),
+        }),
+        async (request, { session }) => {
+          const { tenant } = principalOf(session);
+          const counts = countNames(request.topics.map(({ name }) => name));
+          const results = request.topics.map(async (wanted) => ({
+            name: wanted.name,
+            ...(counts.get(wanted.name) === 1
+              ? await addPartitions(broker, tenant, wanted, request.validateOnly)
+              : answer(ERROR_CODES.invalidRequest, "The name occurs twice.")),
+          }));
+          return { throttleTimeMs: 0, results: await Promise.all(results) };
+        },
+      ),
+    ),
   ];
 }
 

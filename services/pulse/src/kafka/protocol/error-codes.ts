@@ -24,6 +24,7 @@ export const ERROR_CODES = {
   rebalanceInProgress: 27,
   invalidCommitOffsetSize: 28,
   topicAuthorizationFailed: 29,
+  groupAuthorizationFailed: 30,
   clusterAuthorizationFailed: 31,
   invalidTimestamp: 32,
   unsupportedSaslMechanism: 33,

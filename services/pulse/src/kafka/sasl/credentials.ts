@@ -1,5 +1,6 @@
 // Users with passwords from the configuration.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { ALL_RIGHTS } from "../../topic/rights.ts";
 import type { Principal } from "../principal.ts";
 import type { CredentialStore, ScramCredential } from "./mechanism.ts";
 import { deriveScramCredential, type ScramMechanism } from "./scram.ts";
@@ -25,7 +26,7 @@ export function createPasswordStore(users: readonly PasswordUser[]): CredentialS
   for (const { name, password, tenant } of users) {
     if (entries.has(name)) throw new TypeError(`duplicate user ${name}`);
     entries.set(name, {
-      principal: { name, tenant },
+      principal: { name, tenant, rights: ALL_RIGHTS },
       digest: digestOf(password),
       scram: {
         "SCRAM-SHA-256": deriveScramCredential("SCRAM-SHA-256", password),

@@ -1,11 +1,13 @@
 // Bearer tokens as passwords of SASL PLAIN: the operator's token, and JWTs with a `tenant` claim.
-import type { TokenVerifier } from "@platform/kernel/identity";
+import { toRevocable, type Claims, type TokenVerifier } from "@platform/kernel/identity";
 import { isTenant } from "../../topic/name.ts";
+import { ALL_RIGHTS, readRights } from "../../topic/rights.ts";
+import type { Principal } from "../principal.ts";
 import type { CredentialStore } from "./mechanism.ts";
 
 /**
  * Checks users with passwords first; for any other name the password may be a token. The name is then only shown in logs
- * and DescribeGroups. JWTs without a tenant are rejected. SCRAM proves a password without sending it, so it works for
+ * and DescribeGroups. JWTs without a tenant or without a scope of messaging are rejected. SCRAM proves a password without sending it, so it works for
  * users with passwords only.
  */
 export function createTokenCredentials(
@@ -19,12 +21,9 @@ export function createTokenCredentials(
       const verdict = await verifier.verify(password);
       switch (verdict.kind) {
         case "operator":
-          return { name: user, tenant: "" };
-        case "user": {
-          const { tenant, exp } = verdict.claims;
-          if (tenant === undefined || !isTenant(tenant)) return undefined;
-          return { name: user, tenant, expiresAtMs: exp * 1000 };
-        }
+          return { name: user, tenant: "", rights: ALL_RIGHTS };
+        case "user":
+          return toPrincipal(user, verdict.claims);
         case "refused":
           return undefined;
         default:
@@ -34,4 +33,11 @@ export function createTokenCredentials(
     findScram: (user, mechanism) => users.findScram(user, mechanism),
     hasUser: (user) => users.hasUser(user),
   };
+}
+
+function toPrincipal(name: string, claims: Claims): Principal | undefined {
+  const { tenant, exp, scope } = claims;
+  const rights = readRights(scope);
+  if (tenant === undefined || !isTenant(tenant) || rights.size === 0) return undefined;
+  return { name, tenant, rights, expiresAtMs: exp * 1000, token: toRevocable(claims) };
 }

@@ -9,6 +9,7 @@ import type {
 import type { AnswerRoom } from "./answer-room.ts";
 import type { ByteBudget } from "./budget.ts";
 import type { RouteTable } from "./route.ts";
+import type { FollowToken } from "./token-watch.ts";
 
 /** Shared by all connections of a server. */
 export interface ConnectionContext {
@@ -32,6 +33,7 @@ export interface ConnectionContext {
   /** Requests of one connection in flight at which reading pauses. */
   inFlightMax: number;
   shortenReads: ReadShortener;
+  followToken: FollowToken;
   /** A request was answered, or failed. */
   onRequest(name: string, version: number, durationMs: number): void;
   /** A complete request was followed by surplus bytes in its frame, which are ignored. */

@@ -31,6 +31,7 @@ import type { ConnectionContext, ConnectionFault } from "./connection-context.ts
 import { FrameReader } from "./frame-reader.ts";
 import type { RequestContext, Route } from "./route.ts";
 import type { Authentication, Session } from "./session.ts";
+import { TokenWatch } from "./token-watch.ts";
 
 /** Frames up to this size do not count against the budget of requests. */
 const SMALL_FRAME_BYTES = 64 * 1024;
@@ -72,6 +73,7 @@ export class Connection {
   readonly #answers: AnswerQueue;
   readonly #gone = new AbortController();
   readonly #requestPace = new Pace();
+  readonly #tokenWatch: TokenWatch;
   #isReading = false;
   #isResting = false;
   #isClosing = false;
@@ -95,6 +97,9 @@ export class Connection {
       onFault: (fault) => this.#fail(fault, `answers are not read: ${fault}`),
       onError: (error) => this.#fail("internal", error),
     });
+    this.#tokenWatch = new TokenWatch(context.followToken, () =>
+      this.#fail("unauthenticated", "the client's token was revoked"),
+    );
     const onRead: ReadTaker = (bytes, length, isShared) => {
       if (this.#isClosing) return;
       this.#frames.push(bytes, length, isShared);
@@ -237,6 +242,7 @@ export class Connection {
           : () => writeResponse(message, apiVersion, correlationId, response),
       );
       if (this.session.authentication.state === "refused") this.drain();
+      if (OPEN_KEYS.has(message.key)) this.#tokenWatch.update(this.session.authentication);
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? "malformed" : "internal", error);
     }
@@ -330,6 +336,7 @@ export class Connection {
     }
     if (step.kind === "done") {
       this.session.authentication = { state: "done", principal: step.principal };
+      this.#tokenWatch.update(this.session.authentication);
     }
     const length = Buffer.alloc(FRAME_LENGTH_BYTES);
     length.writeInt32BE(step.bytes.length);
@@ -357,6 +364,7 @@ export class Connection {
 
   #end(): void {
     this.#isClosing = true;
+    this.#tokenWatch.stop();
     this.#gone.abort();
     this.#answers.close();
     if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);

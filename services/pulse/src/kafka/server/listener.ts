@@ -10,6 +10,7 @@ import type { ConnectionContext, ConnectionFault } from "./connection-context.ts
 import { Connection } from "./connection.ts";
 import type { RouteTable } from "./route.ts";
 import type { Authentication } from "./session.ts";
+import type { FollowToken } from "./token-watch.ts";
 
 const SWEEP_MS = 1_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -70,6 +71,8 @@ export interface KafkaListenersOptions {
   advertised?: { host: string; port: number };
   /** Authentication state of a new client: demanded, or done already. */
   admit(remoteAddress: string): Authentication;
+  /** By default tokens are not followed. */
+  followToken?: FollowToken;
   onRequest?(name: string, version: number, durationMs: number): void;
   onSurplus?(name: string): void;
   onFault?(fault: ConnectionFault): void;
@@ -118,6 +121,7 @@ export class KafkaListeners {
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,
       shortenReads: createReadShortener(Buffer.allocUnsafeSlow(READ_BYTES)),
+      followToken: options.followToken ?? (() => () => undefined),
       onRequest: (name, version, durationMs) => options.onRequest?.(name, version, durationMs),
       onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
