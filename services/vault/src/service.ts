@@ -6,7 +6,6 @@ import { formatAddress, isLoopbackAddress, type ListenAddress } from "@platform/
 import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import { type HealthAnswer, HealthRegistry } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
-import { createConfiguredVerifier } from "@platform/kernel/identity";
 import { createIdSource } from "@platform/kernel/ids";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -14,7 +13,7 @@ import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics
 import { AddressSet } from "@platform/kernel/network";
 import { systemClock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
-import { type Account, Authorizer, type Caller } from "./access/authorizer.ts";
+import { type Account, Authorizer } from "./access/authorizer.ts";
 import { TenantBudgets } from "./access/budget.ts";
 import { Directory } from "./access/directory.ts";
 import { loadMasterKey, SecretBox } from "./access/secret-box.ts";
@@ -24,6 +23,7 @@ import { ConsoleSessions } from "./admin/sessions.ts";
 import { type AuditEntry, AuditLog } from "./audit/audit-log.ts";
 import { isDrive } from "./blob/drive/identity.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
+import { createCallers } from "./callers.ts";
 import { readCertificate, watchCertificate } from "./certificate.ts";
 import { hasDefaultCredentials, type VaultConfig, VERSION } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
@@ -42,7 +42,6 @@ import { createRequestRecorder } from "./s3/request-log.ts";
 import { RequestMemory } from "./s3/request-memory.ts";
 import { openStore } from "./open-store.ts";
 import type { LogOutput } from "./log/log-output.ts";
-import { SignatureVerifier } from "./s3/sigv4/index.ts";
 import { TimestampFormatter } from "./s3/wire/timestamp.ts";
 import type { Store } from "./object-store.ts";
 
@@ -101,6 +100,9 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     clock,
     rootKey: config.access_key_id,
   });
+  const registry = new MetricRegistry();
+  const processCollector = createProcessCollector({ service: "vault", version: VERSION });
+  registry.collect(processCollector);
   const account = createAccount();
   const owner: Owner = { id: account.canonicalId, displayName: account.displayName };
   await makeDefaultBuckets(config, store, owner);
@@ -122,10 +124,17 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   });
   lifecycle.onDrain("event delivery", () => delivery.close());
 
-  const verifier = new SignatureVerifier<Caller>({
+  const callers = createCallers({
+    config,
+    directory,
+    masterKey,
+    accountId: account.accountId,
     clock,
-    findKey: createKeyFinder(config, directory),
+    log,
+    metrics: registry,
   });
+  lifecycle.onDrain("callers", () => callers.close());
+  const { verifier } = callers;
   const api: ObjectApi = {
     store,
     authorizer: new Authorizer(account),
@@ -144,14 +153,13 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     isUser: (name) => directory.hasUser(name),
     trustedProxies: new AddressSet(config.trusted_proxies),
     memory: new RequestMemory(),
+    webIdentity: callers.webIdentity,
   };
 
-  const registry = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "vault", version: VERSION });
-  registry.collect(processCollector);
   const metrics = createObjectMetrics(registry, store);
   const health = new HealthRegistry({ service: "vault", version: VERSION });
   health.addCheck("store", () => store.check());
+  health.addWarning("revocations", callers.describeRevocations);
   const audit = config.enable_audit
     ? new AuditLog({ store, owner, region: config.region, clock, log })
     : undefined;
@@ -226,7 +234,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const guard = new AdminGuard({
     sessions: sessions ?? new ConsoleSessions({ clock, accessKey: "", secretKey: "" }),
     verifier,
-    tokens: createConfiguredVerifier({ config, clock, log }),
+    tokens: callers.tokens,
   });
   const admin = createAdminApi({
     api,
@@ -326,22 +334,6 @@ function createKeyProvider(masterKey: Buffer): KeyProvider {
   const key = Buffer.from(hkdfSync("sha256", masterKey, "", "platform-vault objects", 32));
   const id = createHash("sha256").update(key).digest("hex").slice(0, 16);
   return { current: () => ({ id, key }), find: (wanted) => (wanted === id ? key : undefined) };
-}
-
-function createKeyFinder(config: VaultConfig, directory: Directory) {
-  const { access_key_id: rootKey, secret_access_key: secret } = config;
-  const root: { secret: string; owner: Caller } = {
-    secret,
-    owner: { kind: "root", accessKey: rootKey },
-  };
-  return (accessKey: string): { secret: string; owner: Caller } | undefined => {
-    if (accessKey === rootKey) return root;
-    const found = directory.findKey(accessKey);
-    if (found === undefined) return undefined;
-    const { user, policies } = found;
-    const { name, namespaces } = user;
-    return { secret: found.secret, owner: { kind: "user", accessKey, name, policies, namespaces } };
-  };
 }
 
 async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owner): Promise<void> {

@@ -5,6 +5,7 @@ import { isGranted, isPublicAcl } from "./acl.ts";
 import type { ConditionValues } from "./condition-keys.ts";
 import { compilePolicy, type Policy, type PolicyAnswer } from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
+import type { StoredSession } from "./session-journal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
 
 /** The caller of a request. All keys belong to one account, which owns every bucket. */
@@ -18,7 +19,29 @@ export type Caller =
       readonly policies: readonly Policy[];
       /** Namespaces that its requests may be charged to. */
       readonly namespaces: readonly string[];
-    };
+    }
+  | SessionCaller;
+
+/** The holder of a session key: the user of a token, in a role. */
+export interface SessionCaller {
+  readonly kind: "session";
+  readonly accessKey: string;
+  readonly role: string;
+  /** Policies of the role. */
+  readonly policies: readonly Policy[];
+  /** The session with the user, the tenant and the scopes of the token. */
+  readonly session: StoredSession;
+  /** A policy that must allow every request as well. */
+  readonly limit: Policy | undefined;
+}
+
+/** The scopes of storage: a session key reads and writes only with the scope of its token. */
+export const STORAGE_SCOPES = { read: "vault:read", write: "vault:write" } as const;
+
+/** The name of a session in ARNs and user ids. */
+export function nameSession({ role, session }: SessionCaller): string {
+  return `${role}/${session.sessionName}`;
+}
 
 /** The account that owns everything. */
 export interface Account {
@@ -72,6 +95,7 @@ export class Authorizer {
     const byBucket = this.#askBucketPolicy(question);
     if (caller.kind === "root")
       return byBucket !== "deny" || ROOT_ALWAYS.has(question.action) ? "allow" : "deny";
+    if (caller.kind === "session" && !this.#isWithinSession(caller, question)) return "deny";
     const byUser = this.#askUserPolicies(question);
     if (byBucket === "deny" || byUser === "deny") return "deny";
     if (byBucket === "allow" || byUser === "allow") return "allow";
@@ -81,7 +105,8 @@ export class Authorizer {
   /** True if any relevant policy uses values of the request. */
   usesValues(caller: Caller, bucket: Bucket | undefined): boolean {
     if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;
-    return caller.kind === "user" && caller.policies.some((policy) => policy.usesValues);
+    if (caller.kind === "session" && caller.limit?.usesValues === true) return true;
+    return hasPolicies(caller) && caller.policies.some((policy) => policy.usesValues);
   }
 
   /** The compiled policy of a bucket; `undefined` if it has none. */
@@ -110,7 +135,7 @@ export class Authorizer {
   }
 
   #askUserPolicies(question: AccessQuestion): PolicyAnswer {
-    if (question.caller.kind !== "user") return "none";
+    if (!hasPolicies(question.caller)) return "none";
     let answer: PolicyAnswer = "none";
     for (const policy of question.caller.policies) {
       const one = this.#ask(policy, question);
@@ -118,6 +143,13 @@ export class Authorizer {
       if (one === "allow") answer = "allow";
     }
     return answer;
+  }
+
+  // The scopes of the token and the policy of the session limit what the role and buckets allow.
+  #isWithinSession({ session, limit }: SessionCaller, question: AccessQuestion): boolean {
+    const scope = isReading(question.action) ? STORAGE_SCOPES.read : STORAGE_SCOPES.write;
+    if (!session.scopes.includes(scope)) return false;
+    return limit === undefined || this.#ask(limit, question) === "allow";
   }
 
   #ask(policy: Policy, question: AccessQuestion): PolicyAnswer {
@@ -137,7 +169,7 @@ export class Authorizer {
     if (kept === undefined) return false;
     if (readPublicAccessBlock(bucket).ignorePublicAcls && isPublicAcl(kept)) return false;
     // Users are not the account: grants to its id apply to root, grants to groups to everyone.
-    return isGranted(kept, caller.kind === "user" ? caller.name : undefined, acl.permission);
+    return isGranted(kept, getGrantee(caller), acl.permission);
   }
 
   #toPrincipal(caller: Caller): PolicyPrincipal {
@@ -154,8 +186,34 @@ export class Authorizer {
           names: [caller.name, `arn:aws:iam:::user/${caller.name}`],
           accountNames: [root, accountId, canonicalId],
         };
+      case "session":
+        return {
+          arn: `arn:aws:sts::${accountId}:assumed-role/${nameSession(caller)}`,
+          names: [
+            `arn:aws:iam::${accountId}:role/${caller.role}`,
+            `arn:aws:iam:::role/${caller.role}`,
+          ],
+          accountNames: [root, accountId, canonicalId],
+        };
       default:
         return caller satisfies never;
     }
   }
+}
+
+/** True for callers whose own policies decide. */
+export function hasPolicies(
+  caller: Caller,
+): caller is Extract<Caller, { kind: "user" | "session" }> {
+  return caller.kind === "user" || caller.kind === "session";
+}
+
+// ACLs name users and groups; a session belongs to the group of callers with a key. Names of users contain no slash.
+function getGrantee(caller: Caller): string | undefined {
+  if (caller.kind === "user") return caller.name;
+  return caller.kind === "session" ? `role/${caller.role}` : undefined;
+}
+
+function isReading(action: string): boolean {
+  return /^s3:(?:Get|List|Head)/.test(action);
 }

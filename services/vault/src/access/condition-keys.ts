@@ -8,6 +8,7 @@ export type ConditionValues = ReadonlyMap<string, readonly string[]>;
 const ANSWERED = [
   "aws:currenttime",
   "aws:epochtime",
+  "aws:federatedprovider",
   "aws:principalaccount",
   "aws:principalarn",
   "aws:principalisawsservice",
@@ -17,6 +18,7 @@ const ANSWERED = [
   "aws:resourceaccount",
   "aws:securetransport",
   "aws:sourceip",
+  "aws:tokenissuetime",
   "aws:useragent",
   "aws:userid",
   "aws:username",
@@ -54,14 +56,13 @@ const ANSWERED = [
   "s3:x-amz-website-redirect-location",
 ];
 /**
- * Keys of features that callers here do not have: private cloud networks, organizations, second factors, temporary
- * credentials, services that act for others, access points. They count as keys that do not apply, as in the cloud.
+ * Keys of features that callers here do not have: private cloud networks, organizations, second factors, services that act
+ * for others, access points. They count as keys that do not apply, as in the cloud.
  */
 const NEVER_THERE = [
   "aws:calledvia",
   "aws:calledviafirst",
   "aws:calledvialast",
-  "aws:federatedprovider",
   "aws:multifactorauthage",
   "aws:multifactorauthpresent",
   "aws:principalorgid",
@@ -78,14 +79,16 @@ const NEVER_THERE = [
   "aws:sourcevpc",
   "aws:sourcevpcarn",
   "aws:sourcevpce",
-  "aws:tokenissuetime",
   "aws:vpcsourceip",
   "s3:accesspointnetworkorigin",
   "s3:dataaccesspointaccount",
   "s3:dataaccesspointarn",
 ];
 const KEYS: ReadonlySet<string> = new Set([...ANSWERED, ...NEVER_THERE]);
-/** Keys followed by the name of a tag. Principals and buckets have no tags that policies use. */
+/**
+ * Keys followed by the name of a tag. Of principals, only session keys have tags: `tenant`, `username` and `sub` of their
+ * token. Buckets have no tags that policies use.
+ */
 const KEY_FAMILIES = [
   "s3:existingobjecttag/",
   "s3:requestobjecttag/",

@@ -1,4 +1,4 @@
-// Users and access keys, stored in one file that is replaced as a whole. Secrets are encrypted.
+// Users, roles and access keys, stored in one file that is replaced as a whole. Secrets are encrypted.
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -15,16 +15,20 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
 import { checkPolicyActions, compilePolicy, type Policy } from "./policy.ts";
+import { isSessionKey } from "./role-sessions.ts";
 import type { SecretBox } from "./secret-box.ts";
 
-const FORMAT_VERSION = 1;
+/** Version 2 added roles. */
+const FORMAT_VERSION = 2;
 const USERS_MAX = 10_000;
+const ROLES_MAX = 1_000;
 const KEYS_MAX = 20_000;
 const KEYS_PER_USER_MAX = 100;
-const POLICIES_PER_USER_MAX = 20;
+/** Of a user or a role. */
+const POLICIES_MAX = 20;
 const KEY_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** The name of a user, valid in ARNs. */
+/** The name of a user or a role, valid in ARNs. */
 export const userNameSchema = z.string().regex(/^[A-Za-z0-9_+=,.@-]{1,64}$/, {
   error: "expected 1 to 64 letters, digits or + = , . @ _ -",
 });
@@ -46,6 +50,12 @@ const userSchema = z.strictObject({
   namespaces: z.array(z.string()),
   createdMs: z.number(),
 });
+const roleSchema = z.strictObject({
+  name: userNameSchema,
+  /** By name, as put. */
+  policies: z.record(z.string(), z.record(z.string(), z.unknown())),
+  createdMs: z.number(),
+});
 const keySchema = z.strictObject({
   accessKey: accessKeySchema,
   user: userNameSchema,
@@ -55,13 +65,16 @@ const keySchema = z.strictObject({
   createdMs: z.number(),
 });
 const fileSchema = z.strictObject({
-  version: z.literal(FORMAT_VERSION),
+  version: z.union([z.literal(1), z.literal(FORMAT_VERSION)]),
   users: z.array(userSchema),
+  roles: z.array(roleSchema).default([]),
   keys: z.array(keySchema),
 });
 
 /** A user. */
 export type UserRecord = z.output<typeof userSchema>;
+/** A role, which holders of session keys have. */
+export type RoleRecord = z.output<typeof roleSchema>;
 /** A key without its secret. */
 export type KeyRecord = Omit<z.output<typeof keySchema>, "sealedSecret">;
 
@@ -72,14 +85,24 @@ export interface ActiveKey {
   policies: readonly Policy[];
 }
 
-/** All users and keys of a store. Changes are on disk before they take effect. */
+/** The tables of the file. */
+interface Tables {
+  users: Map<string, UserRecord>;
+  roles: Map<string, RoleRecord>;
+  keys: Map<string, z.output<typeof keySchema>>;
+}
+
+/** All users, roles and keys of a store. Changes are on disk before they take effect. */
 export class Directory {
   readonly #path: string;
   readonly #box: SecretBox;
   readonly #clock: Clock;
   readonly #rootKey: string;
-  #users = new Map<string, UserRecord>();
-  #keys = new Map<string, z.output<typeof keySchema>>();
+  #users: Tables["users"] = new Map();
+  #roles: Tables["roles"] = new Map();
+  #keys: Tables["keys"] = new Map();
+  /** Compiled policies of roles. */
+  #rolePolicies = new Map<string, readonly Policy[]>();
   /** Enabled keys of enabled users, ready for requests. */
   #active = new Map<string, ActiveKey>();
 
@@ -93,6 +116,7 @@ export class Directory {
       const read = fileSchema.safeParse(JSON.parse(readFileSync(this.#path, "utf8")));
       if (!read.success) throw new Error(`${this.#path}: ${z.prettifyError(read.error)}`);
       for (const user of read.data.users) this.#users.set(user.name, user);
+      for (const role of read.data.roles) this.#roles.set(role.name, role);
       for (const key of read.data.keys) this.#keys.set(key.accessKey, key);
     }
     this.#activate();
@@ -103,8 +127,17 @@ export class Directory {
     return this.#active.get(accessKey);
   }
 
+  /** The policies of a role; `undefined` if it does not exist. */
+  findRolePolicies(name: string): readonly Policy[] | undefined {
+    return this.#rolePolicies.get(name);
+  }
+
   listUsers(): UserRecord[] {
     return [...this.#users.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  listRoles(): RoleRecord[] {
+    return [...this.#roles.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   listKeys(user?: string): KeyRecord[] {
@@ -131,25 +164,41 @@ export class Directory {
     if (before === undefined && this.#users.size >= USERS_MAX) {
       throw new PlatformError("conflict", `There are ${USERS_MAX} users already.`);
     }
-    if (Object.keys(user.policies).length > POLICIES_PER_USER_MAX) {
-      throw new PlatformError(
-        "validation_failed",
-        `A user has at most ${POLICIES_PER_USER_MAX} policies.`,
-      );
-    }
-    for (const document of Object.values(user.policies)) {
-      compilePolicy(document, undefined);
-      checkPolicyActions(document, undefined);
-    }
+    checkPolicies(user.policies);
     const record = { ...user, createdMs: before?.createdMs ?? this.#clock.now() };
-    this.#change((users) => users.set(user.name, record));
+    this.#change(({ users }) => users.set(user.name, record));
     return record;
+  }
+
+  getRole(name: string): RoleRecord {
+    const role = this.#roles.get(name);
+    if (role === undefined)
+      throw new PlatformError("not_found", `The role ${name} does not exist.`);
+    return role;
+  }
+
+  /** Creates or replaces a role; live session keys follow immediately. Throws MalformedPolicy for an invalid policy. */
+  putRole(role: Omit<RoleRecord, "createdMs">): RoleRecord {
+    const before = this.#roles.get(role.name);
+    if (before === undefined && this.#roles.size >= ROLES_MAX) {
+      throw new PlatformError("conflict", `There are ${ROLES_MAX} roles already.`);
+    }
+    checkPolicies(role.policies);
+    const record = { ...role, createdMs: before?.createdMs ?? this.#clock.now() };
+    this.#change(({ roles }) => roles.set(role.name, record));
+    return record;
+  }
+
+  /** Deletes a role; its session keys are no longer accepted. */
+  deleteRole(name: string): void {
+    this.getRole(name);
+    this.#change(({ roles }) => roles.delete(name));
   }
 
   /** Deletes a user and its keys. */
   deleteUser(name: string): void {
     this.getUser(name);
-    this.#change((users, keys) => {
+    this.#change(({ users, keys }) => {
       users.delete(name);
       for (const key of keys.values()) if (key.user === name) keys.delete(key.accessKey);
     });
@@ -168,7 +217,7 @@ export class Directory {
     }
     const accessKey = request.accessKey ?? createAccessKey();
     // The id of the root key always means root.
-    if (accessKey === this.#rootKey || this.#keys.has(accessKey)) {
+    if (accessKey === this.#rootKey || this.#keys.has(accessKey) || isSessionKey(accessKey)) {
       throw new PlatformError("conflict", `The access key ${accessKey} exists already.`);
     }
     const secretKey = request.secretKey ?? randomBytes(30).toString("base64url");
@@ -180,7 +229,7 @@ export class Directory {
       description: request.description ?? "",
       createdMs: this.#clock.now(),
     };
-    this.#change((_users, keys) => keys.set(accessKey, record));
+    this.#change(({ keys }) => keys.set(accessKey, record));
     return { ...hideSecret(record), secretKey };
   }
 
@@ -195,13 +244,13 @@ export class Directory {
       enabled: change.enabled ?? key.enabled,
       description: change.description ?? key.description,
     };
-    this.#change((_users, keys) => keys.set(accessKey, record));
+    this.#change(({ keys }) => keys.set(accessKey, record));
     return hideSecret(record);
   }
 
   deleteKey(accessKey: string): void {
     this.#getKey(accessKey);
-    this.#change((_users, keys) => keys.delete(accessKey));
+    this.#change(({ keys }) => keys.delete(accessKey));
   }
 
   #getKey(accessKey: string): z.output<typeof keySchema> {
@@ -211,33 +260,33 @@ export class Directory {
     return key;
   }
 
-  #change(
-    edit: (users: Map<string, UserRecord>, keys: Map<string, z.output<typeof keySchema>>) => void,
-  ): void {
+  #change(edit: (tables: Tables) => void): void {
     const users = new Map(this.#users);
+    const roles = new Map(this.#roles);
     const keys = new Map(this.#keys);
-    edit(users, keys);
+    edit({ users, roles, keys });
     writeWhole(
       this.#path,
       JSON.stringify({
         version: FORMAT_VERSION,
         users: [...users.values()],
+        roles: [...roles.values()],
         keys: [...keys.values()],
       }),
     );
     this.#users = users;
+    this.#roles = roles;
     this.#keys = keys;
     this.#activate();
   }
 
   #activate(): void {
-    const policies = new Map<string, readonly Policy[]>();
-    for (const user of this.#users.values()) {
-      policies.set(
-        user.name,
-        Object.values(user.policies).map((document) => compilePolicy(document, undefined)),
-      );
-    }
+    const policies = new Map(
+      Array.from(this.#users.values(), (user) => [user.name, compileAll(user.policies)]),
+    );
+    this.#rolePolicies = new Map(
+      Array.from(this.#roles.values(), (role) => [role.name, compileAll(role.policies)]),
+    );
     const active = new Map<string, ActiveKey>();
     for (const key of this.#keys.values()) {
       const user = this.#users.get(key.user);
@@ -250,6 +299,23 @@ export class Directory {
     }
     this.#active = active;
   }
+}
+
+type PolicyDocuments = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+function checkPolicies(policies: PolicyDocuments): void {
+  const documents = Object.values(policies);
+  if (documents.length > POLICIES_MAX) {
+    throw new PlatformError("validation_failed", `There can be at most ${POLICIES_MAX} policies.`);
+  }
+  for (const document of documents) {
+    compilePolicy(document, undefined);
+    checkPolicyActions(document, undefined);
+  }
+}
+
+function compileAll(policies: PolicyDocuments): readonly Policy[] {
+  return Object.values(policies).map((document) => compilePolicy(document, undefined));
 }
 
 function hideSecret(key: z.output<typeof keySchema>): KeyRecord {

@@ -41,10 +41,11 @@ export function compilePrincipal(
 }
 
 /**
- * `*`, ARNs of the account and of users, their names and ids. Patterns are refused, because they would match no principal.
+ * `*`, ARNs of the account, of users, of roles and of their sessions, names and ids of users. Patterns are refused, because
+ * they would match no principal.
  */
 const CALLER =
-  /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/[\w+=,.@/ -]+)|[\w+=,.@-]+)$/;
+  /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|(?:user|role)\/[\w+=,.@/ -]+)|arn:(?:aws|store):sts::[0-9]*:assumed-role\/[\w+=,.@-]+\/[\w+=,.@-]+|[\w+=,.@-]+)$/;
 /** The form of names of each kind. Services and identity providers never call here. */
 const PRINCIPALS: Readonly<Record<string, RegExp>> = {
   AWS: CALLER,

@@ -16,7 +16,7 @@ import { FORMAT_VERSION } from "../index/schema.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { ObjectApi } from "../s3/context.ts";
 import { type AdminGuard, requireSameOrigin } from "./admin-guard.ts";
-import { createKeyRoutes, createUserRoutes } from "./directory-routes.ts";
+import { createKeyRoutes, createRoleRoutes, createUserRoutes } from "./directory-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
@@ -75,6 +75,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       createBackupRouteOf(options),
       ...createUsageRoutes(options.api.store),
       ...createUserRoutes(options.directory),
+      ...createRoleRoutes(options.directory),
       ...createKeyRoutes(options.directory),
       ...(options.sessions === undefined ? [] : createConsoleRoutes(options.sessions)),
       ...NOT_YET.map(createMissingRoute),

@@ -1,10 +1,11 @@
-// Users and their access keys in the admin API.
+// Users, their access keys, and roles in the admin API.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import {
   accessKeySchema,
   type Directory,
   type KeyRecord,
+  type RoleRecord,
   secretKeySchema,
   userNameSchema,
   type UserRecord,
@@ -26,7 +27,9 @@ const userBody = z.strictObject({
   policies: z.record(z.string().min(1).max(128), z.record(z.string(), z.unknown())).default({}),
   namespaces: z.array(z.string().min(1).max(128)).max(100).default([]),
 });
-const userParams = z.object({ name: userNameSchema });
+const roleBody = z.strictObject({ policies: userBody.shape.policies });
+/** Of users and roles. */
+const nameParams = z.object({ name: userNameSchema });
 const keyParams = z.object({ access_key: accessKeySchema });
 
 /** Routes of users and their policies. */
@@ -45,7 +48,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       path: "/api/v1/users/{name}",
       summary: "A user",
       tag,
-      params: userParams,
+      params: nameParams,
       handle: ({ params }) => showUser(directory.getUser(params.name)),
     }),
     defineRoute({
@@ -53,7 +56,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       path: "/api/v1/users/{name}",
       summary: "Create or replace a user",
       tag,
-      params: userParams,
+      params: nameParams,
       body: userBody,
       handle: ({ params, body }) =>
         asProblem(
@@ -65,8 +68,51 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       path: "/api/v1/users/{name}",
       summary: "Delete a user and its keys",
       tag,
-      params: userParams,
+      params: nameParams,
       handle: ({ params }) => directory.deleteUser(params.name),
+    }),
+  ];
+}
+
+/** Routes of roles: users of identity assume them with AssumeRoleWithWebIdentity. */
+export function createRoleRoutes(directory: Directory): ApiRoute[] {
+  const tag = "Roles";
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/roles",
+      summary: "All roles with policies in storage",
+      tag,
+      handle: () => ({ roles: directory.listRoles().map(showRole) }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/roles/{name}",
+      summary: "A role",
+      tag,
+      params: nameParams,
+      handle: ({ params }) => showRole(directory.getRole(params.name)),
+    }),
+    defineRoute({
+      method: "PUT",
+      path: "/api/v1/roles/{name}",
+      summary: "Create or replace a role",
+      description: "Users whose token has the role get its policies; session keys follow at once.",
+      tag,
+      params: nameParams,
+      body: roleBody,
+      handle: ({ params, body }) =>
+        asProblem(
+          Promise.resolve().then(() => showRole(directory.putRole({ name: params.name, ...body }))),
+        ),
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/roles/{name}",
+      summary: "Delete a role; its session keys are refused",
+      tag,
+      params: nameParams,
+      handle: ({ params }) => directory.deleteRole(params.name),
     }),
   ];
 }
@@ -124,6 +170,10 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
 function showUser(user: UserRecord) {
   const { createdMs, ...rest } = user;
   return { ...rest, created_at: new Date(createdMs).toISOString() };
+}
+
+function showRole({ name, policies, createdMs }: RoleRecord) {
+  return { name, policies, created_at: new Date(createdMs).toISOString() };
 }
 
 function showKey(key: KeyRecord) {

@@ -1,7 +1,24 @@
 // The errors of the object API: one table of codes, statuses and messages.
 
+/**
+ * Errors of AssumeRoleWithWebIdentity, codes as in the STS API reference ("AssumeRoleWithWebIdentity", "Common errors").
+ */
+const STS_ERRORS = {
+  ExpiredTokenException: [400, "The web identity token has expired."],
+  IDPCommunicationError: [400, "The keys of the identity provider could not be fetched."],
+  IDPRejectedClaim: [403, "The web identity token was revoked."],
+  InvalidAction: [400, "The action is not available."],
+  InvalidIdentityToken: [400, "The web identity token is not valid."],
+  InvalidParameterValue: [400, "A parameter is not supported."],
+  MalformedPolicyDocument: [400, "The policy is not valid."],
+  MissingAction: [400, "The parameter Action is missing."],
+  Throttling: [400, "The rate of requests is exceeded."],
+  ValidationError: [400, "A parameter is not valid."],
+} as const;
+
 /** The status and the default message of each error code. Codes are those of the S3 API reference ("Error responses"). */
 export const ERRORS = {
+  ...STS_ERRORS,
   AccessControlListNotSupported: [400, "The bucket does not allow ACLs."],
   AccessDenied: [403, "Access Denied"],
   AccessForbidden: [403, "This CORS request is not allowed."],

@@ -1,5 +1,5 @@
 // Authorizes requests: collects the values of condition keys, and looks up the ACL of the object.
-import type { AccessQuestion } from "../access/authorizer.ts";
+import { type AccessQuestion, type Caller, hasPolicies } from "../access/authorizer.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -170,9 +170,17 @@ async function readConditionValues(
   set("s3:resourceaccount", accountId);
   set("aws:requestedregion", subject.bucket?.region ?? api.region);
   if (caller.kind !== "anonymous") {
-    const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
     set("aws:principalaccount", accountId);
-    set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
+    set("aws:principalarn", `arn:aws:iam::${accountId}:${namePrincipal(caller)}`);
+  }
+  if (caller.kind === "session") {
+    const { session } = caller;
+    set("aws:userid", `${caller.role}:${session.sessionName}`);
+    set("aws:federatedprovider", session.issuer);
+    set("aws:tokenissuetime", new Date(session.issuedMs).toISOString());
+    set("aws:principaltag/tenant", session.tenant);
+    set("aws:principaltag/username", session.username);
+    set("aws:principaltag/sub", session.sub);
   }
   if (caller.kind === "user") {
     set("aws:username", caller.name);
@@ -229,7 +237,25 @@ export function toLockValues(
 }
 
 const DAY_MS = 86_400_000;
-const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" } as const;
+const PRINCIPAL_TYPES = {
+  anonymous: "Anonymous",
+  root: "Account",
+  user: "User",
+  session: "AssumedRole",
+} as const;
+
+function namePrincipal(caller: Exclude<Caller, { kind: "anonymous" }>): string {
+  switch (caller.kind) {
+    case "root":
+      return "root";
+    case "user":
+      return `user/${caller.name}`;
+    case "session":
+      return `role/${caller.role}`;
+    default:
+      return caller satisfies never;
+  }
+}
 
 /** Headers that are condition keys under their own name. */
 const CONDITION_FIELDS = [
@@ -268,7 +294,8 @@ async function addExistingTags(
   if (key === "" || bucket === undefined) return;
   const isAsked =
     api.authorizer.getBucketPolicy(bucket)?.usesExistingTags === true ||
-    (caller.kind === "user" && caller.policies.some((policy) => policy.usesExistingTags));
+    (hasPolicies(caller) && caller.policies.some((policy) => policy.usesExistingTags)) ||
+    (caller.kind === "session" && caller.limit?.usesExistingTags === true);
   if (!isAsked) return;
   const found = await findObject(context, subject);
   if (found instanceof StoreError) return;

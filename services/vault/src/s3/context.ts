@@ -3,8 +3,9 @@ import type { AddressPolicy } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { AddressSet } from "@platform/kernel/network";
 import type { Clock } from "@platform/kernel/time";
-import type { Authorizer, Caller } from "../access/authorizer.ts";
+import { type Authorizer, type Caller, nameSession } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
+import type { WebIdentity } from "../access/web-identity.ts";
 import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
@@ -38,6 +39,8 @@ export interface ObjectApi {
   readonly trustedProxies: AddressSet;
   /** Memory for documents and forms. */
   readonly memory: RequestMemory;
+  /** Exchanges tokens for session keys. */
+  readonly webIdentity: WebIdentity;
 }
 
 /** The context of one operation. */
@@ -63,6 +66,9 @@ export interface OperationContext {
 /** Runs an operation. A thrown error becomes the response. */
 export type OperationHandler = (context: OperationContext) => Promise<S3Answer> | S3Answer;
 
+/** The form of error documents. */
+export type ErrorForm = "s3" | "sts";
+
 /** A row of the table of operations. */
 export interface Operation {
   /** As the API reference names it. */
@@ -86,6 +92,8 @@ export interface Operation {
   readonly answersRegion: boolean;
   /** Callers that may list the bucket learn that an object is missing, even if they may not read it. */
   readonly revealsMissing: boolean;
+  /** The form of its errors: S3's or that of STS. */
+  readonly errorForm: ErrorForm;
   /** The operation creates a version, so it cannot address an existing one. */
   readonly createsVersion: boolean;
   readonly handler: OperationHandler;
@@ -113,6 +121,8 @@ export function getActor({ caller, request }: OperationContext): Actor {
       return { principalId: "root", sourceIp, requestId };
     case "user":
       return { principalId: caller.name, sourceIp, requestId };
+    case "session":
+      return { principalId: nameSession(caller), sourceIp, requestId };
     default:
       return caller satisfies never;
   }

@@ -40,6 +40,18 @@ export function answerPreflight(request: S3Request, bucket: Bucket | undefined):
   return { status: 200, headers };
 }
 
+/** Lets pages of all origins read answers of STS: the token in the body is the only credential. */
+export const STS_CORS: Header = ["Access-Control-Allow-Origin", "*"];
+
+/** Answers OPTIONS on the service, where pages exchange tokens. Throws AccessForbidden for other methods than POST. */
+export function answerStsPreflight({ fields }: S3Request): S3Answer {
+  if (fields.get("access-control-request-method") !== "POST") throw new S3Error("AccessForbidden");
+  const wanted = fields.get("access-control-request-headers");
+  const headers: Header[] = [STS_CORS, ["Access-Control-Allow-Methods", "POST"], VARY];
+  if (wanted !== undefined) headers.push(["Access-Control-Allow-Headers", wanted]);
+  return { status: 200, headers };
+}
+
 /** Headers that let a page of another origin read an answer; empty if no rule matches or the request has no origin. */
 export function getCrossOriginHeaders(request: S3Request, bucket: Bucket | undefined): Header[] {
   if (bucket?.settings.cors === undefined || request.method === "OPTIONS") return [];

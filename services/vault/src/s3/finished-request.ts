@@ -1,6 +1,7 @@
 // A finished request to the object API, for logs, metrics and the access log.
 import type { Span } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
+import type { ErrorForm } from "./context.ts";
 import type { S3Request } from "./request.ts";
 
 /** A request and its outcome. */
@@ -11,6 +12,8 @@ export interface FinishedRequest {
   operation: string;
   /** See `Operation`. */
   answersRegion: boolean;
+  /** See `Operation`. */
+  errorForm: ErrorForm;
   bucketName: string;
   key: string;
   caller: Caller | undefined;

@@ -1,19 +1,20 @@
 // The path of a request to the object API: engine, operation, authorization, handler, answer.
 import type { Exchange, Handler } from "@platform/http1";
 import type { Tracer } from "@platform/kernel/trace";
-import type { Caller } from "../access/authorizer.ts";
+import type { Caller, SessionCaller } from "../access/authorizer.ts";
 import type { ObjectBody } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { answerError, completeHeaders, type Header, type S3Answer, toS3Error } from "./answer.ts";
 import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
-import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
+import { answerPreflight, answerStsPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import { ClientGone } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
 import { isFailure, startRequestSpan } from "./request-log.ts";
 import { S3Request } from "./request.ts";
 import { resolveOperation } from "./resolve-operation.ts";
+import { answerStsError } from "./sts/answer.ts";
 import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
 import { addPresignedFields } from "./wire/fields.ts";
 import { readAddress, readHostedBucket } from "./wire/address.ts";
@@ -48,6 +49,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
     span,
     operation: "Unknown",
     answersRegion: false,
+    errorForm: "s3",
     bucketName: "",
     key: "",
     caller: undefined,
@@ -76,7 +78,10 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       finished.errorCode = error.code;
       const isBuckets = error.status === 404 && finished.key === "";
       const bucketName = isBuckets ? finished.bucketName : undefined;
-      answer = answerError(error, request.rawPath, id, bucketName);
+      answer =
+        finished.errorForm === "sts"
+          ? answerStsError(error, id)
+          : answerError(error, request.rawPath, id, bucketName);
     }
   }
   finished.status = answer.status;
@@ -128,12 +133,15 @@ async function answerRequest(
   finished.key = address.key;
   if (method === "OPTIONS") {
     finished.operation = "Preflight";
-    return answerPreflight(request, api.store.buckets.find(address.bucket));
+    return address.level === "service"
+      ? answerStsPreflight(request)
+      : answerPreflight(request, api.store.buckets.find(address.bucket));
   }
   addPresignedFields(fields, request.query.pairs);
   const { operation, ignored } = resolveOperation(method, address, request.query, fields);
   finished.operation = operation.name;
   finished.answersRegion = operation.answersRegion;
+  finished.errorForm = operation.errorForm;
   const { query, forwardedHost } = request;
   const signed = api.verifier.verify({
     method,
@@ -186,15 +194,26 @@ function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): string 
 function nameTenant(request: S3Request, caller: Caller): string {
   if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
   const namespace = request.fields.get("x-platform-vault-namespace");
-  if (namespace === undefined || namespace === "") return caller.accessKey;
-  const isPermitted = caller.kind === "root" || caller.namespaces.includes(namespace);
+  // All keys of a user share one budget: new keys are easy to get.
+  const own = caller.kind === "session" ? nameUserBudget(caller) : caller.accessKey;
+  if (namespace === undefined || namespace === "") return own;
+  const isPermitted = caller.kind === "root" || listNamespaces(caller).includes(namespace);
   if (!isPermitted) {
     throw new S3Error(
       "AccessDenied",
       "X-Platform-Vault-Namespace names a namespace that this key may not use.",
     );
   }
-  return `${caller.accessKey}/${namespace.slice(0, 128)}`;
+  return `${own}/${namespace.slice(0, 128)}`;
+}
+
+function nameUserBudget({ session }: SessionCaller): string {
+  return `user:${session.tenant ?? ""}/${session.sub}`;
+}
+
+function listNamespaces(caller: Extract<Caller, { kind: "user" | "session" }>): readonly string[] {
+  if (caller.kind === "user") return caller.namespaces;
+  return caller.session.tenant === undefined ? [] : [caller.session.tenant];
 }
 
 async function sendAnswer(

@@ -56,6 +56,7 @@ import { getObjectAttributes } from "./object/object-attributes.ts";
 import { postObject } from "./object/post-object.ts";
 import { putObject } from "./object/put-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
+import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
 const BUCKET_READ = ["bucket", "READ"] as const;
 const BUCKET_WRITE = ["bucket", "WRITE"] as const;
@@ -75,6 +76,12 @@ const OBJECT_READING = {
  * "Actions, resources, and condition keys for Amazon S3".
  */
 export const OPERATIONS: readonly Operation[] = [
+  row("AssumeRoleWithWebIdentity", "POST service", assumeRoleWithWebIdentity, {
+    action: "sts:AssumeRoleWithWebIdentity",
+    authorizesItself: true,
+    isBucketOptional: true,
+    errorForm: "sts",
+  }),
   row("ListBuckets", "GET service", listBuckets, {
     action: "s3:ListAllMyBuckets",
     isBucketOptional: true,
@@ -303,6 +310,7 @@ function row(
     isBucketOptional: false,
     answersRegion: false,
     revealsMissing: false,
+    errorForm: "s3",
     createsVersion: false,
     handler,
     ...more,

@@ -8,4 +8,4 @@ export type { PostPolicy } from "./post-policy.ts";
 export { encodeAwsChunked, presignTarget, signPolicy, signRequest } from "./sign.ts";
 export { isSameSignature } from "./signing-key.ts";
 export { SignatureVerifier } from "./verify.ts";
-export type { SignatureKind, SignedRequest } from "./verify.ts";
+export type { FindKey, SignatureKind, SignedRequest } from "./verify.ts";

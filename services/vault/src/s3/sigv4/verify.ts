@@ -29,8 +29,16 @@ export interface SignedRequest {
   forwardedHost?: string | undefined;
 }
 
-/** Finds the secret and the owner of an access key; `undefined` if it is unknown or disabled. */
-export type FindKey<Owner> = (accessKey: string) => { secret: string; owner: Owner } | undefined;
+/** The secret and the owner of an access key. */
+export interface KnownKey<Owner> {
+  secret: string;
+  owner: Owner;
+  /** Of session keys: the token that requests must carry. */
+  sessionToken?: string;
+}
+
+/** Finds an access key; `undefined` if it is unknown or disabled. Throws the S3Error of a key that has expired. */
+export type FindKey<Owner> = (accessKey: string) => KnownKey<Owner> | undefined;
 
 /** The result of verification: the signer, and the coverage of the body. */
 export type Authentication<Owner> =
@@ -74,7 +82,7 @@ export class SignatureVerifier<Owner> {
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
     const known = this.#requireKey(claim.accessKey);
-    requireNoToken(claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
+    checkToken(known, claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
@@ -100,8 +108,9 @@ export class SignatureVerifier<Owner> {
 
   /** Verifies the signature of a form's policy. Throws as `verify`. */
   verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
-    const { secret, owner } = this.#requireKey(claim.accessKey);
-    requireNoToken(claim.token);
+    const known = this.#requireKey(claim.accessKey);
+    checkToken(known, claim.token);
+    const { secret, owner } = known;
     const { scope, policy } = claim;
     const expected =
       scope === undefined
@@ -115,8 +124,9 @@ export class SignatureVerifier<Owner> {
   // Signature Version 2 does not cover the body, and does not limit the lifetime of presigned URLs.
   #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
-    const { secret, owner } = this.#requireKey(accessKey);
-    requireNoToken(request.fields.get("x-amz-security-token"));
+    const known = this.#requireKey(accessKey);
+    checkToken(known, request.fields.get("x-amz-security-token"));
+    const { secret, owner } = known;
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
@@ -141,7 +151,7 @@ export class SignatureVerifier<Owner> {
     };
   }
 
-  #requireKey(accessKey: string): { secret: string; owner: Owner } {
+  #requireKey(accessKey: string): KnownKey<Owner> {
     const known = this.#findKey(accessKey);
     if (known !== undefined) return known;
     throw new S3Error("InvalidAccessKeyId", { elements: [["AWSAccessKeyId", accessKey]] });
@@ -211,9 +221,16 @@ function toUtf8(text: string): string {
   return Buffer.from(text, "latin1").toString("utf8");
 }
 
-// Temporary credentials are not supported, so every token is invalid; an empty one counts as missing.
-function requireNoToken(token: string | undefined): void {
-  if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
+// Session keys require their token, all other keys have none; an empty token counts as missing.
+function checkToken({ sessionToken }: { sessionToken?: string }, given = ""): void {
+  if (sessionToken === undefined) {
+    if (given !== "") throw new S3Error("InvalidToken");
+    return;
+  }
+  if (given === "") {
+    throw new S3Error("InvalidToken", "The session token of this access key is missing.");
+  }
+  if (!isSameSignature(sessionToken, given)) throw new S3Error("InvalidToken");
 }
 
 function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {

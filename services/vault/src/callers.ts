@@ -1,0 +1,121 @@
+// Identification of callers: signatures with the keys of root, users and sessions, and tokens of identity.
+import { join } from "node:path";
+import {
+  createConfiguredVerifier,
+  followRevocations,
+  type TokenVerifier,
+} from "@platform/kernel/identity";
+import type { Logger } from "@platform/kernel/log";
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import { type Clock, every } from "@platform/kernel/time";
+import type { Caller } from "./access/authorizer.ts";
+import { TenantBudgets } from "./access/budget.ts";
+import type { Directory } from "./access/directory.ts";
+import { isSessionKey, RoleSessions } from "./access/role-sessions.ts";
+import { SecretBox } from "./access/secret-box.ts";
+import { WebIdentity } from "./access/web-identity.ts";
+import type { VaultConfig } from "./config.ts";
+import { S3Error } from "./model/s3-error.ts";
+import { type FindKey, SignatureVerifier } from "./s3/sigv4/index.ts";
+
+const SESSION_SWEEP_MS = 60_000;
+/** Session keys of a user: programs renew them every 15 minutes at most. */
+const SESSION_KEY_BUDGET = { ratePerSecond: 2, burst: 50 };
+
+/** Options of {@link createCallers}. */
+export interface CallersOptions {
+  config: VaultConfig;
+  directory: Directory;
+  masterKey: Buffer;
+  accountId: string;
+  clock: Clock;
+  log: Logger;
+  metrics: MetricRegistry;
+}
+
+/** The parts that identify callers. */
+export interface Callers {
+  readonly verifier: SignatureVerifier<Caller>;
+  /** Undefined if no issuer is configured. */
+  readonly tokens: TokenVerifier | undefined;
+  readonly webIdentity: WebIdentity;
+  /** The warning of readiness while revocations cannot be read. */
+  readonly describeRevocations: () => string | undefined;
+  readonly close: () => Promise<void>;
+}
+
+/** Creates the parts and starts to follow revocations, which end session keys. */
+export function createCallers(options: CallersOptions): Callers {
+  const { config, directory, masterKey, accountId, clock, log, metrics } = options;
+  const followed = followRevocations({
+    config,
+    clock,
+    log,
+    metrics,
+    onAdded: () => sessions.endRevoked(),
+  });
+  const { revocations } = followed;
+  const sessions: RoleSessions = new RoleSessions({
+    path: join(config.data_dir, "access", "session-keys.journal"),
+    box: new SecretBox(masterKey),
+    clock,
+    log,
+    revocations,
+  });
+  metrics.collect(sessions);
+  const sweep = every(
+    SESSION_SWEEP_MS,
+    () => sessions.sweep(),
+    (error) => log.error("dropping expired session keys failed", { error }),
+  );
+  const tokens = createConfiguredVerifier({ config, revocations, clock, log });
+  return {
+    verifier: new SignatureVerifier({ clock, findKey: createKeyFinder(options, sessions) }),
+    tokens,
+    webIdentity: new WebIdentity({
+      tokens,
+      directory,
+      sessions,
+      budgets: new TenantBudgets({ ...SESSION_KEY_BUDGET, clock }),
+      clock,
+      accountId,
+    }),
+    describeRevocations: followed.describe,
+    close: async () => {
+      await sweep.stop();
+      await followed.stop();
+      await sessions.close();
+    },
+  };
+}
+
+function createKeyFinder(
+  { config, directory }: CallersOptions,
+  sessions: RoleSessions,
+): FindKey<Caller> {
+  const { access_key_id: rootKey, secret_access_key: secret } = config;
+  const root: { secret: string; owner: Caller } = {
+    secret,
+    owner: { kind: "root", accessKey: rootKey },
+  };
+  return (accessKey) => {
+    if (accessKey === rootKey) return root;
+    if (isSessionKey(accessKey)) return findSessionKey(accessKey, directory, sessions);
+    const found = directory.findKey(accessKey);
+    if (found === undefined) return undefined;
+    const { user, policies } = found;
+    const { name, namespaces } = user;
+    return { secret: found.secret, owner: { kind: "user", accessKey, name, policies, namespaces } };
+  };
+}
+
+// Clients renew their credentials after ExpiredToken, also if the key was ended or displaced by a newer one.
+function findSessionKey(accessKey: string, directory: Directory, sessions: RoleSessions) {
+  const found = sessions.find(accessKey);
+  if (found === undefined) throw new S3Error("ExpiredToken");
+  const { key, session, limit } = found;
+  const { role } = session;
+  const policies = directory.findRolePolicies(role) ?? [];
+  const owner: Caller = { kind: "session", accessKey, role, policies, session, limit };
+  return { secret: key.secret, sessionToken: key.sessionToken, owner };
+}
