@@ -40,6 +40,18 @@ const UP_KEYS = {
     description: "Data directory of all services.",
     env: ["PLATFORM_DATA_DIR"],
   }),
+  domain: key(
+    z
+      .string()
+      .regex(/^(?=.{1,240}$)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+$/)
+      .optional(),
+    {
+      description:
+        "Public domain. The gateway routes identity at identity.DOMAIN and storage at vault.DOMAIN; identity's public URL is https://identity.DOMAIN. Without it, these names are below localhost.",
+      env: ["PLATFORM_DOMAIN"],
+      allowed: "a lower-case domain name, like example.com",
+    },
+  ),
   json: key(z.boolean().default(false), {
     description: "Write the banner and the log as JSON lines.",
     env: [],

@@ -19,6 +19,7 @@ export async function main(): Promise<void> {
       runUp({
         only: options.only,
         data: options.data,
+        domain: options.domain,
         json: options.json,
         logLevel: options.log_level,
         drainTimeoutMs: options.drain_timeout_ms,

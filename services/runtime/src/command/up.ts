@@ -20,6 +20,8 @@ import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts
 export interface UpOptions {
   only: readonly string[];
   data: string;
+  /** Public domain; undefined on a machine without one. */
+  domain: string | undefined;
   json: boolean;
   logLevel: LogLevel;
   drainTimeoutMs: number;
@@ -39,6 +41,7 @@ export async function runUp(options: UpOptions): Promise<never> {
     dataDir,
     dataDirShown: formatFolder(dataDir),
     addresses,
+    domain: options.domain,
     credentials: await loadCredentials(
       dataDir,
       entries.flatMap((entry) => entry.credentials),

@@ -1,5 +1,5 @@
 // Description of a service for `platform up`.
-import type { ListenAddress } from "@platform/kernel/config";
+import { formatAddress, type ListenAddress } from "@platform/kernel/config";
 import type { ListenerReport } from "@platform/kernel/lifecycle";
 
 /** A listener with a configurable address. */
@@ -23,8 +23,8 @@ export interface Trial {
 /** A route of the generated gateway configuration. */
 export interface RouteEntry {
   prefix: string;
-  /** Narrows the route to this host. */
-  host?: string;
+  /** Narrows the route to this name below the domain: `vault` matches `vault.localhost`. */
+  subdomain?: string;
   /** Forwards path and query unchanged, and bodies of any size. */
   passesAsIs?: boolean;
   stripPrefix: boolean;
@@ -42,6 +42,8 @@ export interface EntryContext {
   dataDirShown: string;
   /** Addresses by listener key. A port of 0 is replaced by the actual one when the service is ready. */
   addresses: ReadonlyMap<string, ListenAddress>;
+  /** Public domain, whose subdomains are routed to services; undefined on a machine without one. */
+  domain: string | undefined;
   credentials: Readonly<Record<string, string>>;
   /** The services of this `up`, in start order. */
   running: readonly ServiceEntry[];
@@ -85,6 +87,22 @@ export function formatLocalHost(address: ListenAddress): string {
     host.startsWith("127.");
   if (local) return `localhost:${port}`;
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Returns the URL of an address for other services on this machine; localhost may be another interface for them. */
+export function formatInternalUrl({ host, port }: ListenAddress): string {
+  const isAny = host === undefined || host === "0.0.0.0" || host === "::";
+  return `http://${formatAddress({ host: isAny ? "127.0.0.1" : host, port })}`;
+}
+
+/** Returns the host name of a subdomain: `vault.localhost` without a public domain. */
+export function formatHost(subdomain: string, { domain = "localhost" }: EntryContext): string {
+  return `${subdomain}.${domain}`;
+}
+
+/** Returns true if a service is part of this `up`. */
+export function isRunning(name: string, { running }: EntryContext): boolean {
+  return running.some((entry) => entry.name === name);
 }
 
 /** Returns the address of a listener; throws for an unknown key. */

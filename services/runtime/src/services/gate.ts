@@ -3,12 +3,15 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
 import {
+  formatHost,
+  formatInternalUrl,
   formatLocalHost,
   getAddress,
   type EntryContext,
   type RouteEntry,
   type ServiceEntry,
 } from "./entry.ts";
+import { wireIdentity } from "./identity.ts";
 
 /** The largest value that the gateway accepts. */
 const BODY_BYTES_MAX = 1024 ** 4;
@@ -37,6 +40,7 @@ export const gateEntry: ServiceEntry = {
     env: {
       PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gate_addr")),
       [TOKEN]: context.credentials[TOKEN] ?? "",
+      ...wireIdentity("gate", context, process.env),
     },
   }),
   describe: (context) =>
@@ -91,12 +95,10 @@ async function prepareConfig(context: EntryContext): Promise<string[]> {
 function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntry) {
   const listener = entry.listeners.find(({ name }) => name === route.listener);
   if (listener === undefined) throw new Error(`${entry.name} has no listener ${route.listener}`);
-  const { host, port } = getAddress(context, listener.key);
-  const reachable = host === undefined || host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return {
     prefix: route.prefix,
-    ...(route.host === undefined ? {} : { host: route.host }),
-    target: `http://${formatAddress({ host: reachable, port })}`,
+    ...(route.subdomain === undefined ? {} : { host: formatHost(route.subdomain, context) }),
+    target: formatInternalUrl(getAddress(context, listener.key)),
     ...(route.stripPrefix ? { strip_prefix: true } : {}),
     ...(route.passesAsIs === true ? { raw_path: true, max_body_size: BODY_BYTES_MAX } : {}),
     ...(route.open ? { auth: { type: "none" } } : {}),

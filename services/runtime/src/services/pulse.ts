@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
+import { wireIdentity } from "./identity.ts";
 
 const TOKEN = "PLATFORM_PULSE_TOKEN";
 
@@ -36,6 +37,7 @@ export const pulseEntry: ServiceEntry = {
       PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "pulse_kafka_addr")),
       PLATFORM_PULSE_DATA_DIR: join(context.dataDir, "pulse"),
       [TOKEN]: context.credentials[TOKEN] ?? "",
+      ...wireIdentity("pulse", context, process.env),
     },
   }),
   describe: (context) =>

@@ -9,6 +9,7 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
+import { trustGateway, wireIdentity } from "./identity.ts";
 
 const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
 const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
@@ -39,7 +40,7 @@ export const vaultEntry: ServiceEntry = {
   routes: [
     {
       prefix: "/",
-      host: "vault.localhost",
+      subdomain: "vault",
       stripPrefix: false,
       open: true,
       passesAsIs: true,
@@ -57,6 +58,8 @@ export const vaultEntry: ServiceEntry = {
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
       [SECRET_KEY]: context.credentials[SECRET_KEY] ?? "",
+      ...wireIdentity("vault", context, process.env),
+      ...trustGateway("vault", context, process.env),
     },
   }),
   describe: (context) =>

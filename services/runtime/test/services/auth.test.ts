@@ -10,6 +10,7 @@ test("identity trusts the local gateway's client addresses only if the gateway r
     dataDir: "/data",
     dataDirShown: "./data",
     addresses: new Map([["auth_addr", { host: "127.0.0.1", port: 8086 }]]),
+    domain: undefined,
     credentials: {},
     running,
   });

@@ -1,0 +1,54 @@
+// The connection of the other services to identity: keys, issuer, audience and revocations of its tokens.
+import { formatInternalUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
+
+/** Credential of the services that follow identity's revocation feed. */
+export const REVOCATIONS_TOKEN = "PLATFORM_REVOCATIONS_TOKEN";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns identity's public URL, which is the issuer of its tokens. */
+export function formatIssuer(context: EntryContext, env: Environment): string {
+  const chosen = env["PLATFORM_AUTH_PUBLIC_URL"];
+  if (chosen !== undefined && chosen !== "") return chosen.replace(/\/$/, "");
+  const { domain } = context;
+  if (domain !== undefined) return `https://identity.${domain}`;
+  return `http://localhost:${getAddress(context, "auth_addr").port}`;
+}
+
+/**
+ * Environment with which a service accepts identity's tokens. It reads keys and revocations from identity itself, not
+ * through the gateway. Empty if identity does not run, or if the operator has chosen another issuer.
+ */
+export function wireIdentity(
+  service: "gate" | "pulse" | "vault",
+  context: EntryContext,
+  env: Environment,
+): Record<string, string> {
+  const prefix = `PLATFORM_${service.toUpperCase()}`;
+  const isChosen = [`${prefix}_JWKS_URL`, "PLATFORM_JWKS_URL"].some((name) => env[name]);
+  if (isChosen || !isRunning("auth", context)) return {};
+  const address = getAddress(context, "auth_addr");
+  if (address.port === 0) throw new Error(`identity must be started before ${service}`);
+  const url = formatInternalUrl(address);
+  return {
+    [`${prefix}_JWKS_URL`]: `${url}/.well-known/jwks.json`,
+    [`${prefix}_JWT_ISSUER`]: formatIssuer(context, env),
+    [`${prefix}_JWT_AUDIENCE`]: env["PLATFORM_AUTH_AUDIENCE"] || "platform",
+    [`${prefix}_REVOCATIONS_URL`]: `${url}/api/v1/auth/revocations`,
+    [`${prefix}_REVOCATIONS_TOKEN`]: context.credentials[REVOCATIONS_TOKEN] ?? "",
+  };
+}
+
+/**
+ * Environment with which a service trusts the client addresses that the local gateway forwards. Otherwise all clients
+ * behind it would share its address, and the limits per address.
+ */
+export function trustGateway(
+  service: "auth" | "vault",
+  context: EntryContext,
+  env: Environment,
+): Record<string, string> {
+  const name = `PLATFORM_${service.toUpperCase()}_TRUSTED_PROXIES`;
+  if (env[name] !== undefined || !isRunning("gate", context)) return {};
+  return { [name]: "127.0.0.0/8,::1" };
+}
