@@ -1,0 +1,253 @@
+// The whole platform with two users: ada, whose role may publish, subscribe, store and read, and bob, who has no role.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, request, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
+import {
+  anyPort,
+  find,
+  findStarted,
+  makeFolder,
+  run,
+} from "../../services/runtime/test/fixture/platform-process.ts";
+
+/** The bucket that ada's role may use. */
+export const BUCKET = "notes";
+/** The role in identity and storage. */
+export const ROLE = "writer";
+/** The scopes of the role. */
+export const SCOPES = "pulse:publish pulse:subscribe vault:read vault:write";
+const ADMIN = { username: "root", password: "correct horse battery staple" };
+const PERMISSIONS = SCOPES.split(" ");
+
+/** A user of the platform. */
+export interface User {
+  username: string;
+  password: string;
+}
+export const ADA: User = { username: "ada", password: "a fine long password" };
+export const BOB: User = { username: "bob", password: "another fine password" };
+
+/** Tokens of a sign-in. */
+export interface SignedIn {
+  access_token: string;
+  refresh_token: string;
+  session_token: string;
+}
+
+/** An answer as these tests read it. */
+export interface Answer {
+  status: number;
+  text: string;
+}
+
+/** Options of a request. */
+export interface Ask {
+  method?: string;
+  /** Value of the Host field; the connection goes to the gateway in any case. */
+  host?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
+}
+
+/** The running platform. */
+export class Platform {
+  readonly gate: URL;
+  readonly auth: URL;
+  readonly #vaultAdmin: URL;
+  readonly #data: string;
+  readonly #up: ReturnType<typeof run>;
+  readonly pids: ReadonlyMap<string, number>;
+  admin = "";
+
+  private constructor(up: ReturnType<typeof run>, data: string, text: string) {
+    const started = findStarted(text)!;
+    const urlOf = (name: string) => new URL(find(started, name).url);
+    this.#up = up;
+    this.#data = data;
+    this.gate = urlOf("gate");
+    this.auth = urlOf("auth");
+    const { listeners } = find(started, "vault") as never as {
+      listeners: { name: string; port: number }[];
+    };
+    const { port } = listeners.find(({ name }) => name === "admin")!;
+    this.#vaultAdmin = new URL(`http://127.0.0.1:${port}`);
+    this.pids = new Map(started.services.map(({ name, pid }) => [name, pid]));
+  }
+
+  /** Starts all services and creates the users, the role and the bucket. */
+  static async start(): Promise<Platform> {
+    const data = makeFolder();
+    const up = run(["up", "--json", "--data", data, ...anyPort], {
+      PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
+      PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
+    });
+    await up.waitFor(findStarted);
+    const platform = new Platform(up, data, up.output().out);
+    await platform.#prepare();
+    return platform;
+  }
+
+  /** Stops it. */
+  async stop(): Promise<void> {
+    this.#up.child.kill("SIGTERM");
+    await this.#up.exit;
+  }
+
+  /** The log of all services. */
+  get log(): string {
+    return this.#up.output().out;
+  }
+
+  /** A credential that the platform generated. */
+  readCredential(name: string): string {
+    const text = readFileSync(join(this.#data, "credentials.env"), "utf8");
+    return new RegExp(`^${name}=(.*)$`, "m").exec(text)![1]!;
+  }
+
+  /** `identity.localhost:PORT` of the gateway. */
+  hostOf(subdomain: string): string {
+    return `${subdomain}.localhost:${this.gate.port}`;
+  }
+
+  /** Sends a request to the gateway. */
+  async ask(path: string, { method = "GET", host, headers = {}, body }: Ask = {}): Promise<Answer> {
+    const sent = request({
+      host: "127.0.0.1",
+      port: this.gate.port,
+      method,
+      path,
+      headers: {
+        host: host ?? this.gate.host,
+        ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
+        ...headers,
+      },
+    });
+    sent.end(body);
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+    const pieces: Buffer[] = [];
+    for await (const piece of answer) pieces.push(piece as Buffer);
+    return { status: answer.statusCode ?? 0, text: Buffer.concat(pieces).toString() };
+  }
+
+  /** Sends JSON to identity, by its host at the gateway. */
+  async identity(
+    method: string,
+    path: string,
+    body?: object,
+    token?: string,
+  ): Promise<Record<string, unknown>> {
+    const { status, text } = await this.ask(path, {
+      method,
+      host: this.hostOf("identity"),
+      headers: {
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
+    return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
+  }
+
+  /** Signs a user in. */
+  async signIn(user: User): Promise<SignedIn> {
+    return (await this.identity("POST", "/api/v1/auth/login", { ...user })) as never;
+  }
+
+  /** Sends a request signed by storage's root to an API of storage. */
+  async storage(
+    method: string,
+    target: string,
+    body = "",
+    headers: Record<string, string> = {},
+  ): Promise<string> {
+    const isAdmin = target.startsWith("/api/");
+    const host = isAdmin ? this.#vaultAdmin.host : this.hostOf("vault");
+    const accessKey = this.readCredential("STORE_ACCESS_KEY_ID");
+    const secret = this.readCredential("STORE_SECRET_ACCESS_KEY");
+    const signed = signRequest(
+      { accessKey, secret, region: "us-east-1" },
+      {
+        method,
+        target,
+        headers: { host, ...headers },
+        payloadHash: hashHex(Buffer.from(body)),
+        timeMs: Date.now(),
+      },
+    ).headers;
+    const answer = isAdmin
+      ? await fetch(`${this.#vaultAdmin.origin}${target}`, {
+          method,
+          headers: signed,
+          ...(body === "" ? {} : { body }),
+        }).then(async (found) => ({ status: found.status, text: await found.text() }))
+      : await this.ask(target, { method, host, headers: signed, body });
+    assert.ok(answer.status < 300, `${method} ${target}: ${answer.status} ${answer.text}`);
+    return answer.text;
+  }
+
+  /** Adds a route of the gateway. */
+  async addRoute(route: object): Promise<void> {
+    const { status, text } = await this.ask("/api/v1/routes", {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${this.readCredential("PLATFORM_GATE_AUTH_TOKEN")}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify(route),
+    });
+    assert.equal(status, 200, text);
+  }
+
+  async #prepare(): Promise<void> {
+    const { access_token: admin } = await this.signIn(ADMIN);
+    this.admin = admin;
+    await this.identity(
+      "POST",
+      "/api/v1/rbac/roles",
+      { name: ROLE, permissions: PERMISSIONS },
+      admin,
+    );
+    for (const user of [ADA, BOB])
+      await this.identity("POST", "/api/v1/auth/register", { ...user });
+    const { user } = (await this.signIn(ADA)) as never as { user: { id: string } };
+    await this.identity("POST", `/api/v1/rbac/users/${user.id}/roles`, { roles: [ROLE] }, admin);
+    await this.storage("PUT", `/${BUCKET}`);
+    const policy = {
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Effect: "Allow",
+          Action: ["s3:GetObject", "s3:PutObject"],
+          Resource: `arn:aws:s3:::${BUCKET}/\${aws:PrincipalTag/tenant}/*`,
+        },
+      ],
+    };
+    await this.storage(
+      "PUT",
+      `/api/v1/roles/${ROLE}`,
+      JSON.stringify({ policies: { main: policy } }),
+      { "content-type": "application/json" },
+    );
+  }
+}
+
+/** A server of the test behind the gateway, such as an application. */
+export async function startUpstream(
+  handle: Parameters<typeof createServer>[1],
+): Promise<{ url: string; close: () => void }> {
+  const server = createServer(handle);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
