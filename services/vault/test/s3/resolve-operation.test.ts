@@ -18,6 +18,7 @@ function resolve(line: string, headers: Record<string, string> = {}, host = "loc
 const EXAMPLES: [line: string, name: string][] = [
   ["GET /", "ListBuckets"],
   ["GET /?x-id=ListBuckets", "ListBuckets"],
+  ["POST /", "AssumeRoleWithWebIdentity"],
   ["PUT /b", "CreateBucket"],
   ["PUT /b/", "CreateBucket"],
   ["GET /b?list-type=2&prefix=a&delimiter=%2F", "ListObjectsV2"],
@@ -85,7 +86,7 @@ describe("unsupported requests are refused and never treated as other operations
     ["DELETE /b?location", "MethodNotAllowed"],
     ["PUT /b/k?partNumber=1", "InvalidArgument"],
     ["PUT /b/k?uploads", "MethodNotAllowed"],
-    ["POST /", "MethodNotAllowed"],
+    ["PUT /", "MethodNotAllowed"],
     ["PATCH /b/k", "MethodNotAllowed"],
     ["GET /b?acl&cors", "InvalidArgument"],
     ["DELETE /b?tagging&cors", "InvalidArgument"],
