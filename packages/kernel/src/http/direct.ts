@@ -79,7 +79,7 @@ async function run(
   headers: HeaderReader,
 ): Promise<{ status: number; headers: Record<string, string>; body: string }> {
   const { path, peer, span, logger } = scope;
-  const guarded = { headers, method: route.method, path, search: "", peer };
+  const guarded = { headers, method: route.method, path, peer };
   const caller = await admitCaller(options.guard, route, guarded);
   const body = checkBody(route, parseJson(await readBytes(request), headers.get("content-type")));
   const exchange: DirectExchange<unknown> = { ...guarded, body, caller, span, logger };

@@ -29,8 +29,8 @@ export interface GuardedRequest {
   readonly method: string;
   /** The path without the query; legacy forms are mapped. */
   readonly path: string;
-  /** The query with its `?`; "" without one. */
-  readonly search: string;
+  /** The query with its `?`; absent or "" without one. */
+  readonly search?: string;
   readonly peer: Peer;
 }
 

@@ -10,7 +10,6 @@ const requestWith = (headers: Record<string, string>, address = "10.0.0.1"): Gua
   headers: new Headers(headers),
   method: "GET",
   path: "/",
-  search: "",
   peer: { kind: "tcp", address },
 });
 const failureOf = async (work: () => unknown): Promise<PlatformError> => {
