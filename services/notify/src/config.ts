@@ -123,6 +123,14 @@ const sending = {
     description: "Maximum size of the attachments of a message in all.",
     unit: "bytes",
   }),
+  bounce_domain: key(domainName().optional(), {
+    description:
+      "Domain of bounce addresses (bounce+<id>@<bounce_domain>), whose mail this service receives. Without it bounces are sent to the sender.",
+  }),
+  bounce_rate_max: key(z.number().min(0).max(1).default(0.05), {
+    description:
+      "Share of hard bounces in an hour above which readiness shows a warning, and webhooks receive bounce_rate.exceeded.",
+  }),
   allow_private_targets: key(z.boolean().default(false), {
     description: "Allows webhooks, and direct delivery, to private and loopback addresses.",
   }),

@@ -14,6 +14,9 @@ export interface LoadedMessage {
   readonly isSensitive: boolean;
   readonly createdAt: number;
   readonly traceId: string;
+  /** JSON; null if empty. */
+  readonly tags: string | null;
+  readonly metadata: string | null;
   readonly content: Buffer;
 }
 

@@ -1,7 +1,9 @@
 // Starts the mail service: creates all parts and connects them.
+import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
+import { createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
 import {
   createApi,
@@ -21,13 +23,21 @@ import {
 } from "@platform/kernel/metrics";
 import { every, systemClock, type Clock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
+import { BounceAddresses } from "./bounce/bounce-address.ts";
+import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
 import { VERSION, type NotifyConfig } from "./config.ts";
-import { migrateAll, type NotifyDatabase, type NotifyTables } from "./database/schema.ts";
+import {
+  migrateAll,
+  readSetting,
+  type NotifyDatabase,
+  type NotifyTables,
+} from "./database/schema.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
 import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
+import { createWebhookRoutes } from "./http/webhook-routes.ts";
 import { requireManager } from "./http/access.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { createNotifyMetrics } from "./metrics.ts";
@@ -42,6 +52,8 @@ import { Sender } from "./send/sender.ts";
 import { Suppressions } from "./suppression/suppressions.ts";
 import { TemplateStore } from "./template/store.ts";
 import { Templates } from "./template/templates.ts";
+import { WebhookCaller } from "./webhook/caller.ts";
+import { Webhooks } from "./webhook/webhooks.ts";
 
 const TRACES_FLUSH_MS = 1_000;
 const SWEEP_MS = 60_000;
@@ -50,6 +62,9 @@ const RELEASE_MS = 2_000;
 /** JSON and base64 around the attachments and texts. */
 const BODY_OVERHEAD = 1.4;
 const TEXT_BYTES = 12 * 1024 * 1024;
+const WEBHOOK_TIMEOUT_MS = 15_000;
+const WEBHOOK_CALLS_MAX = 256;
+const KEY_BYTES = 32;
 
 /** Options of `startNotify`. */
 export interface NotifyOptions {
@@ -66,6 +81,8 @@ export interface NotifyService {
   readonly database: NotifyDatabase;
   /** Looks for due deliveries now. */
   refill(): Promise<void>;
+  /** Calls due webhooks now. */
+  callWebhooks(): Promise<void>;
 }
 
 /** Starts the service; when this resolves, it accepts requests. */
@@ -103,7 +120,17 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     countTemplates: () => templates.store.count(),
     countQueued: () => store.countOpen(),
   });
-  const recorder = new ResultRecorder({ suppressions, metrics, clock, log });
+  const webhooks = new Webhooks({ database, clock, ids, onCalls: () => void caller.run() });
+  const fetchTarget = createEgress({
+    timeoutMs: WEBHOOK_TIMEOUT_MS,
+    callsMax: WEBHOOK_CALLS_MAX,
+    allowedNetworks: config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [],
+  });
+  const caller: WebhookCaller = new WebhookCaller({ webhooks, fetch: fetchTarget, clock, log });
+  lifecycle.onDrain("webhooks", () => caller.stop());
+  const alarm = new BounceRateAlarm({ clock, rateMax: config.bounce_rate_max });
+  health.addWarning("bounce_rate", () => alarm.describe());
+  const recorder = new ResultRecorder({ suppressions, webhooks, alarm, metrics, clock, log });
   const store = new QueueStore({
     database,
     clock,
@@ -117,9 +144,11 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     messagesMax: config.inbox_messages_max,
     retentionMs: config.inbox_retention_ms,
   });
+  const bounceAddresses = await createBounceAddresses(config, database);
   const prepare = createPrepareMail({
     sign: async () => "",
-    senderOf: ({ message }) => message.sender,
+    senderOf: ({ message, position }) =>
+      bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
   const relays = createRelayGroup(config, prepare, clock);
   if (relays === undefined) {
@@ -197,6 +226,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createMessageRoutes(messages),
       ...createTemplateRoutes(templates, sender),
       ...createSuppressionRoutes(suppressions, clock),
+      ...createWebhookRoutes(webhooks, fetchTarget),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
     ],
     metricsAccess: requireManager,
@@ -213,12 +243,14 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       await messages.sweep();
       await idempotency.sweep();
       await inbox.sweep();
+      await webhooks.sweep();
     },
     (error) => log.warn("deleting expired rows failed", { error }),
   );
   lifecycle.onDrain("sweeps", () => sweeps.stop());
 
   dispatcher.start();
+  caller.start();
   const listener = await listen(config, api, registry, verifier !== undefined);
   lifecycle.onDrain("http", (drain) =>
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
@@ -226,7 +258,12 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: listener.host, port: listener.port });
-  return { url: listener.url, database, refill: () => dispatcher.refill() };
+  return {
+    url: listener.url,
+    database,
+    refill: () => dispatcher.refill(),
+    callWebhooks: () => caller.run(),
+  };
 }
 
 function openNotifyDatabase(config: NotifyConfig, log: Logger): NotifyDatabase {
@@ -239,6 +276,16 @@ function openNotifyDatabase(config: NotifyConfig, log: Logger): NotifyDatabase {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },
   });
+}
+
+async function createBounceAddresses(
+  { bounce_domain: domain }: NotifyConfig,
+  database: NotifyDatabase,
+): Promise<BounceAddresses | undefined> {
+  if (domain === undefined) return undefined;
+  const create = (): string => randomBytes(KEY_BYTES).toString("base64");
+  const key = await readSetting(database, "bounce_key", create);
+  return new BounceAddresses(Buffer.from(key, "base64"), domain);
 }
 
 async function listen(

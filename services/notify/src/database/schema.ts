@@ -2,6 +2,7 @@
 import type { Database, Migration } from "@platform/kernel/db";
 import { INBOX_MIGRATIONS, type InboxTables } from "./inbox.ts";
 import { MESSAGE_MIGRATIONS, type MessageTables } from "./message.ts";
+import { SETTING_MIGRATIONS, type SettingTables } from "./setting.ts";
 import { SUPPRESSION_MIGRATIONS, type SuppressionTables } from "./suppression.ts";
 import { TEMPLATE_MIGRATIONS, type TemplateTables } from "./template.ts";
 import { WEBHOOK_MIGRATIONS, type WebhookTables } from "./webhook.ts";
@@ -11,7 +12,8 @@ export type NotifyTables = MessageTables &
   SuppressionTables &
   InboxTables &
   TemplateTables &
-  WebhookTables;
+  WebhookTables &
+  SettingTables;
 
 /** The service's database. */
 export type NotifyDatabase = Database<NotifyTables>;
@@ -22,9 +24,29 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "inbox", migrations: INBOX_MIGRATIONS },
   { name: "template", migrations: TEMPLATE_MIGRATIONS },
   { name: "webhook", migrations: WEBHOOK_MIGRATIONS },
+  { name: "setting", migrations: SETTING_MIGRATIONS },
 ];
 
 /** Migrates all tables; several nodes may do so concurrently. */
 export async function migrateAll(database: NotifyDatabase, nowMs: number): Promise<void> {
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
+}
+
+/** Returns the value of a setting; the first caller's `create` decides it for all nodes. */
+export async function readSetting(
+  { db }: NotifyDatabase,
+  name: string,
+  create: () => string,
+): Promise<string> {
+  await db
+    .insertInto("notify_settings")
+    .values({ name, value: create() })
+    .onConflict((conflict) => conflict.column("name").doNothing())
+    .execute();
+  const { value } = await db
+    .selectFrom("notify_settings")
+    .select("value")
+    .where("name", "=", name)
+    .executeTakeFirstOrThrow();
+  return value;
 }

@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** A webhook. */
-interface WebhookRow {
+export interface WebhookRow {
   id: string;
   url: string;
   /** JSON array of event types; empty means all. */
@@ -15,7 +15,7 @@ interface WebhookRow {
 }
 
 /** A call of a webhook: pending while `due_at` is set, then kept for replay until it expires. */
-interface WebhookCallRow {
+export interface WebhookCallRow {
   id: string;
   webhook_id: string;
   type: string;
@@ -45,7 +45,7 @@ export const WEBHOOK_MIGRATIONS: readonly Migration[] = [
         id ${t.text} primary key, webhook_id ${t.text} not null references notify_webhooks (id) on delete cascade,
         type ${t.text} not null, payload ${t.text} not null, status ${t.text} not null,
         attempts ${t.integer} not null, due_at ${t.integer}, detail ${t.text}, created_at ${t.integer} not null)`,
-      "create index notify_webhook_calls_due on notify_webhook_calls (due_at) where due_at is not null",
+      "create index notify_webhook_calls_due on notify_webhook_calls (webhook_id, due_at) where due_at is not null",
       "create index notify_webhook_calls_by_webhook on notify_webhook_calls (webhook_id, id)",
       "create index notify_webhook_calls_by_time on notify_webhook_calls (created_at)",
     ],

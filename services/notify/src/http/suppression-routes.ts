@@ -131,7 +131,7 @@ function readAddress(text: string, path: string): string {
 }
 
 function readCsv(text: string): NewSuppression[] {
-  const [head, ...lines] = parseCsv(text);
+  const [head, ...lines] = parseRows(text);
   const columns = (head ?? []).map((name) => name.trim().toLowerCase());
   const emailAt = columns.indexOf("email");
   const reasonAt = columns.indexOf("reason");
@@ -148,6 +148,15 @@ function readCsv(text: string): NewSuppression[] {
     }
     return { address, reason: found === "" ? "manual" : (found as SuppressionReason) };
   });
+}
+
+function parseRows(text: string): string[][] {
+  try {
+    return parseCsv(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw createValidationError([{ in: "body", path: "", message: error.message }]);
+  }
 }
 
 function streamCsv(suppressions: Suppressions): ReadableStream<Uint8Array> {

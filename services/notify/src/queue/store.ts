@@ -248,6 +248,8 @@ export function toLoadedMessage(row: MessageRow, content: Uint8Array): LoadedMes
     isSensitive: row.sensitive === 1,
     createdAt: row.created_at,
     traceId: row.trace_id,
+    tags: row.tags,
+    metadata: row.metadata,
     content: Buffer.from(content.buffer, content.byteOffset, content.byteLength),
   };
 }

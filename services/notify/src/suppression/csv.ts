@@ -1,12 +1,18 @@
 // CSV (RFC 4180).
 
-/** Parses CSV: quoted cells, CRLF or LF. Empty lines are skipped. */
+/** Parses CSV: quoted cells, CRLF or LF. Empty lines are skipped. Throws a SyntaxError that names the line. */
 export function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
   const cell = /(?:"((?:[^"]|"")*)"|([^,\r\n"]*))(,|\r\n|\n|$)/gy;
   const body = text.replace(/^\ufeff/, "");
-  for (let found = cell.exec(body); found !== null; found = cell.exec(body)) {
+  for (;;) {
+    const { lastIndex } = cell;
+    const found = cell.exec(body);
+    if (found === null) {
+      const line = body.slice(0, lastIndex).split("\n").length;
+      throw new SyntaxError(`line ${line}: a quote is not closed, or in the middle of a cell`);
+    }
     const [, quoted, plain = "", end] = found;
     row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
     if (end !== ",") {

@@ -48,7 +48,12 @@ export class TemplateEngine {
       strictFilters: true,
       timezoneOffset: 0,
       locale: "en-US",
-      cache: PARSED_MAX,
+      // Partials of another version are others: the key has their id, not their name.
+      cache: {
+        read: (key) => this.#parsed.get(this.#toPartialKey(key)),
+        write: (key, parsed) => this.#keep(this.#toPartialKey(key), parsed as Template[]),
+        remove: (key) => void this.#parsed.delete(this.#toPartialKey(key)),
+      },
       parseLimit: SOURCE_CHARACTERS_MAX * 4,
       renderLimit: RENDER_MS_MAX,
       memoryLimit: MEMORY_MAX,
@@ -114,6 +119,11 @@ export class TemplateEngine {
       return known;
     }
     const parsed = this.#liquid.parse(source);
+    this.#keep(id, parsed);
+    return parsed;
+  }
+
+  #keep(id: string, parsed: Template[]): void {
     if (this.#parsed.size >= PARSED_MAX) {
       for (const oldest of this.#parsed.keys()) {
         this.#parsed.delete(oldest);
@@ -121,7 +131,12 @@ export class TemplateEngine {
       }
     }
     this.#parsed.set(id, parsed);
-    return parsed;
+  }
+
+  // Liquid's key is `partials:name` or `layouts:name`.
+  #toPartialKey(key: string): string {
+    const [kind = "", name = ""] = key.split(":");
+    return `${kind}:${this.#partials.get(name)?.id ?? name}`;
   }
 
   #findPartial(id: string): string | undefined {

@@ -1,0 +1,123 @@
+// Webhooks: create, list, delete, rotate the secret, list and replay calls.
+import { z } from "zod";
+import { EgressError, type EgressFetch } from "@platform/kernel/egress";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import type { WebhookRow } from "../database/webhook.ts";
+import { WEBHOOK_EVENTS } from "../webhook/event.ts";
+import type { Webhooks } from "../webhook/webhooks.ts";
+import { requireManager } from "./access.ts";
+
+const webhookBody = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }).max(2_048),
+  events: z
+    .array(z.enum(WEBHOOK_EVENTS))
+    .max(WEBHOOK_EVENTS.length)
+    .default([])
+    .describe("Empty: all."),
+});
+
+/** Creates the routes. `probe` sends a HEAD request to find out whether the address of a target is allowed. */
+export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): ApiRoute[] {
+  const operation = { tag: "Webhooks", access: requireManager } as const;
+  return [
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/webhooks",
+      summary: "Create a webhook",
+      description:
+        "Calls are signed by the Standard Webhooks specification. The secret is shown only in this response.",
+      body: webhookBody,
+      status: 201,
+      problems: { 422: "The URL is, or resolves to, a private address" },
+      handle: async ({ body }) => {
+        await requireAllowed(probe, body.url);
+        const row = await webhooks.create(body.url, body.events);
+        return { ...toSummary(row), secret: row.secret };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/webhooks",
+      summary: "List webhooks",
+      handle: async () => ({ webhooks: (await webhooks.list()).map(toSummary) }),
+    }),
+    defineRoute({
+      ...operation,
+      method: "DELETE",
+      path: "/api/v1/webhooks/{id}",
+      summary: "Delete a webhook and its pending calls",
+      handle: async ({ params }) => webhooks.remove(params["id"]!),
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/webhooks/{id}/secret",
+      summary: "Replace the secret; for 24 hours calls are signed with both",
+      status: 201,
+      handle: async ({ params }) => {
+        const row = await webhooks.rotate(params["id"]!);
+        return { ...toSummary(row), secret: row.secret };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/webhooks/{id}/calls",
+      summary: "List the calls of the last week, newest first",
+      query: pageQuery,
+      handle: async ({ params, query }) => {
+        const page = await readPage(query, {
+          key: z.string().max(64),
+          read: (limit, before) => webhooks.listCalls(params["id"]!, limit, before),
+          keyOf: ({ id }) => id,
+        });
+        const calls = page.items.map((call) => ({
+          id: call.id,
+          type: call.type,
+          status: call.status,
+          attempts: call.attempts,
+          detail: call.detail,
+          created_at: new Date(call.created_at).toISOString(),
+          payload: JSON.parse(call.payload) as unknown,
+        }));
+        return { calls, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/webhooks/{id}/calls/{call}/replay",
+      summary: "Repeat a call, with the same id",
+      status: 202,
+      handle: async ({ params }) => {
+        await webhooks.replay(params["id"]!, params["call"]!);
+        return { status: "pending" };
+      },
+    }),
+  ];
+}
+
+function toSummary({ id, url, events, created_at }: WebhookRow) {
+  return {
+    id,
+    url,
+    events: JSON.parse(events) as string[],
+    created_at: new Date(created_at).toISOString(),
+  };
+}
+
+// A target that does not answer now may answer later; a forbidden address stays forbidden.
+async function requireAllowed(probe: EgressFetch, url: string): Promise<void> {
+  try {
+    await probe(url, { method: "HEAD" });
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error;
+    if (error.code !== "address_not_allowed" && error.code !== "url_not_allowed") return;
+    throw new PlatformError("unprocessable", `url: ${error.message}.`, {
+      fields: { field: "url" },
+    });
+  }
+}

@@ -1,0 +1,23 @@
+// Events that webhooks receive.
+
+/** Types of events. */
+export const WEBHOOK_EVENTS = [
+  "message.sent",
+  "message.deferred",
+  "message.bounced",
+  "message.failed",
+  "message.suppressed",
+  "message.complained",
+  "message.unsubscribed",
+  "bounce_rate.exceeded",
+] as const;
+
+/** A type of event. */
+export type WebhookEventType = (typeof WEBHOOK_EVENTS)[number];
+
+/** An event. */
+export interface WebhookEvent {
+  type: WebhookEventType;
+  atMs: number;
+  data: Readonly<Record<string, unknown>>;
+}
