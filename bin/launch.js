@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR_MIN = 26;
+const NPM_CHECK_MS = 500;
 // Time to exit after the IPC channel has closed.
 const ORPHAN_EXIT_MS = 15_000;
 const NODE_PACKAGES = {
@@ -83,10 +84,17 @@ function relaunch(runtime, script) {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
     env: { ...process.env, PLATFORM_SUPERVISED: "1" },
   });
+  let isStopping = false;
   for (const signal of FORWARDED_SIGNALS) {
-    if (process.platform !== "win32" || signal === "SIGINT")
-      process.on(signal, () => child.kill(signal));
+    if (process.platform !== "win32" || signal === "SIGINT") {
+      process.on(signal, () => {
+        isStopping = true;
+        child.kill(signal);
+      });
+    }
   }
+  // A second signal would end the child immediately.
+  watchNpm(() => isStopping || child.kill("SIGTERM"));
   child.on("error", (error) => fail(`${runtime} cannot be run: ${error.message}`));
   child.on("message", (message) => process.send?.(message));
   if (process.connected) {
@@ -105,6 +113,18 @@ function endWithParent() {
   if (process.env.PLATFORM_SUPERVISED !== "1" || !process.connected) return;
   process.once("disconnect", () => setTimeout(() => process.exit(1), ORPHAN_EXIT_MS).unref());
   process.channel?.unref();
+}
+
+// On SIGTERM npm ends its shell and itself without a signal to the script, which gets another parent.
+function watchNpm(callback) {
+  if (process.env.npm_lifecycle_event === undefined || process.platform === "win32") return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    callback();
+  }, NPM_CHECK_MS);
+  timer.unref();
 }
 
 function fail(message) {

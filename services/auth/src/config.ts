@@ -141,6 +141,10 @@ const accounts = {
     description: "Password of the first administrator.",
     secret: true,
   }),
+  bootstrap_file: key(z.string().min(1).max(4096).optional(), {
+    description:
+      "JSON file with the secret of the client platform-cli and the first administrator's name and password; readable by its owner only. Written by `platform up`.",
+  }),
   password_hash_concurrency: key(z.int().min(1).max(256).optional(), {
     description: "Concurrent password hashes; each uses 19 MiB and one core.",
     secret: false,

@@ -36,6 +36,7 @@ import { createAuthMetrics } from "./metrics.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
+import { provideCliClient, readBootstrapFile } from "./sign-in/bootstrap.ts";
 import { ensureAdministrator } from "./sign-in/first-administrator.ts";
 import type { PasswordCost } from "./sign-in/password-hasher.ts";
 import { ClientAddress } from "./web/client-address.ts";
@@ -121,7 +122,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const sweeps = startSweeps(stores);
   lifecycle.onDrain("sweeps", () => sweeps.stop());
   // Before the listener answers: the configured administrator can sign in with the first request.
-  await ensureAdministrator(domain);
+  await applyBootstrap(config, domain);
   dispatcher.open({
     api,
     handlers: [oauth.dispatcher, pages],
@@ -131,6 +132,16 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
   return { publicUrl, url: listener.url, database };
+}
+
+// The bootstrap file takes precedence over the variables of the first administrator.
+async function applyBootstrap(config: AuthConfig, domain: Domain): Promise<void> {
+  const { bootstrap_file: path, admin_user: username, admin_password: password } = config;
+  const file = path === undefined ? undefined : readBootstrapFile(path);
+  const configured =
+    username === undefined || password === undefined ? undefined : { username, password };
+  await ensureAdministrator({ ...domain, administrator: file?.administrator ?? configured });
+  if (file !== undefined) await provideCliClient(domain, file.client_secret);
 }
 
 function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
@@ -204,6 +215,7 @@ function createApiOf(
     ...observed,
     health,
     guard: identification.guard,
+    metricsToken: domain.config.metrics_token,
     routes: [
       ...createAccountRoutes(options),
       ...createSessionRoutes(options),

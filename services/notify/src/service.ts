@@ -38,7 +38,6 @@ import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
 import { createWebhookRoutes } from "./http/webhook-routes.ts";
-import { requireManager } from "./http/access.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { createNotifyMetrics } from "./metrics.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
@@ -229,7 +228,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createWebhookRoutes(webhooks, fetchTarget),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
     ],
-    metricsAccess: requireManager,
+    metricsToken: config.metrics_token,
     health,
     metrics: registry,
     httpMetrics: createHttpMetrics(registry),

@@ -27,7 +27,7 @@ import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
 import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
-import { createTenantGuard, requireOperator } from "./http/admission.ts";
+import { createTenantGuard } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
@@ -227,7 +227,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       ...createUnbuiltRoutes(),
     ],
     guard,
-    metricsAccess: requireOperator,
+    metricsToken: config.metrics_token,
     health,
     metrics: registry,
     logger: log,

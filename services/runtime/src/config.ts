@@ -8,6 +8,7 @@ import {
   readPackageVersion,
   type ConfigKey,
 } from "@platform/kernel/config";
+import { LOG_LEVELS } from "@platform/kernel/log";
 import { SERVICES } from "./services/index.ts";
 
 /** Version of the platform. */
@@ -30,16 +31,19 @@ const LISTENER_KEYS: Record<
   ),
 );
 
+const data = key(z.string().min(1).default("./data"), {
+  description: "Data directory of all services.",
+  env: ["PLATFORM_DATA_DIR"],
+});
+const json = key(z.boolean().default(false), { description: "Print JSON.", env: [] });
+
 /** Flags of `platform up` besides the listening addresses. */
 const UP_KEYS = {
   only: key(z.array(z.string()).max(64).default([]), {
     description: `Start only these services: ${SERVICES.map(({ label }) => label).join(", ")}.`,
     env: [],
   }),
-  data: key(z.string().min(1).default("./data"), {
-    description: "Data directory of all services.",
-    env: ["PLATFORM_DATA_DIR"],
-  }),
+  data,
   domain: key(
     z
       .string()
@@ -60,6 +64,62 @@ const UP_KEYS = {
   drain_timeout_ms,
 };
 
+const LOGS_KEYS = {
+  lines: key(z.int().min(0).max(100_000).default(100), {
+    description: "Number of lines to begin with.",
+    env: [],
+  }),
+  level: key(z.enum(LOG_LEVELS).default("debug"), {
+    description: "Minimum severity of the lines.",
+    env: [],
+  }),
+  follow: key(z.boolean().default(false), {
+    description: "Continue with new lines until ctrl-c.",
+    env: [],
+  }),
+  access: key(z.boolean().default(false), {
+    description: "Show the gateway's access log instead.",
+    env: [],
+  }),
+};
+
+const USER_KEYS = {
+  email: key(z.string().min(3).max(254).optional(), { description: "Email address.", env: [] }),
+  name: key(z.string().min(1).max(256).optional(), { description: "Display name.", env: [] }),
+  role: key(z.array(z.string()).max(50).default([]), {
+    description: "Roles, such as admin; may be repeated.",
+    env: [],
+  }),
+  password_stdin: key(z.boolean().default(false), {
+    description: "Read the password from the standard input instead of generating one.",
+    env: [],
+    secret: false,
+    flag: "password-stdin",
+  }),
+};
+
+const APP_KEYS = {
+  redirect: key(
+    z
+      .array(z.url({ protocol: /^https?$/ }))
+      .max(20)
+      .default([]),
+    {
+      description: "URL to which users return after they have signed in; may be repeated.",
+      env: [],
+    },
+  ),
+  bucket: key(z.string().min(3).max(63).optional(), {
+    description: "Bucket that the application may read and write; created if it is missing.",
+    env: [],
+  }),
+  topic: key(z.array(z.string().min(1).max(249)).max(50).default([]), {
+    description:
+      "Topics that it may publish and subscribe: a name, or a pattern in which * is one level and # any number of levels; may be repeated.",
+    env: [],
+  }),
+};
+
 /** Command line of `platform`. */
 export const runtimeDefinition = defineConfig({
   service: "runtime",
@@ -73,6 +133,47 @@ export const runtimeDefinition = defineConfig({
       summary: "Start and supervise all services on this machine.",
       standalone: true,
       options: { ...UP_KEYS, ...LISTENER_KEYS },
+    },
+    status: {
+      summary: "Show the state of each service. Exits with 1 unless all are up.",
+      standalone: true,
+      options: { data, json },
+    },
+    logs: {
+      summary: "Show the log of all services, or of one: identity, storage, messaging, gateway.",
+      standalone: true,
+      arguments: ["service?"],
+      options: { data, ...LOGS_KEYS, json },
+    },
+    doctor: {
+      summary: "Check the machine, the data directory and the services, and say what to do.",
+      standalone: true,
+      options: { data, json, ...LISTENER_KEYS },
+    },
+    "user add": {
+      summary: "Create a user, and print a generated password.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data, ...USER_KEYS },
+    },
+    "bucket add": {
+      summary: "Create a bucket in storage.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data },
+    },
+    "app add": {
+      summary:
+        "Create an OAuth client, a role, a storage key and topic rules for an application, and print its environment file.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data, ...APP_KEYS },
+    },
+    "app remove": {
+      summary: "Remove an application's client, role, key and topic rules. Its data is kept.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data },
     },
     init: unbuilt("Create a project.", "name"),
     run: unbuilt("Run a service file.", "file"),

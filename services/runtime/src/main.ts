@@ -2,7 +2,13 @@
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
+import { runAppAdd, runAppRemove } from "./command/app-add.ts";
+import { runBucketAdd } from "./command/bucket-add.ts";
+import { runDoctor } from "./command/doctor.ts";
+import { runLogs } from "./command/logs.ts";
+import { runStatus } from "./command/status.ts";
 import { runUp } from "./command/up.ts";
+import { runUserAdd } from "./command/user-add.ts";
 import { UNBUILT_COMMANDS, VERSION, runtimeDefinition } from "./config.ts";
 
 /** Runs the command given by this process's arguments and environment. */
@@ -26,6 +32,31 @@ export async function main(): Promise<void> {
         addresses: collectAddresses(options),
         version: VERSION,
       }),
+    status: ({ options }) => runStatus(options),
+    logs: ({ options, positionals: [service] }) => runLogs({ ...options, service }),
+    doctor: ({ options }) =>
+      runDoctor({
+        data: options.data,
+        json: options.json,
+        addresses: collectAddresses(options),
+      }),
+    "user add": ({ options, positionals: [username = ""] }) =>
+      runUserAdd({
+        ...options,
+        username,
+        roles: options.role,
+        passwordStdin: options.password_stdin,
+      }),
+    "bucket add": ({ options, positionals: [name = ""] }) => runBucketAdd(options.data, name),
+    "app add": ({ options, positionals: [name = ""] }) =>
+      runAppAdd({
+        data: options.data,
+        name,
+        redirects: options.redirect,
+        bucket: options.bucket,
+        topics: options.topic,
+      }),
+    "app remove": ({ options, positionals: [name = ""] }) => runAppRemove(options.data, name),
     init: () => refuseCommand("init"),
     run: () => refuseCommand("run"),
     check: () => refuseCommand("check"),

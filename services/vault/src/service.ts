@@ -243,6 +243,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     sessions,
     guard,
     masterKey,
+    metricsToken: config.metrics_token,
     startedMs,
     backupToken: config.backup_token,
     stopping: lifecycle.stopping,

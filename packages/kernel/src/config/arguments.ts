@@ -133,6 +133,24 @@ function readFlag(
   return 1;
 }
 
+// `user ad` is a group and a word: the suggestion is among the commands of the group.
+function explainCommand(
+  definition: ConfigDefinition,
+  [first = "", second]: readonly string[],
+  typedFirst: string | undefined,
+): ConfigProblem {
+  const names = Object.keys(definition.commands ?? {});
+  if (names.includes(first) && typedFirst !== first)
+    return { source: first, path: "", message: "a command comes before its flags" };
+  const group = names.filter((name) => name.startsWith(`${first} `));
+  const typed = second === undefined ? first : `${first} ${second}`;
+  if (group.length === 0) {
+    const hint = suggestName(typed, names) || suggestName(first, names);
+    return { source: first, path: "", message: `unknown command${hint}` };
+  }
+  return { source: typed, path: "", message: `unknown command${suggestName(typed, group)}` };
+}
+
 function checkPositionals(
   definition: ConfigDefinition,
   line: CommandLine,
@@ -142,12 +160,7 @@ function checkPositionals(
   const expected = line.definition?.arguments ?? [];
   const [first] = line.positionals;
   if (line.command === "" && first !== undefined) {
-    const names = Object.keys(definition.commands ?? {});
-    const late = names.includes(first) && argv[0] !== first;
-    const message = late
-      ? "a command comes before its flags"
-      : `unknown command${suggestName(first, names)}`;
-    line.problems.push({ source: first, path: "", message });
+    line.problems.push(explainCommand(definition, line.positionals, argv[0]));
     return;
   }
   const required = expected.filter((name) => !name.endsWith("?") && !name.endsWith("..."));

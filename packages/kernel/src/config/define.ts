@@ -125,6 +125,12 @@ export function createServiceKeys(service: string) {
       description: "OTLP/HTTP collector that receives spans; without it spans are not sent.",
       env: [`${prefix}_OTEL_ENDPOINT`, "PLATFORM_OTLP_ENDPOINT"],
     }),
+    metrics_token: key(z.string().min(16).max(1024).optional(), {
+      description:
+        "Bearer token for reading /metrics from other machines; programs on this machine need none.",
+      env: [`${prefix}_METRICS_TOKEN`, "PLATFORM_METRICS_TOKEN"],
+      secret: true,
+    }),
     drain_timeout_ms: key(z.int().min(0).max(3_600_000).default(30_000), {
       description: "Graceful shutdown timeout.",
       unit: "ms",

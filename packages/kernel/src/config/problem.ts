@@ -2,10 +2,18 @@
 import type { z } from "zod";
 import { REDACTED, isSecretName } from "../log/index.ts";
 import type { JsonDocument, JsonPath } from "./json.ts";
-import { describeShapes, findShapes, listMembers, readShape } from "./shape.ts";
+import {
+  describeShapes,
+  findShapes,
+  listMembers,
+  listTypes,
+  readShape,
+  type Shape,
+} from "./shape.ts";
 
 const PROBLEMS_MAX = 10;
 const VALUE_CHARACTERS_MAX = 80;
+const SHORT_WORD = /^[a-z]{0,10}$/i;
 
 /** One problem. */
 export interface ConfigProblem {
@@ -95,11 +103,12 @@ export function explainIssues(
         );
       }
     }
+    const shapes = findShapes(shape, path);
     const allowed =
       context.describeAllowed?.(path) ??
-      (issue.code === "custom" ? issue.message : describeShapes(findShapes(shape, path)));
+      (issue.code === "custom" ? issue.message : describeShapes(shapes));
     const value = readPath(context.input, path);
-    const hidden = isHidden(path, context);
+    const hidden = isHidden(path, value, shapes, context);
     return [
       {
         source: context.locate(path, false),
@@ -157,11 +166,24 @@ function formatProblems(problems: readonly ConfigProblem[]): string {
   return lines.join("\n");
 }
 
-function isHidden(path: JsonPath, context: IssueContext): boolean {
-  return (
-    path.some((step) => typeof step === "string" && isSecretName(step)) ||
-    (context.isSecret?.(path) ?? false)
-  );
+// A name such as `require_api_key` does not make a value secret: numbers, booleans and short words of a key that takes
+// no text are shown.
+function isHidden(
+  path: JsonPath,
+  value: unknown,
+  shapes: readonly Shape[],
+  context: IssueContext,
+): boolean {
+  if (context.isSecret?.(path) === true) return true;
+  if (!path.some((step) => typeof step === "string" && isSecretName(step))) return false;
+  if (typeof value === "object" && value !== null) return true;
+  if (typeof value !== "string") return false;
+  const takesText = shapes.length === 0 || shapes.some(isFreeText);
+  return takesText || !SHORT_WORD.test(value);
+}
+
+function isFreeText(shape: Shape): boolean {
+  return listTypes([shape]).has("string") && shape.enum === undefined && shape.const === undefined;
 }
 
 // Selects the branch of a union that matches the value best: its problems are more helpful than "no branch matches".

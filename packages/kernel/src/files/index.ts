@@ -1,2 +1,3 @@
-// A cache of open files.
+// A cache of open files, and locks between processes.
+export { FileLockedError, lockFile } from "./file-lock.ts";
 export { OpenFiles, type FileLease } from "./open-files.ts";

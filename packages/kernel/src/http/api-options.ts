@@ -29,9 +29,14 @@ export interface ApiOptions {
   clock: Clock;
   /** Maximum size of a request body for routes without their own maximum, in bytes. Default 1 MiB. */
   bodyBytesMax?: number;
-  /** Access to `/metrics`. Default `guarded`. */
-  metricsAccess?: Access;
-  /** Access to `/api/docs`. Default `guarded`. */
+  /**
+   * Access of other machines to `/metrics`, which programs on this machine can read. Default: the operator, the scope
+   * `metrics:read` or the role `admin`.
+   */
+  metricsAccess?: (caller: Caller) => void;
+  /** Bearer token that gives access to `/metrics` only. */
+  metricsToken?: string | undefined;
+  /** Access to `/api/docs`. Default: programs on this machine, and callers that the guard accepts. */
   docsAccess?: Access;
   /** Extends the OpenAPI document at each request, for operations that change at runtime. */
   extendOpenApi?: (document: JsonObject) => JsonObject;

@@ -5,6 +5,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { PlatformError } from "../errors/index.ts";
 import type { HealthAnswer } from "../health/index.ts";
+import { hasAccess, type Caller } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { createDirectDispatcher } from "./direct.ts";
@@ -40,6 +41,8 @@ interface RoutedScope extends Scope {
   /** Methods of routes that match the path but not the method. */
   readonly allowed: Set<string>;
 }
+
+const METRICS_SCOPE = "metrics:read";
 
 interface Env {
   Bindings: { scope: RoutedScope };
@@ -195,7 +198,8 @@ function createOpenApi(options: ApiOptions): () => JsonObject {
 
 function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRoute[] {
   const { health, metrics } = options;
-  const docsAccess = options.docsAccess ?? "guarded";
+  const docsAccess = options.docsAccess ?? { local: true, otherwise: "guarded" };
+  const { metricsAccess = requireMetricsAccess } = options;
   const page = createDocsPage(options.title ?? options.service);
   const probe = (answer: HealthAnswer): Response =>
     Response.json(answer.body, { status: answer.status });
@@ -221,7 +225,7 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
       path: "/metrics",
       summary: "Metrics in Prometheus text format",
       answerType: "text/plain",
-      access: options.metricsAccess ?? "guarded",
+      access: { local: true, token: options.metricsToken, otherwise: metricsAccess },
       handle: async () =>
         new Response(await metrics.render(), { headers: { "Content-Type": METRICS_CONTENT_TYPE } }),
     }),
@@ -241,6 +245,13 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
       handle: () => openApi(),
     }),
   ];
+}
+
+function requireMetricsAccess(caller: Caller): void {
+  if (hasAccess(caller, { scope: METRICS_SCOPE, role: "admin" })) return;
+  throw new PlatformError("forbidden", `The scope ${METRICS_SCOPE} is required.`, {
+    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${METRICS_SCOPE}"` },
+  });
 }
 
 function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute>][] {

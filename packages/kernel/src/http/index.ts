@@ -10,7 +10,7 @@ export { type JsonObject } from "./openapi.ts";
 export { pageQuery, readPage, type PagedList } from "./page.ts";
 export { mapLegacyPath } from "./path.ts";
 export { RateLimit } from "./rate-limit.ts";
-export { createValidationError, readBody } from "./request-input.ts";
+export { checkJsonType, createValidationError, readBody } from "./request-input.ts";
 export {
   alreadyAnswered,
   defineDirectRoute,

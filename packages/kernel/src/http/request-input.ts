@@ -20,6 +20,9 @@ export interface RequestInput {
 const ERRORS_MAX = 50;
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
+// `curl -d` sends the form type by default. A form of another site cannot send JSON with it, because names and values are
+// percent-encoded, but it could with text/plain.
+const DEFAULT_TYPE = /^(?:|application\/x-www-form-urlencoded)$/;
 
 /**
  * Reads and validates the input of a route. Throws a PlatformError: `validation_failed` with a list of `errors`,
@@ -92,23 +95,41 @@ export async function readBody(
   return whole;
 }
 
-/** Parses a JSON body; an empty body is undefined. Throws `unsupported_media_type` or `bad_request`. */
+/**
+ * Parses a JSON body; an empty body is undefined. The default type of curl is accepted if the body is JSON.
+ * Throws `unsupported_media_type` or `bad_request`.
+ */
 export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
   if (bytes.byteLength === 0) return undefined;
-  const [type = "", ...parameters] = (contentType ?? "").split(";");
-  const charset = parameters.map((text) => text.trim().toLowerCase()).find(isCharset);
-  if (!JSON_TYPE.test(type.trim().toLowerCase()) || (charset && !/=\s*"?utf-8"?$/.test(charset))) {
-    throw new PlatformError(
-      "unsupported_media_type",
-      "The body must be JSON in UTF-8, with Content-Type: application/json.",
-      { headers: { "Accept-Post": "application/json" } },
-    );
-  }
+  const isDeclared = checkJsonType(contentType);
   try {
     return JSON.parse(UTF8.decode(bytes)) as unknown;
   } catch (cause) {
+    if (!isDeclared) throw createTypeError();
     throw new PlatformError("bad_request", "The body is not valid JSON.", { cause });
   }
+}
+
+/**
+ * True for a JSON type, or none; false for the default type of curl, which does not describe the body. Throws
+ * `unsupported_media_type` for all others, and for charsets other than UTF-8.
+ */
+export function checkJsonType(contentType: string | null): boolean {
+  const [type = "", ...parameters] = (contentType ?? "").split(";");
+  const name = type.trim().toLowerCase();
+  const charset = parameters.map((text) => text.trim().toLowerCase()).find(isCharset);
+  const isUtf8 = charset === undefined || /=\s*"?utf-8"?$/.test(charset);
+  if (!isUtf8 || !(JSON_TYPE.test(name) || DEFAULT_TYPE.test(name))) throw createTypeError();
+  return name === "" || JSON_TYPE.test(name);
+}
+
+/** The error for a body that is not JSON. */
+function createTypeError(): PlatformError {
+  return new PlatformError(
+    "unsupported_media_type",
+    "The body must be JSON in UTF-8, with Content-Type: application/json.",
+    { headers: { "Accept-Post": "application/json" } },
+  );
 }
 
 /** Validates a body. Throws `validation_failed`. */

@@ -13,9 +13,18 @@ export type BodyKind = "json" | "bytes";
 
 /**
  * Access to an operation: public, all callers that the guard accepts, or those that also pass a check, which throws
- * otherwise.
+ * otherwise. `local` is open to programs on this machine (`checkLoopback`) and to holders of `token`; others need the
+ * guard and the check.
  */
-export type Access = "public" | "guarded" | ((caller: Caller) => void);
+export type Access = "public" | "guarded" | ((caller: Caller) => void) | LocalAccess;
+
+/** Access without the guard for programs on this machine. */
+export interface LocalAccess {
+  readonly local: true;
+  /** Bearer token that is sufficient as well. */
+  readonly token?: string | undefined;
+  readonly otherwise: "guarded" | ((caller: Caller) => void);
+}
 
 /** The peer at the other end of the socket. */
 export type Peer = { kind: "tcp"; address: string } | { kind: "unix" } | { kind: "unknown" };

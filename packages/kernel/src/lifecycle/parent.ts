@@ -44,6 +44,24 @@ export function createParentLink(self: NodeJS.Process): ParentLink {
   };
 }
 
+/** Interval of checking for the parent that npm started. */
+const NPM_CHECK_MS = 500;
+
+/**
+ * Calls `callback` once when npm, which runs this process as a script, has exited. On SIGTERM npm ends its shell and
+ * itself without a signal to the script.
+ */
+export function watchNpm(self: NodeJS.Process, callback: () => void): void {
+  if (self.env["npm_lifecycle_event"] === undefined || self.platform === "win32") return;
+  const parent = self.ppid;
+  const timer = setInterval(() => {
+    if (self.ppid === parent) return;
+    clearInterval(timer);
+    callback();
+  }, NPM_CHECK_MS);
+  timer.unref();
+}
+
 /** True if a message of a child process is a ServiceMessage. */
 export function isServiceMessage(message: unknown): message is ServiceMessage {
   if (typeof message !== "object" || message === null || !("type" in message)) return false;

@@ -1,6 +1,6 @@
 // Lifecycle of a service process: start, ready, reload, drain, exit.
 import type { Logger } from "../log/index.ts";
-import { createParentLink, type ListenerReport, type ParentLink } from "./parent.ts";
+import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
 
 // npm and shells forward signals that the terminal has already sent to the process group: one ctrl-c arrives twice.
 const SAME_SIGNAL_MS = 500;
@@ -204,6 +204,7 @@ function installHandlers(machine: Machine, parent: ParentLink, logger: Logger): 
   };
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
+  watchNpm(process, () => machine.lifecycle.stop("npm has exited"));
   parent.onGone(() => {
     machine.hurry(ORPHAN_DRAIN_MS);
     machine.lifecycle.stop("the supervisor has exited");

@@ -37,6 +37,7 @@ const definition = defineConfig({
             prefix: z.string().describe("Path prefix."),
             max_body_size: z.int().min(0).default(10),
             auth: z.strictObject({ token: z.string().min(3) }).optional(),
+            require_api_key: z.boolean().optional(),
           }),
         )
         .default([]),
@@ -175,6 +176,18 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
     "so is a secret deep in the file",
     { files: { "config.json": '{"routes": [{"prefix": "/", "auth": {"token": "zz"}}]}' } },
     /routes\[0\]\.auth\.token: \[redacted\] is not allowed/,
+  ],
+  [
+    "a value that cannot be a secret is shown, whatever the name of its key",
+    { files: { "config.json": '{"routes": [{"prefix": "/", "require_api_key": "maybe"}]}' } },
+    /routes\[0\]\.require_api_key: "maybe" is not allowed: expected true \| false/,
+  ],
+  [
+    "a key that was pasted where a switch belongs is hidden",
+    {
+      files: { "config.json": '{"routes": [{"prefix": "/", "require_api_key": "sk_live_4711"}]}' },
+    },
+    /routes\[0\]\.require_api_key: \[redacted\] is not allowed/,
   ],
   [
     "a file that is no JSON is named with its position",

@@ -26,6 +26,8 @@ import { MetricRegistry } from "@platform/kernel/metrics";
 import { createManualClock, systemClock } from "@platform/kernel/time";
 import { createTracer, type FinishedSpan } from "@platform/kernel/trace";
 
+const CURL_TYPE = "application/x-www-form-urlencoded";
+
 const user = z
   .object({ name: z.string().min(1), age: z.number().int().optional() })
   .meta({ id: "User" });
@@ -143,6 +145,7 @@ describe("an API", () => {
       }),
       clock: createManualClock(),
       bodyBytesMax: 200,
+      metricsToken: "metrics-token",
     });
     listener = await listenHttp({ address: { host: "127.0.0.1", port: 0 }, fetch: api.fetch });
   });
@@ -204,6 +207,8 @@ describe("an API", () => {
       [await post(""), 400, "validation_failed"],
       [await post("{"), 400, "bad_request"],
       [await post("{}", { "Content-Type": "text/plain" }), 415, "unsupported_media_type"],
+      [await post("a=b", { "Content-Type": CURL_TYPE }), 415, "unsupported_media_type"],
+      [await post("{}", { "Content-Type": CURL_TYPE }), 400, "validation_failed"],
       [
         await post("{}", { "Content-Type": "application/json; charset=latin1" }),
         415,
@@ -273,9 +278,18 @@ describe("an API", () => {
     const done = await ask("/api/v1/users/1", { method: "DELETE" });
     assert.equal(done.status, 204);
     assert.equal(await (await ask("/api/v1/users/me", {}, "wrong")).text(), "anonymous");
+  });
+
+  test("metrics and documentation are open to this machine, and guarded for others", async () => {
+    const forwarded = { headers: { "X-Forwarded-For": "192.0.2.1" } };
     for (const path of ["/metrics", "/api/docs", "/api/docs/openapi.json"]) {
-      assert.equal((await ask(path, {}, "wrong")).status, 401, path);
+      assert.equal((await fetch(`${listener.url}${path}`)).status, 200, path);
+      assert.equal((await ask(path, forwarded, "wrong")).status, 401, path);
     }
+    assert.equal((await ask("/metrics", forwarded, "user")).status, 403);
+    const metrics = { headers: { ...forwarded.headers, Authorization: "Bearer metrics-token" } };
+    assert.equal((await fetch(`${listener.url}/metrics`, metrics)).status, 200);
+    assert.equal((await fetch(`${listener.url}/api/docs`, metrics)).status, 401);
   });
 
   test("unauthenticated callers receive no validation errors", async () => {

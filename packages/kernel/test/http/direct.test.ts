@@ -84,6 +84,7 @@ async function start(t: TestContext) {
 }
 
 const good = '{"text":"hällo"}';
+const curlType = "application/x-www-form-urlencoded";
 const length = (body: string | Buffer) => ["Content-Length", String(Buffer.byteLength(body))];
 
 const cases: [name: string, status: number, headers: string[], body: string | Buffer][] = [
@@ -97,7 +98,9 @@ const cases: [name: string, status: number, headers: string[], body: string | Bu
   ["no UTF-8", 400, [...json, ...token], Buffer.from([0x22, 0xff, 0x22])],
   ["a byte order mark", 201, [...json, ...token], `\ufeff${good}`],
   ["another media type", 415, ["Content-Type", "text/plain", ...token], good],
-  ["no media type", 415, token, good],
+  ["no media type", 201, token, good],
+  ["curl's default media type", 201, ["Content-Type", curlType, ...token], good],
+  ["a form", 415, ["Content-Type", curlType, ...token], "text=x"],
   ["another charset", 415, ["Content-Type", "application/json; charset=latin1", ...token], good],
   ["another status of the operation", 202, [...json, ...token], '{"text":"later"}'],
   ["a refusal of the operation", 503, [...json, ...token], '{"text":"busy"}'],
@@ -126,7 +129,7 @@ test("direct and routed requests have the same responses, logs and metrics", asy
     assert.deepEqual(a, b, name);
     assert.deepEqual(a!.slice(0, 2), [status, traceId], name);
   }
-  const counted = /requests_total\{route="\/api\/v1\/notes",method="POST",status="201"\} 4\b/;
+  const counted = /requests_total\{route="\/api\/v1\/notes",method="POST",status="201"\} 8\b/;
   assert.match(await metrics.render(), counted);
 });
 

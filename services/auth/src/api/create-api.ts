@@ -10,7 +10,7 @@ import type { Principal } from "./principal.ts";
 /** Options of the API. */
 export type AuthApiOptions = Pick<
   ApiOptions,
-  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "guard"
+  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "metricsToken" | "guard"
 > & { routes: readonly ApiRoute[] };
 
 /** Creates the API. */
@@ -50,8 +50,8 @@ function hasNoNul(input: unknown): boolean {
   return true;
 }
 
+// The permission, not the scope alone: rights are read at each request.
 function requireMetricsAccess(caller: Caller): void {
-  if (caller.kind === "operator") return;
   const isAllowed =
     caller.kind === "user" &&
     "principal" in caller &&

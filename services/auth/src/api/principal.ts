@@ -1,11 +1,6 @@
 // Identifies callers by their credentials and checks their rights.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import {
-  checkLoopback,
-  type Exchange,
-  type Guard,
-  type GuardedRequest,
-} from "@platform/kernel/http";
+import type { Exchange, Guard, GuardedRequest } from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
 import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
@@ -66,9 +61,8 @@ export class Identification {
     this.#options = options;
   }
 
-  /** The API's guard: 401 without valid credentials. `/metrics` is also open to local programs. */
+  /** The API's guard: 401 without valid credentials. */
   readonly guard: Guard = async (request) => {
-    if (request.path === "/metrics" && isLocal(request)) return { kind: "operator" };
     const principal = await this.identify(request);
     if (principal === undefined) {
       const hasTried = request.headers.has("authorization");
@@ -249,13 +243,6 @@ export function createNoSession(): PlatformError {
 /** The caller's name in the audit log. */
 export function nameActor(principal: Principal): string {
   return `${principal.kind}:${principal.id}`;
-}
-
-function isLocal(request: GuardedRequest): boolean {
-  return checkLoopback({
-    peer: request.peer,
-    getHeader: (name) => request.headers.get(name),
-  }).allowed;
 }
 
 function readText(claims: Claims, name: string): string | undefined {

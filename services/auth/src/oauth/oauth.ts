@@ -19,7 +19,7 @@ import { Interactions } from "./authorization/interaction.ts";
 import type { NeedsSecondFactor } from "./authorization/prompt-policy.ts";
 import { ClientRegistry } from "./client/client-registry.ts";
 import { ClientStore } from "./client/client-store.ts";
-import { PLATFORM_CLIENT_ID } from "./core/lifetimes.ts";
+import { CLI_CLIENT_ID, PLATFORM_CLIENT_ID } from "./core/lifetimes.ts";
 import { OAuthDispatcher } from "./endpoint/dispatcher.ts";
 import { TokenEndpoints } from "./endpoint/token-endpoints.ts";
 import type { ClientCache } from "./provider/core-models.ts";
@@ -207,7 +207,9 @@ export class OAuth {
 
   /** Limits a caller's rights to those that their token conveys. */
   limitRights({ scope, all }: Claims, rights: Rights): Rights {
-    return this.#policy.limit(rights, scope, all["client_id"] === PLATFORM_CLIENT_ID);
+    const clientId = all["client_id"];
+    const isBuiltIn = clientId === PLATFORM_CLIENT_ID || clientId === CLI_CLIENT_ID;
+    return this.#policy.limit(rights, scope, isBuiltIn);
   }
 
   /** Rotates the signing keys; an immediate rotation revokes what the given key has signed. */

@@ -1,7 +1,6 @@
 // The first administrator: from the configuration, or through a link that is logged at the first start.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import type { AuthConfig } from "../config.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import { countAdministrators } from "../rbac/grant.ts";
@@ -11,7 +10,8 @@ const LINK_MS = 86_400_000;
 
 /** Options of `ensureAdministrator`. */
 export interface FirstAdministratorOptions {
-  config: Pick<AuthConfig, "admin_user" | "admin_password">;
+  /** The configured first administrator. */
+  administrator: { username: string; password: string } | undefined;
   database: AuthDatabase;
   registrations: Registrations;
   oneTimeTokens: OneTimeTokens;
@@ -24,19 +24,18 @@ export interface FirstAdministratorOptions {
  * a name first must not make anyone an administrator.
  */
 export async function ensureAdministrator(options: FirstAdministratorOptions): Promise<void> {
-  const { config, database, registrations, oneTimeTokens, publicUrl, log } = options;
+  const { administrator, database, registrations, oneTimeTokens, publicUrl, log } = options;
   if ((await countAdministrators(database.db)) > 0) return;
-  const { admin_user: username, admin_password: password } = config;
   const token = await oneTimeTokens.issue("setup", { ttlMs: LINK_MS });
-  if (username === undefined || password === undefined) {
+  if (administrator === undefined) {
     log.warn("no administrator yet: open this link within a day to create one", {
       link: `${publicUrl}/setup?token=${token}`,
     });
     return;
   }
   try {
-    await registrations.setUp(token, { username, password }, { ip: "", userAgent: "" });
-    log.info("first administrator created", { username });
+    await registrations.setUp(token, administrator, { ip: "", userAgent: "" });
+    log.info("first administrator created", { username: administrator.username });
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error;
     // Another node that starts concurrently may have been first.

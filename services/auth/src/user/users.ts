@@ -93,6 +93,8 @@ export class Users {
         .selectFrom("auth_role_bindings")
         .select("subject_id")
         .where("role", "=", ADMIN_ROLE)
+        // The client of the command line has the role as well.
+        .where("subject_kind", "!=", "client")
         .executeTakeFirst();
       if (bound !== undefined)
         throw new PlatformError("conflict", "There is already an administrator.");

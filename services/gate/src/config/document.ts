@@ -262,6 +262,16 @@ const bounds = {
   ),
 };
 
+const unrouted = {
+  no_route_status: key(unsetOr(z.union([z.literal(502), z.literal(404)]).default(502)), {
+    description: "Status of requests that no route matches.",
+  }),
+  index_file: key(unset(filePath()), {
+    description:
+      "HTML file that is the response to GET / if no route matches it. Only for programs on this machine: loopback peer and Host, without a forwarding header.",
+  }),
+};
+
 const accessLog = {
   access_log_path: key(unset(filePath()), {
     description: "JSONL file for the requests of routes with access_log.",
@@ -319,6 +329,7 @@ export const gateDefinition = defineConfig({
     ...identity,
     ...identityFields,
     ...bounds,
+    ...unrouted,
     ...accessLog,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {

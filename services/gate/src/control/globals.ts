@@ -36,7 +36,12 @@ export function buildGlobals(
     ...(config.auth_token === undefined
       ? {}
       : { operatorToken: describeOperatorToken(config.auth_token) }),
+    ...(config.metrics_token === undefined
+      ? {}
+      : { metricsToken: describeOperatorToken(config.metrics_token) }),
     ...(jwt === undefined ? {} : { jwt }),
+    hasIndex: config.index_file !== undefined,
+    noRouteStatus: config.no_route_status,
     trustedProxies: config.trusted_proxies,
     internalRoutes: context.internalRoutes,
     control: context.control,

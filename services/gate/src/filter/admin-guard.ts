@@ -2,6 +2,7 @@
 import { Known, readHostName, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { isLoopback } from "@platform/kernel/network";
+import type { InternalRouteAccess } from "../shared-state/index.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { Identity, TokenClaims } from "./identity.ts";
 
@@ -48,27 +49,56 @@ function admitUser(claims: TokenClaims): AdminCaller {
   });
 }
 
-// Keeps out requests through a local proxy and web pages in a local browser.
+/** True if a request for an internal route needs no credentials. */
+export function isOpenTo(
+  access: InternalRouteAccess,
+  head: RequestHead,
+  peer: string,
+  identity: Identity,
+): boolean {
+  switch (access) {
+    case "public":
+      return true;
+    case "probe":
+    case "admin":
+      return false;
+    case "metrics":
+      return identity.isMetricsToken(readBearerToken(head.fields)) || isLocalRequest(head, peer);
+    case "local":
+      return isLocalRequest(head, peer);
+    default:
+      return access satisfies never;
+  }
+}
+
+/** True for a request of a program on this machine, or of a page that the gateway itself has served to it. */
+export function isLocalRequest(head: RequestHead, peer: string): boolean {
+  return findForeignTrait(head, peer) === undefined;
+}
+
 function checkLocal(head: RequestHead, peer: string): void {
+  const reason = findForeignTrait(head, peer);
+  if (reason !== undefined) throw new PlatformError("forbidden", reason);
+}
+
+// Keeps out requests through a local proxy and web pages in a local browser.
+function findForeignTrait(head: RequestHead, peer: string): string | undefined {
   const { fields } = head;
   const host = fields.get(Known.Host) ?? "";
   if (!isLoopback(peer))
-    refuse("Without auth_token the admin API is available only on this machine.");
-  if (!isLoopbackName(readHostName(host))) {
-    refuse("Without auth_token the admin API requires a loopback Host.");
-  }
+    return "Without auth_token the admin API is available only on this machine.";
+  if (!isLoopbackName(readHostName(host)))
+    return "Without auth_token the admin API requires a loopback Host.";
   for (let line = 0; line < fields.count; line++) {
-    const known = fields.knownAt(line);
-    if (FORWARDED_BY.includes(known)) {
-      refuse("Without auth_token the admin API is not available through a proxy.");
-    }
+    if (FORWARDED_BY.includes(fields.knownAt(line)))
+      return "Without auth_token the admin API is not available through a proxy.";
   }
   const site = fields.get(Known.SecFetchSite) ?? "none";
   const origin = fields.get(Known.Origin);
   const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
-  if (!isOwn || (site !== "none" && site !== "same-origin")) {
-    refuse("The admin API is not available to pages of another origin.");
-  }
+  if (!isOwn || (site !== "none" && site !== "same-origin"))
+    return "The admin API is not available to pages of another origin.";
+  return undefined;
 }
 
 const FORWARDED_BY: readonly number[] = [
@@ -85,8 +115,4 @@ const FORWARDED_BY: readonly number[] = [
 function isLoopbackName(host: string): boolean {
   if (host === "localhost" || host.endsWith(".localhost")) return true;
   return isLoopback(host.startsWith("[") ? host.slice(1, -1) : host);
-}
-
-function refuse(detail: string): never {
-  throw new PlatformError("forbidden", detail);
 }

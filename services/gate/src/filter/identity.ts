@@ -28,11 +28,13 @@ export class Identity {
   /** Verifies user tokens; undefined if JWTs are not configured. */
   readonly verifyUser: TokenVerifier | undefined;
   readonly #operatorToken: OperatorToken | undefined;
+  readonly #metricsToken: OperatorToken | undefined;
 
   constructor(globals: GlobalSpec, verifiers: VerifierSource) {
-    const { operatorToken, jwt } = globals;
+    const { operatorToken, metricsToken, jwt } = globals;
     this.#operatorToken =
       operatorToken === undefined ? undefined : new OperatorToken(operatorToken);
+    this.#metricsToken = metricsToken === undefined ? undefined : new OperatorToken(metricsToken);
     this.verifyUser = jwt === undefined ? undefined : verifiers.forGlobal(jwt);
     this.isOpen = operatorToken === undefined && jwt === undefined;
   }
@@ -40,6 +42,11 @@ export class Identity {
   /** True if this is the operator token; compares in constant time. */
   isOperator(token: string): boolean {
     return this.#operatorToken?.is(Buffer.from(token, "latin1")) ?? false;
+  }
+
+  /** True if this token gives access to `/metrics`; compares in constant time. */
+  isMetricsToken(token: string): boolean {
+    return this.#metricsToken?.is(Buffer.from(token, "latin1")) ?? false;
   }
 
   /** True if Authorization contains the operator token in any form: then it must not be forwarded. */

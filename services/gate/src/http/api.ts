@@ -5,6 +5,7 @@ import { GATE_VERSION } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import { createAdminRoutes } from "./admin-api.ts";
 import { createConsoleRoutes } from "./console-api.ts";
+import { createIndexRoute } from "./index-api.ts";
 import { describeRoutes } from "./openapi.ts";
 import { createWorkerGuard } from "./request.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
@@ -30,6 +31,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createRouteRoutes(options),
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
+      createIndexRoute(() => controller.state.config.index_file),
     ],
     guard: createWorkerGuard(options.secret),
     clock,

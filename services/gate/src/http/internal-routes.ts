@@ -37,11 +37,12 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
     match,
     access: "admin",
   });
+  const local = (path: string): InternalRoute => ({ path, match: "exact", access: "local" });
   return [
     ...PROBES,
-    admin("/metrics", "exact"),
-    admin(DOCS_PATH, "exact"),
-    admin(`${DOCS_PATH}/openapi.json`, "exact"),
+    { path: "/metrics", match: "exact", access: "metrics" },
+    local(DOCS_PATH),
+    local(`${DOCS_PATH}/openapi.json`),
     ...[CURRENT_PREFIX, LEGACY_PREFIX].flatMap((prefix) => [
       ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),
       ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),

@@ -6,6 +6,7 @@ import {
   validateJson,
 } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
+import { checkJsonType } from "@platform/kernel/http";
 import type * as z from "zod";
 
 const PROBLEMS_SHOWN_MAX = 10;
@@ -16,22 +17,14 @@ export const JSON_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Returns the output of the schema. Throws `unsupported_media_type`, or `validation_failed` with a list `errors` of
- * {in, path, message}. A body without Content-Type is read as JSON.
+ * {in, path, message}.
  */
 export function readJsonBody<Schema extends z.ZodType>(
   body: Uint8Array,
   headers: Headers,
   schema: Schema,
 ): z.output<Schema> {
-  const type = headers.get("content-type");
-  // curl and fetch set these types by default, even for JSON.
-  const isExplicit =
-    type !== null && !/^(?:application\/x-www-form-urlencoded|text\/plain)/i.test(type);
-  if (isExplicit && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
-    throw new PlatformError("unsupported_media_type", "the body must be application/json", {
-      headers: { "Accept-Post": "application/json" },
-    });
-  }
+  checkJsonType(headers.get("content-type"));
   const document = parseBody(body);
   const result = validateJson(schema, document, { name: "body" });
   if (result.ok) return result.value;

@@ -31,6 +31,7 @@ import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
 import { ControlProxy } from "../request/control-proxy.ts";
+import { ErrorLog } from "../request/error-log.ts";
 import { FaultLog } from "./fault-log.ts";
 import type { ActiveConfig } from "../request/active-config.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
@@ -297,6 +298,7 @@ export class DataPlane {
       block: this.#block,
       hexPool: new HexPool(),
       identityLines: new IdentityLines(),
+      errorLog: new ErrorLog(this.#log.bind(this), this.#engine.now),
       onError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");

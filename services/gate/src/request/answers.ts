@@ -12,7 +12,10 @@ import type { GateExchange } from "./request-state.ts";
 export function answerError(exchange: GateExchange, error: PlatformError): void {
   const state = exchange.userData;
   state.code = error.code;
-  const context = { instance: readSentPath(exchange), traceId: state.ids.traceId };
+  state.detail = error.detail;
+  state.sentMethod = readMethod(exchange);
+  state.sentPath = readSentPath(exchange);
+  const context = { instance: state.sentPath, traceId: state.ids.traceId };
   exchange.respond({
     status: error.status,
     headers: Object.entries(getProblemHeaders(error)),

@@ -14,7 +14,7 @@ import {
   readHostName,
 } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
-import { admitAdmin } from "../filter/admin-guard.ts";
+import { admitAdmin, isLocalRequest, isOpenTo } from "../filter/admin-guard.ts";
 import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
 import type { IdentityLines } from "../filter/identity.ts";
 import { type CompiledRoute, SeriesCache } from "../route/compiled-route.ts";
@@ -22,7 +22,9 @@ import { PathScan, type PathFault } from "../route/path-scan.ts";
 import { METHOD_LABELS, type MetricBlock, type InternalRoute } from "../shared-state/index.ts";
 import type { Forwarder } from "./forwarder.ts";
 import { answerError, answerProblem, readMethod } from "./answers.ts";
+import type { ErrorLog } from "./error-log.ts";
 import type { ActiveConfig } from "./active-config.ts";
+import { describeFault, type RequestFault } from "./request-fault.ts";
 import type { Probes } from "./probes.ts";
 import type { Recorder } from "./recorder.ts";
 import type { GateCaller, GateExchange } from "./request-state.ts";
@@ -36,13 +38,12 @@ export interface RequestHandlerOptions {
   block: MetricBlock;
   hexPool: HexPool;
   identityLines: IdentityLines;
+  errorLog: ErrorLog;
   /** Called when a request fails inside the gateway. */
   onError: (error: unknown) => void;
 }
 
-/** Reason why a request is refused with 400. */
-type RequestFault = PathFault | "path-parameter-hides-route";
-
+const LOCAL: GateCaller = { kind: "local" };
 const ROOT = Buffer.from("/");
 const OPTIONS_ANSWER = prepareAnswer({ status: 204 });
 const SHED_ANSWER: PreparedAnswer = prepareAnswer({
@@ -77,6 +78,7 @@ export class RequestHandler {
     if (state.target !== null) forwarder.finish(state, end);
     else state.unlink();
     recorder.record(exchange, end);
+    this.#options.errorLog.note(exchange, end);
   };
 
   constructor(options: RequestHandlerOptions) {
@@ -147,9 +149,7 @@ export class RequestHandler {
       route = bare;
     }
     if (route === undefined) {
-      this.#admitUnrouted(exchange, () => {
-        answerProblem(exchange, "route_not_found", "No route matches this host and path.");
-      });
+      this.#answerUnrouted(exchange);
       return;
     }
     state.route = route;
@@ -188,6 +188,26 @@ export class RequestHandler {
     if (!isOwn && bare !== undefined && isSameEntry(literal, bare)) return bare;
     this.#refuse(exchange, "path-parameter-hides-route");
     return "refused";
+  }
+
+  #answerUnrouted(exchange: GateExchange): void {
+    const { globals, control } = this.#options.config;
+    if (globals.hasIndex && this.#isLocalIndex(exchange)) {
+      exchange.userData.caller = LOCAL;
+      control.start(exchange);
+      return;
+    }
+    const code = globals.noRouteStatus === 404 ? "not_found" : "route_not_found";
+    this.#admitUnrouted(exchange, () => {
+      answerProblem(exchange, code, "No route matches this host and path.");
+    });
+  }
+
+  #isLocalIndex({ head, connection }: GateExchange): boolean {
+    const isRead = head.methodId === Method.GET || head.methodId === Method.HEAD;
+    return (
+      isRead && this.#scan.readPath() === "/" && isLocalRequest(head, connection.remoteAddress)
+    );
   }
 
   // Callers without access to the gateway must not learn which routes exist.
@@ -295,11 +315,12 @@ export class RequestHandler {
       return;
     }
     if (!this.#scan.clean) exchange.forwardPath = this.#scan.readPath();
-    if (internal.access === "public") {
+    const { head, connection } = exchange;
+    if (isOpenTo(internal.access, head, connection.remoteAddress, config.identity)) {
+      state.caller = LOCAL;
       config.control.start(exchange);
       return;
     }
-    const { head, connection } = exchange;
     this.#settle(
       exchange,
       () => admitAdmin(head, connection.remoteAddress, config.identity),
@@ -371,29 +392,4 @@ function readHost(exchange: GateExchange): string {
     return readHostName(head.bytes.toString("latin1", head.authorityStart, head.authorityEnd));
   }
   return readHostName(head.fields.get(Known.Host) ?? "");
-}
-
-function describeFault(fault: RequestFault): string {
-  switch (fault) {
-    case "not-origin-form":
-      return "The request target is not a path.";
-    case "bad-percent-encoding":
-      return "The path contains a percent sign that is not followed by two hexadecimal digits.";
-    case "encoded-nul":
-      return "The path contains an encoded NUL.";
-    case "encoded-separator":
-      return "The path contains an encoded slash or backslash.";
-    case "backslash":
-      return "The path contains a backslash.";
-    case "bad-character":
-      return "The path contains a character that must be percent-encoded.";
-    case "climbs-above-root":
-      return "The path climbs above its root.";
-    case "path-parameter-hides-route":
-      return "Without its parameters (;) the path matches another route.";
-    case "path-parameter-on-dot-segment":
-      return "The path contains a dot segment with a parameter.";
-    default:
-      return fault satisfies never;
-  }
 }

@@ -38,8 +38,11 @@ export class RequestState {
   readonly tried: number[] = [];
   retries = 0;
   wasRefreshed = false;
-  /** Error code if the gateway produced the response. */
+  /** Error code if the gateway produced the response, with its detail and the request's method and path. */
   code = "";
+  detail = "";
+  sentMethod = "";
+  sentPath = "";
   tunnel: Tunnel | null = null;
   // Neighbors in the ring of this worker's active exchanges.
   previous: RequestState = this;
@@ -62,6 +65,9 @@ export class RequestState {
     this.retries = 0;
     this.wasRefreshed = false;
     this.code = "";
+    this.detail = "";
+    this.sentMethod = "";
+    this.sentPath = "";
     this.tunnel = null;
   }
 

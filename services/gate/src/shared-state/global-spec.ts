@@ -2,11 +2,15 @@
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
 /** Access control of an internal route. */
-type InternalRouteAccess =
+export type InternalRouteAccess =
   /** `/healthz` or `/readyz`: answered by the worker, open, exempt from `connectionsMax`. */
   | "probe"
   /** Proxied to the control plane without authorization. */
   | "public"
+  /** As `public` for programs on this machine, as `admin` for others. */
+  | "local"
+  /** As `local`, and open to holders of the metrics token. */
+  | "metrics"
   /** Proxied to the control plane for the operator and administrators only. */
   | "admin";
 
@@ -95,6 +99,8 @@ export interface GlobalSpec {
   serviceVersion: string;
   /** Absent without a static token. */
   operatorToken?: OperatorTokenSpec;
+  /** Absent without a metrics token. */
+  metricsToken?: OperatorTokenSpec;
   jwt?: JwtSpec;
   /** Addresses and CIDR ranges whose forwarding headers are trusted. */
   trustedProxies: string[];
@@ -105,6 +111,10 @@ export interface GlobalSpec {
   tls?: TlsContextSpec[];
   limits: LimitsSpec;
   accessLog?: AccessLogSpec;
+  /** True if `/` without a route is an index page for programs on this machine. */
+  hasIndex: boolean;
+  /** Status of requests without a route. */
+  noRouteStatus: 404 | 502;
   /** OTLP/HTTP base URL; absent if spans are not exported. */
   otlpEndpoint?: string;
 }

@@ -20,6 +20,8 @@ const entry = new URL("../fixture/acking-worker.ts", import.meta.url);
 
 const globals: GlobalSpec = {
   serviceVersion: "0",
+  hasIndex: false,
+  noRouteStatus: 502,
   trustedProxies: [],
   internalRoutes: [],
   control: { socketPath: "", secret: "" },

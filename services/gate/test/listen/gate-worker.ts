@@ -38,6 +38,8 @@ const ENTRY = new URL("../../src/listen/worker.ts", import.meta.url);
 /** Globals of a gateway without tokens. */
 export const GLOBALS: GlobalSpec = {
   serviceVersion: "1.0.0",
+  hasIndex: false,
+  noRouteStatus: 502,
   trustedProxies: [],
   internalRoutes: [
     { path: "/healthz", match: "exact", access: "probe" },

@@ -82,12 +82,6 @@ export function requireAnyRight(caller: Caller): void {
   if (!isUser || readRights(caller.claims.scope).size === 0) requireRight(caller, "subscribe");
 }
 
-/** Allows only the operator. */
-export function requireOperator(caller: Caller): void {
-  if (caller.kind !== "operator")
-    throw new PlatformError("forbidden", "Only the operator may do this.");
-}
-
 /**
  * Authenticates a subscriber. EventSource and WebSocket in browsers cannot set headers, so a token may also be the query
  * parameter `access_token` or the cookie `platform_token`; the cookie counts only for pages of `origins`.

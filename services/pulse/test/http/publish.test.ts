@@ -67,6 +67,7 @@ test("publishing has the same answer on the direct route and in the router, whic
     [401, { ...json, authorization: "Bearer wrong" }, good],
     [413, json, JSON.stringify({ topic: "a", payload: "x".repeat(1024 * 1024 + 1) })],
     [413, json, " ".repeat(10 * 1024 * 1024 + 1)],
+    [200, { "content-type": "application/x-www-form-urlencoded" }, good],
     [415, { "content-type": "text/plain" }, good],
   ];
   for (const [status, headers, body] of cases) {

@@ -1,20 +1,47 @@
 // `platform up`: runs all services of this machine as supervised processes.
-import { createServer } from "node:net";
-import { isAbsolute, relative, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
-import { explainListenError, runService, type ListenerReport } from "@platform/kernel/lifecycle";
+import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
-import { systemClock } from "@platform/kernel/time";
-import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "../services/entry.ts";
-import { selectServices } from "../services/index.ts";
+import { every, systemClock } from "@platform/kernel/time";
+import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
+import {
+  explainFileError,
+  formatFolder,
+  lockExisting,
+  openDataFolder,
+  quoteShell,
+  type DataFolder,
+} from "../data-folder/data-folder.ts";
+import { writePrivateText } from "../data-folder/private-file.ts";
+import type { RunningState } from "../data-folder/running-file.ts";
+import { formatIndexPage } from "../index-page.ts";
+import { formatScrapeConfig } from "../scrape-config.ts";
+import {
+  formatListenerUrl,
+  isReportOf,
+  type EntryContext,
+  type ServiceEntry,
+} from "../services/entry.ts";
+import { getIndexPath } from "../services/gate.ts";
+import { selectServices } from "../services/index.ts";
+import { watchClock } from "../supervisor/clock-watch.ts";
+import { LogFile } from "../supervisor/log-file.ts";
 import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
 import {
   createSupervisedProcess,
   type SupervisedProcess,
 } from "../supervisor/supervised-process.ts";
-import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
+import { LOG_FILE } from "./logs.ts";
+import { probePorts } from "./ports.ts";
+import { RunningServices } from "./running-services.ts";
+
+const TOUCH_MS = 60_000;
+/** Token for the metrics of all services. */
+const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
 
 /** Options of {@link runUp}. */
 export interface UpOptions {
@@ -33,72 +60,215 @@ export interface UpOptions {
 /** Starts the services, prints the banner, supervises until the process is stopped, then exits. */
 export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
+  const { version, drainTimeoutMs } = options;
   const entries = selectServices(options.only);
   const addresses = new Map(options.addresses);
-  await probePorts(entries, addresses);
   const dataDir = resolve(options.data);
-  const context: EntryContext = {
-    dataDir,
-    dataDirShown: formatFolder(dataDir),
-    addresses,
-    domain: options.domain,
-    credentials: await loadCredentials(
-      dataDir,
-      entries.flatMap((entry) => entry.credentials),
-      process.env,
-      createIdSource(),
-    ),
-    running: entries,
-  };
-  const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
-  const write = (text: string): void => void process.stdout.write(text);
-  const log = createLogStream({ json: options.json, colours, level: options.logLevel, write });
-  const { drainTimeoutMs, version } = options;
-  const lifecycleOptions = { service: "platform", version, logger: log.logger, drainTimeoutMs };
-  return runService(lifecycleOptions, async (lifecycle) => {
-    const running: BannerService[] = [];
-    const notes: string[] = [];
+  const lock = await lockExisting(dataDir);
+  await probePorts(entries, addresses);
+  const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
+  const secure = new Set<string>();
+  const { domain } = options;
+  const shared = { dataDir, addresses, secure, domain, running: entries };
+  const { context, notes } = await createContext(shared, folder);
+  const output = createOutput(options, dataDir);
+  const { logger } = output.log;
+  return runService({ service: "platform", version, logger, drainTimeoutMs }, async (lifecycle) => {
+    void output.closed.then(() => lifecycle.stop("the standard output was closed"));
+    const onChange = (state: RunningState): void => writeOverviews(state, context);
+    const running = new RunningServices({ folder: dataDir, version, entries, logger, onChange });
+    lifecycle.onDrain("data folder", () => {
+      running.close();
+      folder.release();
+      return output.settle();
+    });
+    superviseClock(lifecycle, folder, output.log);
+    const lines = new Map<string, BannerService>();
+    const progress = createProgress(options.json, entries);
+    const parts = entries.map((entry) => {
+      const ready = (listeners: readonly ListenerReport[], pid: number): void => {
+        pinAddresses(entry, addresses, listeners);
+        if (listeners[0]?.name === "https") secure.add(entry.name);
+        running.setReady(entry, listeners, pid);
+        lines.set(entry.name, describeService(entry, context, listeners, pid));
+        progress(entry);
+      };
+      const failed = running.setFailed.bind(running, entry);
+      const part = createPart(entry, context, options.logLevel, output.log, ready, failed);
+      lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
+      return { entry, part };
+    });
+    // A second signal exits immediately: the services must not stay behind.
+    process.once("exit", () => parts.forEach(({ part }) => part.kill()));
     try {
-      for (const entry of entries) {
-        notes.push(...((await entry.prepare?.(context)) ?? []));
-        const show = (listeners: readonly ListenerReport[], pid: number): void => {
-          pinAddresses(entry, addresses, listeners);
-          const [main] = entry.listeners;
-          const url = main === undefined ? "" : formatUrl(getAddress(context, main.key));
-          const line = {
-            name: entry.name,
-            label: entry.label,
-            url,
-            description: entry.describe(context, listeners),
-            pid,
-            listeners,
-          };
-          const at = running.findIndex(({ name }) => name === entry.name);
-          if (at === -1) running.push(line);
-          else running[at] = line;
-        };
-        const part = createPart(entry, context, options.logLevel, log, show);
-        lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
-        await part.start();
-        if (lifecycle.stopping.aborted) return;
-      }
+      notes.push(...(await startParts(parts, context, lifecycle)));
     } catch (error) {
-      log.release(lifecycle.stopping.aborted ? "warnings" : "all");
-      throw error;
+      output.log.release(lifecycle.stopping.aborted ? "warnings" : "all");
+      throw explainFileError(error, dataDir);
     }
+    if (lifecycle.stopping.aborted) return;
     lifecycle.onReady(() => {
       const banner = {
         version,
         dataDir: context.dataDirShown,
         durationMs: systemClock.monotonicMs() - startedMs,
-        services: running.toReversed(),
+        services: entries.toReversed().map(({ name }) => lines.get(name)!),
         trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
       };
-      write(options.json ? formatBannerJson(banner) : formatBanner(banner, colours));
-      log.release("warnings");
+      output.write(
+        options.json ? formatBannerJson(banner) : formatBanner(banner, output.hasColours),
+      );
+      output.log.release("warnings");
     });
   });
+}
+
+async function createContext(
+  shared: Pick<EntryContext, "dataDir" | "addresses" | "secure" | "domain" | "running">,
+  folder: DataFolder,
+): Promise<{ context: EntryContext; notes: string[] }> {
+  const { dataDir, running } = shared;
+  try {
+    const { credentials, isNew } = await loadCredentials(
+      dataDir,
+      [...running, { credentials: [METRICS_TOKEN] }],
+      process.env,
+      createIdSource(),
+    );
+    const shown = formatFolder(dataDir);
+    const context: EntryContext = {
+      ...shared,
+      dataDirShown: shown,
+      credentialsShown: quoteShell(join(shown, "credentials.env").replace(/^(?![./])/, "./")),
+      credentials,
+    };
+    const isLost = isNew && folder.isUsed;
+    return { context, notes: [...folder.notes, ...(isLost ? [describeLoss(context)] : [])] };
+  } catch (error) {
+    folder.release();
+    throw explainFileError(error, dataDir);
+  }
+}
+
+// For people, and for Prometheus.
+function writeOverviews(state: RunningState, context: EntryContext): void {
+  const { dataDir, dataDirShown, credentials, running } = context;
+  const token = credentials[METRICS_TOKEN] ?? "";
+  writePrivateText(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
+  if (!running.some(({ name }) => name === "gate") || !existsSync(join(dataDir, "gate"))) return;
+  const trials = running.toReversed().flatMap((entry) => entry.trials(context));
+  writePrivateText(getIndexPath(context), formatIndexPage(state, trials, dataDirShown));
+}
+
+function describeLoss({ credentialsShown }: EntryContext): string {
+  return `${credentialsShown} was missing and has been created again: programs need its new tokens and keys. Passwords of users have not changed; for a lost administrator's password run platform-auth admin reset NAME`;
+}
+
+interface Output {
+  log: LogStream;
+  hasColours: boolean;
+  write(text: string): void;
+  /** Resolves when the reader of the standard output has gone. */
+  readonly closed: Promise<void>;
+  /** Resolves when the log file is complete. */
+  settle(): Promise<void>;
+}
+
+function createOutput({ json, logLevel }: UpOptions, dataDir: string): Output {
+  const hasColours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
+  let isClosed = false;
+  const closed = Promise.withResolvers<void>();
+  // `up | tee log`, ctrl-c: without a listener the error would be logged, which fails again.
+  const close = (): void => {
+    isClosed = true;
+    closed.resolve();
+  };
+  process.stdout.on("error", close);
+  process.stderr.on("error", close);
+  const write = (text: string): void => {
+    if (!isClosed) process.stdout.write(text);
+  };
+  const file = new LogFile({
+    path: join(dataDir, LOG_FILE),
+    onError: (error) => log.logger.warn("cannot write the log file", { error }),
+  });
+  const log: LogStream = createLogStream({
+    json,
+    colours: hasColours,
+    level: logLevel,
+    write,
+    record: (line) => file.append(line),
+  });
+  return {
+    log,
+    hasColours,
+    write,
+    closed: closed.promise,
+    settle: () => file.settle(),
+  };
+}
+
+function superviseClock(lifecycle: Lifecycle, folder: DataFolder, log: LogStream): void {
+  const clock = watchClock(systemClock, log.logger);
+  const touch = every(
+    TOUCH_MS,
+    () => folder.touch(systemClock.now()),
+    (error) => log.logger.warn("cannot write to the data folder", { error }),
+  );
+  lifecycle.onDrain("timers", async () => {
+    await clock.stop();
+    await touch.stop();
+  });
+}
+
+// On the standard error output: programs read the other one.
+function createProgress(
+  json: boolean,
+  entries: readonly ServiceEntry[],
+): (entry: ServiceEntry) => void {
+  if (json) return () => undefined;
+  const startedMs = systemClock.monotonicMs();
+  const waiting = new Set(entries);
+  process.stderr.write(`starting ${entries.map(({ label }) => label).join(", ")}\n`);
+  return (entry) => {
+    if (!waiting.delete(entry)) return;
+    const seconds = ((systemClock.monotonicMs() - startedMs) / 1000).toFixed(1);
+    process.stderr.write(`  ${entry.label} ready after ${seconds} s\n`);
+  };
+}
+
+interface Part {
+  entry: ServiceEntry;
+  part: SupervisedProcess;
+}
+
+// Services start in parallel. One that uses the address of another waits for it only if that port is not known yet.
+async function startParts(
+  parts: readonly Part[],
+  context: EntryContext,
+  lifecycle: Lifecycle,
+): Promise<string[]> {
+  const started = new Map<string, Promise<string[]>>();
+  for (const { entry, part } of parts) {
+    const needed = (entry.after ?? []).flatMap((name) => started.get(name) ?? []);
+    const isKnown = (entry.after ?? []).every((name) => hasFixedPorts(name, context));
+    started.set(
+      entry.name,
+      (async () => {
+        if (!isKnown) await Promise.all(needed);
+        const notes = (await entry.prepare?.(context)) ?? [];
+        if (!lifecycle.stopping.aborted) await part.start();
+        return notes;
+      })(),
+    );
+  }
+  return (await Promise.all(started.values())).flat();
+}
+
+function hasFixedPorts(name: string, { running, addresses }: EntryContext): boolean {
+  const listeners = running.find((entry) => entry.name === name)?.listeners ?? [];
+  return listeners.every(({ key }) => addresses.get(key)?.port !== 0);
 }
 
 function createPart(
@@ -107,46 +277,42 @@ function createPart(
   logLevel: LogLevel,
   log: LogStream,
   onReady: (listeners: readonly ListenerReport[], pid: number) => void,
+  onFailure: Parameters<typeof createSupervisedProcess>[0]["onFailure"],
 ): SupervisedProcess {
   return createSupervisedProcess({
-    name: entry.name,
+    name: entry.label,
     main: entry.main,
     configure: () => {
       const { args, env } = entry.configure(context);
-      return { args, env: { PLATFORM_LOG_LEVEL: logLevel, ...env } };
+      const shared = {
+        PLATFORM_LOG_LEVEL: logLevel,
+        [METRICS_TOKEN]: context.credentials[METRICS_TOKEN] ?? "",
+      };
+      return { args, env: { ...shared, ...env } };
     },
     onLine: (line) => log.add(entry.name, line),
     onReady,
+    ...(onFailure === undefined ? {} : { onFailure }),
     logger: log.logger,
     clock: systemClock,
   });
 }
 
-// All ports in use are reported together, before any process is started or file written.
-async function probePorts(
-  entries: readonly ServiceEntry[],
-  addresses: ReadonlyMap<string, ListenAddress>,
-): Promise<void> {
-  const problems: string[] = [];
-  for (const { key } of entries.flatMap((entry) => entry.listeners)) {
-    const address = addresses.get(key);
-    if (address === undefined || address.port === 0) continue;
-    const error = await tryListen(address);
-    if (error === undefined) continue;
-    const flag = `--${key.replaceAll("_", "-")}`;
-    problems.push((await explainListenError(error, address, flag)).message);
-  }
-  if (problems.length > 0) throw new Error(problems.join("\n"));
-}
-
-function tryListen({ host, port }: ListenAddress): Promise<Error | undefined> {
-  return new Promise((done) => {
-    const server = createServer();
-    server.once("error", done);
-    server.listen({ port, exclusive: true, ...(host === undefined ? {} : { host }) }, () => {
-      server.close(() => done(undefined));
-    });
-  });
+function describeService(
+  entry: ServiceEntry,
+  context: EntryContext,
+  listeners: readonly ListenerReport[],
+  pid: number,
+): BannerService {
+  const [main] = listeners;
+  return {
+    name: entry.name,
+    label: entry.label,
+    url: main === undefined ? "" : formatListenerUrl(main),
+    description: entry.describe(context, listeners),
+    pid,
+    listeners,
+  };
 }
 
 // A restarted service keeps its ports.
@@ -156,15 +322,9 @@ function pinAddresses(
   listeners: readonly ListenerReport[],
 ): void {
   for (const { key, name } of entry.listeners) {
-    const report = listeners.find((item) => item.name === name);
+    const report = listeners.find((item) => isReportOf(item, name));
     const wanted = addresses.get(key);
     if (report !== undefined && wanted?.port === 0)
       addresses.set(key, { ...wanted, port: report.port });
   }
-}
-
-function formatFolder(path: string): string {
-  const short = relative(process.cwd(), path);
-  if (short.startsWith("..") || isAbsolute(short)) return path;
-  return short === "" ? "." : `./${short}`;
 }

@@ -1,4 +1,5 @@
 // Credentials that `up` generates once and stores in the data directory, readable only by its owner.
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { IdSource } from "@platform/kernel/ids";
@@ -6,25 +7,60 @@ import type { IdSource } from "@platform/kernel/ids";
 const FILE_NAME = "credentials.env";
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
 
+/** The secrets that a service needs. */
+export interface CredentialNeeds {
+  /** Names of environment variables. */
+  credentials: readonly string[];
+  /** Names that are not generated once `unless`, a file in the folder, exists. */
+  firstCredentials?: { names: readonly string[]; unless: string };
+}
+
+/** Loaded credentials. */
+export interface Credentials {
+  /** By name; "" for one that was not generated. */
+  credentials: Record<string, string>;
+  /** True if the file did not exist. */
+  isNew: boolean;
+}
+
 /**
- * Returns the credentials by name. They are read from `credentials.env` in the folder; missing ones are generated and
- * stored. A variable of the environment takes precedence and is not stored. Throws if an existing file cannot be read.
+ * Returns the credentials of the services. They are read from `credentials.env` in the folder; missing ones are
+ * generated and stored. A variable of the environment takes precedence and is not stored. Throws if an existing file
+ * cannot be read.
  */
 export async function loadCredentials(
   folder: string,
-  names: readonly string[],
+  services: readonly CredentialNeeds[],
   env: Readonly<Record<string, string | undefined>>,
   ids: IdSource,
-): Promise<Record<string, string>> {
+): Promise<Credentials> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, FILE_NAME);
+  const isNew = !existsSync(path);
   const stored = await readStored(path);
-  const missing = names.filter((name) => !stored.has(name) && (env[name] ?? "") === "");
+  const names = services.flatMap(({ credentials, firstCredentials }) => [
+    ...credentials,
+    ...(firstCredentials?.names ?? []),
+  ]);
+  const kept = services.flatMap(({ firstCredentials: first }) =>
+    first !== undefined && existsSync(join(folder, first.unless)) ? first.names : [],
+  );
+  const missing = names.filter(
+    (name) => !kept.includes(name) && !stored.has(name) && (env[name] ?? "") === "",
+  );
   if (missing.length > 0) {
     for (const name of missing) stored.set(name, ids.token());
     await writeStored(path, stored);
   }
-  return Object.fromEntries(names.map((name) => [name, env[name] || stored.get(name) || ""]));
+  const credentials = Object.fromEntries(
+    names.map((name) => [name, env[name] || stored.get(name) || ""]),
+  );
+  return { credentials, isNew };
+}
+
+/** Reads the stored credentials without changing anything; empty if there is no file. */
+export async function readCredentials(folder: string): Promise<ReadonlyMap<string, string>> {
+  return readStored(join(folder, FILE_NAME));
 }
 
 async function readStored(path: string): Promise<Map<string, string>> {

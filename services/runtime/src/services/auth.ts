@@ -1,10 +1,15 @@
 // Table entry of identity.
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "./entry.ts";
 import { formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
 import { describeMail } from "./notify.ts";
 
+/** Secret of the OAuth client of this command line. */
+export const CLI_SECRET = "PLATFORM_CLI_SECRET";
+const ADMIN_PASSWORD = "PLATFORM_AUTH_ADMIN_PASSWORD";
 const NOTIFY_URL = "PLATFORM_AUTH_PLATFORM_NOTIFY_URL";
 
 /** Identity. */
@@ -21,14 +26,20 @@ export const authEntry: ServiceEntry = {
       description: "Listening address of identity.",
     },
   ],
-  credentials: [REVOCATIONS_TOKEN],
+  probes: "http",
+  after: ["notify"],
+  credentials: [CLI_SECRET, REVOCATIONS_TOKEN],
+  // The password of an existing administrator cannot be generated again.
+  firstCredentials: { names: [ADMIN_PASSWORD], unless: "auth/auth.db" },
   // Links and cookies of its pages depend on the host, so the path is not changed.
   routes: [
     { prefix: "/", subdomain: "identity", stripPrefix: false, open: true, listener: "http" },
   ],
+  prepare: writeBootstrapFile,
   configure: (context) => ({
     args: [],
     env: {
+      PLATFORM_AUTH_BOOTSTRAP_FILE: getBootstrapPath(context),
       PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
       PLATFORM_AUTH_REVOCATIONS_TOKEN: context.credentials[REVOCATIONS_TOKEN] ?? "",
@@ -39,9 +50,18 @@ export const authEntry: ServiceEntry = {
   }),
   describe: (context) => {
     const url = formatIssuer(context, process.env);
-    return `account ${url}/account · docs ${formatUrl(getAddress(context, "auth_addr"))}/api/docs`;
+    const account = `account ${url}/account`;
+    return (context.credentials[ADMIN_PASSWORD] ?? "") === ""
+      ? `${account} · docs ${formatUrl(getAddress(context, "auth_addr"))}/api/docs`
+      : `${account} · sign in as ${getAdminName()} (password: ${context.dataDirShown}/credentials.env)`;
   },
-  trials: () => [],
+  trials: () => [
+    { command: "npx platform status", meaning: "state of all services" },
+    {
+      command: "npx platform app add notes --bucket notes --topic 'notes.#'",
+      meaning: "credentials of an application",
+    },
+  ],
 };
 
 /** Tenant of users who have no other: messaging refuses tokens without a tenant. */
@@ -58,6 +78,24 @@ function chooseDefaults(context: EntryContext): Record<string, string> {
       ? {}
       : { PLATFORM_AUTH_PUBLIC_URL: formatIssuer(context, process.env) }),
   };
+}
+
+function getAdminName(): string {
+  return process.env["PLATFORM_AUTH_ADMIN_USER"] || "root";
+}
+
+function getBootstrapPath(context: EntryContext): string {
+  return join(context.dataDir, "auth", "bootstrap.json");
+}
+
+async function writeBootstrapFile(context: EntryContext): Promise<string[]> {
+  const password = context.credentials[ADMIN_PASSWORD] ?? "";
+  await mkdir(join(context.dataDir, "auth"), { recursive: true, mode: 0o700 });
+  writePrivateFile(getBootstrapPath(context), {
+    client_secret: context.credentials[CLI_SECRET],
+    ...(password === "" ? {} : { administrator: { username: getAdminName(), password } }),
+  });
+  return [];
 }
 
 // A mail service that the operator chose takes precedence.

@@ -40,11 +40,15 @@ export interface EntryContext {
   dataDir: string;
   /** The data directory as a user would type it. */
   dataDirShown: string;
+  /** The file of generated credentials, quoted for a shell. */
+  credentialsShown: string;
   /** Addresses by listener key. A port of 0 is replaced by the actual one when the service is ready. */
   addresses: ReadonlyMap<string, ListenAddress>;
   /** Public domain, whose subdomains are routed to services; undefined on a machine without one. */
   domain: string | undefined;
   credentials: Readonly<Record<string, string>>;
+  /** Names of services whose main listener uses TLS, once they are ready. */
+  secure: ReadonlySet<string>;
   /** The services of this `up`, in start order. */
   running: readonly ServiceEntry[];
 }
@@ -58,12 +62,18 @@ export interface ServiceEntry {
   /** File URL of its main module. */
   main: string;
   listeners: readonly ListenerEntry[];
+  /** Name of the listener that serves `/readyz`. */
+  probes?: string;
   /** Environment variables of its secrets, which are generated once. */
   credentials: readonly string[];
+  /** Secrets of the first start, which are not generated once `unless`, a file of the data directory, exists. */
+  firstCredentials?: { names: readonly string[]; unless: string };
   /** Routes of the gateway to this service. */
   routes: readonly RouteEntry[];
   /** Names of services that `--only` starts with this one. */
   requires?: readonly string[];
+  /** Names of services whose addresses it uses. */
+  after?: readonly string[];
   /** Prepares files before the service starts; returns notes for the operator. */
   prepare?: (context: EntryContext) => Promise<string[]>;
   /** Arguments and environment of its process. */
@@ -76,6 +86,16 @@ export interface ServiceEntry {
 /** Returns the URL of an address for clients on this machine. */
 export function formatUrl(address: ListenAddress): string {
   return `http://${formatLocalHost(address)}`;
+}
+
+/** Returns the URL of a listener, by its name: `https` is one with TLS. */
+export function formatListenerUrl({ name, host, port }: ListenerReport): string {
+  return `${name === "https" ? "https" : "http"}://${formatLocalHost({ host, port })}`;
+}
+
+/** True if a report is about the listener of an entry: one with TLS is reported as `https`. */
+export function isReportOf(report: ListenerReport, name: string): boolean {
+  return report.name === name || (report.name === "https" && name === "http");
 }
 
 /** Returns `localhost:8080` for addresses that include the loopback interface, otherwise the address itself. */

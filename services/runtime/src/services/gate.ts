@@ -31,6 +31,8 @@ export const gateEntry: ServiceEntry = {
       description: "Listening address of the gateway; :8080 listens on all interfaces.",
     },
   ],
+  probes: "http",
+  after: ["hello", "auth", "vault", "pulse", "notify"],
   credentials: [TOKEN],
   routes: [],
   requires: ["hello"],
@@ -39,6 +41,7 @@ export const gateEntry: ServiceEntry = {
     args: ["--config", getConfigPath(context)],
     env: {
       PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gate_addr")),
+      PLATFORM_GATE_INDEX_FILE: getIndexPath(context),
       [TOKEN]: context.credentials[TOKEN] ?? "",
       ...wireIdentity("gate", context, process.env),
     },
@@ -46,8 +49,10 @@ export const gateEntry: ServiceEntry = {
   describe: (context) =>
     `routes ${context.dataDirShown}/gate/config.json · operator token ${context.dataDirShown}/credentials.env`,
   trials(context) {
-    const host = formatLocalHost(getAddress(context, "gate_addr"));
-    const source = `${context.dataDirShown}/credentials.env`;
+    const address = formatLocalHost(getAddress(context, "gate_addr"));
+    // The certificate is for a public name.
+    const host = context.secure.has("gate") ? `-k https://${address}` : address;
+    const source = context.credentialsShown;
     return [
       { command: `curl ${host}/hello`, meaning: "forwarded to the sample in examples/hello" },
       { command: `curl -N ${host}/hello/events`, meaning: "a stream of events" },
@@ -58,6 +63,11 @@ export const gateEntry: ServiceEntry = {
     ];
   },
 };
+
+/** The page at `/`. */
+export function getIndexPath(context: EntryContext): string {
+  return join(context.dataDir, "gate", "index.html");
+}
 
 function getConfigPath(context: EntryContext): string {
   return join(context.dataDir, "gate", "config.json");
@@ -98,6 +108,7 @@ function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntr
   return {
     prefix: route.prefix,
     ...(route.subdomain === undefined ? {} : { host: formatHost(route.subdomain, context) }),
+    access_log: true,
     target: formatInternalUrl(getAddress(context, listener.key)),
     ...(route.stripPrefix ? { strip_prefix: true } : {}),
     ...(route.passesAsIs === true ? { raw_path: true, max_body_size: BODY_BYTES_MAX } : {}),

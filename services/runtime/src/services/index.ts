@@ -26,13 +26,18 @@ export function selectServices(only: readonly string[]): readonly ServiceEntry[]
   if (only.length === 0) return SERVICES;
   const names = new Set<string>();
   for (const word of only) {
-    const entry = SERVICES.find(({ name, label }) => name === word || label === word);
-    if (entry === undefined) {
-      const known = SERVICES.flatMap(({ name, label }) => [label, name]);
-      throw new Error(`--only: unknown service ${JSON.stringify(word)}${suggestName(word, known)}`);
-    }
+    const entry = findEntry(word, "--only");
     names.add(entry.name);
     for (const other of entry.requires ?? []) names.add(other);
   }
   return SERVICES.filter(({ name }) => names.has(name));
+}
+
+/** A service by `name` or `label`. Throws an error that begins with `place` and suggests a name. */
+export function findEntry(word: string, place: string): ServiceEntry {
+  const entry = SERVICES.find(({ name, label }) => name === word || label === word);
+  if (entry !== undefined) return entry;
+  const known = SERVICES.flatMap(({ name, label }) => [label, name]);
+  const hint = suggestName(word, known) || `; known are ${known.join(", ")}`;
+  throw new Error(`${place}: unknown service ${JSON.stringify(word)}${hint}`);
 }

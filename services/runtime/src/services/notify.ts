@@ -26,6 +26,7 @@ export const notifyEntry: ServiceEntry = {
       description: "Listening address of mail.",
     },
   ],
+  probes: "http",
   // Recovery links are in the development inbox, so that it is never open to all programs of the machine.
   credentials: [NOTIFY_TOKEN],
   // Mail authenticates callers itself.
@@ -44,7 +45,7 @@ export const notifyEntry: ServiceEntry = {
   },
   trials: (context) => [
     {
-      command: `(. ${context.dataDirShown}/credentials.env; curl -H "Authorization: Bearer $${NOTIFY_TOKEN}" ${formatLocalHost(getAddress(context, "notify_addr"))}/api/v1/inbox)`,
+      command: `(. ${context.credentialsShown}; curl -H "Authorization: Bearer $${NOTIFY_TOKEN}" ${formatLocalHost(getAddress(context, "notify_addr"))}/api/v1/inbox)`,
       meaning: "list the mails of the development inbox",
     },
   ],

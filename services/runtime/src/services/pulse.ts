@@ -4,7 +4,8 @@ import { formatAddress } from "@platform/kernel/config";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 import { wireIdentity } from "./identity.ts";
 
-const TOKEN = "PLATFORM_PULSE_TOKEN";
+/** Operator's token of messaging. */
+export const PULSE_TOKEN = "PLATFORM_PULSE_TOKEN";
 
 /** Messaging. */
 export const pulseEntry: ServiceEntry = {
@@ -27,7 +28,9 @@ export const pulseEntry: ServiceEntry = {
       description: "Listening address of messaging for Kafka clients.",
     },
   ],
-  credentials: [TOKEN],
+  probes: "http",
+  after: ["auth"],
+  credentials: [PULSE_TOKEN],
   // Messaging authenticates callers itself: by its token or a user's.
   routes: [{ prefix: "/pulse", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({
@@ -36,7 +39,7 @@ export const pulseEntry: ServiceEntry = {
       PLATFORM_PULSE_HTTP_ADDR: formatAddress(getAddress(context, "pulse_addr")),
       PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "pulse_kafka_addr")),
       PLATFORM_PULSE_DATA_DIR: join(context.dataDir, "pulse"),
-      [TOKEN]: context.credentials[TOKEN] ?? "",
+      [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
       ...wireIdentity("pulse", context, process.env),
     },
   }),
@@ -45,12 +48,14 @@ export const pulseEntry: ServiceEntry = {
   trials(context) {
     const gate = context.addresses.get("gate_addr");
     const isBehindGate = gate !== undefined && context.running.some(({ name }) => name === "gate");
-    const host = formatLocalHost(isBehindGate ? gate : getAddress(context, "pulse_addr"));
-    const source = `${context.dataDirShown}/credentials.env`;
+    const address = formatLocalHost(isBehindGate ? gate : getAddress(context, "pulse_addr"));
+    const isSecure = isBehindGate && context.secure.has("gate");
+    const host = isSecure ? `-k https://${address}` : address;
+    const source = context.credentialsShown;
     const path = isBehindGate ? "/pulse/api/v1" : "/api/v1";
     return [
       {
-        command: `(. ${source}; curl -N -H "Authorization: Bearer $${TOKEN}" ${host}${path}/subscribe/orders)`,
+        command: `(. ${source}; curl -N -H "Authorization: Bearer $${PULSE_TOKEN}" ${host}${path}/subscribe/orders)`,
         meaning: "subscribe to the topic orders",
       },
       {

@@ -11,8 +11,10 @@ import {
 } from "./entry.ts";
 import { trustGateway, wireIdentity } from "./identity.ts";
 
-const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
-const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
+/** Id of the root key. */
+export const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
+/** Secret of the root key. */
+export const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
 
 /** Storage. */
 export const vaultEntry: ServiceEntry = {
@@ -35,6 +37,8 @@ export const vaultEntry: ServiceEntry = {
       description: "Listening address of the admin API and the metrics of storage.",
     },
   ],
+  probes: "admin",
+  after: ["auth"],
   credentials: [ACCESS_KEY, SECRET_KEY],
   // Clients sign their requests; signatures cover path and Host, so the gateway must not change them.
   routes: [
@@ -69,7 +73,7 @@ export const vaultEntry: ServiceEntry = {
     const user = `-u "$${ACCESS_KEY}:$${SECRET_KEY}" -H x-amz-content-sha256:UNSIGNED-PAYLOAD`;
     return [
       {
-        command: `(. ${context.dataDirShown}/credentials.env; curl --aws-sigv4 aws:amz:us-east-1:s3 ${user} -X PUT ${host}/photos)`,
+        command: `(. ${context.credentialsShown}; curl --aws-sigv4 aws:amz:us-east-1:s3 ${user} -X PUT ${host}/photos)`,
         meaning: "create a bucket",
       },
     ];

@@ -1,7 +1,8 @@
 // Restart delays.
 
 const FIRST_MS = 500;
-const LONGEST_MS = 30_000;
+/** The longest restart delay. */
+export const LONGEST_MS = 30_000;
 /** After a run of this length, the next failure counts as the first. */
 export const STABLE_RUN_MS = 60_000;
 

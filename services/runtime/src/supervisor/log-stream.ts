@@ -19,10 +19,13 @@ export interface LogStreamOptions {
   colours: boolean;
   level: LogLevel;
   write: (text: string) => void;
+  /** Called with every line as JSON, also while lines are held back. */
+  record: (line: string) => void;
 }
 
 interface Line {
   severe: boolean;
+  json: string;
   text: string;
 }
 
@@ -32,6 +35,7 @@ export function createLogStream(options: LogStreamOptions): LogStream {
   let held: Line[] | undefined = json ? undefined : [];
 
   function put(line: Line): void {
+    options.record(line.json);
     if (held === undefined) write(line.text);
     else if (held.length < HELD_LINES_MAX) held.push(line);
   }
@@ -58,7 +62,8 @@ function render(line: string, service: string, json: boolean, colours: boolean):
   const event = parseEvent(line);
   if (event !== undefined) {
     const severe = event["level"] === "warn" || event["level"] === "error";
-    return { severe, text: json ? `${line}\n` : formatLogLine(event, colours) };
+    const own = `${line}\n`;
+    return { severe, json: own, text: json ? own : formatLogLine(event, colours) };
   }
   // Not a log event of the platform, such as a crash message of the JavaScript runtime.
   let text = "";
@@ -67,6 +72,7 @@ function render(line: string, service: string, json: boolean, colours: boolean):
   const wrapped = parseEvent(text);
   return {
     severe: true,
+    json: text,
     text: json || wrapped === undefined ? text : formatLogLine(wrapped, colours),
   };
 }

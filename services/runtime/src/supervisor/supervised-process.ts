@@ -8,12 +8,15 @@ import {
 } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import { STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
+import { LONGEST_MS, STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
 import { readLines } from "./line-splitter.ts";
 
 const READY_TIMEOUT_MS = 30_000;
 // A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
+/** Consecutive failures that are reported as a loop. */
+const LOOP_FAILURES = 4;
+const ERROR_CHARACTERS_MAX = 500;
 
 /** Options of {@link createSupervisedProcess}. */
 export interface SupervisedProcessOptions {
@@ -26,10 +29,21 @@ export interface SupervisedProcessOptions {
   onLine: (line: string) => void;
   /** Called when the process is ready, also after a restart. */
   onReady: (listeners: readonly ListenerReport[], pid: number) => void;
+  /** Called when the process has exited unexpectedly after it was ready once. */
+  onFailure?: (failure: Failure) => void;
   logger: Logger;
   clock: Clock;
   /** Startup timeout in ms; default 30 000. */
   readyTimeoutMs?: number;
+}
+
+/** An unexpected exit. */
+export interface Failure {
+  /** Exit code or signal, with the last error that the process printed. */
+  reason: string;
+  /** Consecutive failures. */
+  failures: number;
+  restartInMs: number;
 }
 
 /** A process under supervision. */
@@ -39,6 +53,8 @@ export interface SupervisedProcess {
   start(): Promise<void>;
   /** Stops the process gracefully, kills it after `timeoutMs`; resolves when it has exited. */
   stop(timeoutMs: number): Promise<void>;
+  /** Kills the process without waiting, for a supervisor that exits immediately. */
+  kill(): void;
 }
 
 type State =
@@ -52,6 +68,9 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   const { name, logger, clock } = options;
   let state: State = { kind: "idle" };
   let failures = 0;
+  let lastError = "";
+  // Also while it stops.
+  let current: ChildProcess | undefined;
   const first = Promise.withResolvers<void>();
   // `start` may never be called: the rejection must not count as unhandled.
   first.promise.catch(() => undefined);
@@ -60,6 +79,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   function launch(): void {
     const { args, env } = options.configure();
     const child = spawnProcess(options.main, args, env);
+    current = child;
     const startedMs = clock.monotonicMs();
     const running: State = { kind: "running", child, startedMs, ready: false };
     state = running;
@@ -67,8 +87,13 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
       logger.error("startup timed out", { part: name });
       child.kill("SIGKILL");
     }, options.readyTimeoutMs ?? READY_TIMEOUT_MS);
-    readLines(child.stdout!, options.onLine);
-    readLines(child.stderr!, options.onLine);
+    const onLine = (line: string): void => {
+      lastError = readError(line) ?? lastError;
+      options.onLine(line);
+    };
+    lastError = "";
+    readLines(child.stdout!, onLine);
+    readLines(child.stderr!, onLine);
     child.on("message", (message) => {
       if (!isServiceMessage(message) || message.type !== "ready") return;
       clearTimeout(timer);
@@ -99,12 +124,22 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     const ranMs = clock.monotonicMs() - running.startedMs;
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;
     const delayMs = computeBackoffMs(failures);
+    const reason = lastError === "" ? outcome : `${outcome}: ${lastError}`;
     logger.warn("exited unexpectedly; restarting", {
       part: name,
-      outcome,
+      outcome: reason,
       restart_in_ms: delayMs,
     });
+    if (failures === LOOP_FAILURES) {
+      logger.error("keeps exiting; the other services continue", {
+        part: name,
+        failures,
+        outcome: reason,
+        remedy: `see "platform logs ${name}"; it is started again after up to ${LONGEST_MS / 1000} s each time`,
+      });
+    }
     state = { kind: "waiting", timer: setTimeout(launch, delayMs) };
+    options.onFailure?.({ reason, failures, restartInMs: delayMs });
   }
 
   return {
@@ -120,7 +155,23 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
       if (!proven) first.reject(new Error(`${name} was stopped before it was ready`));
       if (before.kind === "running") await endChild(before.child, timeoutMs, logger, name);
     },
+    kill() {
+      current?.kill("SIGKILL");
+    },
   };
+}
+
+// The message of an error event, or of a crash, which the runtime prints as text (`TypeError: …`).
+function readError(line: string): string | undefined {
+  if (/^(?:\w*Error|\w+: fatal)\b/.test(line)) return line.slice(0, ERROR_CHARACTERS_MAX);
+  if (!line.startsWith('{"level":"error"')) return undefined;
+  try {
+    const { msg, error } = JSON.parse(line) as { msg?: unknown; error?: { message?: unknown } };
+    const detail = typeof error?.message === "string" ? `: ${error.message}` : "";
+    return `${String(msg)}${detail}`.slice(0, ERROR_CHARACTERS_MAX);
+  } catch {
+    return undefined;
+  }
 }
 
 // A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the

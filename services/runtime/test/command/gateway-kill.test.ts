@@ -116,7 +116,7 @@ test(
         return found.length > index ? found : undefined;
       });
       const { part, outcome, restart_in_ms } = restarts[index] ?? {};
-      assert.deepEqual([part, outcome, restart_in_ms], ["gate", "SIGKILL", waitMs]);
+      assert.deepEqual([part, outcome, restart_in_ms], ["gateway", "SIGKILL", waitMs]);
       const before = load.counts.answered;
       await waitUntil("answers of the next gateway", () => load.counts.answered > before + 50);
       const [next, ...more] = listChildren(up.child.pid!, "services/gate/");

@@ -161,7 +161,7 @@ test("an invalid gateway configuration stops the start with its error", async ()
   assert.equal(await second.exit, 1);
   const { out, err } = second.output();
   assert.match(out + err, /config\.json:1:2: routs: unknown key; did you mean "routes"\?/);
-  assert.match(out + err, /gate exited before it was ready \(exit code 2\)/);
+  assert.match(out + err, /gateway exited before it was ready \(exit code 2\)/);
 });
 
 const answers: [args: string[], code: number, text: RegExp][] = [
@@ -182,6 +182,12 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   ],
   [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
   [["upp"], 2, /unknown command; did you mean "up"\?/],
+  [["user", "ad", "ann"], 2, /^platform: user ad: unknown command; did you mean "user add"\?/],
+  [["app"], 2, /^platform: app: unknown command; there are: app add, app remove/],
+  [["usr", "add", "ann"], 2, /unknown command; did you mean "user add"\?/],
+  [["app", "add"], 2, /^platform: app add: needs <name>/],
+  [["status", "--jsn"], 2, /^platform: --jsn: unknown flag; did you mean --json\?/],
+  [["app", "add", "--help"], 0, /--topic LIST[^]*any number of levels/],
   [["run", "x.service.ts", "--watch"], 1, /^platform: the command run is not available yet\n$/],
   [["deploy", "--target", "docker"], 1, /^platform: the command deploy is not available yet\n$/],
 ];

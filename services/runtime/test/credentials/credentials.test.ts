@@ -1,11 +1,24 @@
 // Generated credentials.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { createIdSource } from "@platform/kernel/ids";
 import { loadCredentials } from "../../src/credentials/credentials.ts";
+
+const load = async (names: string[], env: Record<string, string> = {}) => {
+  const { credentials } = await loadCredentials(folder, [{ credentials: names }], env, ids);
+  return credentials;
+};
 
 const ids = createIdSource();
 let folder = "";
@@ -17,45 +30,57 @@ beforeEach(() => {
 afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
 
 test("credentials are generated once, of 32 random bytes each, readable only by the owner", async () => {
-  const first = await loadCredentials(folder, ["A_TOKEN", "B_SECRET"], {}, ids);
+  const first = await load(["A_TOKEN", "B_SECRET"]);
   assert.equal(Buffer.from(first["A_TOKEN"]!, "base64url").length, 32);
   assert.notEqual(first["A_TOKEN"], first["B_SECRET"]);
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.equal(statSync(folder).mode & 0o777, 0o700);
-  assert.deepEqual(await loadCredentials(folder, ["A_TOKEN", "B_SECRET"], {}, ids), first);
+  assert.deepEqual(await load(["A_TOKEN", "B_SECRET"]), first);
 });
 
 test("a new name is added and the others keep their values", async () => {
-  const first = await loadCredentials(folder, ["A_TOKEN"], {}, ids);
-  const second = await loadCredentials(folder, ["A_TOKEN", "C_KEY"], {}, ids);
+  const first = await load(["A_TOKEN"]);
+  const second = await load(["A_TOKEN", "C_KEY"]);
   assert.equal(second["A_TOKEN"], first["A_TOKEN"]);
   assert.equal(second["C_KEY"]!.length, 43);
 });
 
 test("a variable of the environment takes precedence and is not stored", async () => {
-  const got = await loadCredentials(
-    folder,
-    ["A_TOKEN", "B_SECRET"],
-    { A_TOKEN: "mine", B_SECRET: "" },
-    ids,
-  );
+  const got = await load(["A_TOKEN", "B_SECRET"], { A_TOKEN: "mine", B_SECRET: "" });
   assert.equal(got["A_TOKEN"], "mine");
   assert.doesNotMatch(readFileSync(path, "utf8"), /A_TOKEN/);
   assert.match(readFileSync(path, "utf8"), /B_SECRET=/);
 });
 
 test("the mode of a file that others may read is corrected", async () => {
-  await loadCredentials(folder, ["A_TOKEN"], {}, ids);
+  await load(["A_TOKEN"]);
   chmodSync(path, 0o644);
-  await loadCredentials(folder, ["A_TOKEN"], {}, ids);
+  await load(["A_TOKEN"]);
   assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
 test("a syntax error is reported by line without showing its text", async () => {
-  await loadCredentials(folder, ["A_TOKEN"], {}, ids);
+  await load(["A_TOKEN"]);
   writeFileSync(path, "# note\nA_TOKEN=ok\nsecret words\n");
-  await assert.rejects(loadCredentials(folder, ["A_TOKEN"], {}, ids), (error: Error) => {
+  await assert.rejects(load(["A_TOKEN"]), (error: Error) => {
     assert.equal(error.message, `${path}:3: expected NAME=value`);
     return true;
   });
+});
+
+test("secrets of the first start are not generated again once their file exists", async () => {
+  const firstCredentials = { names: ["ADMIN_PASSWORD"], unless: "auth/auth.db" };
+  const needs = [{ credentials: ["A_TOKEN"], firstCredentials }];
+  const first = await loadCredentials(folder, needs, {}, ids);
+  assert.equal(first.isNew, true);
+  assert.equal(first.credentials["ADMIN_PASSWORD"]!.length, 43);
+  mkdirSync(join(folder, "auth"));
+  writeFileSync(join(folder, "auth", "auth.db"), "");
+  assert.deepEqual(await loadCredentials(folder, needs, {}, ids), { ...first, isNew: false });
+  rmSync(path);
+  const second = await loadCredentials(folder, needs, {}, ids);
+  assert.equal(second.isNew, true);
+  assert.equal(second.credentials["ADMIN_PASSWORD"], "");
+  assert.notEqual(second.credentials["A_TOKEN"], first.credentials["A_TOKEN"]);
+  assert.doesNotMatch(readFileSync(path, "utf8"), /ADMIN_PASSWORD/);
 });

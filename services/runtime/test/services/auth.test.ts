@@ -9,9 +9,11 @@ test("identity trusts the local gateway's client addresses only if the gateway r
   const context = (running: EntryContext["running"]): EntryContext => ({
     dataDir: "/data",
     dataDirShown: "./data",
+    credentialsShown: "./data/credentials.env",
     addresses: new Map([["auth_addr", { host: "127.0.0.1", port: 8086 }]]),
     domain: undefined,
     credentials: {},
+    secure: new Set(),
     running,
   });
   const key = "PLATFORM_AUTH_TRUSTED_PROXIES";

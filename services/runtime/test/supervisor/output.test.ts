@@ -50,6 +50,7 @@ test("the readable log shows only warnings of the startup, and wraps lines that 
     colours: false,
     level: "info",
     write: (text) => void written.push(text),
+    record: () => undefined,
   });
   log.add("gate", event("info", "ready"));
   log.add("gate", event("warn", "careful"));
@@ -71,6 +72,7 @@ test("the JSON log passes events through unchanged and wraps other lines", () =>
     colours: false,
     level: "info",
     write: (text) => void written.push(text),
+    record: () => undefined,
   });
   log.add("gate", event("info", "ready"));
   log.add("gate", '{"half": ');
@@ -88,15 +90,18 @@ test("the JSON log passes events through unchanged and wraps other lines", () =>
   );
 });
 
-test("at most 1000 lines of the startup are held back", () => {
+test("at most 1000 lines of the startup are held back, and all are recorded", () => {
   let written = 0;
+  let recorded = 0;
   const log = createLogStream({
     json: false,
     colours: false,
     level: "info",
     write: () => void (written += 1),
+    record: () => void (recorded += 1),
   });
   for (let i = 0; i < 5000; i += 1) log.add("gate", event("error", "again"));
   log.release("all");
   assert.equal(written, 1000);
+  assert.equal(recorded, 5000);
 });

@@ -35,6 +35,8 @@ export interface AdminOptions extends Pick<
   sessions: ConsoleSessions | undefined;
   guard: AdminGuard;
   masterKey: Buffer;
+  /** Bearer token for `/metrics`. */
+  metricsToken: string | undefined;
   startedMs: number;
   /** `backup_token` of the configuration. */
   backupToken: string | undefined;
@@ -86,7 +88,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
     logger,
     tracer,
     clock,
-    metricsAccess: "public",
+    metricsToken: options.metricsToken,
   });
   return {
     openApi: api.openApi,

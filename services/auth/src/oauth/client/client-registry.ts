@@ -58,6 +58,22 @@ export class ClientRegistry {
     return this.#save(properties, { granted: readPermissions(grantor) });
   }
 
+  /**
+   * Creates or replaces a client of the installation with a given id and secret, which may convey every permission.
+   * True if it is new or its secret has changed.
+   */
+  async provide(clientId: string, secret: string, metadata: Metadata): Promise<boolean> {
+    const before = await this.#options.clients.findRecord(clientId);
+    const properties = {
+      ...metadata,
+      client_id: clientId,
+      client_secret: secret,
+      client_secret_expires_at: 0,
+    };
+    await this.#save(properties, { granted: [EVERY_PERMISSION] });
+    return before?.payload["client_secret"] !== secret;
+  }
+
   /** The client's metadata without its secret; `undefined` if the client does not exist. */
   async find(clientId: string): Promise<Metadata | undefined> {
     const record = await this.#options.clients.findRecord(clientId);

@@ -1,4 +1,4 @@
-// The built-in client, and lifetimes of tokens and grants.
+// The built-in clients, and lifetimes of tokens and grants.
 
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
@@ -20,3 +20,6 @@ export const TTL_SECONDS = {
 
 /** The public client of the service's own sign-in. */
 export const PLATFORM_CLIENT_ID = "platform";
+
+/** The confidential client of the `platform` command, created from the bootstrap file. */
+export const CLI_CLIENT_ID = "platform-cli";

@@ -101,12 +101,12 @@ export class TokenPolicy {
   }
 
   /**
-   * Limits a subject's rights to those that the token conveys. Tokens of the service's own sign-in convey all rights
-   * of the user, including permissions without a scope, unless a smaller scope was requested.
+   * Limits a subject's rights to those that the token conveys. Tokens of the built-in clients convey all rights,
+   * including permissions without a scope, unless a smaller scope was requested.
    */
-  limit(rights: Rights, scope: readonly string[], isOwnLogin: boolean): Rights {
+  limit(rights: Rights, scope: readonly string[], isBuiltIn: boolean): Rights {
     const isWhole =
-      isOwnLogin &&
+      isBuiltIn &&
       [...MANAGEMENT_SCOPES].every(
         (name) =>
           !this.#scopes.has(name) || scope.includes(name) || !this.#isPermitted(name, rights),

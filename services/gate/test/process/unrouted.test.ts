@@ -1,0 +1,109 @@
+// Requests that the gateway itself answers: no route, the index page, documentation, metrics, and their log.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+
+const [runtime] = runtimes;
+const TOKEN = "an-operator-token-of-some-length";
+const METRICS_TOKEN = "a-metrics-token-of-some-length";
+
+const start = (context: TestContext, config: Record<string, unknown>) =>
+  startGate(context, { runtime: runtime!, config });
+
+// Unlike fetch, it sends any Host.
+function ask(url: string, headers: Record<string, string> = {}): Promise<number> {
+  return new Promise((resolve, reject) => {
+    request(url, { headers }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    })
+      .on("error", reject)
+      .end();
+  });
+}
+
+test("a request without a route is a 502, or a 404 with no_route_status", async (t) => {
+  const plain = await start(t, {});
+  assert.equal(await ask(`${plain.url}/nowhere`), 502);
+  const chosen = await start(t, { no_route_status: 404 });
+  const answer = await fetch(`${chosen.url}/nowhere`);
+  assert.equal(answer.status, 404);
+  assert.equal(((await answer.json()) as { code: string }).code, "not_found");
+});
+
+test("the index page, documentation and metrics are open to this machine only", async (t) => {
+  const index = join(makeFolder(t), "index.html");
+  writeFileSync(index, "<title>what runs</title>");
+  const { url } = await start(t, {
+    auth_token: TOKEN,
+    metrics_token: METRICS_TOKEN,
+    index_file: index,
+  });
+  const page = await fetch(url);
+  assert.equal(page.status, 200);
+  assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
+  assert.equal(await page.text(), "<title>what runs</title>");
+  assert.equal(await ask(`${url}/?query`), 200);
+  assert.equal(await ask(`${url}/other`), 401, "only the root has a page");
+  const open = ["/", "/api/docs", "/api/docs/openapi.json", "/metrics"];
+  const foreign = [
+    { "x-forwarded-for": "192.0.2.1" },
+    { forwarded: "for=192.0.2.1" },
+    { host: "example.com" },
+    { origin: "https://example.com" },
+    { "sec-fetch-site": "cross-site" },
+  ];
+  for (const path of open) {
+    assert.equal(await ask(`${url}${path}`), 200, path);
+    for (const headers of foreign)
+      assert.equal(await ask(`${url}${path}`, headers), 401, `${path} ${JSON.stringify(headers)}`);
+  }
+  assert.equal(await ask(`${url}/api/v1/routes`), 401, "the API itself stays closed");
+  const bearer = { "x-forwarded-for": "192.0.2.1", authorization: `Bearer ${METRICS_TOKEN}` };
+  assert.equal(await ask(`${url}/metrics`, bearer), 200);
+  assert.equal(await ask(`${url}/api/v1/routes`, bearer), 401, "the token is for metrics only");
+});
+
+test("a route for / wins over the index page", async (t) => {
+  const index = join(makeFolder(t), "index.html");
+  writeFileSync(index, "index");
+  const target = await start(t, { no_route_status: 404 });
+  const routes = [{ prefix: "/", target: target.url }];
+  const { url } = await start(t, { index_file: index, routes });
+  assert.equal(await ask(url), 404);
+});
+
+test("every error that the gateway responds with is logged with its trace id", async (t) => {
+  const gate = await start(t, {
+    routes: [{ prefix: "/down", target: "http://127.0.0.1:1" }],
+  });
+  for (const [path, status, code] of [
+    ["/nowhere", 502, "route_not_found"],
+    ["/down/x", 502, "upstream_unreachable"],
+    ["/nul%00", 400, "bad_request"],
+  ] as const) {
+    const answer = await fetch(`${gate.url}${path}`);
+    assert.equal(answer.status, status);
+    const { trace_id: traceId } = (await answer.json()) as { trace_id: string };
+    assert.match(traceId, /^[0-9a-f]{32}$/);
+    const line = await gate.waitForLine(({ trace_id }) => trace_id === traceId);
+    assert.equal(line["level"], status >= 500 ? "warn" : "info");
+    assert.deepEqual([line["code"], line["status"], line["path"]], [code, status, path]);
+    assert.equal(line["method"], "GET");
+  }
+});
+
+test("a flood of errors is logged with at most 20 lines a second and worker, and the rest is counted", async (t) => {
+  const gate = await start(t, { workers: 1 });
+  await Promise.all(Array.from({ length: 200 }, () => ask(`${gate.url}/nowhere`)));
+  const isRefusal = ({ msg }: { msg: string }): boolean => msg === "request refused";
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  const first = gate.lines().filter(isRefusal).length;
+  assert.ok(first >= 20 && first <= 60, String(first));
+  await ask(`${gate.url}/nowhere`);
+  const line = await gate.waitForLine(({ omitted_lines: omitted }) => Number(omitted) > 0);
+  assert.ok(Number(line["omitted_lines"]) >= 140 - first);
+});

@@ -1,0 +1,81 @@
+// Calls the JSON APIs of the services, and turns their problem documents into errors for the operator.
+
+const TIMEOUT_MS = 15_000;
+
+/** Methods that the commands use. */
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** An API refused a request. */
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+  }
+}
+
+/** Headers of one request, such as its credentials. */
+export type Authorize = (method: Method, url: URL, body: string) => Record<string, string>;
+
+/** Options of {@link ApiClient}. */
+export interface ApiClientOptions {
+  /** Product name of the service, for messages. */
+  label: string;
+  url: string;
+  authorize: Authorize;
+}
+
+/** Client of one service. */
+export class ApiClient {
+  readonly #options: ApiClientOptions;
+
+  constructor(options: ApiClientOptions) {
+    this.#options = options;
+  }
+
+  /** Sends a request with a JSON body; resolves to the parsed response. Throws `ApiError`. */
+  async call(method: Method, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const { label, url: base, authorize } = this.#options;
+    const url = new URL(path, base);
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const headers = {
+      ...(text === "" ? {} : { "content-type": "application/json" }),
+      ...authorize(method, url, text),
+    };
+    const init = { method, headers, ...(text === "" ? {} : { body: text }) };
+    const answer = await send(label, url, init);
+    const received = await answer.text();
+    if (!answer.ok) throw new ApiError(explain(label, answer.status, received), answer.status);
+    return received === "" ? {} : (JSON.parse(received) as Record<string, unknown>);
+  }
+}
+
+/** Sends a request. Throws an error for the operator if the service does not respond. */
+export async function send(label: string, url: URL, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === "TimeoutError";
+    const reason = isLate ? `did not respond within ${TIMEOUT_MS / 1000} s` : "cannot be reached";
+    throw new Error(`${label} ${reason} at ${url.origin}; see "platform status"`, { cause: error });
+  }
+}
+
+/** The reason that a problem document or an OAuth error gives. */
+export function explain(label: string, status: number, text: string): string {
+  try {
+    const { detail, error_description, errors } = JSON.parse(text) as {
+      detail?: string;
+      error_description?: string;
+      errors?: { path?: string; message?: string }[];
+    };
+    const fields = (errors ?? []).map(({ path, message }) => `${path}: ${message}`).join("; ");
+    const reason = fields === "" ? (detail ?? error_description) : fields;
+    if (reason !== undefined) return `${label}: ${reason}`;
+  } catch {
+    // Not JSON: the status says it.
+  }
+  return `${label} responded with status ${status}`;
+}

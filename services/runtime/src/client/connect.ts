@@ -1,0 +1,51 @@
+// Clients of the services, with the credentials in the data directory.
+import { ACCESS_KEY, SECRET_KEY } from "../services/vault.ts";
+import { CLI_SECRET } from "../services/auth.ts";
+import { PULSE_TOKEN } from "../services/pulse.ts";
+import { ApiClient, explain, send } from "./api-client.ts";
+import { createSigner } from "./sign-request.ts";
+import { findService, requireCredential, type Target } from "./target.ts";
+
+const CLIENT_ID = "platform-cli";
+
+/** Connects to identity as its client `platform-cli`, an administrator. */
+export async function connectIdentity(target: Target): Promise<ApiClient> {
+  const { url, label } = findService(target, "auth", "identity");
+  const token = await fetchToken(label, url, requireCredential(target, CLI_SECRET));
+  const headers = { authorization: `Bearer ${token}` };
+  return new ApiClient({ label, url, authorize: () => headers });
+}
+
+/** Connects to the admin API of storage with the root key. */
+export function connectStorage(target: Target): ApiClient {
+  const { probe_url: url = "", label } = findService(target, "vault", "storage");
+  const authorize = createSigner(
+    requireCredential(target, ACCESS_KEY),
+    requireCredential(target, SECRET_KEY),
+  );
+  return new ApiClient({ label, url, authorize });
+}
+
+/** Connects to messaging as the operator. */
+export function connectMessaging(target: Target): ApiClient {
+  const { url, label } = findService(target, "pulse", "messaging");
+  const headers = { authorization: `Bearer ${requireCredential(target, PULSE_TOKEN)}` };
+  return new ApiClient({ label, url, authorize: () => headers });
+}
+
+async function fetchToken(label: string, url: string, secret: string): Promise<string> {
+  const answer = await send(label, new URL("/api/v1/auth/token", url), {
+    method: "POST",
+    headers: {
+      authorization: `Basic ${Buffer.from(`${CLIENT_ID}:${secret}`).toString("base64")}`,
+    },
+    body: new URLSearchParams({ grant_type: "client_credentials" }),
+  });
+  const text = await answer.text();
+  if (answer.ok) return (JSON.parse(text) as { access_token: string }).access_token;
+  throw new Error(
+    answer.status === 401
+      ? `${label} does not accept ${CLI_SECRET} of credentials.env: restart the platform, which registers it`
+      : explain(label, answer.status, text),
+  );
+}

@@ -1,0 +1,25 @@
+// `platform bucket add`: creates a bucket.
+import { ApiError, type ApiClient } from "../client/api-client.ts";
+import { connectStorage } from "../client/connect.ts";
+import { findTarget } from "../client/target.ts";
+
+/** Creates the bucket and prints its address. */
+export async function runBucketAdd(data: string, name: string): Promise<void> {
+  const target = await findTarget(data);
+  if (!(await createBucket(connectStorage(target), name)))
+    throw new Error(`there is already a bucket ${JSON.stringify(name)}`);
+  const url = target.state.services.find((service) => service.name === "vault")?.url ?? "";
+  process.stderr.write(`bucket ${name} added\n`);
+  process.stdout.write(`${url}/${name}\n`);
+}
+
+/** Creates a bucket; false if it exists. */
+export async function createBucket(storage: ApiClient, name: string): Promise<boolean> {
+  try {
+    await storage.call("POST", "/api/v1/buckets", { name });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 409) return false;
+    throw error;
+  }
+}

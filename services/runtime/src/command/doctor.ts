@@ -1,0 +1,204 @@
+// `platform doctor`: checks the machine, the data directory and the running services, and says what to do.
+import { constants, existsSync, statSync } from "node:fs";
+import { access, readFile, statfs } from "node:fs/promises";
+import { freemem } from "node:os";
+import { join, resolve } from "node:path";
+import type { ListenAddress } from "@platform/kernel/config";
+import { connectIdentity } from "../client/connect.ts";
+import type { Target } from "../client/target.ts";
+import { readCredentials } from "../credentials/credentials.ts";
+import { formatFolder } from "../data-folder/data-folder.ts";
+import { readRunning } from "../data-folder/running-file.ts";
+import { SERVICES } from "../services/index.ts";
+import { findPortProblems } from "./ports.ts";
+import { readStatus } from "./status.ts";
+
+const NODE_MAJOR = 26;
+const DISK_BYTES_MIN = 2 * 1024 ** 3;
+const MEMORY_BYTES_MIN = 512 * 1024 ** 2;
+const DESCRIPTORS_MIN = 4_096;
+const CLOCK_SKEW_MS = 60_000;
+
+/** One result. */
+interface Finding {
+  level: "ok" | "warn" | "fail";
+  text: string;
+  /** The next step; only for `warn` and `fail`. */
+  remedy?: string;
+}
+
+/** Options of {@link runDoctor}. */
+export interface DoctorOptions {
+  data: string;
+  json: boolean;
+  addresses: ReadonlyMap<string, ListenAddress>;
+}
+
+/** Prints all findings; exit code 1 if one of them is a failure. */
+export async function runDoctor(options: DoctorOptions): Promise<number> {
+  const dataDir = resolve(options.data);
+  const findings = [
+    checkRuntime(),
+    await checkMemory(),
+    await checkDescriptors(),
+    ...(await checkFolder(dataDir)),
+    ...(await checkServices(dataDir, options.addresses)),
+  ];
+  if (options.json) process.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
+  else process.stdout.write(findings.map(format).join(""));
+  return findings.some(({ level }) => level === "fail") ? 1 : 0;
+}
+
+function format({ level, text, remedy }: Finding): string {
+  const next = remedy === undefined ? "" : `\n      → ${remedy}`;
+  return `${level.padEnd(5)} ${text}${next}\n`;
+}
+
+function checkRuntime(): Finding {
+  const { bun, node } = process.versions;
+  if (bun !== undefined) return { level: "ok", text: `runtime: Bun ${bun}` };
+  if (Number.parseInt(node, 10) >= NODE_MAJOR)
+    return { level: "ok", text: `runtime: Node ${node}` };
+  const remedy = "run npm ci, which installs the pinned one";
+  return { level: "fail", text: `runtime: Node ${node} is too old`, remedy };
+}
+
+async function checkMemory(): Promise<Finding> {
+  // `freemem` does not count memory that the system can reclaim.
+  const text = await readFile("/proc/meminfo", "utf8").catch(() => "");
+  const kibibytes = /^MemAvailable: +(\d+) kB/m.exec(text)?.[1];
+  const bytes = kibibytes === undefined ? freemem() : Number(kibibytes) * 1024;
+  const shown = `memory: ${formatSize(bytes)} available`;
+  if (bytes >= MEMORY_BYTES_MIN) return { level: "ok", text: shown };
+  return {
+    level: "warn",
+    text: shown,
+    remedy: "all services need about 500 MB; select some with --only",
+  };
+}
+
+async function checkDescriptors(): Promise<Finding> {
+  const text = await readFile("/proc/self/limits", "utf8").catch(() => "");
+  const limit = /^Max open files +(\d+)/m.exec(text)?.[1];
+  if (limit === undefined || Number(limit) >= DESCRIPTORS_MIN)
+    return { level: "ok", text: `file descriptors: ${limit ?? "not limited"}` };
+  return {
+    level: "warn",
+    text: `file descriptors: the limit is ${limit}`,
+    remedy: `raise it to ${DESCRIPTORS_MIN} or more: ulimit -n 65536, or LimitNOFILE= in systemd`,
+  };
+}
+
+async function checkFolder(dataDir: string): Promise<Finding[]> {
+  const shown = formatFolder(dataDir);
+  if (!existsSync(dataDir))
+    return [{ level: "ok", text: `data folder: ${shown} will be created by platform up` }];
+  const isOpen = (statSync(dataDir).mode & 0o077) !== 0 && process.platform !== "win32";
+  const findings: Finding[] = [
+    isOpen
+      ? {
+          level: "warn",
+          text: `data folder: other users may open ${shown}`,
+          remedy: `chmod 700 ${shown}`,
+        }
+      : { level: "ok", text: `data folder: ${shown}` },
+  ];
+  try {
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    findings.push({
+      level: "fail",
+      text: `data folder: no permission to write ${shown}`,
+      remedy: `run as its owner (uid ${statSync(dataDir).uid}), or choose another one with --data`,
+    });
+    return findings;
+  }
+  findings.push(await checkDisk(dataDir), await checkCredentials(dataDir), ...checkClock(dataDir));
+  return findings;
+}
+
+async function checkDisk(dataDir: string): Promise<Finding> {
+  const { bavail, bsize } = await statfs(dataDir);
+  const free = bavail * bsize;
+  const text = `disk: ${formatSize(free)} free`;
+  if (free >= DISK_BYTES_MIN) return { level: "ok", text };
+  return { level: "warn", text, remedy: "free some space; services stop writing below a reserve" };
+}
+
+async function checkCredentials(dataDir: string): Promise<Finding> {
+  const path = join(dataDir, "credentials.env");
+  const shown = formatFolder(path);
+  if (!existsSync(path)) {
+    const isUsed = existsSync(join(dataDir, "platform.json"));
+    const remedy =
+      "restore it from a backup, or restart the platform, which creates new tokens and keys";
+    return isUsed
+      ? { level: "fail", text: `credentials: ${shown} is missing`, remedy }
+      : { level: "ok", text: "credentials: will be created by platform up" };
+  }
+  try {
+    const count = (await readCredentials(dataDir)).size;
+    return { level: "ok", text: `credentials: ${shown}, ${count} entries` };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const remedy = "restore it from a backup, or correct the line";
+    return { level: "fail", text: `credentials: ${reason}`, remedy };
+  }
+}
+
+// Files that are newer than now were written before the clock was set back.
+function checkClock(dataDir: string): Finding[] {
+  const marker = join(dataDir, "platform.json");
+  if (!existsSync(marker)) return [];
+  const aheadMs = statSync(marker).mtimeMs - Date.now();
+  if (aheadMs < CLOCK_SKEW_MS) return [{ level: "ok", text: `clock: ${new Date().toISOString()}` }];
+  return [
+    {
+      level: "fail",
+      text: `clock: it is ${Math.round(aheadMs / 1000)} s behind the last run`,
+      remedy: "set it with timedatectl; tokens and certificates depend on it",
+    },
+  ];
+}
+
+async function checkServices(
+  dataDir: string,
+  addresses: ReadonlyMap<string, ListenAddress>,
+): Promise<Finding[]> {
+  const state = existsSync(dataDir) ? readRunning(dataDir) : undefined;
+  if (state === undefined) {
+    const problems = await findPortProblems(SERVICES, addresses);
+    const taken = problems.map((text): Finding => ({ level: "fail", text: `port: ${text}` }));
+    const free: Finding = { level: "ok", text: "ports: all are free" };
+    return [
+      { level: "ok", text: "services: not running; start them with platform up" },
+      ...(taken.length === 0 ? [free] : taken),
+    ];
+  }
+  const statuses = await Promise.all(state.services.map(readStatus));
+  const findings = statuses.map(({ name, label, status, restarts, detail }): Finding => {
+    const text = `${label}: ${status}${detail === "" ? "" : ` (${detail})`}`;
+    const remedy = `platform logs ${label} --level warn`;
+    if (status !== "up") return { level: "fail", text, remedy };
+    if (restarts === 0) return { level: "ok", text };
+    return { level: "warn", text: `${name}: up, restarted ${restarts} times`, remedy };
+  });
+  const credentials = await readCredentials(dataDir).catch(() => new Map<string, string>());
+  return [...findings, ...(await checkIdentity({ dataDir, state, credentials }))];
+}
+
+async function checkIdentity(target: Target): Promise<Finding[]> {
+  if (!target.state.services.some(({ name }) => name === "auth")) return [];
+  try {
+    await connectIdentity(target);
+    return [{ level: "ok", text: "command line: identity accepts its credential" }];
+  } catch (error) {
+    const text = `command line: ${error instanceof Error ? error.message : String(error)}`;
+    return [{ level: "fail", text, remedy: "restart the platform" }];
+  }
+}
+
+function formatSize(bytes: number): string {
+  const gibibytes = bytes / 1024 ** 3;
+  return gibibytes >= 1 ? `${gibibytes.toFixed(1)} GiB` : `${Math.round(bytes / 1024 ** 2)} MiB`;
+}

@@ -1,0 +1,121 @@
+// `platform logs`: the log of all services or one, from the data directory.
+import { existsSync } from "node:fs";
+import { open, readFile, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatLogLine, LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
+import { explainFileError, formatFolder } from "../data-folder/data-folder.ts";
+import { findEntry } from "../services/index.ts";
+import { ROTATED_FILES } from "../supervisor/log-file.ts";
+
+/** The log in the data directory. */
+export const LOG_FILE = join("logs", "platform.jsonl");
+/** The gateway's access log in the data directory. */
+const ACCESS_FILE = join("gate", "access.jsonl");
+const POLL_MS = 300;
+const READ_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Options of {@link runLogs}. */
+export interface LogsOptions {
+  data: string;
+  /** Short name or product name; undefined for all services. */
+  service: string | undefined;
+  lines: number;
+  level: LogLevel;
+  follow: boolean;
+  access: boolean;
+  json: boolean;
+}
+
+type Format = (line: string) => string | undefined;
+
+/** Prints the last lines, and new ones with `follow` until the command is interrupted. */
+export async function runLogs(options: LogsOptions): Promise<void> {
+  const dataDir = resolve(options.data);
+  const path = join(dataDir, options.access ? ACCESS_FILE : LOG_FILE);
+  if (!existsSync(path)) {
+    throw new Error(
+      options.access
+        ? `there is no access log ${formatFolder(path)}: it begins with the first request of a route with access_log`
+        : `there is no log in ${formatFolder(dataDir)}: start the platform, or name its folder with --data`,
+    );
+  }
+  const format = createFormat(options);
+  process.stdout.on("error", () => process.exit(0));
+  try {
+    const { size } = await stat(path);
+    for (const line of await readLast(path, options.lines, format)) process.stdout.write(line);
+    if (options.follow) await follow(path, size, format);
+  } catch (error) {
+    throw explainFileError(error, path);
+  }
+}
+
+function createFormat({ service, level, access, json }: LogsOptions): Format {
+  const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
+  // The supervisor's events name the service by its product name.
+  const entry = service === undefined ? undefined : findEntry(service, "logs");
+  const threshold = LOG_LEVELS.indexOf(level);
+  return (line) => {
+    const event = parse(line);
+    if (event === undefined) return undefined;
+    if (access) return json ? `${line}\n` : formatAccess(event);
+    const { service: source, part } = event;
+    if (entry !== undefined && source !== entry.name && part !== entry.label) return undefined;
+    if (LOG_LEVELS.indexOf(event["level"] as LogLevel) < threshold) return undefined;
+    return json ? `${line}\n` : formatLogLine(event, colours);
+  };
+}
+
+function formatAccess(event: Readonly<Record<string, unknown>>): string {
+  const { timestamp, method, path, status, latency_ms, client_ip, upstream, code, trace_id } =
+    event;
+  const took = `${String(latency_ms)} ms`;
+  const words = [timestamp, status, method, path, took, client_ip, upstream, code];
+  return `${[...words, trace_id].filter((word) => word !== "").join(" ")}\n`;
+}
+
+function parse(line: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    // The line is being written.
+    return undefined;
+  }
+}
+
+// Reads rotated files too until there are enough lines.
+async function readLast(path: string, count: number, format: Format): Promise<string[]> {
+  let found: string[] = [];
+  for (let age = 0; age <= ROTATED_FILES && found.length < count; age += 1) {
+    const file = age === 0 ? path : `${path}.${age}`;
+    if (!existsSync(file)) break;
+    const text = await readFile(file, "utf8");
+    const lines = text.split("\n").flatMap((line) => format(line) ?? []);
+    found = [...lines.slice(-(count - found.length)), ...found];
+  }
+  return found;
+}
+
+async function follow(path: string, from: number, format: Format): Promise<never> {
+  let position = from;
+  let rest = "";
+  for (;;) {
+    await sleep(POLL_MS);
+    const size = await stat(path).then(
+      (file) => file.size,
+      () => 0,
+    );
+    // The file was rotated.
+    if (size < position) position = 0;
+    if (size === position) continue;
+    const file = await open(path);
+    const length = Math.min(size - position, READ_BYTES_MAX);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
+    await file.close();
+    position += bytesRead;
+    const lines = (rest + buffer.toString("utf8", 0, bytesRead)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) process.stdout.write(format(line) ?? "");
+  }
+}

@@ -1,0 +1,308 @@
+// The commands for a running platform, as an operator types them.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  S3Client,
+  GetObjectCommand,
+  ListBucketsCommand,
+  PutObjectCommand,
+} from "@aws-sdk/client-s3";
+import {
+  anyPort,
+  find,
+  findStarted,
+  isAlive,
+  makeFolder,
+  parseEnv,
+  run,
+  type Started,
+} from "../fixture/platform-process.ts";
+
+// A path that a shell must quote.
+const data = join(makeFolder(), "my data");
+let up: ReturnType<typeof run>;
+let started: Started;
+
+before(async () => {
+  up = run(["up", "--json", "--data", data, ...anyPort]);
+  started = await up.waitFor(findStarted);
+});
+
+/** Runs a command to its end. */
+async function platform(...args: string[]) {
+  const program = run([...args, "--data", data]);
+  const code = await program.exit;
+  return { code, ...program.output() };
+}
+
+test("status shows every service as up, as a table and as JSON", async () => {
+  const table = await platform("status");
+  assert.equal(table.code, 0, table.out + table.err);
+  for (const label of ["gateway", "identity", "storage", "messaging", "sample"])
+    assert.match(table.out, new RegExp(`^${label} +up +http://localhost:\\d+ +\\d+ `, "m"));
+  const json = await platform("status", "--json");
+  const document = JSON.parse(json.out);
+  assert.equal(document.status, "up");
+  assert.equal(document.pid, up.child.pid);
+});
+
+test("a second up on the same folder is refused with the process that holds it, before its ports are", async () => {
+  const second = run(["up", "--data", data, ...anyPort]);
+  assert.equal(await second.exit, 1);
+  assert.match(
+    second.output().err,
+    new RegExp(
+      `another platform is running with the data folder ".*my data"( \\(process ${up.child.pid}\\))?; stop it first, or choose another folder with --data`,
+    ),
+  );
+  assert.equal((await platform("status")).code, 0);
+});
+
+test("user add creates an account with a generated password that signs in", async () => {
+  const added = await platform(
+    "user",
+    "add",
+    "ann",
+    "--email",
+    "ann@example.com",
+    "--role",
+    "admin",
+  );
+  assert.equal(added.code, 0, added.err);
+  const { PLATFORM_USER: username, PLATFORM_PASSWORD: password } = parseEnv(added.out);
+  const login = await fetch(`${find(started, "auth").url}/api/v1/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username, password }),
+  });
+  assert.equal(login.status, 200);
+  const { access_token: token } = (await login.json()) as { access_token: string };
+  const users = await fetch(`${find(started, "auth").url}/api/v1/users`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  assert.equal(users.status, 200, "the role is bound");
+
+  const again = await platform("user", "add", "ann");
+  assert.equal(again.code, 1);
+  assert.match(again.err, /^platform: there is already a user "ann": choose another name\n$/);
+  const unknown = await platform("user", "add", "bob", "--role", "admn");
+  assert.match(unknown.err, /there is no role "admn"; known are .*admin/);
+  const weak = run(["user", "add", "carl", "--password-stdin", "--data", data], {}, "123\n");
+  assert.equal(await weak.exit, 1);
+  assert.match(weak.output().err, /identity: .*password/i);
+});
+
+test("the first administrator of credentials.env signs in", async () => {
+  const { PLATFORM_AUTH_ADMIN_PASSWORD: password } = parseEnv(
+    readFileSync(join(data, "credentials.env"), "utf8"),
+  );
+  const login = await fetch(`${find(started, "auth").url}/api/v1/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "root", password }),
+  });
+  assert.equal(login.status, 200);
+});
+
+test("bucket add creates a bucket once", async () => {
+  const added = await platform("bucket", "add", "photos");
+  assert.equal(added.code, 0, added.err);
+  assert.equal(added.out, `${find(started, "vault").url}/photos\n`);
+  assert.match((await platform("bucket", "add", "photos")).err, /already a bucket "photos"/);
+  assert.match((await platform("bucket", "add", "No Good")).err, /storage: InvalidBucketName/);
+});
+
+test("app add prints credentials that reach the application's bucket, and nothing else", async () => {
+  const added = await platform(
+    "app",
+    "add",
+    "notes",
+    "--bucket",
+    "notes-files",
+    "--redirect",
+    "http://localhost:3000/callback",
+  );
+  assert.equal(added.code, 0, added.err);
+  assert.match(added.err, /shown only once/);
+  const env = parseEnv(added.out);
+  const s3 = new S3Client({
+    endpoint: env["AWS_ENDPOINT_URL_S3"]!,
+    region: env["AWS_REGION"]!,
+    forcePathStyle: true,
+    credentials: {
+      accessKeyId: env["AWS_ACCESS_KEY_ID"]!,
+      secretAccessKey: env["AWS_SECRET_ACCESS_KEY"]!,
+    },
+  });
+  await s3.send(new PutObjectCommand({ Bucket: "notes-files", Key: "a/b", Body: "hello" }));
+  const got = await s3.send(new GetObjectCommand({ Bucket: "notes-files", Key: "a/b" }));
+  assert.equal(await got.Body?.transformToString(), "hello");
+  await platform("bucket", "add", "foreign");
+  const foreign = new PutObjectCommand({ Bucket: "foreign", Key: "a", Body: "x" });
+  await assert.rejects(s3.send(foreign), /AccessDenied|Access Denied/);
+  await assert.rejects(s3.send(new ListBucketsCommand({})), /AccessDenied|Access Denied/);
+
+  const { client_id, claims } = await fetchAppToken(env);
+  assert.equal(client_id, env["OIDC_CLIENT_ID"]);
+  assert.deepEqual(claims.roles, ["app-notes"]);
+  assert.equal([claims.aud].flat().includes("platform"), true);
+  const authorize = new URL(`${env["OIDC_ISSUER"]}/api/v1/auth/authorize`);
+  authorize.search = new URLSearchParams({
+    client_id: env["OIDC_CLIENT_ID"]!,
+    response_type: "code",
+    redirect_uri: "http://localhost:3000/callback",
+    scope: "openid",
+    code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    code_challenge_method: "S256",
+  }).toString();
+  const page = await fetch(authorize, { redirect: "manual" });
+  assert.match(page.headers.get("location") ?? "", /interaction/, "users can sign in");
+
+  const again = await platform("app", "add", "notes");
+  assert.match(again.err, /already an application notes .*platform app remove notes/);
+  assert.equal((await platform("app", "remove", "notes")).code, 0);
+  await assert.rejects(
+    s3.send(new GetObjectCommand({ Bucket: "notes-files", Key: "a/b" })),
+    /InvalidAccessKeyId|does not exist/,
+  );
+  assert.equal((await platform("app", "add", "notes")).code, 0, "nothing was left behind");
+});
+
+async function fetchAppToken(env: Record<string, string>) {
+  const answer = await fetch(env["OIDC_TOKEN_URL"]!, {
+    method: "POST",
+    headers: {
+      authorization: `Basic ${Buffer.from(`${env["OIDC_CLIENT_ID"]}:${env["OIDC_CLIENT_SECRET"]}`).toString("base64")}`,
+    },
+    body: new URLSearchParams({ grant_type: "client_credentials" }),
+  });
+  assert.equal(answer.status, 200);
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const claims = JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
+  return { token, claims, client_id: claims.client_id };
+}
+
+test("logs shows the lines of one service by either name, and follows new ones", async () => {
+  const own = await platform("logs", "identity", "--json", "--lines", "1000");
+  assert.equal(own.code, 0, own.err);
+  const lines = own.out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.ok(lines.length > 5);
+  assert.ok(lines.every(({ service, part }) => service === "auth" || part === "identity"));
+  const few = await platform("logs", "auth", "--lines", "2");
+  assert.equal(few.out.trim().split("\n").length, 2);
+  assert.match(
+    (await platform("logs", "identiy")).err,
+    /unknown service "identiy"; did you mean "identity"\?/,
+  );
+
+  const follower = run(["logs", "gateway", "--follow", "--lines", "0", "--data", data]);
+  const traces: string[] = [];
+  // Repeated, because the follower begins with what is logged after its start.
+  const asking = setInterval(() => {
+    void fetch(`${find(started, "gate").url}/nothing-here`).then(async (answer) => {
+      const { trace_id: trace } = (await answer.json()) as { trace_id: string };
+      traces.push(trace);
+    });
+  }, 300);
+  await follower.waitFor((text) => traces.find((trace) => text.includes(trace)));
+  clearInterval(asking);
+  follower.child.kill("SIGINT");
+  await follower.exit;
+});
+
+test("the access log is written and shown", async () => {
+  await fetch(`${find(started, "gate").url}/hello?secret=1`);
+  await sleep(500);
+  const shown = await platform("logs", "--access");
+  assert.match(shown.out, / 200 GET \/hello \d+ ms /);
+  assert.doesNotMatch(shown.out, /secret/);
+});
+
+test("the index page shows services and links to this machine only", async () => {
+  const { url } = find(started, "gate");
+  const page = await fetch(url);
+  assert.equal(page.status, 200);
+  const html = await page.text();
+  for (const label of ["identity", "storage", "messaging"])
+    assert.match(html, new RegExp(`<td>${label}</td><td>running`));
+  assert.ok(html.includes(`${find(started, "auth").url}/account`));
+  for (const headers of [{ "x-forwarded-for": "192.0.2.1" }, { origin: "https://example.com" }])
+    assert.notEqual((await fetch(url, { headers })).status, 200);
+});
+
+test("metrics of every service are open to this machine, and need the token behind a proxy", async () => {
+  const { PLATFORM_METRICS_TOKEN: token } = parseEnv(
+    readFileSync(join(data, "credentials.env"), "utf8"),
+  );
+  const scrape = readFileSync(join(data, "prometheus.yml"), "utf8");
+  const targets = [...scrape.matchAll(/targets: \["([^"]+)"\]/g)].map(
+    ([, host]) => `http://${host}/metrics`,
+  );
+  assert.equal(targets.length, 5);
+  for (const url of targets) {
+    assert.equal((await fetch(url)).status, 200, url);
+    const foreign = { "x-forwarded-for": "192.0.2.1" };
+    assert.equal((await fetch(url, { headers: foreign })).status, 401, url);
+    const authorization = `Bearer ${token}`;
+    assert.equal((await fetch(url, { headers: { ...foreign, authorization } })).status, 200, url);
+  }
+});
+
+test("doctor finds nothing on a healthy platform", async () => {
+  const { code, out } = await platform("doctor");
+  assert.equal(code, 0, out);
+  assert.match(out, /^ok +identity: up$/m);
+  assert.match(out, /^ok +command line: identity accepts its credential$/m);
+});
+
+test("a service that keeps exiting is reported, and the others continue", async () => {
+  for (let i = 0; i < 4; i += 1) {
+    const pid = await waitForPid("sample");
+    process.kill(pid, "SIGKILL");
+    while (isAlive(pid)) await sleep(20);
+  }
+  await up.waitFor((text) => (text.includes("keeps exiting") ? true : undefined));
+  const { code, out } = await platform("status");
+  assert.equal(code, 1);
+  assert.match(out, /^sample +restarting .*4 restarts · SIGKILL/m);
+  assert.match(out, /^gateway +up/m);
+  assert.match(
+    (await platform("doctor")).out,
+    /^fail +sample: restarting .*\n +→ platform logs sample/m,
+  );
+});
+
+async function waitForPid(label: string): Promise<number> {
+  for (let i = 0; i < 200; i += 1) {
+    const { out } = await platform("status", "--json");
+    const { services } = JSON.parse(out) as { services: { label: string; pid?: number }[] };
+    const pid = services.find((service) => service.label === label)?.pid;
+    if (pid !== undefined && isAlive(pid)) return pid;
+    await sleep(50);
+  }
+  return assert.fail(`${label} did not start`);
+}
+
+test("commands say how to start a platform that is not running", async () => {
+  up.child.kill("SIGTERM");
+  assert.equal(await up.exit, 0);
+  for (const args of [
+    ["status"],
+    ["user", "add", "x"],
+    ["bucket", "add", "xyz"],
+    ["app", "add", "x"],
+  ]) {
+    const { code, err } = await platform(...args);
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /^platform: no platform is running with the data folder '.*my data': start it with "platform up --data '.*my data'"/,
+    );
+  }
+});
