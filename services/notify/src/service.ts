@@ -13,7 +13,7 @@ import {
   type Api,
 } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
-import { createConfiguredVerifier } from "@platform/kernel/identity";
+import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import {
@@ -176,7 +176,16 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     dispatcher.stop(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
   const idempotency = new Idempotency(database, clock);
-  const verifier = createConfiguredVerifier({ config, operatorToken: config.token, clock, log });
+  const followed = followRevocations({ config, clock, log, metrics: registry });
+  lifecycle.onDrain("revocations", () => followed.stop());
+  health.addWarning("revocations", followed.describe);
+  const verifier = createConfiguredVerifier({
+    config,
+    operatorToken: config.token,
+    revocations: followed.revocations,
+    clock,
+    log,
+  });
   const isIntegrated = config.jwt_secret !== undefined || config.jwks_url !== undefined;
   const sender: Sender = new Sender({
     store,

@@ -26,6 +26,7 @@ import {
   type RouteSpec,
   type SharedBuffers,
   type ToWorker,
+  type WorkerInit,
 } from "../../src/shared-state/index.ts";
 
 /** A route as a test writes it; the rest is filled in. */
@@ -100,7 +101,13 @@ export class GateWorker {
   port = 0;
   #seq = 0;
 
-  constructor(shared: SharedBuffers, workerIndex: number, planner: TestPlanner, port: number) {
+  constructor(
+    shared: SharedBuffers,
+    workerIndex: number,
+    planner: TestPlanner,
+    port: number,
+    revocations?: WorkerInit["revocations"],
+  ) {
     const metrics = allocateMetricBlock();
     this.planner = planner;
     this.metrics = new MetricBlock(metrics);
@@ -111,6 +118,7 @@ export class GateWorker {
         shared,
         metrics,
         listen: { host: "127.0.0.1", port, reusePort: port !== 0 },
+        ...(revocations === undefined ? {} : { revocations }),
       },
     });
     this.worker.on("message", (message: FromWorker) => {
@@ -162,8 +170,9 @@ export class GateWorker {
 export async function startGate(
   routes: TestRoute[],
   globals: Partial<GlobalSpec> = {},
+  revocations?: WorkerInit["revocations"],
 ): Promise<GateWorker> {
-  const gate = new GateWorker(allocateSharedBuffers(2), 0, new TestPlanner(), 0);
+  const gate = new GateWorker(allocateSharedBuffers(2), 0, new TestPlanner(), 0, revocations);
   const answer = await gate.apply({ routes, globals: { ...GLOBALS, ...globals } });
   if (answer.type !== "applied") throw new Error(JSON.stringify(answer));
   return gate;

@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 const BUN = new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url)
   .pathname;
-const SUITES = ["routing", "retries", "reload", "identity", "feeds"];
+const SUITES = ["routing", "retries", "reload", "identity", "revocations", "feeds"];
 const isHere = existsSync(BUN) && process.versions["bun"] === undefined;
 
 test(

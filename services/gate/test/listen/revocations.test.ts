@@ -1,0 +1,148 @@
+// Revoked tokens at a real worker: requests are refused, and the streams that they opened end.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { request, type IncomingMessage, type ServerResponse } from "node:http";
+import { afterEach, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import type { Revocation } from "@platform/kernel/identity";
+import type { GlobalSpec } from "../../src/shared-state/index.ts";
+import { ask, startGate, startUpstream, waitUntil, type GateWorker } from "./gate-worker.ts";
+
+const SECRET = "a-secret-of-at-least-thirty-two-bytes";
+const ISSUER = "http://identity.test";
+const FAR = 4_000_000_000;
+/** The path that the upstream always answers at once. */
+const PROBE = "/probe";
+const jwt: Partial<GlobalSpec> = { jwt: { secret: SECRET, leewaySeconds: 0 } };
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** Starts a worker in front of an upstream; `entries` are revoked before the start. */
+async function start(
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  entries: Revocation[] = [],
+): Promise<GateWorker> {
+  const upstream = await startUpstream((incoming, response) => {
+    if (incoming.url === PROBE) response.end();
+    else handle(incoming, response);
+  });
+  const sockets = new WebSocketServer({ server: upstream.server });
+  stops.push(() => sockets.close(), upstream.stop);
+  const gate = await startGate([{ targets: [upstream.url] }], jwt, { issuer: ISSUER, entries });
+  stops.push(() => gate.stop());
+  return gate;
+}
+
+function asUser(sid: string, claims: Record<string, unknown> = {}) {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const exp = Math.floor(Date.now() / 1000) + 60;
+  const body = encode({ iss: ISSUER, sub: "ada", sid, exp, ...claims });
+  const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${body}`;
+  const signature = createHmac("sha256", SECRET).update(signed).digest("base64url");
+  return { headers: { Authorization: `Bearer ${signed}.${signature}` } };
+}
+
+const ended = (sid: string): Revocation => ({ kind: "sid", value: sid, expires_at: FAR });
+const revoke = (gate: GateWorker, ...entries: Revocation[]) =>
+  gate.send({ type: "revocations", entries });
+
+/** Resolves once the worker has taken in the revocation of `sid`. */
+async function untilRefused(gate: GateWorker, sid: string): Promise<void> {
+  const patience = AbortSignal.timeout(5000);
+  while ((await ask(gate.port, PROBE, asUser(sid))).status !== 401) patience.throwIfAborted();
+}
+
+function sendEvents(_request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.write("data: open\n\n");
+}
+
+async function open(gate: GateWorker, options: { headers: Record<string, string> }) {
+  const sent = request({ host: "127.0.0.1", port: gate.port, path: "/", ...options });
+  sent.end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  const stream = { isEnded: false, isWhole: false, text: "" };
+  answer.on("data", (piece: Buffer) => void (stream.text += piece.toString()));
+  answer.on("end", () => void (stream.isWhole = true));
+  answer.on("error", () => undefined);
+  answer.on("close", () => void (stream.isEnded = true));
+  stops.push(() => sent.destroy());
+  await waitUntil(() => stream.text !== "" || answer.statusCode !== 200);
+  return stream;
+}
+
+test("a token that was verified before is refused with 401 once it is revoked", async () => {
+  const gate = await start((_request, response) => response.end("here"));
+  assert.equal((await ask(gate.port, "/", asUser("s1"))).status, 200);
+  revoke(gate, ended("s1"));
+  await untilRefused(gate, "s1");
+  const { body, headers } = await ask(gate.port, "/", asUser("s1"));
+  assert.match(body, /The token was revoked/);
+  assert.match(String(headers["www-authenticate"]), /error="invalid_token"/);
+  assert.equal((await ask(gate.port, "/", asUser("s2"))).status, 200);
+});
+
+test("a worker that starts later refuses what was revoked before", async () => {
+  const gate = await start((_request, response) => response.end("here"), [ended("s1")]);
+  assert.equal((await ask(gate.port, "/", asUser("s1"))).status, 401);
+  assert.equal((await ask(gate.port, "/", asUser("s2"))).status, 200);
+});
+
+test("revocations apply to tokens of their issuer only", async () => {
+  const gate = await start((_request, response) => response.end("here"), [ended("s1")]);
+  const other = asUser("s1", { iss: "http://another.test" });
+  assert.equal((await ask(gate.port, "/", other)).status, 200);
+});
+
+test("event streams of a revoked session end gracefully, those of others continue", async () => {
+  const gate = await start(sendEvents);
+  const one = await open(gate, asUser("s1"));
+  const other = await open(gate, asUser("s2"));
+  revoke(gate, ended("s1"));
+  await waitUntil(() => one.isEnded);
+  assert.ok(one.isWhole, "the response is complete, not cut");
+  assert.ok(!other.isEnded);
+  revoke(gate, { kind: "sub", value: "ada", epoch: 1, expires_at: FAR });
+  await waitUntil(() => other.isEnded);
+});
+
+test("WebSockets of a revoked session close with 1001", async () => {
+  const gate = await start(() => undefined);
+  const socket = new WebSocket(`ws://127.0.0.1:${gate.port}/`, asUser("s1"));
+  stops.push(() => socket.terminate());
+  await once(socket, "open");
+  const closed = once(socket, "close") as Promise<[number]>;
+  revoke(gate, ended("s1"));
+  assert.equal((await closed)[0], 1001);
+});
+
+test("a response that turns out to be a stream after the revocation ends as well", async () => {
+  let answer: (() => void) | undefined;
+  const gate = await start((incoming, response) => {
+    answer = () => sendEvents(incoming, response);
+  });
+  const opening = open(gate, asUser("s1"));
+  await waitUntil(() => answer !== undefined);
+  revoke(gate, ended("s1"));
+  await untilRefused(gate, "s1");
+  answer!();
+  const stream = await opening;
+  await waitUntil(() => stream.isEnded);
+});
+
+test("other requests of a revoked session in flight are completed", async () => {
+  let finish: (() => void) | undefined;
+  const gate = await start((_request, response) => {
+    response.write("first ");
+    finish = () => response.end("last");
+  });
+  const answered = ask(gate.port, "/", asUser("s1"));
+  await waitUntil(() => finish !== undefined);
+  revoke(gate, ended("s1"));
+  await untilRefused(gate, "s1");
+  finish!();
+  assert.deepEqual(await answered.then(({ status, body }) => [status, body]), [200, "first last"]);
+});
