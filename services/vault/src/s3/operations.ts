@@ -71,12 +71,12 @@ const OBJECT_READING = {
 
 /**
  * All operations: name, request, handler, and the fields that differ from the defaults. A request is a method, a level and
- * query parameters that must all be present; `copy` stands for a header `x-amz-copy-source`. The row with the most
- * parameters wins, so the order of rows does not matter. The action is the name of the operation by default. Names follow
- * "Actions, resources, and condition keys for Amazon S3".
+ * query parameters that must all be present; `copy` stands for a header `x-amz-copy-source`, `form` for the content type of
+ * forms. The row with the most parameters wins, so the order of rows does not matter. The action is the name of the operation
+ * by default. Names follow "Actions, resources, and condition keys for Amazon S3".
  */
 export const OPERATIONS: readonly Operation[] = [
-  row("AssumeRoleWithWebIdentity", "POST service", assumeRoleWithWebIdentity, {
+  row("AssumeRoleWithWebIdentity", "POST service?form", assumeRoleWithWebIdentity, {
     action: "sts:AssumeRoleWithWebIdentity",
     authorizesItself: true,
     isBucketOptional: true,

@@ -19,9 +19,13 @@ function listPlain(level: Level): Map<string, Operation> {
   return new Map(rows.map((row) => [row.method, row]));
 }
 
+/** Items of the table that stand for header fields. */
+const OF_FIELDS: ReadonlySet<string> = new Set(["copy", "form"]);
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
 /** Parameters that select another operation, implemented or not; they never refine one. */
 const SUBRESOURCES: ReadonlySet<string> = new Set([
-  ...OPERATIONS.flatMap((row) => row.parameters).filter((name) => name !== "copy"),
+  ...OPERATIONS.flatMap((row) => row.parameters).filter((name) => !OF_FIELDS.has(name)),
   "abac",
   "append",
   "ask",
@@ -98,6 +102,8 @@ export function resolveOperation(
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
     asked.add("copy");
   }
+  const isForm = FORM_TYPE.test(fields.get("content-type") ?? "");
+  if (isForm && method === "POST" && address.level === "service") asked.add("form");
   const operation = findOperation(method, address.level, asked);
   if (operation.createsVersion && query.has("versionId")) {
     throw new S3Error("InvalidArgument", {

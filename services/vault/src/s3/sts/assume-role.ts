@@ -8,7 +8,6 @@ import { answerAssumedRole } from "./answer.ts";
 const ACTION = "AssumeRoleWithWebIdentity";
 const VERSION = "2011-06-15";
 const FORM_BYTES_MAX = 65_536;
-const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 const SESSION_NAME = /^[\w+=,.@-]{2,64}$/;
 /** Limits of the STS API reference. */
 const TOKEN_CHARACTERS = { min: 4, max: 20_000 };
@@ -25,9 +24,6 @@ const PARAMETERS: ReadonlySet<string> = new Set([
 
 /** AssumeRoleWithWebIdentity */
 export const assumeRoleWithWebIdentity: OperationHandler = async (context) => {
-  if (!FORM_TYPE.test(context.fields.get("content-type") ?? "")) {
-    throw new S3Error("ValidationError", "The body must be application/x-www-form-urlencoded.");
-  }
   const body = await receiveDocument(context, { bytesMax: FORM_BYTES_MAX });
   const request = readForm(new URLSearchParams(body.toString("utf8")));
   const assumed = await context.api.webIdentity.assumeRole(request);
