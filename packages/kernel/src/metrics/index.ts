@@ -17,4 +17,5 @@ export {
 } from "./http.ts";
 export { type Counter, type Gauge, type Histogram } from "./instrument.ts";
 export { createProcessCollector } from "./process.ts";
+export { estimateQuantile } from "./quantile.ts";
 export { MetricRegistry } from "./registry.ts";

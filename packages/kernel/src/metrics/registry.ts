@@ -63,6 +63,11 @@ export class MetricRegistry {
     return this.#keep(options.name, new Histogram<L>(options, this.#onOverflow(options.name)));
   }
 
+  /** A family of this registry by name, without collectors; undefined if there is none. */
+  find(name: string): MetricFamily | undefined {
+    return this.#families.get(name)?.collect();
+  }
+
   /** Adds a collector, called at each scrape; the returned function removes it. */
   collect(collector: Collector): () => void {
     this.#collectors.add(collector);

@@ -1,4 +1,5 @@
 // Live metrics: one update per second about the last second.
+import { estimateQuantile } from "@platform/kernel/metrics";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
 import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
@@ -103,25 +104,10 @@ export class MetricsStream {
   }
 }
 
-/**
- * Estimates a quantile in ms by linear interpolation between the bounds of its bucket; null without requests. Requests
- * slower than the last bound count as that bound.
- */
-export function estimateQuantileMs(buckets: readonly number[], quantile: number): number | null {
-  const total = buckets.reduce((sum, count) => sum + count, 0);
-  if (total <= 0) return null;
-  const wanted = quantile * total;
-  let below = 0;
-  for (const [index, count] of buckets.entries()) {
-    const upper = DURATION_BOUNDS_SECONDS[index];
-    if (upper === undefined) break;
-    if (below + count >= wanted && count > 0) {
-      const lower = DURATION_BOUNDS_SECONDS[index - 1] ?? 0;
-      return roundTo(3, (lower + (upper - lower) * ((wanted - below) / count)) * 1000);
-    }
-    below += count;
-  }
-  return (DURATION_BOUNDS_SECONDS.at(-1) ?? 0) * 1000;
+// In ms; null without requests. Requests slower than the last bound count as that bound.
+function estimateQuantileMs(buckets: readonly number[], quantile: number): number | null {
+  const seconds = estimateQuantile(DURATION_BOUNDS_SECONDS, buckets, quantile);
+  return Number.isNaN(seconds) ? null : roundTo(3, seconds * 1000);
 }
 
 function roundTo(digits: number, value: number): number {

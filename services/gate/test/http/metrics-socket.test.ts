@@ -4,9 +4,8 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { DURATION_BOUNDS_SECONDS } from "@platform/kernel/metrics";
 import { WebSocket } from "ws";
-import { MetricsStream, estimateQuantileMs } from "../../src/control/metrics-stream.ts";
+import { MetricsStream } from "../../src/control/metrics-stream.ts";
 import { MetricsSockets } from "../../src/http/metrics-socket.ts";
 
 async function startSockets(
@@ -120,19 +119,3 @@ test("stopping closes all clients with 1001", async (context) => {
   sockets.close();
   assert.equal(await closed, 1001);
 });
-
-const quantiles: [buckets: number[], quantile: number, ms: number | null][] = [
-  [[], 0.5, null],
-  [[0, 0, 0], 0.5, null],
-  [[4], 0.5, 0.25],
-  [[0, 4], 0.5, 0.75],
-  [[99, 1], 0.99, 0.5],
-  [[99, 1], 1, 1],
-  [[...DURATION_BOUNDS_SECONDS.map(() => 0), 5], 0.5, 10_000],
-];
-
-for (const [buckets, quantile, ms] of quantiles) {
-  test(`the ${quantile} quantile of [${buckets.join()}] is ${ms} ms`, () => {
-    assert.equal(estimateQuantileMs(buckets, quantile), ms);
-  });
-}
