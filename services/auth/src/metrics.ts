@@ -1,6 +1,10 @@
 // Metrics of the identity service in addition to those of every service.
-import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { Figure } from "@platform/kernel/feeds";
+import { sumSeries, type LabelPairs, type MetricRegistry } from "@platform/kernel/metrics";
 import type { CountLogin } from "./sign-in/credential-verifier.ts";
+
+const LOGINS = "platform_auth_logins_total";
+const TOKENS = "platform_auth_tokens_issued_total";
 
 /** Counters of the service. */
 export interface AuthMetrics {
@@ -18,7 +22,7 @@ export interface AuthGauges {
 /** Registers the metrics. */
 export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges): AuthMetrics {
   const logins = registry.counter({
-    name: "platform_auth_logins_total",
+    name: LOGINS,
     help: "Sign-ins by method and result.",
     labels: ["method", "result"],
   });
@@ -28,7 +32,7 @@ export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges):
     labels: ["factor", "result"],
   });
   const tokens = registry.counter({
-    name: "platform_auth_tokens_issued_total",
+    name: TOKENS,
     help: "Access tokens issued, by grant type.",
     labels: ["grant"],
   });
@@ -54,4 +58,27 @@ export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges):
     countToken: (grant) => tokens.with({ grant }).add(),
     countMfa: (factor, result) => factors.with({ factor, result }).add(),
   };
+}
+
+/** Figures of the admin feeds. */
+export function createFigures(registry: MetricRegistry): Figure[] {
+  const figure = (
+    name: string,
+    title: string,
+    metric: string,
+    accepts: (labels: LabelPairs) => boolean,
+  ): Figure => ({
+    name,
+    unit: "1/s",
+    title,
+    kind: "counter",
+    read: () => sumSeries(registry.find(metric), accepts),
+  });
+  const hasFailed = (labels: LabelPairs) =>
+    labels.some(([name, value]) => name === "result" && value !== "success");
+  return [
+    figure("sign_ins", "Sign-ins", LOGINS, (labels) => !hasFailed(labels)),
+    figure("failed_sign_ins", "Failed sign-ins", LOGINS, hasFailed),
+    figure("tokens", "Access tokens issued", TOKENS, () => true),
+  ];
 }

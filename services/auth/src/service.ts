@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createBackupRoute } from "@platform/kernel/backup";
 import { openDatabase } from "@platform/kernel/db";
+import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
 import { listenHttp, type Api, type ApiRoute, type HttpListener } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -18,7 +19,7 @@ import { createServiceTracer } from "@platform/kernel/trace";
 import { createAccountRoutes } from "./api/account-routes.ts";
 import { createAuditRoutes } from "./api/audit-routes.ts";
 import { createClientRoutes } from "./api/client-routes.ts";
-import { createAuthApi } from "./api/create-api.ts";
+import { createAuthApi, requireMetricsAccess } from "./api/create-api.ts";
 import { createMfaRoutes } from "./api/mfa-routes.ts";
 import { createPasskeyRoutes } from "./api/passkey-routes.ts";
 import { Identification } from "./api/principal.ts";
@@ -32,7 +33,7 @@ import { createDomain, createStores, startOAuth, type Domain, type Stores } from
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
 import { loadSecrets } from "./key/secrets.ts";
-import { createAuthMetrics } from "./metrics.ts";
+import { createAuthMetrics, createFigures } from "./metrics.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
@@ -112,8 +113,12 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const domain = { ...createDomain(stores, oauth, metrics, options.passwordCost), addresses };
 
   await clearStaging(config);
+  const identification = new Identification(domain);
+  const feeds = createFeeds(identification, observed, health);
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   const backupRoute = createBackupRouteOf(domain, observed, lifecycle.stopping);
-  const api = createApiOf(domain, observed, health, [backupRoute]);
+  const operation = [backupRoute, ...feeds.createRoutes()];
+  const api = createApiOf({ ...domain, identification }, observed, health, operation);
   const pages = createPages({
     ...domain,
     frame,
@@ -127,7 +132,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     api,
     handlers: [oauth.dispatcher, pages],
     showMissing: (request, response) => pages.showMissing(request, response),
+    onUpgrade: feeds.onUpgrade,
   });
+  feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
@@ -194,6 +201,7 @@ function listen(
     address: { host: config.addr.host ?? "::", port: config.addr.port },
     fetch: dispatcher.fetch,
     intercept: dispatcher.intercept,
+    onUpgrade: dispatcher.onUpgrade,
     connectionsMax: config.connections_max,
     connectionsPerAddressMax: config.connections_per_address_max,
     isProxyAddress: (address) => addresses.isProxy(address),
@@ -203,19 +211,35 @@ function listen(
   });
 }
 
+function createFeeds(
+  identification: Identification,
+  { metrics, clock, logger }: Telemetry["observed"],
+  health: HealthRegistry,
+): AdminFeeds {
+  return new AdminFeeds({
+    service: "auth",
+    version: VERSION,
+    figures: createFigures(metrics),
+    registry: metrics,
+    health,
+    guard: identification.guard,
+    access: requireMetricsAccess,
+    clock,
+    logger,
+  });
+}
+
 function createApiOf(
-  domain: Domain & { addresses: ClientAddress },
+  options: Domain & { addresses: ClientAddress; identification: Identification },
   observed: Telemetry["observed"],
   health: HealthRegistry,
   operation: readonly ApiRoute[],
 ): Api {
-  const identification = new Identification(domain);
-  const options = { ...domain, identification };
   return createAuthApi({
     ...observed,
     health,
-    guard: identification.guard,
-    metricsToken: domain.config.metrics_token,
+    guard: options.identification.guard,
+    metricsToken: options.config.metrics_token,
     routes: [
       ...createAccountRoutes(options),
       ...createSessionRoutes(options),

@@ -46,6 +46,7 @@ import {
 } from "./http/control-server.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
+import { createFeeds } from "./http/feeds.ts";
 import { listInternalRoutes } from "./http/internal-routes.ts";
 import {
   ActiveCounts,
@@ -201,6 +202,7 @@ export async function startGate(options: GateOptions): Promise<void> {
         // The admin listener has no routes and other internal routes; all other settings are the same.
         await admin?.apply(toAdminChange(change));
       },
+      onChange: (title, actor) => feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
     },
     state,
   );
@@ -219,11 +221,13 @@ export async function startGate(options: GateOptions): Promise<void> {
     onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
   });
   const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
+  const feeds = createFeeds({ stream, registry, health, log, secret: address.secret });
   const api = createGateApi({
     controller,
     planner,
     metrics,
     stream,
+    feedRoutes: feeds.createRoutes(),
     registry,
     health,
     tracer,
@@ -231,7 +235,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     logger: log,
     secret: address.secret,
   });
-  const listener = await listenControl(address, api, sockets);
+  const listener = await listenControl(address, api, sockets, feeds);
   lifecycle.onDrain("control plane", async () => {
     stream.stop();
     processCollector.close();
@@ -243,10 +247,14 @@ export async function startGate(options: GateOptions): Promise<void> {
     const cut = cuts.reduce((sum, count) => sum + count, 0);
     if (cut > 0) log.warn("drain deadline cut active exchanges", { cut });
   });
-  lifecycle.onDrain("live metrics", () => sockets.close());
+  lifecycle.onDrain("live metrics", async () => {
+    sockets.close();
+    await feeds.close();
+  });
 
   await Promise.all(workerPools.map((pool) => pool.start()));
   stream.start();
+  feeds.start();
   removeDeadControlFolders(address).catch((error: unknown) => {
     log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });

@@ -1,4 +1,5 @@
 // The broker's metrics.
+import type { Figure } from "@platform/kernel/feeds";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
 
@@ -65,6 +66,27 @@ export class PulseMetrics {
     const at = RUN_BOUNDS_NS.findIndex((bound) => durationNs <= bound);
     this.#counts[at < 0 ? RUN_BOUNDS_NS.length : at]! += 1;
   }
+}
+
+/** Figures of the admin feeds. */
+export function createFigures(sources: MetricSources): Figure[] {
+  const figure = (
+    name: string,
+    unit: string,
+    title: string,
+    kind: Figure["kind"],
+    read: () => number,
+  ): Figure => ({ name, unit, title, kind, read });
+  return [
+    figure("published", "1/s", "Messages published", "counter", sources.published),
+    figure("dead_letters", "1/s", "Dead letters", "counter", sources.deadLetters),
+    figure("topics", "", "Topics", "gauge", sources.topics),
+    figure("subscribers", "", "Subscribers", "gauge", sources.subscribers),
+    figure("written", "bytes/s", "Bytes appended to the log", "counter", () => {
+      return sources.log().appendedBytes;
+    }),
+    figure("disk_free", "bytes", "Free disk space", "gauge", () => sources.log().diskFreeBytes),
+  ];
 }
 
 function collectDisk({ diskFull, diskFreeBytes, diskReserveBytes }: LogStats) {

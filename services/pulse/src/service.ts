@@ -1,6 +1,7 @@
 // The composition root of the broker: creates and connects all parts, from top to bottom.
 import { readFileSync } from "node:fs";
 import { createBackupRoute } from "@platform/kernel/backup";
+import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -39,7 +40,7 @@ import { createTopicRoutes } from "./http/topics-api.ts";
 import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaServer } from "./kafka/index.ts";
-import { PulseMetrics } from "./metrics.ts";
+import { createFigures, PulseMetrics, type MetricSources } from "./metrics.ts";
 import { takeLogSnapshot } from "./store/backup.ts";
 import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
@@ -88,7 +89,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("log", () => journal.close());
   logRecovery(log, journal.recovery);
 
-  const metrics: PulseMetrics = new PulseMetrics(registry, {
+  const sources: MetricSources = {
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
     log: () => journal.stats(),
@@ -98,7 +99,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       kafka.counts.deadLettered +
       broker.counts.expired +
       broker.counts.undelivered,
-  });
+  };
+  const metrics = new PulseMetrics(registry, sources);
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
     memoryBytesMax: config.transform_memory_bytes_max,
@@ -188,6 +190,16 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
   const guard = createTenantGuard(createBearerGuard(verifier));
+  const feeds = new AdminFeeds({
+    service: "pulse",
+    version: PULSE_VERSION,
+    figures: createFigures(sources),
+    registry,
+    health,
+    guard,
+    clock,
+    logger: log,
+  });
   const frames = new MessageFrames();
   const ackWaitMs = config.ack_wait_ms;
   const reading = { topics, subscriptions, groups, deadLetters, ackWaitMs };
@@ -214,6 +226,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       ...createReadingRoutes({ store, topics, offsets, groups }),
       ...createAcknowledgementRoutes({ topics, groups }),
       createStatsRoute(readStats),
+      ...feeds.createRoutes(),
       createBackupRoute({
         service: "pulse",
         version: PULSE_VERSION,
@@ -242,7 +255,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     fetch: (request, bindings) => api.fetch(request, bindings),
     intercept: (request, response) =>
       handleCors(origins, request, response) || api.intercept(request, response),
-    onUpgrade: (request, socket, head) => sockets.handleUpgrade(request, socket, head),
+    onUpgrade: (request, socket, head) => {
+      if (!feeds.handleUpgrade(request, socket, head)) sockets.handleUpgrade(request, socket, head);
+    },
     connectionsMax: config.connections_max,
     connectionsPerAddressMax: config.connections_per_address_max,
     outgoing,
@@ -256,6 +271,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     sockets.close();
     return listener.close(Math.max(0, drain.remainingMs() - 2_000));
   });
+  feeds.start();
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
   await listenKafka(kafka, config, tls, lifecycle);
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

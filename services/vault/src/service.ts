@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createEngine, createServer } from "@platform/http1";
 import { formatAddress, isLoopbackAddress, type ListenAddress } from "@platform/kernel/config";
 import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
+import { AdminFeeds } from "@platform/kernel/feeds";
 import { type HealthAnswer, HealthRegistry } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -34,7 +35,7 @@ import type { S3Answer } from "./s3/answer.ts";
 import { createConnectionMetrics } from "./s3/connection-metrics.ts";
 import type { ObjectApi } from "./s3/context.ts";
 import type { FinishedRequest } from "./s3/finished-request.ts";
-import { createObjectMetrics } from "./s3/object-metrics.ts";
+import { createFigures, createObjectMetrics, REQUEST_METRICS } from "./s3/object-metrics.ts";
 import { createObjectHandler } from "./s3/object-server.ts";
 import { answerRefusal } from "./s3/refusal-answer.ts";
 import { RequestIds } from "./s3/request-ids.ts";
@@ -236,8 +237,21 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     verifier,
     tokens: callers.tokens,
   });
+  const feeds = new AdminFeeds({
+    service: "vault",
+    version: VERSION,
+    figures: createFigures(store),
+    registry,
+    requests: REQUEST_METRICS,
+    health,
+    guard: guard.guard,
+    clock,
+    logger: log,
+  });
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   const admin = createAdminApi({
     api,
+    feeds,
     owner,
     directory,
     sessions,
@@ -258,6 +272,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     listenHttp({
       address: { host, port },
       fetch: admin.fetch,
+      onUpgrade: feeds.onUpgrade,
       isProxyAddress: (address) => api.trustedProxies.has(address),
       metrics: registry,
       ...(tls === undefined ? {} : { tls }),
@@ -278,6 +293,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     await tracer.shutdown(TRACES_FLUSH_MS);
   });
 
+  feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   const bound = server.address();

@@ -3,7 +3,7 @@ import type { HealthRegistry } from "../health/index.ts";
 import type { Clock } from "../time/index.ts";
 
 /** Severity of a condition. */
-export type AttentionLevel = "warning" | "critical";
+type AttentionLevel = "warning" | "critical";
 
 /** A condition as a service reports it. */
 export interface Condition {

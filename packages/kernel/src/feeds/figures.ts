@@ -1,7 +1,12 @@
 // Figures that every service has: its process, and the requests in its metrics.
 import { memoryUsage } from "node:process";
 import { performance, type EventLoopUtilization } from "node:perf_hooks";
-import { estimateQuantile, type MetricRegistry } from "../metrics/index.ts";
+import {
+  estimateQuantile,
+  sumSeries,
+  type LabelPairs,
+  type MetricRegistry,
+} from "../metrics/index.ts";
 import type { Figure } from "./series.ts";
 
 /** Names of the metrics with a service's requests. */
@@ -56,14 +61,14 @@ export function createRequestFigures(registry: MetricRegistry, names: RequestMet
       unit: "1/s",
       title: "Requests",
       kind: "counter",
-      read: () => sumCounter(registry, names.requests, () => true),
+      read: () => sumSeries(registry.find(names.requests), () => true),
     },
     {
       name: "errors",
       unit: "1/s",
       title: "Requests answered with 5xx",
       kind: "counter",
-      read: () => sumCounter(registry, names.requests, (status) => status.startsWith("5")),
+      read: () => sumSeries(registry.find(names.requests), hasServerError),
     },
     createLatency(registry, names.duration, 0.5),
     createLatency(registry, names.duration, 0.99),
@@ -87,19 +92,8 @@ function createLatency(registry: MetricRegistry, name: string, quantile: number)
   };
 }
 
-function sumCounter(
-  registry: MetricRegistry,
-  name: string,
-  accepts: (status: string) => boolean,
-): number {
-  const family = registry.find(name);
-  if (family === undefined || family.type === "histogram") return Number.NaN;
-  let sum = 0;
-  for (const { labels, value } of family.samples) {
-    const status = labels.find(([label]) => label === "status")?.[1] ?? "";
-    if (accepts(status)) sum += value;
-  }
-  return sum;
+function hasServerError(labels: LabelPairs): boolean {
+  return labels.some(([name, value]) => name === "status" && value.startsWith("5"));
 }
 
 function sumHistogram(

@@ -16,7 +16,7 @@ export interface Figure {
 }
 
 /** Points of one figure; null where there is none. */
-export interface FigureSeries {
+interface FigureSeries {
   name: string;
   unit: string;
   values: (number | null)[];

@@ -67,3 +67,14 @@ export function checkBounds(metric: string, bounds: readonly number[]): void {
     }
   }
 }
+
+/** The sum of the series that `accepts` selects; NaN if there is no such family, or it is a histogram. */
+export function sumSeries(
+  family: MetricFamily | undefined,
+  accepts: (labels: LabelPairs) => boolean,
+): number {
+  if (family === undefined || family.type === "histogram") return Number.NaN;
+  let sum = 0;
+  for (const { labels, value } of family.samples) if (accepts(labels)) sum += value;
+  return sum;
+}

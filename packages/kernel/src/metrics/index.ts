@@ -2,8 +2,10 @@
 export { METRICS_CONTENT_TYPE, renderMetrics } from "./exposition.ts";
 export {
   DURATION_BOUNDS_SECONDS,
+  sumSeries,
   type Collector,
   type HistogramSample,
+  type LabelPairs,
   type MetricFamily,
   type ScalarSample,
 } from "./family.ts";

@@ -96,7 +96,7 @@ class LiveClient {
     this.socket = new WebSocket(`${url.replace("http", "ws")}${LIVE_PATH}`, {
       headers: { authorization: `Bearer ${token}`, ...headers },
     });
-    this.socket.on("message", (text) => this.messages.push(JSON.parse(String(text))));
+    this.socket.on("message", (bytes: Buffer) => this.messages.push(JSON.parse(bytes.toString())));
     this.socket.on("error", () => undefined);
   }
 

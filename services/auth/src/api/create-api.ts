@@ -50,8 +50,8 @@ function hasNoNul(input: unknown): boolean {
   return true;
 }
 
-// The permission, not the scope alone: rights are read at each request.
-function requireMetricsAccess(caller: Caller): void {
+/** Throws 403 unless the caller has the permission `metrics:read`: not the scope alone, rights are read at each request. */
+export function requireMetricsAccess(caller: Caller): void {
   const isAllowed =
     caller.kind === "user" &&
     "principal" in caller &&

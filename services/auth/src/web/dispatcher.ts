@@ -1,5 +1,6 @@
 // Receives all requests: OAuth and the pages answer theirs on node's own objects, the API answers the rest.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { createObserver, startScope, type Api, type ApiOptions } from "@platform/kernel/http";
 import { readHeaders, readPath } from "./request.ts";
 import { Router, type NodeHandler } from "./router.ts";
@@ -11,6 +12,8 @@ export interface Targets {
   handlers: readonly NodeHandler[];
   /** Answers a browser that requests a page that does not exist. */
   showMissing(request: IncomingMessage, response: ServerResponse): void;
+  /** Handles upgrade requests. */
+  onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
 
 /** Options of the dispatcher, which measures, traces and logs requests in the same way as the API. */
@@ -47,6 +50,12 @@ export class Dispatcher {
     this.#targets = targets;
     this.#router = new Router(targets.handlers);
   }
+
+  /** For `listenHttp`. */
+  readonly onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (this.#targets === undefined) socket.destroy();
+    else this.#targets.onUpgrade(request, socket, head);
+  };
 
   /** For `listenHttp`. */
   readonly intercept = (request: IncomingMessage, response: ServerResponse): boolean => {

@@ -78,6 +78,8 @@ export interface ControllerOptions {
   buildGlobals: (config: GateConfig, hasAccessLog: boolean) => GlobalSpec;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
+  /** Called with each applied change of routes, as one sentence, and its caller. */
+  onChange?: (title: string, caller: string) => void;
 }
 
 /** Builds the state of a configuration and an overlay. Reuses resolved routes of `known`. */
@@ -262,6 +264,12 @@ export class Controller {
       only !== undefined && more.length === 0
         ? { before: before.routes.get(only) ?? null, after: next.routes.get(only) ?? null }
         : {};
+    const { added, updated, removed } = diff;
+    const counts = `${added.length} added, ${updated.length} updated, ${removed.length} removed`;
+    this.#options.onChange?.(
+      `${what}: ${only !== undefined && more.length === 0 ? only : counts}`,
+      request.caller,
+    );
     this.#options.log.info(what, {
       audit: true,
       caller: request.caller,

@@ -1,5 +1,5 @@
 // The gateway's API.
-import { type Api, type ApiOptions, createApi } from "@platform/kernel/http";
+import { type Api, type ApiOptions, type ApiRoute, createApi } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
@@ -16,6 +16,8 @@ export type GateApiOptions = RoutesApiOptions &
     /** Metrics of `/metrics`. */
     registry: MetricRegistry;
     stream: MetricsStream;
+    /** Routes of the admin feeds. */
+    feedRoutes: readonly ApiRoute[];
     /** Secret that every request must carry; the workers add it. */
     secret: string;
   };
@@ -32,6 +34,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
       createIndexRoute(() => controller.state.config.index_file),
+      ...options.feedRoutes,
     ],
     guard: createWorkerGuard(options.secret),
     clock,

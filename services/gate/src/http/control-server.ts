@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
+import type { AdminFeeds } from "@platform/kernel/feeds";
 import { type Api, type HttpListener, listenHttp, mapLegacyPath } from "@platform/kernel/http";
 import { CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 import { METRICS_SOCKET_PATH } from "./admin-api.ts";
@@ -50,6 +51,7 @@ export function listenControl(
   address: ControlAddress,
   api: Api,
   sockets: MetricsSockets,
+  feeds: AdminFeeds,
 ): Promise<HttpListener> {
   const isSecret = createSecretCheck(address.secret);
   return listenHttp({
@@ -62,6 +64,7 @@ export function listenControl(
         sockets.accept(request, socket, head);
         return;
       }
+      if (isAllowed && feeds.handleUpgrade(request, socket, head)) return;
       const status = isAllowed ? "400 Bad Request" : "403 Forbidden";
       socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     },

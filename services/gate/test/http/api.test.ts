@@ -22,6 +22,7 @@ import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-fil
 import { RoutePlanner } from "../../src/control/planner.ts";
 import type { Change } from "../../src/control/worker-handle.ts";
 import { createGateApi } from "../../src/http/api.ts";
+import { createFeeds } from "../../src/http/feeds.ts";
 import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 import {
   ActiveCounts,
@@ -116,16 +117,19 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   });
   const registry = new MetricRegistry();
   registry.collect(metrics);
+  const health = new HealthRegistry({ service: "gate", version: "0" });
+  const feeds = createFeeds({ stream, registry, health, log, secret });
   const api = createGateApi({
     controller,
     planner,
     metrics,
     stream,
+    feedRoutes: feeds.createRoutes(),
     registry,
     secret,
     logger: log,
     clock: systemClock,
-    health: new HealthRegistry({ service: "gate", version: "0" }),
+    health,
     tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
   });
   const call = async (method: string, target: string, body?: unknown, headers = {}) => {

@@ -1,5 +1,6 @@
 // The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
 import { createBackupRoute } from "@platform/kernel/backup";
+import type { AdminFeeds } from "@platform/kernel/feeds";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
 import {
   type Api,
@@ -34,6 +35,7 @@ export interface AdminOptions extends Pick<
   /** `undefined` if the console is disabled. */
   sessions: ConsoleSessions | undefined;
   guard: AdminGuard;
+  feeds: AdminFeeds;
   masterKey: Buffer;
   /** Bearer token for `/metrics`. */
   metricsToken: string | undefined;
@@ -75,6 +77,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       ...createEventRoutes(options),
       ...createScrubRoutes(options.api.store),
       createBackupRouteOf(options),
+      ...options.feeds.createRoutes(),
       ...createUsageRoutes(options.api.store),
       ...createUserRoutes(options.directory),
       ...createRoleRoutes(options.directory),

@@ -1,12 +1,13 @@
 // Metrics of the object API and its store.
 import type { ServerFault } from "@platform/http1";
+import type { Figure } from "@platform/kernel/feeds";
 import {
   foldMethod,
   type HttpSeries,
   type MetricFamily,
   type MetricRegistry,
 } from "@platform/kernel/metrics";
-import type { Store } from "../object-store.ts";
+import type { Store, StoreStats } from "../object-store.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 
@@ -17,16 +18,39 @@ export interface ObjectMetrics {
   onFault: (fault: ServerFault) => void;
 }
 
+/** Names of the metrics of requests, for the admin feeds. */
+export const REQUEST_METRICS = {
+  requests: "platform_vault_http_requests_total",
+  duration: "platform_vault_request_duration_seconds",
+};
+
+/** Figures of the store for the admin feeds. */
+export function createFigures(store: Store): Figure[] {
+  const figure = (
+    name: string,
+    unit: string,
+    title: string,
+    read: (stats: StoreStats) => number,
+  ): Figure => ({ name, unit, title, kind: "gauge", read: () => read(store.readStats()) });
+  return [
+    figure("objects", "", "Objects", ({ objects }) => objects),
+    figure("stored", "bytes", "Stored bytes", ({ storageBytes }) => storageBytes),
+    figure("disk_free", "bytes", "Free disk space", ({ freeBytes }) => freeBytes),
+    figure("waiting", "", "Waiting writes", (stats) => stats.waitingUploads + stats.waitingWriters),
+    figure("events", "", "Events that wait for delivery", ({ pendingEvents }) => pendingEvents),
+  ];
+}
+
 /** Registers the metrics; the store is read at each scrape. */
 export function createObjectMetrics(registry: MetricRegistry, store: Store): ObjectMetrics {
   const labels = ["operation", "method", "status"] as const;
   const requests = registry.counter({
-    name: "platform_vault_http_requests_total",
+    name: REQUEST_METRICS.requests,
     help: "Requests to the object API that were answered.",
     labels,
   });
   const duration = registry.histogram({
-    name: "platform_vault_request_duration_seconds",
+    name: REQUEST_METRICS.duration,
     help: "Time from a request's head to the end of its answer.",
     labels: ["operation"],
   });

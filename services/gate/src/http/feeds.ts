@@ -1,0 +1,59 @@
+// The admin feeds of the gateway.
+import { AdminFeeds, type Figure } from "@platform/kernel/feeds";
+import type { HealthRegistry } from "@platform/kernel/health";
+import type { Logger } from "@platform/kernel/log";
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { GATE_VERSION } from "../config/document.ts";
+import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
+import { createWorkerGuard } from "./request.ts";
+
+/** Options of {@link createFeeds}. */
+export interface FeedsOptions {
+  stream: MetricsStream;
+  registry: MetricRegistry;
+  health: HealthRegistry;
+  log: Logger;
+  /** Secret that the workers add to requests of callers that they admit. */
+  secret: string;
+}
+
+/** Creates the feeds. */
+export function createFeeds({ stream, registry, health, log, secret }: FeedsOptions): AdminFeeds {
+  return new AdminFeeds({
+    service: "gate",
+    version: GATE_VERSION,
+    figures: createFigures(stream),
+    registry,
+    requests: undefined,
+    health,
+    guard: createWorkerGuard(secret),
+    clock: systemClock,
+    logger: log,
+  });
+}
+
+// The figures are those of the live metrics.
+function createFigures(stream: MetricsStream): Figure[] {
+  const figure = (
+    name: string,
+    unit: string,
+    title: string,
+    read: (update: MetricsUpdate) => number | null,
+  ): Figure => ({
+    name,
+    unit,
+    title,
+    kind: "gauge",
+    read: () => read(stream.latest) ?? Number.NaN,
+  });
+  return [
+    figure("requests", "1/s", "Requests", (update) => update.request_rate),
+    figure("errors", "1/s", "Requests answered with 5xx", (update) => update.error_rate),
+    figure("latency_p50", "ms", "Latency, 50th percentile", (update) => update.p50_ms),
+    figure("latency_p99", "ms", "Latency, 99th percentile", (update) => update.p99_ms),
+    figure("active", "", "Active requests, streams and WebSockets", (update) =>
+      Object.values(update.active_connections).reduce((sum, count) => sum + count, 0),
+    ),
+  ];
+}
