@@ -20,6 +20,8 @@ class LocalStream implements StreamListener {
   readonly #socket: Socket;
   readonly #isHttp: boolean;
   #ownReads: Buffer | null = null;
+  /** TCP is connected; a TLS handshake may follow. */
+  #hasTcp = false;
   #isConnected = false;
   #hasEnded = false;
   #peerEnded = false;
@@ -90,6 +92,9 @@ class LocalStream implements StreamListener {
   #listen(connectEvent: string): void {
     const socket = this.#socket;
     const stream = this.#stream;
+    socket.once("connect", () => {
+      this.#hasTcp = true;
+    });
     socket.once(connectEvent, () => {
       this.#isConnected = true;
       clearTimeout(this.#connectTimer);
@@ -100,7 +105,7 @@ class LocalStream implements StreamListener {
       stream.end();
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      if (!this.#isConnected) this.#code = codeOfFailure(error);
+      if (!this.#isConnected) this.#code = this.#hasTcp ? ResetCode.TlsFailed : codeOf(error);
     });
     socket.on("close", () => {
       clearTimeout(this.#connectTimer);
@@ -124,9 +129,7 @@ class LocalStream implements StreamListener {
   }
 }
 
-function codeOfFailure({ code = "" }: NodeJS.ErrnoException): ResetCodeId {
+function codeOf({ code }: NodeJS.ErrnoException): ResetCodeId {
   if (code === "ECONNREFUSED") return ResetCode.Refused;
-  if (code === "ETIMEDOUT") return ResetCode.TimedOut;
-  const isTls = code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL") || /CERT|SIGN/.test(code);
-  return isTls ? ResetCode.TlsFailed : ResetCode.Unreachable;
+  return code === "ETIMEDOUT" ? ResetCode.TimedOut : ResetCode.Unreachable;
 }

@@ -178,7 +178,7 @@ export class ClientSession implements SessionListener, HubClient {
           port: offer.remote_port,
           clientKey: hello.key,
         },
-        (known) => hub.isServedByOther(known.id, this),
+        (known) => hub.isBusyFor(known.id, this),
       );
       let url = formatUrl(row);
       if (offer.custom_domain !== undefined) {

@@ -86,10 +86,11 @@ export class Hub {
     this.#served.set(tunnel.row.id, { tunnel, client });
   }
 
-  /** True if a client other than `client` serves the tunnel and keeps it. */
-  isServedByOther(id: string, client: HubClient | undefined): boolean {
+  /** True if the tunnel is served and `client` cannot take it over; also by `client` itself. */
+  isBusyFor(id: string, client: HubClient): boolean {
     const served = this.#served.get(id);
-    return served !== undefined && (client === undefined || !mayTakeOver(served.client, client));
+    if (served === undefined) return false;
+    return served.client === client || !mayTakeOver(served.client, client);
   }
 
   /**
@@ -172,7 +173,7 @@ export class Hub {
 
 // A dropped connection is often noticed by the client first.
 function mayTakeOver(holder: HubClient, client: HubClient): boolean {
-  if (holder === client || holder.session.isClosed) return true;
+  if (holder.session.isClosed) return true;
   if (holder.subject !== client.subject || holder.keyHash !== client.keyHash) return false;
   return holder.instance === client.instance || !holder.session.isResponsive;
 }
