@@ -9,8 +9,8 @@ import {
   startTestClient,
   startTestRelay,
   until,
+  type RelayStage,
 } from "../fixture/stage.ts";
-import type { RelayStage } from "../fixture/stage.ts";
 import type { TunnelOffer, Welcome } from "../../src/frame/messages.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
@@ -263,7 +263,7 @@ test("a custom domain is served after its TXT record proves it", async () => {
   assert.equal(found[1], `_platform-tunnel.${domain}`);
   await refused.client.stop(0);
   assert.equal((await send({ port: relay.port, host: domain })).status, 404);
-  records.set(found[1]!, found[2]!);
+  records.set(found[1], found[2]!);
   const served = await open(ALICE, {
     subdomain: "branded",
     custom_domain: domain,

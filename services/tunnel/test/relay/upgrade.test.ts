@@ -5,8 +5,13 @@ import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import { Cleanup, startTestClient, startTestRelay, until } from "../fixture/stage.ts";
-import type { ClientStage } from "../fixture/stage.ts";
+import {
+  Cleanup,
+  startTestClient,
+  startTestRelay,
+  until,
+  type ClientStage,
+} from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 let port = 0;
