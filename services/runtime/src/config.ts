@@ -120,6 +120,18 @@ const APP_KEYS = {
   }),
 };
 
+const SHARE_KEYS = {
+  subdomain: key(z.string().min(1).max(63).optional(), {
+    description: "Requested subdomain; git derives it from the current branch.",
+    env: [],
+    defaultText: "generated",
+  }),
+  relay: key(z.url({ protocol: /^wss?$/ }).default("ws://localhost:8443/ws/connect"), {
+    description: "WebSocket URL of the relay.",
+    env: ["PLATFORM_TUNNEL_RELAY"],
+  }),
+};
+
 /** Command line of `platform`. */
 export const runtimeDefinition = defineConfig({
   service: "runtime",
@@ -174,6 +186,12 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       arguments: ["name"],
       options: { data },
+    },
+    share: {
+      summary: "Give a local service a public address, through the tunnel of `platform up`.",
+      standalone: true,
+      arguments: ["target"],
+      options: { data, json, ...SHARE_KEYS },
     },
     init: unbuilt("Create a project.", "name"),
     run: unbuilt("Run a service file.", "file"),

@@ -6,6 +6,7 @@ import { runAppAdd, runAppRemove } from "./command/app-add.ts";
 import { runBucketAdd } from "./command/bucket-add.ts";
 import { runDoctor } from "./command/doctor.ts";
 import { runLogs } from "./command/logs.ts";
+import { runShare } from "./command/share.ts";
 import { runStatus } from "./command/status.ts";
 import { runUp } from "./command/up.ts";
 import { runUserAdd } from "./command/user-add.ts";
@@ -57,6 +58,7 @@ export async function main(): Promise<void> {
         topics: options.topic,
       }),
     "app remove": ({ options, positionals: [name = ""] }) => runAppRemove(options.data, name),
+    share: ({ options, positionals: [target = ""] }) => runShare({ ...options, target }),
     init: () => refuseCommand("init"),
     run: () => refuseCommand("run"),
     check: () => refuseCommand("check"),

@@ -4,6 +4,7 @@ import { createBearerGuard } from "@platform/kernel/http";
 import {
   createConfiguredVerifier,
   type Caller,
+  type RevocationSet,
   type TokenVerifier,
 } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
@@ -29,9 +30,14 @@ export type RelayGuard = ReturnType<typeof createBearerGuard>;
  * Creates the guard. Without any token or key, only programs on this machine are admitted, as the operator. Throws if
  * `auth_token` is malformed.
  */
-export function createRelayGuard(config: RelayConfig, clock: Clock, log: Logger): RelayGuard {
+export function createRelayGuard(
+  config: RelayConfig,
+  revocations: RevocationSet,
+  clock: Clock,
+  log: Logger,
+): RelayGuard {
   const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token);
-  const jwt = createConfiguredVerifier({ config, clock, log });
+  const jwt = createConfiguredVerifier({ config, revocations, clock, log });
   if (tokens.length === 0) return createBearerGuard(jwt);
   return createBearerGuard(new NamedTokens(tokens, jwt));
 }

@@ -5,6 +5,7 @@ import { createEngine, createServer, type Engine, type Server } from "@platform/
 import { openDatabase } from "@platform/kernel/db";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi } from "@platform/kernel/http";
+import { followRevocations } from "@platform/kernel/identity";
 import { createIdSource } from "@platform/kernel/ids";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -103,7 +104,10 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     countCaptured: () => 0,
     heldBytes: () => budget.heldBytes,
   });
-  const guard = createRelayGuard(config, clock, log);
+  const followed = followRevocations({ config, clock, log, metrics: registry });
+  lifecycle.onDrain("revocations", () => followed.stop());
+  health.addWarning("revocations", followed.describe);
+  const guard = createRelayGuard(config, followed.revocations, clock, log);
   const throttle = new Throttle(clock);
   const urls = new PublicUrls(config);
   const formatUrl = urls.format.bind(urls);
@@ -163,6 +167,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     ids,
     log,
     tracer: telemetry.tracer,
+    streams: followed.streams,
     formatUrl,
     onReconnected: () => metrics.reconnections.add(),
     isDraining: () => lifecycle.stopping.aborted,

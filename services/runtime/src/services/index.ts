@@ -6,6 +6,7 @@ import { gateEntry } from "./gate.ts";
 import { helloEntry } from "./hello.ts";
 import { notifyEntry } from "./notify.ts";
 import { pulseEntry } from "./pulse.ts";
+import { tunnelEntry } from "./tunnel.ts";
 import { vaultEntry } from "./vault.ts";
 
 /** All services. The gateway starts last because it forwards to the others. */
@@ -15,6 +16,7 @@ export const SERVICES: readonly ServiceEntry[] = [
   authEntry,
   vaultEntry,
   pulseEntry,
+  tunnelEntry,
   gateEntry,
 ];
 

@@ -133,7 +133,7 @@ test("all ports in use are reported with process and flag before any file is wri
   const { port } = holder.address() as AddressInfo;
   const data = join(makeFolder(), "data");
   const address = `127.0.0.1:${port}`;
-  const rest = ["auth", "notify", "vault", "vault-admin", "pulse", "pulse-kafka"].flatMap(
+  const rest = ["auth", "notify", "vault", "vault-admin", "pulse", "pulse-kafka", "tunnel"].flatMap(
     (name) => [`--${name}-addr`, "127.0.0.1:0"],
   );
   const taken = ["--gate-addr", address, "--hello-addr", address, ...rest];

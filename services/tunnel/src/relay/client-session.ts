@@ -41,6 +41,7 @@ export interface ClientSessionOptions {
 }
 
 const HELLO_MS = 10_000;
+const LEAVE_MS = 30_000;
 const EVENTS_EVERY_MS = 50;
 const EVENTS_MAX = 500;
 /** Keeps an EVENT well below the largest payload. */
@@ -103,8 +104,9 @@ export class ClientSession implements SessionListener, HubClient {
   }
 
   onGoAway(): void {
-    // No new requests; those in flight may finish.
+    // No new requests; those in flight may finish, and idle streams are closed.
     this.#options.hub.withdraw(this);
+    for (const tunnel of this.tunnels) void tunnel.drain(LEAVE_MS);
   }
 
   onClose(): void {

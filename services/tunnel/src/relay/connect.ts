@@ -7,12 +7,13 @@ import {
   toPlatformError,
   toProblem,
 } from "@platform/kernel/errors";
+import { toRevocable, type Caller, type TokenStreams } from "@platform/kernel/identity";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import { isLoopback } from "@platform/kernel/network";
 import { parseTraceContext, type Tracer } from "@platform/kernel/trace";
 import type { RelayConfig } from "../config.ts";
-import { SUBPROTOCOL } from "../frame/format.ts";
+import { GoAwayCode, SUBPROTOCOL } from "../frame/format.ts";
 import type { ReceiveBudget } from "../frame/receive-budget.ts";
 import { computeAccept } from "../frame/websocket.ts";
 import { expiryOf, isOperator, type RelayGuard, subjectOf } from "../identity.ts";
@@ -38,6 +39,8 @@ export interface ConnectorOptions {
   ids: IdSource;
   log: Logger;
   tracer: Tracer;
+  /** Sessions by token, which end when it is revoked. */
+  streams: TokenStreams;
   formatUrl: (tunnel: { subdomain: string | null; port: number | null }) => string;
   onReconnected: () => void;
   /** The relay stops: clients must try again later. */
@@ -46,7 +49,7 @@ export interface ConnectorOptions {
 
 interface Admitted {
   readonly subject: string;
-  readonly expiresAt: number;
+  readonly caller: Caller;
 }
 
 /** Accepts clients. */
@@ -90,7 +93,7 @@ export class Connector {
       if (subject === "") throw new PlatformError("forbidden", "The token has no subject (sub).");
       this.#expectRoom(subject, isOperator(caller));
       subjects.expectAllowed(subject);
-      return { subject, expiresAt: expiryOf(caller) };
+      return { subject, caller };
     } catch (error) {
       if (toPlatformError(error).status === 401) throttle.noteFailure(address);
       throw error;
@@ -112,8 +115,8 @@ export class Connector {
     }
   }
 
-  #accept(exchange: RelayExchange, { subject, expiresAt }: Admitted): void {
-    const { config, ids, log, hub, tracer, budget } = this.#options;
+  #accept(exchange: RelayExchange, { subject, caller }: Admitted): void {
+    const { config, ids, log, hub, tracer, budget, streams } = this.#options;
     const { fields } = exchange.head;
     const span = tracer.startSpan({
       name: "tunnel.connect",
@@ -133,7 +136,7 @@ export class Connector {
       ...this.#options,
       id: ids.uuid(),
       subject,
-      expiresAt,
+      expiresAt: expiryOf(caller),
       remoteAddress: clientAddress,
       socket: { socket, rest, budget, isPrivate: secure || isLoopback(remoteAddress) },
       streamsMax: config.streams_per_client_max,
@@ -141,6 +144,11 @@ export class Connector {
       tcpHost: config.tcp_host,
     });
     hub.enter(client);
+    if (caller.kind === "user") {
+      const end = (): void =>
+        client.session.close(GoAwayCode.Unauthorized, "the token was revoked");
+      socket.once("close", streams.add(toRevocable(caller.claims), end));
+    }
     span.end();
     log.info("client connected", {
       subject,

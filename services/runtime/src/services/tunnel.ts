@@ -1,0 +1,57 @@
+// Table entry of the tunnel.
+import { join } from "node:path";
+import { formatAddress } from "@platform/kernel/config";
+import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
+import { wireIdentity } from "./identity.ts";
+
+/** Environment variable of the operator's token; clients need it as well. */
+export const TUNNEL_TOKEN = "PLATFORM_TUNNEL_AUTH_TOKEN";
+
+/** File URL of the tunnel's main module. */
+export const TUNNEL_MAIN = import.meta.resolve("@platform/tunnel/main");
+
+/** The tunnel's relay. */
+export const tunnelEntry: ServiceEntry = {
+  name: "tunnel",
+  label: "tunnel",
+  main: TUNNEL_MAIN,
+  listeners: [
+    {
+      name: "http",
+      key: "tunnel_addr",
+      env: "PLATFORM_TUNNEL_ADDR",
+      default: "127.0.0.1:8443",
+      description: "Listening address of the tunnel's relay: API, clients and public traffic.",
+    },
+  ],
+  credentials: [TUNNEL_TOKEN],
+  // Public traffic reaches the relay directly, by the names of its own domain.
+  routes: [],
+  configure: (context) => ({
+    args: ["server"],
+    env: {
+      PLATFORM_TUNNEL_ADDR: formatAddress(getAddress(context, "tunnel_addr")),
+      PLATFORM_TUNNEL_DATA_DIR: join(context.dataDir, "tunnel"),
+      ...(context.domain === undefined
+        ? {}
+        : { PLATFORM_TUNNEL_DOMAIN: `tunnel.${context.domain}` }),
+      [TUNNEL_TOKEN]: context.credentials[TUNNEL_TOKEN] ?? "",
+      ...wireIdentity("tunnel", context, process.env),
+    },
+  }),
+  describe: (context) => {
+    const url = formatUrl(getAddress(context, "tunnel_addr"));
+    return `tunnels at http://NAME.localhost:${getAddress(context, "tunnel_addr").port} · docs ${url}/api/docs`;
+  },
+  trials: (context) => {
+    const { port } = getAddress(context, "tunnel_addr");
+    const data = context.dataDirShown === "./data" ? "" : ` --data ${context.dataDirShown}`;
+    const relay = port === 8443 ? "" : ` --relay ws://localhost:${port}/ws/connect`;
+    return [
+      {
+        command: `platform share 3000 --subdomain demo${data}${relay}`,
+        meaning: `your local port 3000 at http://demo.localhost:${port}`,
+      },
+    ];
+  },
+};
