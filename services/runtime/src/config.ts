@@ -126,9 +126,10 @@ const SHARE_KEYS = {
     env: [],
     defaultText: "generated",
   }),
-  relay: key(z.url({ protocol: /^wss?$/ }).default("ws://localhost:8443/ws/connect"), {
+  relay: key(z.url({ protocol: /^wss?$/ }).optional(), {
     description: "WebSocket URL of the relay.",
     env: ["PLATFORM_TUNNEL_RELAY"],
+    defaultText: "that of the running `platform up`",
   }),
 };
 

@@ -118,6 +118,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     guard,
     health,
     metrics: registry,
+    metricsToken: config.metrics_token,
     logger: log,
     tracer: telemetry.tracer,
     clock,

@@ -15,6 +15,8 @@ export const tunnelEntry: ServiceEntry = {
   name: "tunnel",
   label: "tunnel",
   main: TUNNEL_MAIN,
+  probes: "http",
+  after: ["auth"],
   listeners: [
     {
       name: "http",
@@ -46,10 +48,9 @@ export const tunnelEntry: ServiceEntry = {
   trials: (context) => {
     const { port } = getAddress(context, "tunnel_addr");
     const data = context.dataDirShown === "./data" ? "" : ` --data ${context.dataDirShown}`;
-    const relay = port === 8443 ? "" : ` --relay ws://localhost:${port}/ws/connect`;
     return [
       {
-        command: `platform share 3000 --subdomain demo${data}${relay}`,
+        command: `platform share 3000 --subdomain demo${data}`,
         meaning: `your local port 3000 at http://demo.localhost:${port}`,
       },
     ];

@@ -244,7 +244,7 @@ test("metrics of every service are open to this machine, and need the token behi
   const targets = [...scrape.matchAll(/targets: \["([^"]+)"\]/g)].map(
     ([, host]) => `http://${host}/metrics`,
   );
-  assert.equal(targets.length, 5);
+  assert.equal(targets.length, 6);
   for (const url of targets) {
     assert.equal((await fetch(url)).status, 200, url);
     const foreign = { "x-forwarded-for": "192.0.2.1" };

@@ -102,7 +102,7 @@ test("a signal during startup stops all services gracefully", async () => {
 test("all services exit after kill -9 of the supervisor", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
-  assert.equal(pids.filter(isAlive).length, 6);
+  assert.equal(pids.filter(isAlive).length, 7);
   up.child.kill("SIGKILL");
   for (let i = 0; i < 120 && pids.some(isAlive); i += 1) await sleep(50);
   assert.deepEqual(pids.filter(isAlive), []);
@@ -178,7 +178,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [
     ["up", "--help"],
     0,
-    /--only LIST +Start only these services: .*identity, storage, messaging, gateway/,
+    /--only LIST +Start only these services: .*identity, storage, messaging, tunnel, gateway/,
   ],
   [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
   [["upp"], 2, /unknown command; did you mean "up"\?/],
