@@ -42,6 +42,7 @@ import { Inbox } from "./inbox/inbox.ts";
 import { createNotifyMetrics } from "./metrics.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
+import { findSuppressed } from "./queue/suppressed.ts";
 import { QueueStore } from "./queue/store.ts";
 import { createRelayGroup } from "./relay/create-transport.ts";
 import { createPrepareMail } from "./relay/prepare.ts";
@@ -158,8 +159,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   const dispatcher: Dispatcher = new Dispatcher({
     store,
     transports: { email: relays ?? inbox, sms: inbox },
-    isSuppressed: async ({ address, message }) =>
-      (await suppressions.find([address], message.stream)).size > 0,
+    findSuppressed: (deliveries) => findSuppressed(suppressions, deliveries),
     onResult: (result) => {
       recorder.observe(result);
       sender.noteResult(result);

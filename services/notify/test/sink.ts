@@ -69,6 +69,7 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
   };
   const server: Server = createServer((socket) => {
     sockets.add(socket);
+    socket.setNoDelay(true);
     sink.connections += 1;
     socket.on("error", () => {});
     socket.on("close", () => sockets.delete(socket));

@@ -17,14 +17,14 @@ import {
 import { Destinations } from "./destinations.ts";
 import { Lanes } from "./lanes.ts";
 import { toResult } from "./result.ts";
-import type { LaneKey, QueueStore } from "./store.ts";
+import { FIRST_LANE, type LaneKey, type QueueStore } from "./store.ts";
 
 /** Options of {@link Dispatcher}. */
 export interface DispatcherOptions {
   store: QueueStore;
   transports: Readonly<Record<Delivery["message"]["channel"], Transport>>;
-  /** True if the address was suppressed after the message was accepted. */
-  isSuppressed: (delivery: Delivery) => Promise<boolean>;
+  /** Returns the deliveries whose addresses are suppressed. */
+  findSuppressed: (deliveries: readonly Delivery[]) => Promise<ReadonlySet<Delivery>>;
   /** Called with each recorded result. */
   onResult: (result: DeliveryResult) => void;
   clock: Clock;
@@ -47,13 +47,12 @@ export const LEASE_MS = 15 * 60_000;
 const ATTEMPT_MS_MAX = 10 * 60_000;
 const POLL_MS = 500;
 const RECORD_RETRY_MS = 1_000;
-const LANES_PER_REFILL = 32;
-const CLAIM_MAX = 50;
 const DELIVERIES_MAX = 1_000;
 const BYTES_MAX = 64 * 1024 * 1024;
+/** Maximum number of results that wait to be written. */
+const RECORDING_MAX = 500;
 /** Share of the attempts that bulk messages and retries may use: the rest is for new transactional messages. */
 const BACKGROUND_SHARE = 0.75;
-const FIRST_LANE: LaneKey = { client: "", domain: "" };
 
 /** Attempts deliveries until it is stopped. */
 export class Dispatcher {
@@ -65,8 +64,11 @@ export class Dispatcher {
   });
   readonly #destinations: Destinations;
   readonly #cursors = new Map<QueueClass, LaneKey>();
+  /** Attempts until their results are recorded. */
   readonly #attempts = new Set<Promise<void>>();
   readonly #aborting = new AbortController();
+  /** Attempts until the relay has answered; of these, bulk messages and retries. */
+  #inFlight = 0;
   #background = 0;
   #isStopped = false;
   #hasBacklog = true;
@@ -133,21 +135,25 @@ export class Dispatcher {
     if (this.#isStopped) return;
     const { concurrencyMax, transports } = this.#options;
     const backgroundMax = Math.max(1, Math.floor(concurrencyMax * BACKGROUND_SHARE));
-    while (this.#attempts.size < concurrencyMax) {
+    while (
+      this.#inFlight < concurrencyMax &&
+      this.#attempts.size < concurrencyMax + RECORDING_MAX
+    ) {
       const delivery = this.#lanes.take(({ queueClass, message, domain }) => {
         if (queueClass !== 0 && this.#background >= backgroundMax) return false;
         return this.#destinations.isOpen(transports[message.channel].destinationOf(domain));
       });
       if (delivery === undefined) break;
-      const attempt = this.#run(delivery);
-      this.#attempts.add(attempt);
-      void attempt.finally(() => {
-        this.#attempts.delete(attempt);
-        this.#pump();
-      });
+      void this.#track(this.#run(delivery)).finally(() => this.#pump());
     }
     this.#scheduleOpening();
     if (this.#hasBacklog && this.#lanes.size < DELIVERIES_MAX / 2) void this.#poll?.run();
+  }
+
+  // Remembers work that `stop` waits for.
+  async #track(work: Promise<void>): Promise<void> {
+    this.#attempts.add(work);
+    await work.finally(() => this.#attempts.delete(work));
   }
 
   // Wakes up when a pause ends.
@@ -160,40 +166,43 @@ export class Dispatcher {
   }
 
   async #run(delivery: Delivery): Promise<void> {
-    const { clock, store, transports, log } = this.#options;
-    const isBackground = delivery.queueClass !== 0;
-    const transport = transports[delivery.message.channel];
-    const destination = transport.destinationOf(delivery.domain);
-    if (isBackground) this.#background += 1;
-    this.#destinations.start(destination);
-    let isFailure = false;
+    const { clock, store, log } = this.#options;
     try {
       if (clock.now() + ATTEMPT_MS_MAX > delivery.leaseUntil) {
         await store.release([delivery], clock.now());
         this.#hasBacklog = true;
         return;
       }
-      const outcome = await this.#attempt(delivery, transport);
-      isFailure =
-        outcome !== "suppressed" && outcome.kind === "deferred" && outcome.cause === "relay";
-      this.#destinations.end(destination, isFailure);
+      const outcome = await this.#attempt(delivery);
+      // The connection is free: another delivery uses it while the result is written.
+      this.#pump();
       await this.#record(delivery, outcome);
     } catch (error) {
       log.error("a delivery failed unexpectedly; it is repeated after its lease", {
         error,
         message_id: delivery.message.id,
       });
-      this.#destinations.end(destination, false);
-    } finally {
-      if (isBackground) this.#background -= 1;
     }
   }
 
-  async #attempt(delivery: Delivery, transport: Transport): Promise<Outcome | "suppressed"> {
-    const isFresh = delivery.attempts === 0 && delivery.fence === 1;
-    if (!isFresh && (await this.#options.isSuppressed(delivery))) return "suppressed";
-    const signal = AbortSignal.any([this.#aborting.signal, AbortSignal.timeout(ATTEMPT_MS_MAX)]);
-    return transport.deliver(delivery, signal);
+  async #attempt(delivery: Delivery): Promise<Outcome> {
+    const transport = this.#options.transports[delivery.message.channel];
+    const destination = transport.destinationOf(delivery.domain);
+    const isBackground = delivery.queueClass !== 0;
+    let isFailure = false;
+    this.#destinations.start(destination);
+    this.#inFlight += 1;
+    if (isBackground) this.#background += 1;
+    try {
+      const signal = AbortSignal.any([this.#aborting.signal, AbortSignal.timeout(ATTEMPT_MS_MAX)]);
+      const outcome = await transport.deliver(delivery, signal);
+      isFailure = outcome.kind === "deferred" && outcome.cause === "relay";
+      return outcome;
+    } finally {
+      this.#destinations.end(destination, isFailure);
+      this.#inFlight -= 1;
+      if (isBackground) this.#background -= 1;
+    }
   }
 
   // A result is kept until the database accepts it: a lost result would send the message again.
@@ -229,22 +238,26 @@ export class Dispatcher {
 
   // A turn of the lanes: each gets a share, and the next turn begins where this one ended.
   async #refillClass(queueClass: QueueClass): Promise<number> {
-    const { store, clock, transports } = this.#options;
+    const { store, clock, transports, findSuppressed } = this.#options;
     if (this.#lanes.room(queueClass) < DELIVERIES_MAX / 2) return 0;
-    const after = this.#cursors.get(queueClass) ?? FIRST_LANE;
-    const lanes = await store.listLanes(queueClass, after, LANES_PER_REFILL);
-    this.#cursors.set(queueClass, lanes.length < LANES_PER_REFILL ? FIRST_LANE : lanes.at(-1)!);
-    let claimed = 0;
-    for (const lane of lanes) {
-      const room = this.#lanes.laneRoom(queueClass, lane.client, lane.domain);
-      const isPaused = this.#destinations.isPaused(transports.email.destinationOf(lane.domain));
-      if (room <= 0 || isPaused) continue;
-      const nowMs = clock.now();
-      const max = Math.min(room, CLAIM_MAX);
-      const found = await store.claim(queueClass, lane, max, nowMs, nowMs + LEASE_MS);
-      for (const delivery of found) this.#lanes.add(delivery);
-      claimed += found.length;
+    const nowMs = clock.now();
+    const { deliveries, last } = await store.claim({
+      queueClass,
+      after: this.#cursors.get(queueClass) ?? FIRST_LANE,
+      nowMs,
+      leaseUntil: nowMs + LEASE_MS,
+      roomOf: ({ client, domain }) =>
+        this.#destinations.isPaused(transports.email.destinationOf(domain))
+          ? 0
+          : this.#lanes.laneRoom(queueClass, client, domain),
+    });
+    this.#cursors.set(queueClass, last);
+    // Addresses may have been suppressed since their messages were accepted.
+    const suppressed = await findSuppressed(deliveries);
+    for (const delivery of deliveries) {
+      if (suppressed.has(delivery)) void this.#track(this.#record(delivery, "suppressed"));
+      else this.#lanes.add(delivery);
     }
-    return claimed;
+    return deliveries.length;
   }
 }

@@ -34,6 +34,22 @@ export interface LaneKey {
   domain: string;
 }
 
+/** A request for due deliveries. */
+export interface ClaimRequest {
+  queueClass: QueueClass;
+  /** The lane that was visited last. */
+  after: LaneKey;
+  nowMs: number;
+  leaseUntil: number;
+  /** Number of deliveries of a lane that the caller takes. */
+  roomOf: (lane: LaneKey) => number;
+}
+
+/** Before the first lane. */
+export const FIRST_LANE: LaneKey = { client: "", domain: "" };
+
+const LANES_MAX = 64;
+const CLAIM_MAX = 250;
 const ROWS_MAX = 500;
 const GROUP_MAX = 64;
 const TRANSACTIONS_MAX = 2;
@@ -90,51 +106,27 @@ export class QueueStore {
       .execute();
   }
 
-  /** Returns up to `max` lanes after `after` that have deliveries, due or not. */
-  async listLanes(queueClass: QueueClass, after: LaneKey, max: number): Promise<LaneKey[]> {
-    const lanes: LaneKey[] = [];
-    for (let last = after; lanes.length < max;) {
-      const next = await this.#database.db
-        .selectFrom("notify_deliveries")
-        .select(["client", "domain"])
-        .where("class", "=", queueClass)
-        .where("due_at", "is not", null)
-        .where(sql<boolean>`(client, domain) > (${last.client}, ${last.domain})`)
-        .orderBy("client")
-        .orderBy("domain")
-        .limit(1)
-        .executeTakeFirst();
-      if (next === undefined) break;
-      lanes.push(next);
-      last = next;
-    }
-    return lanes;
-  }
-
-  /** Leases up to `max` due deliveries of a lane. */
-  async claim(
-    queueClass: QueueClass,
-    { client, domain }: LaneKey,
-    max: number,
-    nowMs: number,
-    leaseUntil: number,
-  ): Promise<Delivery[]> {
-    const rows = await this.#database.db
-      .selectFrom("notify_deliveries")
-      .selectAll()
-      .where("class", "=", queueClass)
-      .where("client", "=", client)
-      .where("domain", "=", domain)
-      .where("due_at", "<=", nowMs)
-      .orderBy("due_at")
-      .limit(max)
-      .execute();
-    if (rows.length === 0) return [];
-    const leased = await this.#lease(rows, nowMs, leaseUntil);
-    const messages = await this.#load([...new Set(leased.map((row) => row.message_id))]);
-    return leased.flatMap((row): Delivery[] => {
-      const message = messages.get(row.message_id);
-      return message === undefined ? [] : [toDelivery(row, message, leaseUntil)];
+  /**
+   * Leases due deliveries of the next lanes after `after`, in one transaction. `roomOf` returns the maximum for a lane; the
+   * result names the last lane that was visited, or the start if there are no more.
+   */
+  async claim(request: ClaimRequest): Promise<{ deliveries: Delivery[]; last: LaneKey }> {
+    const { queueClass, after, nowMs, leaseUntil, roomOf } = request;
+    return this.#database.transaction(async (trx) => {
+      const lanes = await listLanes(trx, queueClass, after);
+      const leased: DeliveryRow[] = [];
+      for (const lane of lanes) {
+        const room = Math.min(roomOf(lane), Math.ceil(CLAIM_MAX / lanes.length));
+        if (room <= 0) continue;
+        const rows = await listDue(trx, queueClass, lane, nowMs, room);
+        leased.push(...(await leaseRows(trx, rows, nowMs, leaseUntil)));
+      }
+      const messages = await loadMessages(trx, [...new Set(leased.map((row) => row.message_id))]);
+      const deliveries = leased.flatMap((row): Delivery[] => {
+        const message = messages.get(row.message_id);
+        return message === undefined ? [] : [toDelivery(row, message, leaseUntil)];
+      });
+      return { deliveries, last: lanes.length < LANES_MAX ? FIRST_LANE : lanes.at(-1)! };
     });
   }
 
@@ -198,40 +190,6 @@ export class QueueStore {
       await this.#onResults(trx, valid);
       return recorded;
     });
-  }
-
-  async #lease(
-    rows: readonly DeliveryRow[],
-    nowMs: number,
-    leaseUntil: number,
-  ): Promise<DeliveryRow[]> {
-    return this.#database.transaction(async (trx) => {
-      const leased: DeliveryRow[] = [];
-      for (const row of rows) {
-        const { numUpdatedRows } = await trx
-          .updateTable("notify_deliveries")
-          .set({ leased: 1, fence: row.fence + 1, due_at: leaseUntil })
-          .where("message_id", "=", row.message_id)
-          .where("position", "=", row.position)
-          .where("fence", "=", row.fence)
-          .where("due_at", "<=", nowMs)
-          .executeTakeFirst();
-        if (numUpdatedRows === 1n) leased.push({ ...row, fence: row.fence + 1 });
-      }
-      return leased;
-    });
-  }
-
-  async #load(ids: readonly string[]): Promise<Map<string, LoadedMessage>> {
-    if (ids.length === 0) return new Map();
-    const rows = await this.#database.db
-      .selectFrom("notify_messages")
-      .innerJoin("notify_bodies", "notify_bodies.message_id", "notify_messages.id")
-      .selectAll("notify_messages")
-      .select("content")
-      .where("id", "in", ids)
-      .execute();
-    return new Map(rows.map((row) => [row.id, toLoadedMessage(row, row.content)]));
   }
 }
 
@@ -319,4 +277,78 @@ async function eraseSensitive(
       )
       .execute();
   }
+}
+
+async function listLanes(
+  trx: Transaction<NotifyTables>,
+  queueClass: QueueClass,
+  { client, domain }: LaneKey,
+): Promise<LaneKey[]> {
+  return trx
+    .selectFrom("notify_deliveries")
+    .select(["client", "domain"])
+    .distinct()
+    .where("class", "=", queueClass)
+    .where("due_at", "is not", null)
+    .where(sql<boolean>`(client, domain) > (${client}, ${domain})`)
+    .orderBy("client")
+    .orderBy("domain")
+    .limit(LANES_MAX)
+    .execute();
+}
+
+async function listDue(
+  trx: Transaction<NotifyTables>,
+  queueClass: QueueClass,
+  { client, domain }: LaneKey,
+  nowMs: number,
+  max: number,
+): Promise<DeliveryRow[]> {
+  return trx
+    .selectFrom("notify_deliveries")
+    .selectAll()
+    .where("class", "=", queueClass)
+    .where("client", "=", client)
+    .where("domain", "=", domain)
+    .where("due_at", "<=", nowMs)
+    .orderBy("due_at")
+    .limit(max)
+    .execute();
+}
+
+// Another node may have leased a row meanwhile: its fence differs then.
+async function leaseRows(
+  trx: Transaction<NotifyTables>,
+  rows: readonly DeliveryRow[],
+  nowMs: number,
+  leaseUntil: number,
+): Promise<DeliveryRow[]> {
+  const leased: DeliveryRow[] = [];
+  for (const row of rows) {
+    const { numUpdatedRows } = await trx
+      .updateTable("notify_deliveries")
+      .set({ leased: 1, fence: row.fence + 1, due_at: leaseUntil })
+      .where("message_id", "=", row.message_id)
+      .where("position", "=", row.position)
+      .where("fence", "=", row.fence)
+      .where("due_at", "<=", nowMs)
+      .executeTakeFirst();
+    if (numUpdatedRows === 1n) leased.push({ ...row, fence: row.fence + 1 });
+  }
+  return leased;
+}
+
+async function loadMessages(
+  trx: Transaction<NotifyTables>,
+  ids: readonly string[],
+): Promise<Map<string, LoadedMessage>> {
+  if (ids.length === 0) return new Map();
+  const rows = await trx
+    .selectFrom("notify_messages")
+    .innerJoin("notify_bodies", "notify_bodies.message_id", "notify_messages.id")
+    .selectAll("notify_messages")
+    .select("content")
+    .where("id", "in", ids)
+    .execute();
+  return new Map(rows.map((row) => [row.id, toLoadedMessage(row, row.content)]));
 }
