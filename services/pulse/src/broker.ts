@@ -4,6 +4,7 @@ import type { IdSource } from "@platform/kernel/ids";
 import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
+import { TopicRules } from "./access/topic-rules.ts";
 import { Compactor } from "./compact/compactor.ts";
 import { DeadLetterQueue } from "./deadletter/dead-letter-queue.ts";
 import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
@@ -71,6 +72,7 @@ export async function openBroker(options: BrokerOptions) {
     partitionsMax: limits.partitions_max,
   };
   const topics = new Topics(journal, topicLimits, limits.partitions_default);
+  const topicRules = new TopicRules(store, state);
   const offsets = Offsets.open(store, state, topics, OFFSET_LIMITS);
   const deadLetters = new DeadLetterWriter(store, state, topics);
   const schemas = new Schemas(store, state, topics);
@@ -170,6 +172,7 @@ export async function openBroker(options: BrokerOptions) {
     store,
     state,
     topics,
+    topicRules,
     offsets,
     schemas,
     transforms,

@@ -27,8 +27,9 @@ import {
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
+import { createAccessRoutes } from "./http/access-api.ts";
 import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
-import { createTenantGuard } from "./http/admission.ts";
+import { Admission, createTenantGuard } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
@@ -117,6 +118,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     onError: (error) => log.error("background work failed", { error }),
   });
   lifecycle.onDrain("broker", () => broker.close());
+  const { topicRules } = broker;
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
   const { subscriptions, groups, publisher, deadLetterQueue, tenantCounts } = broker;
 
@@ -136,6 +138,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     log,
     users,
     verifier,
+    topicRules,
     tokenStreams: followed.streams,
     anonymous: config.anonymous,
     advertised: toAdvertised(config),
@@ -202,7 +205,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   const frames = new MessageFrames();
   const ackWaitMs = config.ack_wait_ms;
-  const reading = { topics, subscriptions, groups, deadLetters, ackWaitMs };
+  const admission = new Admission(topicRules);
+  const reading = { topics, subscriptions, groups, deadLetters, ackWaitMs, admission };
   const subscribe = { ...reading, subscribers, frames, guard };
   const origins = config.cors_origins;
   const api = createApi({
@@ -211,9 +215,11 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     title: "Pulse",
     description: "Messages over one durable log.",
     routes: [
-      ...createPublishRoutes(publisher),
+      ...createPublishRoutes(publisher, admission),
       createEventStreamRoute({ ...subscribe, origins }),
+      ...createAccessRoutes(topicRules),
       ...createTopicRoutes({
+        admission,
         topics,
         subscriptions,
         groups,
@@ -223,9 +229,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         deadLetters,
         deadLetterQueue,
       }),
-      ...createReadingRoutes({ store, topics, offsets, groups }),
-      ...createAcknowledgementRoutes({ topics, groups }),
-      createStatsRoute(readStats),
+      ...createReadingRoutes({ admission, store, topics, offsets, groups }),
+      ...createAcknowledgementRoutes({ admission, topics, groups }),
+      createStatsRoute(readStats, admission),
       ...feeds.createRoutes(),
       createBackupRoute({
         service: "pulse",

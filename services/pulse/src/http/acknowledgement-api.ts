@@ -2,12 +2,12 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
 import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { toPublishError } from "../publish/publish-error.ts";
-import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
-import { SUBSCRIBERS, tenantOf } from "./admission.ts";
+import { type Admission, tenantOf } from "./admission.ts";
 
 const bodySchema = z.strictObject({
   topic: z.string(),
@@ -26,6 +26,7 @@ type Body = z.output<typeof bodySchema>;
 
 /** Options of the acknowledgement routes. */
 export interface AcknowledgementRoutesOptions {
+  admission: Admission;
   topics: Topics;
   groups: SharedSubscriptions;
 }
@@ -34,6 +35,7 @@ export interface AcknowledgementRoutesOptions {
 export function createAcknowledgementRoutes({
   topics,
   groups,
+  admission,
 }: AcknowledgementRoutesOptions): ApiRoute[] {
   const problems = {
     400: "Neither `message_id` nor `id`, or both",
@@ -41,12 +43,14 @@ export function createAcknowledgementRoutes({
     507: "The disk is full: the acknowledgement is stored once there is space, and lost if the broker stops before",
   };
   const answer = async (
-    tenant: Tenant,
+    caller: Caller,
     body: Body,
     settle: (group: SharedSubscription, id: string) => boolean,
   ) => {
     const id = readId(body);
-    const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));
+    const tenant = tenantOf(caller);
+    const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
+    const group = groups.find(tenant, body.group, topic);
     if (group === undefined || !settle(group, id)) {
       throw new PlatformError("not_found", "No member of the group holds the message.");
     }
@@ -61,11 +65,10 @@ export function createAcknowledgementRoutes({
       path: "/api/v1/ack",
       summary: "Acknowledge a message that a group member received with ack=manual",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       body: bodySchema,
       problems,
-      handle: ({ body, caller }) =>
-        answer(tenantOf(caller), body, (group, id) => group.acknowledge(id)),
+      handle: ({ body, caller }) => answer(caller, body, (group, id) => group.acknowledge(id)),
     }),
     defineRoute({
       method: "POST",
@@ -75,11 +78,10 @@ export function createAcknowledgementRoutes({
         "The next member gets it after a back-off (`nack_backoff_ms`, doubling); once it has failed " +
         "`max_deliveries` times it becomes a dead letter.",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       body: bodySchema,
       problems,
-      handle: ({ body, caller }) =>
-        answer(tenantOf(caller), body, (group, id) => group.giveBack(id)),
+      handle: ({ body, caller }) => answer(caller, body, (group, id) => group.giveBack(id)),
     }),
   ];
 }

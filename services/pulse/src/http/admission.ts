@@ -1,9 +1,17 @@
 // Access to the HTTP API: the tenant and the rights of a caller, and tokens outside of the Authorization header.
-import { PlatformError } from "@platform/kernel/errors";
-import type { Access, Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
-import { requireScope, type Caller } from "@platform/kernel/identity";
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
+import type { TopicRules } from "../access/topic-rules.ts";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
-import { readRights, scopeOf, type Right } from "../topic/rights.ts";
+import {
+  ALL_RIGHTS,
+  coversAny,
+  hasAnyRight,
+  scopeOf,
+  type Right,
+  type Rights,
+} from "../topic/rights.ts";
 
 /** Cookie that may contain a browser's token. */
 const TOKEN_COOKIE = "platform_token";
@@ -63,23 +71,71 @@ export function tenantOf(caller: Caller): Tenant {
   }
 }
 
-/** Throws 403 unless the caller is the operator or a user whose token has the scope of the right. */
-export function requireRight(caller: Caller, right: Right): void {
-  requireScope(caller, scopeOf(right));
+/** Checks the rights of callers for topics. */
+export class Admission {
+  readonly #rules: Pick<TopicRules, "rightsOf">;
+
+  constructor(rules: Pick<TopicRules, "rightsOf">) {
+    this.#rules = rules;
+  }
+
+  /** Access to operations that require a right for the topics that they name; see `allow`. */
+  readonly publishers = (caller: Caller): void => this.requireRight(caller, "publish");
+  readonly subscribers = (caller: Caller): void => this.requireRight(caller, "subscribe");
+  readonly managers = (caller: Caller): void => this.requireRight(caller, "manage");
+
+  /** Access to operations that show names and counts but no messages. */
+  readonly anyRight = (caller: Caller): void => {
+    if (!hasAnyRight(this.rightsOf(caller))) throw createScopeError("subscribe");
+  };
+
+  /** The rights of a caller. */
+  rightsOf(caller: Caller): Rights {
+    switch (caller.kind) {
+      case "operator":
+        return ALL_RIGHTS;
+      case "user":
+        return this.#rules.rightsOf(caller.claims);
+      case "anonymous":
+        throw createUnauthorizedError("Credentials are required.");
+      default:
+        return caller satisfies never;
+    }
+  }
+
+  /** Throws 403 unless the caller has the right for at least one topic. */
+  requireRight(caller: Caller, right: Right): void {
+    if (!this.rightsOf(caller).has(right)) throw createScopeError(right);
+  }
+
+  /**
+   * Returns the name of a topic; throws 403 unless the caller has the right for it, or with `any` one of the rights. Callers
+   * without a right do not learn whether the topic exists.
+   */
+  allow(caller: Caller, right: Right | "any", topic: string): string {
+    const rights = this.rightsOf(caller);
+    const isAllowed = right === "any" ? coversAny(rights, topic) : rights.covers(right, topic);
+    if (isAllowed) return topic;
+    throw new PlatformError(
+      "forbidden",
+      `Neither the scopes nor the roles of the token allow this for the topic ${topic}.`,
+    );
+  }
 }
 
-/** Access to operations that require a right. */
-export const PUBLISHERS: Access = (caller) => requireRight(caller, "publish");
-export const SUBSCRIBERS: Access = (caller) => requireRight(caller, "subscribe");
-export const MANAGERS: Access = (caller) => requireRight(caller, "manage");
+function createScopeError(right: Right): PlatformError {
+  const scope = scopeOf(right);
+  return new PlatformError(
+    "forbidden",
+    `The token lacks the scope ${scope}, and a role with a topic rule.`,
+    { headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` } },
+  );
+}
 
-/** Access to operations that show names and counts but no messages. */
-export const ANY_RIGHT: Access = requireAnyRight;
-
-/** Throws 403 unless the caller is the operator or a user with one of the rights. */
-export function requireAnyRight(caller: Caller): void {
-  const isUser = caller.kind === "user";
-  if (!isUser || readRights(caller.claims.scope).size === 0) requireRight(caller, "subscribe");
+/** Allows only the operator. */
+export function requireOperator(caller: Caller): void {
+  if (caller.kind !== "operator")
+    throw new PlatformError("forbidden", "Only the operator may do this.");
 }
 
 /**

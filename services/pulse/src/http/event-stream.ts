@@ -12,7 +12,7 @@ import type { Caller } from "@platform/kernel/identity";
 import type { Message } from "../message.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
-import { admitSubscriber, requireRight, tenantOf } from "./admission.ts";
+import { admitSubscriber } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 import {
@@ -48,7 +48,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       const { searchParams } = new URL(exchange.request.url);
       const { guard, origins, subscribers } = options;
       const caller = await admitSubscriber(guard, exchange, searchParams, origins);
-      requireRight(caller, "subscribe");
+      options.admission.requireRight(caller, "subscribe");
       const topic = exchange.params["topic"]!;
       const lastEventId = exchange.headers.get("last-event-id");
       const request = readSubscribeRequest(topic, searchParams, lastEventId);
@@ -57,8 +57,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       if (response === undefined)
         throw new PlatformError("internal", "The request has no connection.");
       const stream = new EventStream(response, subscribers, options.frames);
-      const tenant = tenantOf(caller);
-      const opened = await openSubscription(options, tenant, request, stream);
+      const opened = await openSubscription(options, caller, request, stream);
       stream.begin(opened, caller);
       return alreadyAnswered();
     },

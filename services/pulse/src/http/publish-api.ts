@@ -11,7 +11,7 @@ import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
 import { OWN_HEADER_PREFIX, readText } from "../message.ts";
 import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
-import { PUBLISHERS, tenantOf } from "./admission.ts";
+import { type Admission, tenantOf } from "./admission.ts";
 
 const MESSAGES_MAX = 10_000;
 const BATCH_BODY_BYTES_MAX = 10 * 1024 * 1024;
@@ -45,14 +45,14 @@ const messageSchema = z.strictObject({
 type MessageBody = z.output<typeof messageSchema>;
 
 /** Routes for publishing. */
-export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
+export function createPublishRoutes(publisher: Publisher, admission: Admission): ApiRoute[] {
   return [
     defineDirectRoute({
       method: "POST",
       path: "/api/v1/publish",
       summary: "Publish a message; answered when it is stored",
       tag: "Publish",
-      access: PUBLISHERS,
+      access: admission.publishers,
       body: messageSchema,
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: {
@@ -65,6 +65,7 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
         span.setAttribute("messaging.system", "platform-pulse");
         span.setAttribute("messaging.destination", body.topic);
         span.setAttribute("messaging.payload_len", Buffer.byteLength(body.payload));
+        admission.allow(caller, "publish", body.topic);
         const input = toInput(body, headers);
         const [outcome] = await publisher.publish(tenantOf(caller), [input], { isRated: true });
         return formatOutcome(outcome!);
@@ -75,12 +76,13 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
       path: "/api/v1/publish/batch",
       summary: "Publish messages atomically, also to several topics",
       tag: "Publish",
-      access: PUBLISHERS,
+      access: admission.publishers,
       body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(MESSAGES_MAX) }),
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: { 400: "`index` is the invalid message", 503: "As for one message" },
       handle: async ({ body, caller, span, headers }) => {
         const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
+        for (const { topic } of inputs) admission.allow(caller, "publish", topic);
         span.setAttribute("messaging.system", "platform-pulse");
         span.setAttribute("messaging.batch.message_count", inputs.length);
         const outcomes = await publisher.publish(tenantOf(caller), inputs, { isRated: true });

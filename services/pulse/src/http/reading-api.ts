@@ -8,8 +8,9 @@ import type { Offsets } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
+import { coversAny } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
-import { ANY_RIGHT, SUBSCRIBERS, tenantOf } from "./admission.ts";
+import { type Admission, tenantOf } from "./admission.ts";
 import { answerWithClaim, type ClaimedRead } from "./claimed-answer.ts";
 
 const TAIL_MAX = 1_000;
@@ -17,6 +18,7 @@ const TAIL_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Options of the reading routes. */
 export interface ReadingRoutesOptions {
+  admission: Admission;
   store: Store;
   topics: Topics;
   offsets: Offsets;
@@ -25,7 +27,7 @@ export interface ReadingRoutesOptions {
 
 /** Routes for reading without a subscription. */
 export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
-  const { topics, offsets, store } = options;
+  const { topics, offsets, store, admission } = options;
   const offset = z.int().min(0);
   const partition = z.int().min(0).optional();
   return [
@@ -34,7 +36,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/tail",
       summary: "The latest messages of a topic, oldest first",
       tag: "Read",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       query: z.object({
         topic: z.string(),
         n: z
@@ -45,7 +47,10 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
           .default(10),
       }),
       handle: ({ query, caller, rawResponse }) => {
-        const topic = topics.get(tenantOf(caller), query.topic);
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "subscribe", query.topic),
+        );
         const stored = topic.stored.partitions.reduce((sum, { bytes }) => sum + bytes, 0);
         return answerWithClaim(rawResponse, Math.min(TAIL_BYTES_MAX, stored), (bytesMax) =>
           readTail(store, topic, query.n, bytesMax),
@@ -57,11 +62,13 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/offsets",
       summary: "Committed offsets of a group; each is the next one to read",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       query: z.object({ group: z.string().min(1).max(255), topic: z.string().optional() }),
       handle: ({ query, caller }) => {
+        const rights = admission.rightsOf(caller);
         const found = [...offsets.list(tenantOf(caller), query.group)]
           .filter(({ topic }) => query.topic === undefined || topic.name === query.topic)
+          .filter(({ topic }) => rights.covers("subscribe", topic.name))
           .map(({ topic, partition: at, offset: committed }) => ({
             topic: topic.name,
             partition: at,
@@ -75,11 +82,11 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/offsets",
       summary: "Commit an offset",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       body: z.strictObject({ group: z.string(), topic: z.string(), offset, partition }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
-        const topic = topics.get(tenant, body.topic);
+        const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
         const at = body.partition ?? 0;
         await moveGroup(options, tenant, body.group, topic, at, body.offset);
         return { status: "success", ...body, partition: at };
@@ -90,16 +97,20 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       path: "/api/v1/consumers/lag",
       summary: "Lag of all groups",
       tag: "Groups",
-      access: ANY_RIGHT,
+      access: admission.anyRight,
       query: z.object({ group: z.string().optional() }),
-      handle: ({ query, caller }) => ({ groups: listLag(offsets, tenantOf(caller), query.group) }),
+      handle: ({ query, caller }) => {
+        const rights = admission.rightsOf(caller);
+        const listed = listLag(offsets, tenantOf(caller), query.group);
+        return { groups: listed.filter(({ topic }) => coversAny(rights, topic)) };
+      },
     }),
     defineRoute({
       method: "POST",
       path: "/api/v1/replay",
       summary: "Move a group to an offset",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       body: z.strictObject({
         topic: z.string(),
         start_offset: offset,
@@ -108,7 +119,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
-        const topic = topics.get(tenant, body.topic);
+        const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
         const chosen =
           body.partition === undefined
             ? topic.stored.partitions
@@ -128,7 +139,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       summary:
         "Offset of the first message at or after a time; moves the group there if one is given",
       tag: "Groups",
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       body: z.strictObject({
         topic: z.string(),
         timestamp: z.int().min(0),
@@ -137,7 +148,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
-        const topic = topics.get(tenant, body.topic);
+        const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
         const view = getPartition(topic, body.partition ?? 0);
         const found = await store.log.findTimestamp(view, body.timestamp);
         const to = found?.offset ?? view.durableEnd;

@@ -5,7 +5,7 @@ import type { Backlog } from "../dispatch/backlog.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
-import { ANY_RIGHT, tenantOf } from "./admission.ts";
+import { type Admission, tenantOf } from "./admission.ts";
 
 /** The body of `/api/v1/stats`. */
 interface Stats {
@@ -72,7 +72,7 @@ export function createStatsReader(options: StatsOptions): StatsReader {
 }
 
 /** The route for statistics. */
-export function createStatsRoute(readStats: StatsReader): ApiRoute {
+export function createStatsRoute(readStats: StatsReader, admission: Admission): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/stats",
@@ -80,7 +80,7 @@ export function createStatsRoute(readStats: StatsReader): ApiRoute {
     description:
       "Tenants get the statistics of their own topics; `wal_entries` is then the number of stored messages.",
     tag: "Operation",
-    access: ANY_RIGHT,
+    access: admission.anyRight,
     handle: ({ caller }) => readStats(tenantOf(caller)),
   });
 }

@@ -1,5 +1,6 @@
 // Parses subscription requests (SSE, WebSocket) and opens the subscription.
 import { PlatformError } from "@platform/kernel/errors";
+import type { Caller } from "@platform/kernel/identity";
 import type { PartitionView } from "@platform/log";
 import type { MemberHandle } from "../dispatch/group-member.ts";
 import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
@@ -13,8 +14,8 @@ import {
 } from "../dispatch/subscription.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { compilePattern, isPattern } from "../topic/pattern.ts";
-import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
+import { type Admission, tenantOf } from "./admission.ts";
 
 /** Default limit of unacknowledged messages of a member with manual acknowledgement. */
 const PREFETCH_DEFAULT = 100;
@@ -44,6 +45,7 @@ export interface OpenSubscription {
 
 /** Options of subscriptions. */
 export interface SubscribeOptions {
+  admission: Admission;
   topics: Topics;
   subscriptions: Subscriptions;
   groups: SharedSubscriptions;
@@ -82,25 +84,30 @@ export function readSubscribeRequest(
   return { topic, group, isManual: ack === "manual", prefetch, ackWaitMs, startAt };
 }
 
-/** Opens the subscription; creates the topic if needed. */
+/** Opens the subscription; creates the topic if needed. A pattern covers the topics that the caller may subscribe to. */
 export async function openSubscription(
   options: SubscribeOptions,
-  tenant: Tenant,
+  caller: Caller,
   request: SubscribeRequest,
   sink: Sink,
 ): Promise<OpenSubscription> {
-  const { topics, subscriptions, groups, deadLetters } = options;
+  const { topics, subscriptions, groups, deadLetters, admission } = options;
+  const tenant = tenantOf(caller);
   if (isPattern(request.topic)) {
     const matches = compilePattern(request.topic);
+    const rights = admission.rightsOf(caller);
+    const isVisible = (name: string): boolean =>
+      rights.covers("subscribe", name) && !deadLetters.isDeadLetterName(tenant, name);
     const opened = subscriptions.openPattern(
       tenant,
-      (name) => matches(name) && !deadLetters.isDeadLetterName(tenant, name),
+      (name) => matches(name) && isVisible(name),
       request.startAt,
       sink,
     );
     return plain(opened);
   }
-  const topic = await topics.ensure(tenant, request.topic);
+  const name = admission.allow(caller, "subscribe", request.topic);
+  const topic = await topics.ensure(tenant, name);
   if (request.group === undefined) return plain(subscriptions.open(topic, request.startAt, sink));
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
   const { isManual, prefetch, ackWaitMs = options.ackWaitMs } = request;

@@ -11,9 +11,10 @@ import type { Subscriptions } from "../dispatch/subscription.ts";
 import type { PublishOutcome } from "../publish/publisher.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { checkTopicName } from "../topic/name.ts";
+import { coversAny } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
-import { ANY_RIGHT, MANAGERS, SUBSCRIBERS, isForAllTenants, tenantOf } from "./admission.ts";
+import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 import { answerWithClaim } from "./claimed-answer.ts";
 import { formatOutcome } from "./publish-api.ts";
 
@@ -25,6 +26,7 @@ const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
 /** Options of the topic routes. */
 export interface TopicRoutesOptions {
+  admission: Admission;
   topics: Topics;
   subscriptions: Subscriptions;
   groups: SharedSubscriptions;
@@ -61,7 +63,7 @@ export function createTopicRoutes(options: TopicRoutesOptions): ApiRoute[] {
 }
 
 function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
-  const { topics } = options;
+  const { topics, admission } = options;
   const tag = "Topics";
   return [
     defineRoute({
@@ -71,11 +73,13 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       description:
         "Of the caller's tenant; the operator chooses one with `tenant`, as in all other operations, or all with `*`.",
       tag,
-      access: ANY_RIGHT,
+      access: admission.anyRight,
       handle: ({ caller }) => {
         const isForAll = isForAllTenants(caller);
         const found = isForAll ? topics.all() : topics.list(tenantOf(caller));
-        const list = Array.from(found, (topic) => ({
+        const rights = admission.rightsOf(caller);
+        const visible = [...found].filter(({ name }) => coversAny(rights, name));
+        const list = visible.map((topic) => ({
           ...describeTopic(options, topic),
           ...(isForAll ? { tenant: topic.tenant } : {}),
         }));
@@ -87,7 +91,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics",
       summary: "Create a topic",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       status: 201,
       body: z.strictObject({
         name: z.string(),
@@ -96,10 +100,14 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       }),
       handle: async ({ body, caller }) => {
         const { name, partitions, config = {} } = body;
-        const topic = await topics.create(tenantOf(caller), name, {
-          ...(partitions === undefined ? {} : { partitions }),
-          config: toConfig(config),
-        });
+        const topic = await topics.create(
+          tenantOf(caller),
+          admission.allow(caller, "manage", name),
+          {
+            ...(partitions === undefined ? {} : { partitions }),
+            config: toConfig(config),
+          },
+        );
         return describeTopic(options, topic);
       },
     }),
@@ -108,9 +116,12 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/{topic}",
       summary: "Describe a topic",
       tag,
-      access: ANY_RIGHT,
+      access: admission.anyRight,
       handle: ({ params, caller }) => {
-        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "any", params["topic"]!),
+        );
         return { ...describeTopic(options, topic), config: describeConfig(topic) };
       },
     }),
@@ -119,9 +130,11 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/{topic}",
       summary: "Delete a topic and its messages",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       handle: async ({ params, caller }) => {
-        await topics.delete(topics.get(tenantOf(caller), params["topic"]!));
+        await topics.delete(
+          topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
+        );
       },
     }),
     defineRoute({
@@ -129,11 +142,11 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       path: "/api/v1/topics/retention",
       summary: "Set the retention of a topic; settings that are not given stay",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       body: z.strictObject({ topic: z.string(), ...configFields }),
       handle: async ({ body, caller }) => {
         const { topic: name, ...changes } = body;
-        const topic = topics.get(tenantOf(caller), name);
+        const topic = topics.get(tenantOf(caller), admission.allow(caller, "manage", name));
         await topics.configure(topic, toConfig(changes));
         return { topic: topic.name, ...describeConfig(topic) };
       },
@@ -141,7 +154,12 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
   ];
 }
 
-function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): ApiRoute[] {
+function createRuleRoutes({
+  topics,
+  schemas,
+  transforms,
+  admission,
+}: TopicRoutesOptions): ApiRoute[] {
   const tag = "Rules of a topic";
   return [
     defineRoute({
@@ -149,13 +167,16 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "Set the schema of payloads: a map of fields to types, or JSON Schema",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       bodyBytesMax: SCHEMA_BYTES_MAX,
       query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
       body: z.record(z.string(), z.unknown()),
       problems: { 409: "The schema is not backward compatible" },
       handle: async ({ params, query, body, caller }) => {
-        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        const topic = await topics.ensure(
+          tenantOf(caller),
+          admission.allow(caller, "manage", params["topic"]!),
+        );
         const { kind, document } = await schemas.register(topic, body, query.compatibility);
         return { status: "success", topic: topic.name, kind, schema: document };
       },
@@ -165,9 +186,11 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "The schema of a topic",
       tag,
-      access: ANY_RIGHT,
+      access: admission.anyRight,
       handle: ({ params, caller }) => {
-        const schema = schemas.find(topics.get(tenantOf(caller), params["topic"]!));
+        const schema = schemas.find(
+          topics.get(tenantOf(caller), admission.allow(caller, "any", params["topic"]!)),
+        );
         if (schema === undefined) throw new PlatformError("not_found", "The topic has no schema.");
         return schema.document;
       },
@@ -177,9 +200,11 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/schema",
       summary: "Delete the schema",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       handle: async ({ params, caller }) => {
-        await schemas.clear(topics.get(tenantOf(caller), params["topic"]!));
+        await schemas.clear(
+          topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
+        );
       },
     }),
     defineRoute({
@@ -187,12 +212,15 @@ function createRuleRoutes({ topics, schemas, transforms }: TopicRoutesOptions): 
       path: "/api/v1/topics/{topic}/transform",
       summary: "Set the WebAssembly module that transforms payloads; an empty body deletes it",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       bodyKind: "bytes",
       bodyBytesMax: TRANSFORM_BYTES_MAX,
       answerType: "text/plain",
       handle: async ({ params, body, caller }) => {
-        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        const topic = await topics.ensure(
+          tenantOf(caller),
+          admission.allow(caller, "manage", params["topic"]!),
+        );
         if (body.length === 0) {
           await transforms.clear(topic);
           return `Transform cleared for topic ${topic.name}\n`;
@@ -208,6 +236,7 @@ function createDeadLetterRoutes({
   topics,
   deadLetters,
   deadLetterQueue,
+  admission,
 }: TopicRoutesOptions): ApiRoute[] {
   const tag = "Dead letters";
   return [
@@ -216,11 +245,14 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq",
       summary: "Set the dead letter topic of a topic",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       body: z.strictObject({ dlq_topic: z.string() }),
       handle: async ({ params, body, caller }) => {
-        checkTopicName(body.dlq_topic);
-        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        checkTopicName(admission.allow(caller, "manage", body.dlq_topic));
+        const topic = await topics.ensure(
+          tenantOf(caller),
+          admission.allow(caller, "manage", params["topic"]!),
+        );
         if (topic.name === body.dlq_topic) {
           throw new PlatformError(
             "validation_failed",
@@ -236,10 +268,13 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq",
       summary: "Dead letters of a topic, oldest first, 16 MiB at most",
       tag,
-      access: SUBSCRIBERS,
+      access: admission.subscribers,
       query: limitQuery,
       handle: ({ params, query, caller, rawResponse }) => {
-        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "subscribe", params["topic"]!),
+        );
         const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
         return answerWithClaim(rawResponse, bytesMax, async (claimedBytes) => ({
           body: JSON.stringify(await deadLetterQueue.list(topic, query.limit, claimedBytes)),
@@ -251,9 +286,12 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq/summary",
       summary: "Count dead letters by reason",
       tag,
-      access: ANY_RIGHT,
+      access: admission.anyRight,
       handle: ({ params, caller, rawResponse }) => {
-        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "any", params["topic"]!),
+        );
         const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
         return answerWithClaim(rawResponse, bytesMax, async () => ({
           body: JSON.stringify(await deadLetterQueue.summarize(topic)),
@@ -265,11 +303,14 @@ function createDeadLetterRoutes({
       path: "/api/v1/topics/{topic}/dlq/requeue",
       summary: "Requeue a dead letter, with a new payload if `payload` is given",
       tag,
-      access: MANAGERS,
+      access: admission.managers,
       body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
       bodyBytesMax: 10 * 1024 * 1024,
       handle: async ({ params, body, caller }) => {
-        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "manage", params["topic"]!),
+        );
         const patch = body.payload === undefined ? undefined : Buffer.from(body.payload);
         return formatOutcome(await deadLetterQueue.requeue(topic, body.message_id, patch));
       },

@@ -10,7 +10,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
-import { admitSubscriber, requireAnyRight, requireRight, tenantOf } from "./admission.ts";
+import { admitSubscriber, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import {
   openSubscription,
@@ -78,7 +78,7 @@ export class WebSockets {
     const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
     subscribers.checkRoom();
     if (path === "/api/v1/stats/ws") {
-      requireAnyRight(caller);
+      this.#options.admission.anyRight(caller);
       this.#server.handleUpgrade(request, socket, head, (client) =>
         this.#sendStats(client, caller),
       );
@@ -87,7 +87,7 @@ export class WebSockets {
     const found = /^\/ws\/subscribe\/([^/]+)$/.exec(path);
     if (found === null)
       throw new PlatformError("not_found", "The path is not a WebSocket endpoint.");
-    requireRight(caller, "subscribe");
+    this.#options.admission.requireRight(caller, "subscribe");
     await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, caller);
   }
 
@@ -102,7 +102,7 @@ export class WebSockets {
     const asked = readSubscribeRequest(topic, search, null);
     const { subscribers, frames } = this.#options;
     const stream = new MessageSocket(new ReadAhead(findOutflow(socket)), subscribers, frames);
-    const opened = await openSubscription(this.#options, tenantOf(caller), asked, stream);
+    const opened = await openSubscription(this.#options, caller, asked, stream);
     if (socket.destroyed) {
       opened.close();
       return;

@@ -5,11 +5,13 @@ import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
 import type { TopicState } from "./config-entries.ts";
+import type { Principal } from "./principal.ts";
 import type { ByteQuota } from "./quota.ts";
 import type { TopicSettings } from "./topic-settings.ts";
 import type { ProducerIds } from "../store/producer-ids.ts";
 import type { Store } from "../store/store.ts";
-import { explainTopicName, fromKafkaName, type Tenant } from "../topic/name.ts";
+import { explainTopicName, fromKafkaName } from "../topic/name.ts";
+import { coversAny, type Right, type Rights } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
 /** Parts of the broker for handlers of Kafka requests. */
@@ -38,9 +40,36 @@ export interface KafkaBroker {
 export const NODE_ID = 1;
 const KAFKA_NAME = /^[a-zA-Z0-9._-]{1,249}$/;
 
-/** A tenant's topic by its Kafka name. */
-export function findTopic(topics: Topics, tenant: Tenant, name: string): Topic | undefined {
-  return KAFKA_NAME.test(name) ? topics.find(tenant, fromKafkaName(name)) : undefined;
+/** A topic by its Kafka name; undefined if there is none, or the client has not the right for it. */
+export function findTopic(
+  topics: Topics,
+  { tenant, rights }: Principal,
+  right: Right | "any",
+  name: string,
+): Topic | undefined {
+  if (!KAFKA_NAME.test(name)) return undefined;
+  const topic = topics.find(tenant, fromKafkaName(name));
+  return topic !== undefined && isCovered(rights, right, topic.name) ? topic : undefined;
+}
+
+/** As `findTopic`, by the topic's id. */
+export function findTopicById(
+  topics: Topics,
+  { tenant, rights }: Principal,
+  right: Right | "any",
+  id: string,
+): Topic | undefined {
+  const topic = topics.findById(tenant, Buffer.from(id, "hex"));
+  return topic !== undefined && isCovered(rights, right, topic.name) ? topic : undefined;
+}
+
+/** True if the client has the right for a topic of this Kafka name, whether it exists or not. */
+export function mayUse({ rights }: Principal, right: Right | "any", name: string): boolean {
+  return !KAFKA_NAME.test(name) || isCovered(rights, right, fromKafkaName(name));
+}
+
+function isCovered(rights: Rights, right: Right | "any", topic: string): boolean {
+  return right === "any" ? coversAny(rights, topic) : rights.covers(right, topic);
 }
 
 /** The broker's name for a Kafka topic name; `undefined` with a reason if it is invalid. */

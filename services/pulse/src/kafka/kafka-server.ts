@@ -9,6 +9,7 @@ import { GroupCoordinator } from "../consumer-group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { TopicRules } from "../access/topic-rules.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import { BatchShaper } from "../publish/batch-shaper.ts";
 import { BatchProducer, type ProduceCounts } from "../publish/produce.ts";
@@ -53,6 +54,8 @@ export interface KafkaServerOptions {
   users: readonly PasswordUser[];
   /** Verifies tokens, which may be the password of SASL PLAIN for any name that is not a user. */
   verifier: TokenVerifier | undefined;
+  /** Rights of tokens. */
+  topicRules: Pick<TopicRules, "rightsOf">;
   /** Ends the connections of clients whose token is revoked. */
   tokenStreams: TokenStreams;
   /** Whether clients on this machine may connect without credentials, as the operator. */
@@ -182,9 +185,11 @@ export class KafkaServer {
   }
 }
 
-function createCredentials({ users, verifier }: KafkaServerOptions): CredentialStore {
+function createCredentials({ users, verifier, topicRules }: KafkaServerOptions): CredentialStore {
   const passwords = createPasswordStore(users);
-  return verifier === undefined ? passwords : createTokenCredentials(passwords, verifier);
+  return verifier === undefined
+    ? passwords
+    : createTokenCredentials(passwords, verifier, topicRules);
 }
 
 function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {

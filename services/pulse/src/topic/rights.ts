@@ -1,22 +1,33 @@
-// Rights in messaging. Those of a user are the scopes of the token; operators and password users have all.
+// Rights in messaging: of all topics of a tenant by the scopes of a token, of some topics by rules for its roles.
 
 /** A right. `manage`: create, change and delete topics. */
 export type Right = "publish" | "subscribe" | "manage";
 
 /** Rights of a caller. */
-export type Rights = ReadonlySet<Right>;
+export interface Rights {
+  /** True if the caller has the right for at least one topic. */
+  has(right: Right): boolean;
+  /** True if the caller has the right for a topic, by its name without the tenant. */
+  covers(right: Right, topic: string): boolean;
+}
 
-const RIGHTS: readonly Right[] = ["publish", "subscribe", "manage"];
+/** All rights by name. */
+export const RIGHTS: readonly Right[] = ["publish", "subscribe", "manage"];
 
-/** All rights. */
-export const ALL_RIGHTS: Rights = new Set(RIGHTS);
+/** The rights of operators and password users. */
+export const ALL_RIGHTS: Rights = { has: () => true, covers: () => true };
 
 /** The scope of a right. */
 export function scopeOf(right: Right): string {
   return `pulse:${right}`;
 }
 
-/** The rights that scopes convey. */
-export function readRights(scopes: readonly string[]): Rights {
-  return new Set(RIGHTS.filter((right) => scopes.includes(scopeOf(right))));
+/** True if the caller has one of the rights for at least one topic. */
+export function hasAnyRight(rights: Rights): boolean {
+  return RIGHTS.some((right) => rights.has(right));
+}
+
+/** True if the caller has one of the rights for a topic. */
+export function coversAny(rights: Rights, topic: string): boolean {
+  return RIGHTS.some((right) => rights.covers(right, topic));
 }

@@ -13,6 +13,8 @@ import { Random, SimDisk } from "@platform/log/simulation";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "../../src/broker.ts";
 import { ReadAhead } from "../../src/dispatch/read-ahead.ts";
+import { Admission } from "../../src/http/admission.ts";
+import { ALL_RIGHTS } from "../../src/topic/rights.ts";
 import { createAcknowledgementRoutes } from "../../src/http/acknowledgement-api.ts";
 
 const limits = {
@@ -59,7 +61,11 @@ test(
       service: "pulse",
       version: "0.0.0",
       title: "Pulse",
-      routes: createAcknowledgementRoutes({ topics, groups }),
+      routes: createAcknowledgementRoutes({
+        topics,
+        groups,
+        admission: new Admission({ rightsOf: () => ALL_RIGHTS }),
+      }),
       guard: createBearerGuard(undefined),
       health: new HealthRegistry({ service: "pulse", version: "0.0.0" }),
       metrics,

@@ -27,6 +27,7 @@ import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
 import { TenantCounts } from "../../src/tenant-counts.ts";
 import { Topics } from "../../src/topic/topics.ts";
+import { TopicRules } from "../../src/access/topic-rules.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
 
@@ -56,6 +57,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
     log: createLogger({ service: "pulse", level: "error" }),
     users: [{ name: "anna", password: "correct horse", tenant: "red" }],
     verifier: createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
+    topicRules: new TopicRules(store, state),
     tokenStreams: new TokenStreams(new RevocationSet("")),
     anonymous: "never",
     isAutoCreating: true,

@@ -12,6 +12,7 @@ const OBJECT_ACTIONS = [
   "s3:AbortMultipartUpload",
   "s3:ListMultipartUploadParts",
 ];
+const USER_SCOPES = ["openid", "profile", "email", "offline_access"];
 const BUCKET_ACTIONS = ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"];
 
 /** Options of {@link runAppAdd}. */
@@ -59,13 +60,20 @@ async function addClient(target: Target, options: AppAddOptions, undo: Undo[]): 
   const { name, redirects } = options;
   const role = nameRole(name);
   const identity = await connectIdentity(target);
+  // Storage requires these for keys of users; which objects they reach is the role's policy in storage.
+  const permissions = options.bucket === undefined ? [] : ["vault:read", "vault:write"];
   await identity
-    .call("POST", "/api/v1/rbac/roles", { name: role, description: `Application ${name}` })
+    .call("POST", "/api/v1/rbac/roles", {
+      name: role,
+      description: `Application ${name}`,
+      permissions,
+    })
     .catch((error: unknown) => {
       throw explainTaken(error, name);
     });
   undo.push(() => identity.call("DELETE", `/api/v1/rbac/roles/${role}`));
   const hasUsers = redirects.length > 0;
+  const scopes = [...permissions, ...(hasUsers ? USER_SCOPES : [])];
   const client = await identity.call("POST", "/api/v1/auth/clients", {
     client_name: name,
     redirect_uris: redirects,
@@ -74,7 +82,7 @@ async function addClient(target: Target, options: AppAddOptions, undo: Undo[]): 
       ...(hasUsers ? ["authorization_code", "refresh_token"] : []),
     ],
     response_types: hasUsers ? ["code"] : [],
-    ...(hasUsers ? { scope: "openid profile email offline_access" } : {}),
+    ...(scopes.length === 0 ? {} : { scope: scopes.join(" ") }),
     platform_audience: "always",
   });
   const id = String(client["client_id"]);
@@ -109,7 +117,8 @@ async function addTopics(target: Target, options: AppAddOptions, undo: Undo[]): 
   ];
 }
 
-// An existing bucket is used as it is. A key of the application itself, so that it also works with S3 tools.
+// An existing bucket is used as it is. The application itself has a key, so that it works with all S3 tools; users with
+// the role can exchange their tokens for keys.
 async function addBucket(
   target: Target,
   name: string,
@@ -119,9 +128,10 @@ async function addBucket(
   const storage = connectStorage(target);
   const user = nameRole(name);
   await createBucket(storage, bucket);
-  await storage.call("PUT", `/api/v1/users/${user}`, {
-    policies: { bucket: createPolicy(bucket) },
-  });
+  const policies = { bucket: createPolicy(bucket) };
+  await storage.call("PUT", `/api/v1/roles/${user}`, { policies });
+  undo.push(() => storage.call("DELETE", `/api/v1/roles/${user}`));
+  await storage.call("PUT", `/api/v1/users/${user}`, { policies });
   undo.push(() => storage.call("DELETE", `/api/v1/users/${user}`));
   const key = await storage.call("POST", "/api/v1/keys", {
     user,
@@ -134,6 +144,7 @@ async function addBucket(
     ["AWS_ACCESS_KEY_ID", String(key["access_key"])],
     ["AWS_SECRET_ACCESS_KEY", String(key["secret_key"])],
     ["S3_BUCKET", bucket],
+    ["S3_ROLE_ARN", `arn:aws:iam:::role/${user}`],
   ];
 }
 
@@ -187,7 +198,10 @@ export async function runAppRemove(data: string, name: string): Promise<void> {
   const isRunning = (service: string): boolean =>
     target.state.services.some((item) => item.name === service);
   if (isRunning("pulse")) await remove(connectMessaging(target), `/api/v1/access/roles/${role}`);
-  if (isRunning("vault")) await remove(connectStorage(target), `/api/v1/users/${role}`);
+  if (isRunning("vault")) {
+    await remove(connectStorage(target), `/api/v1/users/${role}`);
+    await remove(connectStorage(target), `/api/v1/roles/${role}`);
+  }
   if (!isKnown) throw new Error(`there is no application ${JSON.stringify(name)}`);
   process.stderr.write(
     `application ${name} removed; its bucket and topics are kept, and its tokens are revoked\n`,

@@ -122,6 +122,8 @@ test("app add prints credentials that reach the application's bucket, and nothin
     "notes",
     "--bucket",
     "notes-files",
+    "--topic",
+    "notes.#",
     "--redirect",
     "http://localhost:3000/callback",
   );
@@ -145,7 +147,24 @@ test("app add prints credentials that reach the application's bucket, and nothin
   await assert.rejects(s3.send(foreign), /AccessDenied|Access Denied/);
   await assert.rejects(s3.send(new ListBucketsCommand({})), /AccessDenied|Access Denied/);
 
-  const { client_id, claims } = await fetchAppToken(env);
+  const { client_id, claims, token } = await fetchAppToken(env);
+  const exchange = new URLSearchParams({
+    Action: "AssumeRoleWithWebIdentity",
+    Version: "2011-06-15",
+    RoleArn: env["S3_ROLE_ARN"]!,
+    RoleSessionName: "test",
+    WebIdentityToken: token,
+  });
+  const assumed = await fetch(env["AWS_ENDPOINT_URL_S3"]!, { method: "POST", body: exchange });
+  assert.equal(assumed.status, 200, "the role has a policy in storage");
+  const publish = (topic: string) =>
+    fetch(`${env["MESSAGING_URL"]}/api/v1/publish`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ topic, payload: "hello" }),
+    });
+  assert.equal((await publish("notes.new")).status, 200);
+  assert.equal((await publish("other")).status, 403);
   assert.equal(client_id, env["OIDC_CLIENT_ID"]);
   assert.deepEqual(claims.roles, ["app-notes"]);
   assert.equal([claims.aud].flat().includes("platform"), true);

@@ -10,6 +10,7 @@ import type { Read } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 import { readSubscriptions } from "../subscription.ts";
 import { claimGroup, groupKey, isKafkas } from "./groups.ts";
 
@@ -25,9 +26,10 @@ export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
     route(
       offsetCommit,
       requireRight("subscribe", refuseCommit, async (request, { session }) => {
-        const { tenant } = principalOf(session);
+        const principal = principalOf(session);
+        const { tenant } = principal;
         const general = await checkCommit(broker, tenant, request);
-        return { topics: await commitAll(broker, tenant, request, general) };
+        return { topics: await commitAll(broker, principal, request, general) };
       }),
     ),
 
@@ -37,11 +39,11 @@ export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
         "subscribe",
         refuseOffsets,
         ({ groupId, topics, groups }, { session, version }) => {
-          const { tenant } = principalOf(session);
-          if (version < 8) return { topics: findCommitted(broker, tenant, groupId, topics) };
+          const principal = principalOf(session);
+          if (version < 8) return { topics: findCommitted(broker, principal, groupId, topics) };
           const answers = groups.map((group) => ({
             groupId: group.groupId,
-            topics: findCommitted(broker, tenant, group.groupId, group.topics),
+            topics: findCommitted(broker, principal, group.groupId, group.topics),
             errorCode: ERROR_CODES.none,
           }));
           return { groups: answers };
@@ -55,7 +57,8 @@ export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
         "manage",
         () => ({ errorCode: ERROR_CODES.groupAuthorizationFailed, throttleTimeMs: 0, topics: [] }),
         async ({ groupId, topics }, { session }) => {
-          const { tenant } = principalOf(session);
+          const principal = principalOf(session);
+          const { tenant } = principal;
           const active = broker.groups.describe(groupKey(tenant, groupId));
           const isSubscribed = active === undefined ? () => false : readSubscriptions(active);
           const isKnown = active !== undefined || isKafkas(broker, tenant, groupId);
@@ -66,7 +69,7 @@ export function createCommittedOffsetRoutes(broker: KafkaBroker): Route[] {
           return {
             errorCode: ERROR_CODES.none,
             throttleTimeMs: 0,
-            topics: await deleteAll(broker, tenant, groupId, topics, isSubscribed),
+            topics: await deleteAll(broker, principal, groupId, topics, isSubscribed),
           };
         },
       ),
@@ -111,13 +114,13 @@ async function checkCommit(
 
 async function commitAll(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   request: CommitRequest,
   general: ErrorCode,
 ) {
   const commits: OffsetCommit[] = [];
   const places = request.topics.map(({ name, partitions }) => {
-    const topic = findTopic(broker.topics, tenant, name);
+    const topic = findTopic(broker.topics, principal, "subscribe", name);
     return {
       name,
       partitions: partitions.map((partition) => {
@@ -138,7 +141,7 @@ async function commitAll(
   });
   let outcome: ErrorCode = ERROR_CODES.none;
   try {
-    if (commits.length > 0) await broker.offsets.commit(tenant, request.groupId, commits);
+    if (commits.length > 0) await broker.offsets.commit(principal.tenant, request.groupId, commits);
   } catch (error) {
     outcome = toAnswer(error).errorCode;
   }
@@ -163,26 +166,32 @@ function checkPlace(
   return isLong ? ERROR_CODES.offsetMetadataTooLarge : ERROR_CODES.none;
 }
 
-function findCommitted(broker: KafkaBroker, tenant: Tenant, groupId: string, asked: AskedTopics) {
-  if (asked === null) return findAllCommitted(broker, tenant, groupId);
+function findCommitted(
+  broker: KafkaBroker,
+  principal: Principal,
+  groupId: string,
+  asked: AskedTopics,
+) {
+  if (asked === null) return findAllCommitted(broker, principal, groupId);
   return asked.map(({ name, partitionIndexes }) => {
-    const topic = findTopic(broker.topics, tenant, name);
+    const topic = findTopic(broker.topics, principal, "subscribe", name);
     return {
       name,
       partitions: partitionIndexes.map((partitionIndex) => {
         const found =
           topic === undefined
             ? undefined
-            : broker.offsets.find(tenant, groupId, topic, partitionIndex);
+            : broker.offsets.find(principal.tenant, groupId, topic, partitionIndex);
         return describeCommitted(partitionIndex, found);
       }),
     };
   });
 }
 
-function findAllCommitted(broker: KafkaBroker, tenant: Tenant, groupId: string) {
+function findAllCommitted(broker: KafkaBroker, principal: Principal, groupId: string) {
   const byTopic = new Map<string, ReturnType<typeof describeCommitted>[]>();
-  for (const stored of broker.offsets.list(tenant, groupId)) {
+  for (const stored of broker.offsets.list(principal.tenant, groupId)) {
+    if (!principal.rights.covers("subscribe", stored.topic.name)) continue;
     const name = toKafkaName(stored.topic.name);
     const partitions = byTopic.get(name) ?? [];
     byTopic.set(name, partitions);
@@ -206,14 +215,14 @@ function describeCommitted(
 
 async function deleteAll(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   groupId: string,
   topics: Read<typeof offsetDelete.request>["topics"],
   isSubscribed: (topic: string) => boolean,
 ) {
   const deleted: { topic: Topic; partition: number }[] = [];
   const answers = topics.map(({ name, partitions }) => {
-    const topic = findTopic(broker.topics, tenant, name);
+    const topic = findTopic(broker.topics, principal, "manage", name);
     return {
       name,
       partitions: partitions.map(({ partitionIndex }) => {
@@ -228,6 +237,6 @@ async function deleteAll(
       }),
     };
   });
-  await broker.offsets.deleteOffsets(tenant, groupId, deleted);
+  await broker.offsets.deleteOffsets(principal.tenant, groupId, deleted);
   return answers;
 }

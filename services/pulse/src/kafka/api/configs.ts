@@ -1,6 +1,5 @@
 // DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics, and read-only ones of the broker.
 import type { TopicConfig } from "@platform/log";
-import type { Tenant } from "../../topic/name.ts";
 import { FINE, toAnswer, type Answer } from "../answer.ts";
 import { findTopic, NODE_ID, stateOf, type KafkaBroker } from "../broker.ts";
 import {
@@ -21,6 +20,7 @@ import {
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 
 const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
 
@@ -29,9 +29,9 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
   return [
     route(describeConfigs, (request, { session }) => {
       const { resources, includeSynonyms, includeDocumentation } = request;
-      const { tenant } = principalOf(session);
+      const principal = principalOf(session);
       const results = resources.map(({ resourceType, resourceName, configurationKeys }) => {
-        const found = findEntries(broker, tenant, resourceType, resourceName);
+        const found = findEntries(broker, principal, resourceType, resourceName);
         const place = { resourceType, resourceName };
         if (!Array.isArray(found)) return { ...found, ...place, configs: [] };
         const wanted = found.filter(({ name }) => configurationKeys?.includes(name) ?? true);
@@ -52,7 +52,7 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
         "manage",
         ({ resources }) => refuseChange(resources),
         async ({ resources, validateOnly }, { session }) => {
-          const { tenant } = principalOf(session);
+          const principal = principalOf(session);
           const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
             const named = new Set(configs.map(({ name }) => name));
             const others = listChangeable().filter((name) => !named.has(name));
@@ -61,7 +61,7 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
             return {
               ...(await change(
                 broker,
-                tenant,
+                principal,
                 resource,
                 readTopicConfig(all, broker.settings.batchBytesMax),
                 validateOnly,
@@ -80,12 +80,15 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
         "manage",
         ({ resources }) => refuseChange(resources),
         async ({ resources, validateOnly }, { session }) => {
-          const { tenant } = principalOf(session);
+          const principal = principalOf(session);
           const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
             const resource = { resourceType, resourceName };
-            const own = findTopic(broker.topics, tenant, resourceName)?.stored.config;
+            const own = findTopic(broker.topics, principal, "manage", resourceName)?.stored.config;
             const read = readIncremental(configs, own, broker.settings.batchBytesMax);
-            return { ...(await change(broker, tenant, resource, read, validateOnly)), ...resource };
+            return {
+              ...(await change(broker, principal, resource, read, validateOnly)),
+              ...resource,
+            };
           });
           return { throttleTimeMs: 0, responses: await Promise.all(responses) };
         },
@@ -109,12 +112,12 @@ function refuseChange(resources: readonly { resourceType: number; resourceName: 
 
 function findEntries(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   resourceType: number,
   name: string,
 ): ConfigEntry[] | Answer {
   if (resourceType === RESOURCE_TYPES.topic) {
-    const topic = findTopic(broker.topics, tenant, name);
+    const topic = findTopic(broker.topics, principal, "any", name);
     if (topic !== undefined) return listTopicConfig(stateOf(broker, topic));
     return refuse(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   }
@@ -144,7 +147,7 @@ function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[
 
 async function change(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   { resourceType, resourceName }: { resourceType: number; resourceName: string },
   read: ConfigChange,
   validateOnly: boolean,
@@ -152,7 +155,7 @@ async function change(
   if (resourceType !== RESOURCE_TYPES.topic) {
     return refuse(ERROR_CODES.invalidRequest, "Only settings of topics can be changed.");
   }
-  const topic = findTopic(broker.topics, tenant, resourceName);
+  const topic = findTopic(broker.topics, principal, "manage", resourceName);
   if (topic === undefined)
     return refuse(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   if ("reason" in read) return refuse(ERROR_CODES.invalidConfig, read.reason);

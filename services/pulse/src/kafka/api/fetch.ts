@@ -2,14 +2,14 @@
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import type { PartitionView, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
-import { findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
+import { findTopic, findTopicById, leaderEpochOf, mayUse, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { fetch } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
-import type { Tenant } from "../../topic/name.ts";
+import type { Principal } from "../principal.ts";
 import type { Topic } from "../../topic/topics.ts";
 
 const ZSTD_VERSION_MIN = 10;
@@ -39,11 +39,11 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         if (request.sessionId !== 0) {
           return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
         }
-        const { tenant } = principalOf(context.session);
+        const principal = principalOf(context.session);
         const topics = request.topics.map((topic) => ({
           name: topic.name,
           topicId: topic.topicId,
-          partitions: findPartitions(broker, tenant, topic, context.version),
+          partitions: findPartitions(broker, principal, topic, context.version),
         }));
         const partitions = topics.flatMap((topic) => topic.partitions);
         await waitForBytes(broker, partitions, request, context);
@@ -51,7 +51,10 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         await context.turn();
         const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
         const answers = await readWithRoom(broker, partitions, bytesMax, context);
-        const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
+        const throttleTimeMs = broker.quotas.fetch.charge(
+          principal.tenant,
+          countBytes(answers.values()),
+        );
         if (throttleTimeMs > 0) mute(context.session, throttleTimeMs);
         return {
           throttleTimeMs,
@@ -81,20 +84,24 @@ function refuseFetch({ topics }: Request) {
 
 function findPartitions(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   asked: Request["topics"][number],
   version: number,
 ): FetchPartition[] {
   const isById = version >= TOPIC_ID_VERSION_MIN;
   const topic = isById
-    ? broker.topics.findById(tenant, Buffer.from(asked.topicId, "hex"))
-    : findTopic(broker.topics, tenant, asked.name);
+    ? findTopicById(broker.topics, principal, "subscribe", asked.topicId)
+    : findTopic(broker.topics, principal, "subscribe", asked.name);
+  const explainMissing = (): ErrorCode => {
+    if (!isById && !mayUse(principal, "subscribe", asked.name))
+      return ERROR_CODES.topicAuthorizationFailed;
+    return isById && topic === undefined
+      ? ERROR_CODES.unknownTopicId
+      : ERROR_CODES.unknownTopicOrPartition;
+  };
   return asked.partitions.map((partition) => {
     const view = topic?.stored.partitions[partition.partition];
-    const missing =
-      isById && topic === undefined
-        ? ERROR_CODES.unknownTopicId
-        : ERROR_CODES.unknownTopicOrPartition;
+    const missing = explainMissing();
     return {
       topic,
       index: partition.partition,

@@ -1,12 +1,22 @@
 // Metadata, DescribeCluster, FindCoordinator. There is one broker: this one.
 import { toAnswer } from "../answer.ts";
-import { findTopic, leaderEpochOf, NODE_ID, readTopicName, type KafkaBroker } from "../broker.ts";
+import {
+  findTopic,
+  findTopicById,
+  leaderEpochOf,
+  mayUse,
+  NODE_ID,
+  readTopicName,
+  type KafkaBroker,
+} from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { describeCluster, findCoordinator, metadata } from "../protocol/messages/index.ts";
 import { UUID_ZERO } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import { toKafkaName, type Tenant } from "../../topic/name.ts";
+import type { Principal } from "../principal.ts";
+import { toKafkaName } from "../../topic/name.ts";
+import { coversAny } from "../../topic/rights.ts";
 import type { Topic } from "../../topic/topics.ts";
 
 const TRANSACTION_KEY_TYPE = 1;
@@ -15,13 +25,13 @@ const TRANSACTION_KEY_TYPE = 1;
 export function createMetadataRoutes(broker: KafkaBroker): Route[] {
   return [
     route(metadata, async (request, { session, version }) => {
-      const { tenant } = principalOf(session);
+      const principal = principalOf(session);
       const wanted = request.topics;
       const isAll = wanted === null || (version === 0 && wanted.length === 0);
       const mayCreate = broker.isAutoCreating && request.allowAutoTopicCreation;
       const topics = isAll
-        ? Array.from(broker.topics.list(tenant), describeTopic)
-        : await Promise.all(wanted.map((topic) => findWanted(broker, tenant, topic, mayCreate)));
+        ? listVisible(broker, principal).map(describeTopic)
+        : await Promise.all(wanted.map((topic) => findWanted(broker, principal, topic, mayCreate)));
       return {
         brokers: [{ nodeId: NODE_ID, ...session.advertised }],
         clusterId: broker.clusterId,
@@ -67,26 +77,32 @@ export function createMetadataRoutes(broker: KafkaBroker): Route[] {
   ];
 }
 
+function listVisible({ topics }: KafkaBroker, { tenant, rights }: Principal): Topic[] {
+  return [...topics.list(tenant)].filter(({ name }) => coversAny(rights, name));
+}
+
 async function findWanted(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   wanted: { name: string | null; topicId: string },
   mayCreate: boolean,
 ) {
   const { name, topicId } = wanted;
   if (name === null) {
-    const found = broker.topics.findById(tenant, Buffer.from(topicId, "hex"));
+    const found = findTopicById(broker.topics, principal, "any", topicId);
     return found === undefined
       ? describeMissing(null, ERROR_CODES.unknownTopicId, topicId)
       : describeTopic(found);
   }
-  const found = findTopic(broker.topics, tenant, name);
+  if (!mayUse(principal, "any", name))
+    return describeMissing(name, ERROR_CODES.topicAuthorizationFailed);
+  const found = findTopic(broker.topics, principal, "any", name);
   if (found !== undefined) return describeTopic(found);
   const own = readTopicName(name);
   if ("reason" in own) return describeMissing(name, ERROR_CODES.invalidTopic);
   if (!mayCreate) return describeMissing(name, ERROR_CODES.unknownTopicOrPartition);
   try {
-    return describeTopic(await broker.topics.ensure(tenant, own.name));
+    return describeTopic(await broker.topics.ensure(principal.tenant, own.name));
   } catch (error) {
     return describeMissing(name, toAnswer(error).errorCode);
   }

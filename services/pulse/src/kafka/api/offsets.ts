@@ -20,9 +20,9 @@ export function createOffsetRoutes(broker: KafkaBroker): Route[] {
     route(
       listOffsets,
       requireRight("subscribe", refuseListing, async ({ topics }, { session, version }) => {
-        const { tenant } = principalOf(session);
+        const principal = principalOf(session);
         const answers = topics.map(async ({ name, partitions }) => {
-          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          const stored = findTopic(broker.topics, principal, "subscribe", name)?.stored;
           const found = partitions.map((asked) =>
             listOne(broker, stored?.partitions[asked.partitionIndex], asked, version),
           );
@@ -35,9 +35,9 @@ export function createOffsetRoutes(broker: KafkaBroker): Route[] {
     route(
       offsetForLeaderEpoch,
       requireRight("subscribe", refuseEpochs, ({ topics }, { session }) => {
-        const { tenant } = principalOf(session);
+        const principal = principalOf(session);
         const answers = topics.map(({ name, partitions }) => {
-          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          const stored = findTopic(broker.topics, principal, "subscribe", name)?.stored;
           return {
             name,
             partitions: partitions.map((asked) => ({
@@ -53,9 +53,9 @@ export function createOffsetRoutes(broker: KafkaBroker): Route[] {
     route(
       deleteRecords,
       requireRight("manage", refuseDeletion, async ({ topics }, { session }) => {
-        const { tenant } = principalOf(session);
+        const principal = principalOf(session);
         const answers = topics.map(async ({ name, partitions }) => {
-          const stored = findTopic(broker.topics, tenant, name)?.stored;
+          const stored = findTopic(broker.topics, principal, "manage", name)?.stored;
           const deleted = partitions.map(async ({ partitionIndex, offset }) => ({
             partitionIndex,
             ...(await deleteBefore(broker, stored?.partitions[partitionIndex], offset)),

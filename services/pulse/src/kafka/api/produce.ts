@@ -1,7 +1,7 @@
 // Produce and InitProducerId.
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import { toAnswer, toProduceAnswer } from "../answer.ts";
-import { findTopic, type KafkaBroker } from "../broker.ts";
+import { findTopic, mayUse, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
 import { initProducerId, produce } from "../protocol/messages/index.ts";
@@ -9,8 +9,8 @@ import type { Read, Written } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
-import type { Tenant } from "../../topic/name.ts";
 
 /** First versions with record batches v2, and with zstd (KIP-110). */
 const BATCH_VERSION_MIN = 3;
@@ -41,9 +41,9 @@ export function createProduceRoutes(broker: KafkaBroker): Route[] {
     route(
       produce,
       requireRight("publish", refuseProduce, async (request, { session, version }) => {
-        const { tenant } = principalOf(session);
-        const topics = await produceAll(broker, tenant, request, version);
-        const throttleTimeMs = broker.quotas.produce.charge(tenant, countBytes(request));
+        const principal = principalOf(session);
+        const topics = await produceAll(broker, principal, request, version);
+        const throttleTimeMs = broker.quotas.produce.charge(principal.tenant, countBytes(request));
         if (throttleTimeMs > 0) mute(session, throttleTimeMs);
         if (request.acks !== 0) return { topics, throttleTimeMs };
         // The client reads no answer: only the closed connection indicates the error.
@@ -85,15 +85,22 @@ function countBytes({ topics }: Request): number {
 }
 
 // Everything up to the append is synchronous, so that requests of a connection keep their order.
-async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request, version: number) {
+async function produceAll(
+  broker: KafkaBroker,
+  principal: Principal,
+  request: Request,
+  version: number,
+) {
   const general = checkRequest(request, version);
   const batches: ProduceBatch[] = [];
   const places = request.topics.map(({ name, partitions }) => {
-    const topic = findTopic(broker.topics, tenant, name);
+    const isAllowed = mayUse(principal, "publish", name);
+    const topic = findTopic(broker.topics, principal, "publish", name);
     return {
       name,
       partitions: partitions.map(({ index, records }) => {
         if (general !== undefined) return { index, refusal: general };
+        if (!isAllowed) return { index, refusal: refuse(ERROR_CODES.topicAuthorizationFailed) };
         if (topic?.stored.partitions[index] === undefined) {
           return { index, refusal: refuse(ERROR_CODES.unknownTopicOrPartition) };
         }

@@ -1,10 +1,18 @@
 // CreateTopics, DeleteTopics, CreatePartitions.
 import { PlatformError } from "@platform/kernel/errors";
 import { LogError } from "@platform/log";
-import { toKafkaName, type Tenant } from "../../topic/name.ts";
+import { toKafkaName } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { FINE, toAnswer, type Answer } from "../answer.ts";
-import { findTopic, NODE_ID, readTopicName, stateOf, type KafkaBroker } from "../broker.ts";
+import {
+  findTopic,
+  findTopicById,
+  mayUse,
+  NODE_ID,
+  readTopicName,
+  stateOf,
+  type KafkaBroker,
+} from "../broker.ts";
 import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
@@ -12,6 +20,7 @@ import { UUID_ZERO, type Read } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
+import type { Principal } from "../principal.ts";
 
 type WantedTopic = Read<typeof createTopics.request>["topics"][number];
 type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];
@@ -41,11 +50,11 @@ export function createTopicRoutes(broker: KafkaBroker): Route[] {
           ),
         }),
         async (request, { session }) => {
-          const { tenant } = principalOf(session);
+          const principal = principalOf(session);
           const counts = countNames(request.topics.map(({ name }) => name));
           const created = request.topics.map(async (wanted) =>
             counts.get(wanted.name) === 1
-              ? createOne(broker, tenant, wanted, request.validateOnly)
+              ? createOne(broker, principal, wanted, request.validateOnly)
               : refuse(wanted.name, ERROR_CODES.invalidRequest, "The name occurs twice."),
           );
           return { throttleTimeMs: 0, topics: await Promise.all(created) };
@@ -56,12 +65,14 @@ export function createTopicRoutes(broker: KafkaBroker): Route[] {
     route(
       deleteTopics,
       requireRight("manage", refuseDeletion, async (request, { session, version }) => {
-        const { tenant } = principalOf(session);
+        const principal = principalOf(session);
         const wanted =
           version >= 6
             ? request.topics
             : request.topicNames.map((name) => ({ name, topicId: UUID_ZERO }));
-        const deleted = wanted.map(({ name, topicId }) => deleteOne(broker, tenant, name, topicId));
+        const deleted = wanted.map(({ name, topicId }) =>
+          deleteOne(broker, principal, name, topicId),
+        );
         return { throttleTimeMs: 0, topics: await Promise.all(deleted) };
       }),
     ),
@@ -77,12 +88,12 @@ export function createTopicRoutes(broker: KafkaBroker): Route[] {
           ),
         }),
         async (request, { session }) => {
-          const { tenant } = principalOf(session);
+          const principal = principalOf(session);
           const counts = countNames(request.topics.map(({ name }) => name));
           const results = request.topics.map(async (wanted) => ({
             name: wanted.name,
             ...(counts.get(wanted.name) === 1
-              ? await addPartitions(broker, tenant, wanted, request.validateOnly)
+              ? await addPartitions(broker, principal, wanted, request.validateOnly)
               : answer(ERROR_CODES.invalidRequest, "The name occurs twice.")),
           }));
           return { throttleTimeMs: 0, results: await Promise.all(results) };
@@ -108,13 +119,15 @@ function refuse(name: string, errorCode: ErrorCode, errorMessage: string | null)
 
 async function createOne(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   wanted: WantedTopic,
   validateOnly: boolean,
 ) {
   const { name } = wanted;
   const own = readTopicName(name);
   if ("reason" in own) return refuse(name, ERROR_CODES.invalidTopic, own.reason);
+  if (!mayUse(principal, "manage", name))
+    return refuse(name, ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED);
   const placement = checkPlacement(wanted);
   if (placement !== undefined) return { name, ...placement };
   const config = readTopicConfig(wanted.configs, broker.settings.batchBytesMax);
@@ -123,10 +136,10 @@ async function createOne(
   const partitions = asked === -1 ? broker.topics.partitionsDefault : asked;
   try {
     if (validateOnly) {
-      broker.topics.checkCreate(tenant, own.name, partitions);
+      broker.topics.checkCreate(principal.tenant, own.name, partitions);
       return { name, ...FINE, numPartitions: partitions, replicationFactor: 1 };
     }
-    const topic = await broker.topics.create(tenant, own.name, {
+    const topic = await broker.topics.create(principal.tenant, own.name, {
       partitions,
       config: config.changes,
     });
@@ -183,14 +196,14 @@ function checkPlacement(wanted: WantedTopic): Answer | undefined {
 
 async function deleteOne(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   name: string | null,
   topicId: string,
 ) {
   const isById = name === null;
   const topic = isById
-    ? broker.topics.findById(tenant, Buffer.from(topicId, "hex"))
-    : findTopic(broker.topics, tenant, name);
+    ? findTopicById(broker.topics, principal, "manage", topicId)
+    : findTopic(broker.topics, principal, "manage", name);
   if (topic === undefined) {
     const errorCode = isById ? ERROR_CODES.unknownTopicId : ERROR_CODES.unknownTopicOrPartition;
     return { name, topicId, errorCode };
@@ -206,11 +219,11 @@ async function deleteOne(
 
 async function addPartitions(
   broker: KafkaBroker,
-  tenant: Tenant,
+  principal: Principal,
   { name, count, assignments }: WantedPartitions,
   validateOnly: boolean,
 ): Promise<Answer> {
-  const topic = findTopic(broker.topics, tenant, name);
+  const topic = findTopic(broker.topics, principal, "manage", name);
   if (topic === undefined)
     return answer(ERROR_CODES.unknownTopicOrPartition, "The topic does not exist.");
   const has = topic.stored.partitions.length;

@@ -1,18 +1,20 @@
 // Bearer tokens as passwords of SASL PLAIN: the operator's token, and JWTs with a `tenant` claim.
 import { toRevocable, type Claims, type TokenVerifier } from "@platform/kernel/identity";
 import { isTenant } from "../../topic/name.ts";
-import { ALL_RIGHTS, readRights } from "../../topic/rights.ts";
+import type { TopicRules } from "../../access/topic-rules.ts";
+import { ALL_RIGHTS, hasAnyRight, type Rights } from "../../topic/rights.ts";
 import type { Principal } from "../principal.ts";
 import type { CredentialStore } from "./mechanism.ts";
 
 /**
  * Checks users with passwords first; for any other name the password may be a token. The name is then only shown in logs
- * and DescribeGroups. JWTs without a tenant or without a scope of messaging are rejected. SCRAM proves a password without sending it, so it works for
- * users with passwords only.
+ * and DescribeGroups. JWTs without a tenant, and without both a scope of messaging and a role with topic rules, are
+ * rejected. SCRAM proves a password without sending it, so it works for users with passwords only.
  */
 export function createTokenCredentials(
   users: CredentialStore,
   verifier: TokenVerifier,
+  rules: Pick<TopicRules, "rightsOf">,
 ): CredentialStore {
   return {
     async verifyPassword(user, password) {
@@ -23,7 +25,7 @@ export function createTokenCredentials(
         case "operator":
           return { name: user, tenant: "", rights: ALL_RIGHTS };
         case "user":
-          return toPrincipal(user, verdict.claims);
+          return toPrincipal(user, verdict.claims, rules.rightsOf(verdict.claims));
         case "refused":
           return undefined;
         default:
@@ -35,9 +37,8 @@ export function createTokenCredentials(
   };
 }
 
-function toPrincipal(name: string, claims: Claims): Principal | undefined {
-  const { tenant, exp, scope } = claims;
-  const rights = readRights(scope);
-  if (tenant === undefined || !isTenant(tenant) || rights.size === 0) return undefined;
+function toPrincipal(name: string, claims: Claims, rights: Rights): Principal | undefined {
+  const { tenant, exp } = claims;
+  if (tenant === undefined || !isTenant(tenant) || !hasAnyRight(rights)) return undefined;
   return { name, tenant, rights, expiresAtMs: exp * 1000, token: toRevocable(claims) };
 }

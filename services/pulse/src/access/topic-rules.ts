@@ -1,0 +1,86 @@
+// Rules that give the holders of a role rights for some topics of their tenant. They are durable.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Claims } from "@platform/kernel/identity";
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Store } from "../store/store.ts";
+import { compilePattern } from "../topic/pattern.ts";
+import { scopeOf, type Right, type Rights } from "../topic/rights.ts";
+
+const ROLES_MAX = 10_000;
+
+/** A rule: rights for the topics of a name or pattern. */
+export interface TopicRule {
+  topics: string;
+  allow: Right[];
+}
+
+/** The rules of a role. */
+export interface RoleRules {
+  role: string;
+  rules: readonly TopicRule[];
+}
+
+interface CompiledRule extends TopicRule {
+  matches: (topic: string) => boolean;
+}
+
+/** Rules by role. A change applies to the next request of each caller. */
+export class TopicRules {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #byRole = new Map<string, readonly CompiledRule[]>();
+
+  constructor(store: Store, state: StateTable) {
+    this.#store = store;
+    this.#state = state;
+    for (const { key, value } of state.take("topic-rules")) {
+      const rules = readJson(value) as TopicRule[] | undefined;
+      if (rules !== undefined) this.#byRole.set(String(key[1]), rules.map(compileRule));
+    }
+  }
+
+  /** All rules, by role. */
+  list(): RoleRules[] {
+    return [...this.#byRole.keys()].sort().map((role) => this.find(role)!);
+  }
+
+  /** The rules of a role; undefined if it has none. */
+  find(role: string): RoleRules | undefined {
+    const rules = this.#byRole.get(role);
+    return rules === undefined
+      ? undefined
+      : { role, rules: rules.map(({ topics, allow }) => ({ topics, allow })) };
+  }
+
+  /** Replaces the rules of a role durably. Throws `validation_failed` for an invalid pattern. */
+  async set(role: string, rules: readonly TopicRule[]): Promise<void> {
+    const compiled = rules.map(compileRule);
+    if (!this.#byRole.has(role) && this.#byRole.size >= ROLES_MAX)
+      throw new PlatformError("conflict", `There are rules for ${ROLES_MAX} roles already.`);
+    await this.#store.append([this.#state.toPendingJson(["topic-rules", role], rules)]);
+    this.#byRole.set(role, compiled);
+  }
+
+  /** Deletes the rules of a role durably; false if it has none. */
+  async delete(role: string): Promise<boolean> {
+    if (!this.#byRole.has(role)) return false;
+    await this.#store.append([this.#state.toPending(["topic-rules", role], null)]);
+    return this.#byRole.delete(role);
+  }
+
+  /** The rights of a token: of all topics by its scopes, of others by the rules of its roles. */
+  rightsOf({ scope, roles }: Pick<Claims, "scope" | "roles">): Rights {
+    const list = (): CompiledRule[] => roles.flatMap((role) => this.#byRole.get(role) ?? []);
+    const isScoped = (right: Right): boolean => scope.includes(scopeOf(right));
+    return {
+      has: (right) => isScoped(right) || list().some(({ allow }) => allow.includes(right)),
+      covers: (right, topic) =>
+        isScoped(right) ||
+        list().some(({ allow, matches }) => allow.includes(right) && matches(topic)),
+    };
+  }
+}
+
+function compileRule(rule: TopicRule): CompiledRule {
+  return { ...rule, matches: compilePattern(rule.topics) };
+}
