@@ -1,5 +1,6 @@
 // Metrics of the mail service in addition to those of every service.
 import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { InboundKind, InboundStatus } from "./database/inbound.ts";
 import type { Channel, DeliveryStatus } from "./database/message.ts";
 
 const LATENCY_BOUNDS_MS = [
@@ -15,6 +16,12 @@ export interface NotifyMetrics {
   /** Records the time from acceptance to delivery. */
   observeLatency(ms: number): void;
   countRendered(): void;
+  /** Counts a received message. */
+  countReceived(kind: InboundKind, status: InboundStatus): void;
+  /** Counts forwards of received messages to rules. */
+  countRouted(count: number): void;
+  /** Counts an attempt to forward a received message. */
+  countForward(status: "pending" | "delivered" | "failed"): void;
 }
 
 /** Values that are read at each scrape. */
@@ -48,6 +55,20 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     name: "platform_notify_templates_rendered_total",
     help: "Rendered templates.",
   });
+  const received = registry.counter({
+    name: "platform_notify_inbound_received_total",
+    help: "Received messages by kind and status.",
+    labels: ["kind", "status"],
+  });
+  const routed = registry.counter({
+    name: "platform_notify_inbound_routed_total",
+    help: "Received messages that matched a rule, once per rule.",
+  });
+  const forwards = registry.counter({
+    name: "platform_notify_inbound_forwards_total",
+    help: "Attempts to forward received messages; pending ones are repeated.",
+    labels: ["status"],
+  });
   registry.collect({
     name: "notify",
     collect: async () => [
@@ -71,5 +92,8 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     countSuppressed: (count) => suppressed.add(count),
     observeLatency: (ms) => latency.observe(ms),
     countRendered: () => rendered.add(),
+    countReceived: (kind, status) => received.with({ kind, status }).add(),
+    countRouted: (count) => routed.add(count),
+    countForward: (status) => forwards.with({ status }).add(),
   };
 }

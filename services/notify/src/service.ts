@@ -24,6 +24,7 @@ import {
 import { every, systemClock, type Clock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
 import { BounceAddresses } from "./bounce/bounce-address.ts";
+import { BounceReports } from "./bounce/bounce-reports.ts";
 import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
 import { VERSION, type NotifyConfig } from "./config.ts";
 import {
@@ -32,12 +33,15 @@ import {
   type NotifyDatabase,
   type NotifyTables,
 } from "./database/schema.ts";
+import { createDnsLookup } from "./dns/lookup.ts";
+import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
 import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
 import { createWebhookRoutes } from "./http/webhook-routes.ts";
+import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { createNotifyMetrics } from "./metrics.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
@@ -145,6 +149,32 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     retentionMs: config.inbox_retention_ms,
   });
   const bounceAddresses = await createBounceAddresses(config, database);
+  const bounceReports =
+    bounceAddresses === undefined
+      ? undefined
+      : new BounceReports({
+          database,
+          addresses: bounceAddresses,
+          suppressions,
+          webhooks,
+          metrics,
+          clock,
+          log,
+        });
+  const inbound = new Inbound({
+    config,
+    database,
+    bounceReports,
+    isOwnDomain: (domain) => listDomains(config).has(domain),
+    readAggregate: async () => {},
+    lookup: createDnsLookup(config.dns_servers),
+    fetch: fetchTarget,
+    metrics,
+    tracer,
+    clock,
+    ids,
+    log,
+  });
   const prepare = createPrepareMail({
     sign: async () => "",
     senderOf: ({ message, position }) =>
@@ -235,6 +265,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createTemplateRoutes(templates, sender),
       ...createSuppressionRoutes(suppressions, clock),
       ...createWebhookRoutes(webhooks, fetchTarget),
+      ...createInboundRoutes(inbound),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
     ],
     metricsToken: config.metrics_token,
@@ -252,6 +283,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       await idempotency.sweep();
       await inbox.sweep();
       await webhooks.sweep();
+      await inbound.sweep();
     },
     (error) => log.warn("deleting expired rows failed", { error }),
   );
@@ -259,6 +291,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
 
   dispatcher.start();
   caller.start();
+  await inbound.start(lifecycle);
   const listener = await listen(config, api, registry, verifier !== undefined);
   lifecycle.onDrain("http", (drain) =>
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),

@@ -28,6 +28,8 @@ export interface Answer {
 export interface Stage extends NotifyService {
   /** Moves the clock. */
   advance(ms: number): void;
+  /** Port of the SMTP server; 0 without one. */
+  smtpPort: number;
   /** Log lines. */
   log: string[];
   /** Configuration for a restart on the same data. */
@@ -95,6 +97,7 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
   const stopping = new AbortController();
   const log: string[] = [];
   let aheadMs = 0;
+  let smtpPort = 0;
   const clock = {
     now: () => systemClock.now() + aheadMs,
     monotonicMs: () => systemClock.monotonicMs() + aheadMs,
@@ -120,11 +123,12 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
     lifecycle: {
       stopping: stopping.signal,
       onDrain: (_name, hook) => void hooks.push(hook),
-      reportListener: () => {},
+      reportListener: ({ name, port }) => void (smtpPort = name === "smtp" ? port : smtpPort),
     },
   });
   return {
     ...service,
+    smtpPort,
     advance: (ms) => void (aheadMs += ms),
     log,
     settings,

@@ -8,7 +8,7 @@ import type { WebhookEvent } from "../webhook/event.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import type { BounceAddresses, BouncedDelivery } from "./bounce-address.ts";
 import { concernsAddress } from "./classify.ts";
-import { parseReports, type MailReport } from "./report.ts";
+import { findReturnAddresses, parseReports, type MailReport } from "./report.ts";
 
 /** Options of {@link BounceReports}. */
 export interface BounceReportsOptions {
@@ -16,7 +16,7 @@ export interface BounceReportsOptions {
   addresses: BounceAddresses;
   suppressions: Suppressions;
   webhooks: Webhooks;
-  metrics: NotifyMetrics;
+  metrics: Pick<NotifyMetrics, "countBounce">;
   clock: Clock;
   log: Logger;
 }
@@ -53,6 +53,18 @@ export class BounceReports {
       return [];
     });
     for (const report of reports) await this.#apply(delivery, report);
+  }
+
+  /**
+   * Applies a complaint that was sent to the address for complaints. The bounce address in the complaint decides which
+   * delivery it is about; false if it contains no valid one.
+   */
+  async receiveComplaint(content: Uint8Array): Promise<boolean> {
+    const found = await findReturnAddresses(content).catch(() => []);
+    const recipient = found.find((address) => this.accepts(address));
+    if (recipient === undefined) return false;
+    await this.receive(recipient, content);
+    return true;
   }
 
   async #apply({ messageId, position }: BouncedDelivery, report: MailReport): Promise<void> {

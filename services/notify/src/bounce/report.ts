@@ -30,6 +30,23 @@ export async function parseReports(content: Uint8Array): Promise<MailReport[]> {
   return [{ kind: "complaint", feedbackType: fields.get("feedback-type") ?? "abuse", recipient }];
 }
 
+/** Returns the addresses in a complaint that may be the envelope sender of the reported message (RFC 5965 section 3.2). */
+export async function findReturnAddresses(content: Uint8Array): Promise<string[]> {
+  const { attachments } = await PostalMime.parse(content, {
+    maxNestingDepth: NESTING_MAX,
+    forceRfc822Attachments: true,
+    attachmentEncoding: "arraybuffer",
+  });
+  const find = (type: RegExp): Map<string, string> | undefined => {
+    const part = attachments.find(({ mimeType }) => type.test(mimeType));
+    return part === undefined ? undefined : parseFields(readText(part))[0];
+  };
+  const report = find(/^message\/feedback-report$/i);
+  const original = find(/^(?:message\/(?:rfc822|global)|text\/rfc822-headers)$/i);
+  const texts = [report?.get("original-mail-from"), original?.get("return-path")];
+  return texts.flatMap((text) => readAddress(text) ?? []);
+}
+
 // The first group of fields is about the message, each further one about a recipient (RFC 3464 section 2.1).
 function parseDeliveryStatus(text: string): MailReport[] {
   return parseFields(text)

@@ -1,12 +1,12 @@
 // Webhooks: create, list, delete, rotate the secret, list and replay calls.
 import { z } from "zod";
-import { EgressError, type EgressFetch } from "@platform/kernel/egress";
-import { PlatformError } from "@platform/kernel/errors";
+import type { EgressFetch } from "@platform/kernel/egress";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import type { WebhookRow } from "../database/webhook.ts";
 import { WEBHOOK_EVENTS } from "../webhook/event.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import { requireManager } from "./access.ts";
+import { requireAllowedTarget } from "./target.ts";
 
 const webhookBody = z.strictObject({
   url: z.url({ protocol: /^https?$/ }).max(2_048),
@@ -32,7 +32,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       status: 201,
       problems: { 422: "The URL is, or resolves to, a private address" },
       handle: async ({ body }) => {
-        await requireAllowed(probe, body.url);
+        await requireAllowedTarget(probe, body.url, "url");
         const row = await webhooks.create(body.url, body.events);
         return { ...toSummary(row), secret: row.secret };
       },
@@ -107,17 +107,4 @@ function toSummary({ id, url, events, created_at }: WebhookRow) {
     events: JSON.parse(events) as string[],
     created_at: new Date(created_at).toISOString(),
   };
-}
-
-// A target that does not answer now may answer later; a forbidden address stays forbidden.
-async function requireAllowed(probe: EgressFetch, url: string): Promise<void> {
-  try {
-    await probe(url, { method: "HEAD" });
-  } catch (error) {
-    if (!(error instanceof EgressError)) throw error;
-    if (error.code !== "address_not_allowed" && error.code !== "url_not_allowed") return;
-    throw new PlatformError("unprocessable", `url: ${error.message}.`, {
-      fields: { field: "url" },
-    });
-  }
 }

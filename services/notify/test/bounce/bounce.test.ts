@@ -189,10 +189,6 @@ describe("reports about sent mail", () => {
       webhooks,
       metrics: {
         countBounce: (type) => void bounces.push(type),
-        countSent: () => {},
-        countSuppressed: () => {},
-        observeLatency: () => {},
-        countRendered: () => {},
       },
       clock,
       log: createLogger({ service: "notify", write: () => {} }),

@@ -1,0 +1,238 @@
+// Inbound mail: rules, received messages, repeated forwards.
+import { z } from "zod";
+import type { EgressFetch } from "@platform/kernel/egress";
+import { PlatformError } from "@platform/kernel/errors";
+import {
+  createValidationError,
+  defineRoute,
+  pageQuery,
+  readPage,
+  type ApiRoute,
+} from "@platform/kernel/http";
+import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
+import type { Forwarder } from "../inbound/forwarder.ts";
+import { findPatternFault } from "../inbound/pattern.ts";
+import type { InboundRules, RuleFields } from "../inbound/rules.ts";
+import type { InboundStore } from "../inbound/store.ts";
+import { requireManager } from "./access.ts";
+import { requireAllowedTarget } from "./target.ts";
+
+const PRIORITY_MAX = 1_000_000;
+
+const ruleBody = z.strictObject({
+  name: z.string().min(1).max(128),
+  match: z.strictObject({
+    to_pattern: z
+      .string()
+      .min(3)
+      .max(320)
+      .describe("Recipient address in which `*` stands for any characters."),
+  }),
+  forward_to: z.url({ protocol: /^https?$/ }).max(2_048),
+  priority: z
+    .int()
+    .min(-PRIORITY_MAX)
+    .max(PRIORITY_MAX)
+    .default(0)
+    .describe("Rules with a higher priority match first."),
+});
+
+/** Parts that the routes use. */
+export interface InboundParts {
+  rules: InboundRules;
+  store: InboundStore;
+  forwarder: Forwarder;
+  /** Fetches with the egress guard, to check the targets of rules. */
+  fetch: EgressFetch;
+}
+
+/** Creates the routes. */
+export function createInboundRoutes(parts: InboundParts): ApiRoute[] {
+  return [...createRuleRoutes(parts), ...createReceivedRoutes(parts)];
+}
+
+function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
+  const operation = { tag: "Inbound mail", access: requireManager } as const;
+  const readFields = async (body: z.output<typeof ruleBody>): Promise<RuleFields> => {
+    const pattern = body.match.to_pattern.toLowerCase();
+    const fault = findPatternFault(pattern);
+    if (fault !== undefined) {
+      throw createValidationError([{ in: "body", path: "match.to_pattern", message: fault }]);
+    }
+    await requireAllowedTarget(fetch, body.forward_to, "forward_to");
+    const { name, forward_to, priority } = body;
+    return { name, pattern, forward_to, priority };
+  };
+  return [
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/inbound/rules",
+      summary: "Create a rule",
+      description:
+        "The `secret` of the answer verifies the signatures of forwards (Standard Webhooks). It is shown once.",
+      body: ruleBody,
+      status: 201,
+      handle: async ({ body }) => {
+        const { id, secret } = await rules.create(await readFields(body));
+        return { status: "created", rule_id: id, secret };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbound/rules",
+      summary: "List rules in the order in which they are tried",
+      handle: async () => {
+        await rules.load();
+        return { rules: rules.all.map(toRule) };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbound/rules/{id}",
+      summary: "Read a rule",
+      handle: async ({ params }) => toRule(rules.get(params["id"]!)),
+    }),
+    defineRoute({
+      ...operation,
+      method: "PUT",
+      path: "/api/v1/inbound/rules/{id}",
+      summary: "Replace a rule",
+      body: ruleBody,
+      handle: async ({ params, body }) =>
+        toRule(await rules.update(params["id"]!, await readFields(body))),
+    }),
+    defineRoute({
+      ...operation,
+      method: "DELETE",
+      path: "/api/v1/inbound/rules/{id}",
+      summary: "Delete a rule",
+      handle: async ({ params }) => {
+        await rules.remove(params["id"]!);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/inbound/rules/{id}/rotate-secret",
+      summary: "Replace the secret of a rule",
+      description: "The previous secret also signs for 24 hours.",
+      handle: async ({ params }) => {
+        const { id, secret } = await rules.rotateSecret(params["id"]!);
+        return { status: "rotated", rule_id: id, secret };
+      },
+    }),
+  ];
+}
+
+function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
+  const operation = { tag: "Inbound mail", access: requireManager } as const;
+  const find = async (id: string): Promise<InboundRow> => {
+    const row = await store.get(id);
+    if (row === undefined) throw new PlatformError("not_found", "There is no such message.");
+    return row;
+  };
+  return [
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbound/messages",
+      summary: "List received messages, newest first",
+      query: pageQuery.extend({
+        kind: z.enum(["mail", "bounce", "complaint", "dmarc_report", "postmaster"]).optional(),
+        status: z.enum(["accepted", "quarantined", "rejected"]).optional(),
+      }),
+      handle: async ({ query }) => {
+        const page = await readPage(query, {
+          key: z.string().max(64),
+          read: (limit, before) => store.list(query, limit, before),
+          keyOf: ({ id }) => id,
+        });
+        return { messages: page.items.map(toMessage), next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbound/messages/{id}",
+      summary: "Read a received message and the state of its forwards",
+      handle: async ({ params }) => {
+        const row = await find(params["id"]!);
+        const forwards = await store.listForwards(row.id);
+        return { ...toMessage(row), forwards: forwards.map(toForward) };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/inbound/messages/{id}/raw",
+      summary: "The message as it was received, with trace fields",
+      answerType: "message/rfc822",
+      handle: async ({ params }) => {
+        const { id } = await find(params["id"]!);
+        const content = await store.readContent(id);
+        if (content === undefined) throw new PlatformError("gone", "The content has expired.");
+        return new Response(new Uint8Array(content), {
+          headers: { "Content-Type": "message/rfc822" },
+        });
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/inbound/messages/{id}/forward",
+      summary: "Forward a message again, or release it from quarantine",
+      status: 202,
+      handle: async ({ params }) => {
+        const { id } = await find(params["id"]!);
+        const count = await store.forwardAgain(id);
+        if (count === 0) throw new PlatformError("conflict", "No rule matched the message.");
+        forwarder.wake();
+        return { status: "queued", forwards: count };
+      },
+    }),
+  ];
+}
+
+function toRule({ id, name, pattern, forward_to, priority, created_at }: InboundRuleRow) {
+  return {
+    rule_id: id,
+    name,
+    match: { to_pattern: pattern },
+    forward_to,
+    priority,
+    created_at: new Date(created_at).toISOString(),
+  };
+}
+
+function toMessage(row: InboundRow) {
+  return {
+    id: row.id,
+    kind: row.kind,
+    status: row.status,
+    from: row.header_from,
+    envelope: { from: row.sender, to: JSON.parse(row.recipients) as string[] },
+    subject: row.subject,
+    message_id: row.message_id,
+    client_address: row.client_address,
+    size_bytes: row.size_bytes,
+    spf: row.spf,
+    dkim: row.dkim,
+    dmarc: row.dmarc,
+    received_at: new Date(row.received_at).toISOString(),
+  };
+}
+
+function toForward({ rule_id, recipients, status, attempts, due_at, detail }: InboundForwardRow) {
+  return {
+    rule_id,
+    recipients: JSON.parse(recipients) as string[],
+    status,
+    attempts,
+    ...(due_at === null ? {} : { next_attempt_at: new Date(due_at).toISOString() }),
+    ...(detail === null ? {} : { detail }),
+  };
+}

@@ -1,0 +1,84 @@
+// SPF, DKIM and DMARC of received mail (RFC 7208, RFC 6376, RFC 7489), checked by mailauth.
+import { authenticate, type DMARCResult } from "mailauth";
+import { limitLookups, type DnsLookup } from "../dns/lookup.ts";
+
+/** Source of a message. */
+export interface MailSource {
+  clientAddress: string;
+  helo: string;
+  /** Sender of the envelope; "" for bounces. */
+  sender: string;
+}
+
+/** Results of the checks. */
+export interface AuthenticationResults {
+  spf: string;
+  spfDomain: string;
+  /** `pass` if one signature passes. */
+  dkim: string;
+  signatures: { domain: string; selector: string; result: string; aligned: boolean }[];
+  dmarc: string;
+  spfAligned: boolean;
+  dkimAligned: boolean;
+  /** Domain and policy of the DMARC record; "" without one. */
+  policyDomain: string;
+  policy: string;
+  /** Domain of the From field; "" if there is not exactly one. */
+  fromDomain: string;
+  /** `Received-SPF` and `Authentication-Results`, with CRLF. */
+  headers: string;
+}
+
+/** Checks a message. */
+export type CheckAuthentication = (
+  content: Buffer,
+  source: MailSource,
+) => Promise<AuthenticationResults>;
+
+/** Time for the DNS lookups of a message. */
+const BUDGET_MS = 3_000;
+const SIGNATURES_MAX = 10;
+
+/** Creates the checks. DNS failures are results (`temperror`), never errors. */
+export function createAuthentication(lookup: DnsLookup, hostname: string): CheckAuthentication {
+  return async (content, { clientAddress, helo, sender }) => {
+    const checked = await authenticate(content, {
+      ip: clientAddress,
+      helo,
+      sender,
+      mta: hostname,
+      resolver: limitLookups(lookup, BUDGET_MS),
+      disableArc: true,
+      disableBimi: true,
+    });
+    const { dkim, spf, dmarc, headers } = checked;
+    const signatures = dkim.results.slice(0, SIGNATURES_MAX).map((one) => ({
+      domain: one.signingDomain ?? "",
+      selector: one.selector ?? "",
+      result: one.status.result,
+      aligned: one.status.aligned !== undefined && one.status.aligned !== false,
+    }));
+    // Members are absent if the record could not be read, contrary to the types.
+    const found: Partial<DMARCResult> = dmarc === false ? {} : dmarc;
+    const from = dkim.headerFrom.length === 1 ? dkim.headerFrom[0]! : "";
+    return {
+      spf: spf === false ? "none" : spf.status.result,
+      spfDomain: spf === false ? "" : spf.domain,
+      dkim: summarize(signatures.map(({ result }) => result)),
+      signatures,
+      dmarc: found.status?.result ?? "none",
+      spfAligned: Boolean(found.alignment?.spf.result),
+      dkimAligned: Boolean(found.alignment?.dkim.result),
+      policyDomain: found.policyDomain ?? found.domain ?? "",
+      policy: found.policy ?? "",
+      fromDomain: from.slice(from.lastIndexOf("@") + 1).toLowerCase(),
+      headers,
+    };
+  };
+}
+
+function summarize(results: readonly string[]): string {
+  if (results.includes("pass")) return "pass";
+  if (results.includes("temperror")) return "temperror";
+  return results[0] ?? "none";
+}

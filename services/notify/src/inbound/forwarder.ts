@@ -1,0 +1,231 @@
+// Posts received messages to the targets of their rules, with retries that survive restarts.
+import { EgressError, type EgressFetch } from "@platform/kernel/egress";
+import type { Logger } from "@platform/kernel/log";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
+import type { NotifyDatabase } from "../database/schema.ts";
+import type { NotifyMetrics } from "../metrics.ts";
+import { signWebhook } from "../webhook/signature.ts";
+import { createPayload } from "./payload.ts";
+import { listSecrets, type InboundRules } from "./rules.ts";
+import type { InboundStore } from "./store.ts";
+
+/** Options of {@link Forwarder}. */
+export interface ForwarderOptions {
+  database: NotifyDatabase;
+  rules: InboundRules;
+  store: InboundStore;
+  /** Checks and pins addresses; does not follow redirects. */
+  fetch: EgressFetch;
+  metrics: NotifyMetrics;
+  clock: Clock;
+  log: Logger;
+}
+
+type AttemptResult =
+  | { kind: "delivered"; detail: string }
+  | { kind: "failed"; detail: string }
+  | { kind: "retry"; detail: string; afterMs?: number | undefined };
+
+const MINUTE_MS = 60_000;
+/** Delays after each failed attempt; about seven hours in all. */
+const RETRY_MS = [1, 5, 15, 30, 45, 60, 72, 72, 72, 72].map((minutes) => minutes * MINUTE_MS);
+const RETRY_AFTER_MS_MAX = 72 * MINUTE_MS;
+const POLL_MS = 1_000;
+/** Longer than the timeout of a request. */
+const LEASE_MS = 2 * MINUTE_MS;
+/** A document is held in memory during its request. */
+const CONCURRENCY_MAX = 8;
+const CONCURRENCY_PER_RULE_MAX = 2;
+const DETAIL_CHARACTERS_MAX = 300;
+const USER_AGENT = "platform-notify/1";
+
+/** Forwards received messages. */
+export class Forwarder {
+  readonly #options: ForwarderOptions;
+  readonly #active = new Map<string, number>();
+  readonly #attempts = new Set<Promise<void>>();
+  #timer: RepeatingTimer | undefined;
+  #isStopped = false;
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+  }
+
+  /** Starts to forward due messages. */
+  start(): void {
+    const onError = (error: unknown): void =>
+      this.#options.log.error("reading due inbound forwards failed", { error });
+    this.#timer = every(POLL_MS, () => this.#fill(), onError);
+    this.wake();
+  }
+
+  /** Looks for due forwards now. */
+  wake(): void {
+    if (!this.#isStopped) void this.#timer?.run();
+  }
+
+  /** Stops; attempts in flight have until `ms`, then their leases end and they are repeated. */
+  async stop(ms: number): Promise<void> {
+    this.#isStopped = true;
+    await this.#timer?.stop();
+    let timer: NodeJS.Timeout | undefined;
+    const deadline = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+    await Promise.race([Promise.allSettled(this.#attempts), deadline]);
+    clearTimeout(timer);
+  }
+
+  // One forward per rule in turn, so that a rule with many or slow forwards does not delay the others.
+  async #fill(): Promise<void> {
+    for (let found = true; found && !this.#isStopped;) {
+      found = false;
+      for (const ruleId of await this.#listDueRules()) {
+        if (this.#isStopped || this.#attempts.size >= CONCURRENCY_MAX) return;
+        if ((this.#active.get(ruleId) ?? 0) >= CONCURRENCY_PER_RULE_MAX) continue;
+        const forward = await this.#claim(ruleId);
+        if (forward === undefined) continue;
+        found = true;
+        this.#run(forward);
+      }
+    }
+  }
+
+  #run(forward: InboundForwardRow): void {
+    const { rule_id: ruleId } = forward;
+    this.#active.set(ruleId, (this.#active.get(ruleId) ?? 0) + 1);
+    const attempt = this.#attempt(forward)
+      .catch((error: unknown) =>
+        this.#options.log.error("recording an inbound forward failed", { error }),
+      )
+      .finally(() => {
+        this.#attempts.delete(attempt);
+        const left = this.#active.get(ruleId)! - 1;
+        if (left > 0) this.#active.set(ruleId, left);
+        else this.#active.delete(ruleId);
+        this.wake();
+      });
+    this.#attempts.add(attempt);
+  }
+
+  async #attempt(forward: InboundForwardRow): Promise<void> {
+    const { clock, metrics, log } = this.#options;
+    const result = await this.#post(forward);
+    const nowMs = clock.now();
+    const delayMs = RETRY_MS[forward.attempts];
+    const isLast = result.kind === "retry" && delayMs === undefined;
+    const status = isLast ? "failed" : result.kind === "retry" ? "pending" : result.kind;
+    const hintMs = result.kind === "retry" ? (result.afterMs ?? 0) : 0;
+    await this.#record(forward, {
+      status,
+      detail: result.detail.slice(0, DETAIL_CHARACTERS_MAX),
+      due_at: status === "pending" ? nowMs + Math.max(delayMs!, hintMs) : null,
+      updated_at: nowMs,
+    });
+    metrics.countForward(status);
+    const level = status === "delivered" ? "info" : "warn";
+    log[level]("inbound message forwarded", {
+      inbound_id: forward.inbound_id,
+      rule_id: forward.rule_id,
+      status,
+      attempts: forward.attempts + 1,
+      detail: result.detail,
+    });
+  }
+
+  async #post(forward: InboundForwardRow): Promise<AttemptResult> {
+    const { rules, store, clock } = this.#options;
+    const { inbound_id: id, rule_id: ruleId } = forward;
+    const rule = rules.all.find((one) => one.id === ruleId);
+    // Another node may have created it; the rules are read again within a minute.
+    if (rule === undefined) return { kind: "retry", detail: "the rule is not known yet" };
+    const [row, content] = [await store.get(id), await store.readContent(id)];
+    if (row === undefined || content === undefined) {
+      return { kind: "failed", detail: "the content has expired" };
+    }
+    const recipients = JSON.parse(forward.recipients) as string[];
+    const payload = await createPayload(row, content, { ruleId, recipients }).catch(
+      (error: Error) => ({ ...describeUnparsed(row, ruleId), parse_error: error.message }),
+    );
+    const body = JSON.stringify(payload);
+    const nowMs = clock.now();
+    const call = { id: `${id}-${ruleId}`, timestampSeconds: Math.floor(nowMs / 1_000), body };
+    return this.#call(rule, body, signWebhook(call, listSecrets(rule, nowMs)));
+  }
+
+  async #call(
+    { forward_to: url }: InboundRuleRow,
+    body: string,
+    signed: Record<string, string>,
+  ): Promise<AttemptResult> {
+    try {
+      const headers = { "content-type": "application/json", "user-agent": USER_AGENT, ...signed };
+      return judgeAnswer(await this.#options.fetch(url, { method: "POST", headers, body }));
+    } catch (error) {
+      const detail = error instanceof EgressError ? error.message : "the request failed";
+      return { kind: "retry", detail };
+    }
+  }
+
+  async #listDueRules(): Promise<string[]> {
+    const rows = await this.#options.database.db
+      .selectFrom("notify_inbound_forwards")
+      .select("rule_id")
+      .distinct()
+      .where("due_at", "<=", this.#options.clock.now())
+      .execute();
+    return rows.map(({ rule_id }) => rule_id);
+  }
+
+  async #claim(ruleId: string): Promise<InboundForwardRow | undefined> {
+    const { database, clock } = this.#options;
+    const nowMs = clock.now();
+    const row = await database.db
+      .selectFrom("notify_inbound_forwards")
+      .selectAll()
+      .where("rule_id", "=", ruleId)
+      .where("due_at", "<=", nowMs)
+      .orderBy("due_at")
+      .limit(1)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const { numUpdatedRows } = await database.db
+      .updateTable("notify_inbound_forwards")
+      .set({ due_at: nowMs + LEASE_MS, fence: row.fence + 1 })
+      .where("inbound_id", "=", row.inbound_id)
+      .where("rule_id", "=", ruleId)
+      .where("fence", "=", row.fence)
+      .executeTakeFirst();
+    return numUpdatedRows === 1n ? { ...row, fence: row.fence + 1 } : undefined;
+  }
+
+  async #record(
+    { inbound_id, rule_id, fence, attempts }: InboundForwardRow,
+    values: Pick<InboundForwardRow, "status" | "detail" | "due_at" | "updated_at">,
+  ): Promise<void> {
+    await this.#options.database.db
+      .updateTable("notify_inbound_forwards")
+      .set({ ...values, attempts: attempts + 1 })
+      .where("inbound_id", "=", inbound_id)
+      .where("rule_id", "=", rule_id)
+      .where("fence", "=", fence)
+      .execute();
+  }
+}
+
+// 410 ends the retries, as Standard Webhooks recommends; every other answer than 2xx may change.
+function judgeAnswer({ status, headers }: Response): AttemptResult {
+  const detail = `answered with status ${status}`;
+  if (status >= 200 && status < 300) return { kind: "delivered", detail };
+  if (status === 410) return { kind: "failed", detail };
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : undefined;
+  return { kind: "retry", detail, afterMs };
+}
+
+function describeUnparsed(row: InboundRow, ruleId: string): object {
+  const { id, header_from, subject, message_id, received_at } = row;
+  const receivedAt = new Date(received_at).toISOString();
+  return { id, rule_id: ruleId, from: header_from, subject, message_id, received_at: receivedAt };
+}

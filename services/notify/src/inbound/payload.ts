@@ -1,0 +1,47 @@
+// The JSON document of a received message that is posted to webhooks.
+import PostalMime, { type Address } from "postal-mime";
+import type { InboundRow } from "../database/inbound.ts";
+
+// Above the bounds of `checkStructure`, so that every accepted message can be parsed.
+const NESTING_MAX = 256;
+
+/** Returns the document of a message for a rule. Attachments are base64. */
+export async function createPayload(
+  row: InboundRow,
+  content: Uint8Array,
+  forward: { ruleId: string; recipients: readonly string[] },
+): Promise<object> {
+  const mail = await PostalMime.parse(content, {
+    maxNestingDepth: NESTING_MAX,
+    attachmentEncoding: "base64",
+  });
+  return {
+    id: row.id,
+    rule_id: forward.ruleId,
+    from: row.header_from,
+    to: formatAddresses(mail.to),
+    cc: formatAddresses(mail.cc),
+    subject: mail.subject ?? "",
+    text: mail.text ?? null,
+    html: mail.html ?? null,
+    headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
+    attachments: mail.attachments.map(({ filename, mimeType, contentId, content: encoded }) => ({
+      filename: filename ?? "",
+      content_type: mimeType,
+      content_id: contentId ?? null,
+      content: typeof encoded === "string" ? encoded : "",
+    })),
+    envelope: { from: row.sender, to: forward.recipients },
+    spf: row.spf,
+    dkim: row.dkim,
+    dmarc: row.dmarc,
+    message_id: row.message_id,
+    received_at: new Date(row.received_at).toISOString(),
+  };
+}
+
+function formatAddresses(addresses: readonly Address[] | undefined): string[] {
+  return (addresses ?? []).flatMap((one) =>
+    one.group === undefined ? [one.address] : one.group.map(({ address }) => address),
+  );
+}

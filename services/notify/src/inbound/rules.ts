@@ -1,0 +1,135 @@
+// Rules for inbound mail, with a copy in memory for the recipient check.
+import { PlatformError } from "@platform/kernel/errors";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { InboundRuleRow } from "../database/inbound.ts";
+import type { NotifyDatabase } from "../database/schema.ts";
+import { createWebhookSecret } from "../webhook/signature.ts";
+import { matchesPattern } from "./pattern.ts";
+
+/** Options of {@link InboundRules}. */
+export interface InboundRulesOptions {
+  database: NotifyDatabase;
+  clock: Clock;
+  ids: IdSource;
+}
+
+/** Fields of a rule that its creator chooses. */
+export type RuleFields = Pick<InboundRuleRow, "name" | "pattern" | "forward_to" | "priority">;
+
+/** Maximum number of rules; each recipient is compared with all of them. */
+const RULES_MAX = 1_000;
+/** Both secrets sign for this time after a rotation. */
+const ROTATION_MS = 24 * 3_600_000;
+
+/** The rules. */
+export class InboundRules {
+  readonly #options: InboundRulesOptions;
+  #rules: readonly InboundRuleRow[] = [];
+
+  constructor(options: InboundRulesOptions) {
+    this.#options = options;
+  }
+
+  /** All rules, in the order in which they are tried. */
+  get all(): readonly InboundRuleRow[] {
+    return this.#rules;
+  }
+
+  /** Reads the rules, which other nodes may have changed. */
+  async load(): Promise<void> {
+    this.#rules = await this.#options.database.db
+      .selectFrom("notify_inbound_rules")
+      .selectAll()
+      .orderBy("priority", "desc")
+      .orderBy("created_at")
+      .orderBy("id")
+      .execute();
+  }
+
+  /** Returns the first rule that matches an address in lower case. */
+  match(address: string): InboundRuleRow | undefined {
+    return this.#rules.find(({ pattern }) => matchesPattern(pattern, address));
+  }
+
+  /** Returns a rule; throws `not_found`. */
+  get(id: string): InboundRuleRow {
+    const rule = this.#rules.find((one) => one.id === id);
+    if (rule === undefined) throw new PlatformError("not_found", "There is no such rule.");
+    return rule;
+  }
+
+  /** Creates a rule with a new secret; throws `conflict` if there are too many. */
+  async create(fields: RuleFields): Promise<InboundRuleRow> {
+    const { database, clock, ids } = this.#options;
+    if (this.#rules.length >= RULES_MAX) {
+      throw new PlatformError("conflict", `At most ${RULES_MAX} inbound rules are allowed.`);
+    }
+    const rule: InboundRuleRow = {
+      ...fields,
+      id: ids.uuid(),
+      secret: createWebhookSecret(),
+      previous_secret: null,
+      previous_until: null,
+      created_at: clock.now(),
+    };
+    await database.db.insertInto("notify_inbound_rules").values(rule).execute();
+    await this.load();
+    return rule;
+  }
+
+  /** Replaces the fields of a rule; throws `not_found`. */
+  async update(id: string, fields: RuleFields): Promise<InboundRuleRow> {
+    await this.#set(id, fields);
+    return this.get(id);
+  }
+
+  /** Replaces the secret of a rule; the previous one also signs for 24 h. Throws `not_found`. */
+  async rotateSecret(id: string): Promise<InboundRuleRow> {
+    const { secret } = this.get(id);
+    await this.#set(id, {
+      secret: createWebhookSecret(),
+      previous_secret: secret,
+      previous_until: this.#options.clock.now() + ROTATION_MS,
+    });
+    return this.get(id);
+  }
+
+  /** Deletes a rule and fails its pending forwards; throws `not_found`. */
+  async remove(id: string): Promise<void> {
+    const { database, clock } = this.#options;
+    await this.load();
+    this.get(id);
+    await database.transaction(async (trx) => {
+      await trx.deleteFrom("notify_inbound_rules").where("id", "=", id).execute();
+      await trx
+        .updateTable("notify_inbound_forwards")
+        .set({
+          status: "failed",
+          due_at: null,
+          detail: "the rule was deleted",
+          updated_at: clock.now(),
+        })
+        .where("rule_id", "=", id)
+        .where("due_at", "is not", null)
+        .execute();
+    });
+    await this.load();
+  }
+
+  async #set(id: string, values: Partial<InboundRuleRow>): Promise<void> {
+    const { numUpdatedRows } = await this.#options.database.db
+      .updateTable("notify_inbound_rules")
+      .set(values)
+      .where("id", "=", id)
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n) throw new PlatformError("not_found", "There is no such rule.");
+    await this.load();
+  }
+}
+
+/** Returns the secrets that sign requests of a rule. */
+export function listSecrets(rule: InboundRuleRow, nowMs: number): string[] {
+  const { secret, previous_secret: previous, previous_until: until } = rule;
+  return previous !== null && until !== null && until > nowMs ? [secret, previous] : [secret];
+}

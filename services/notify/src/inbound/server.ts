@@ -1,0 +1,260 @@
+// The SMTP server for inbound mail (RFC 5321) with STARTTLS (RFC 3207), on smtp-server. It relays nothing.
+import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server";
+import { PlatformError } from "@platform/kernel/errors";
+import { RateLimit } from "@platform/kernel/http";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import { LineEndingCheck } from "./line-endings.ts";
+import type { Receiver, Route } from "./receiver.ts";
+import { SmtpError } from "./smtp-error.ts";
+
+/** Options of {@link startInboundServer}. */
+export interface InboundServerOptions {
+  receiver: Receiver;
+  host: string;
+  port: number;
+  /** Name of this host in the greeting. */
+  hostname: string;
+  /** Files with the certificate and its key (PEM); without them STARTTLS is not offered. */
+  tls: { certFile: string; keyFile: string } | undefined;
+  messageBytesMax: number;
+  recipientsMax: number;
+  connectionsMax: number;
+  connectionsPerAddressMax: number;
+  /** Messages per minute and client address; 0 for no limit. */
+  ratePerMinute: number;
+  /** Idle connections are closed after this time. */
+  idleMs: number;
+  clock: Clock;
+  log: Logger;
+}
+
+/** A running server. */
+export interface InboundServer {
+  port: number;
+  /** Stops accepting, waits for messages in flight up to `ms`, then closes all connections. */
+  close(ms: number): Promise<void>;
+}
+
+/** Unknown recipients of a connection before it is closed: more are a search for addresses. */
+const UNKNOWN_RECIPIENTS_MAX = 20;
+/** Bytes of messages being received, in all; a client beyond it shall try again later. */
+const BYTES_IN_FLIGHT_MAX = 256 * 1024 * 1024;
+/** Maximum time to receive a content, however slowly it arrives (RFC 5321 section 4.5.3.2.6 asks clients for 10 min). */
+const CONTENT_MS_MAX = 10 * 60_000;
+const COMMAND_BYTES_MAX = 4_096;
+
+interface ConnectionState {
+  routes: Map<string, Route>;
+  unknownRecipients: number;
+}
+
+/** Starts the server. Rejects if the port is in use or a certificate is invalid. */
+export async function startInboundServer(options: InboundServerOptions): Promise<InboundServer> {
+  const session = new Sessions(options);
+  const { tls, log } = options;
+  const server = new SMTPServer({
+    name: options.hostname,
+    banner: "ESMTP",
+    logger: false,
+    disabledCommands: tls === undefined ? ["AUTH", "STARTTLS"] : ["AUTH"],
+    ...(tls === undefined
+      ? {}
+      : { key: readFileSync(tls.keyFile), cert: readFileSync(tls.certFile) }),
+    minVersion: "TLSv1.2",
+    size: options.messageBytesMax,
+    maxRecipients: options.recipientsMax,
+    maxClients: options.connectionsMax,
+    maxCommandLength: COMMAND_BYTES_MAX,
+    socketTimeout: options.idleMs,
+    disableReverseLookup: true,
+    hideSMTPUTF8: true,
+    onConnect: (one, done) => void settle(session.connect(one), done),
+    onMailFrom: (_address, one, done) => void settle(session.start(one), done),
+    onRcptTo: ({ address }, one, done) => void settle(session.addRecipient(one, address), done),
+    onData: (stream, one, done) => void settle(session.receive(stream, one), done),
+    onClose: (one, done) => {
+      session.end(one);
+      done();
+    },
+  });
+  // Errors of connections: clients that disappear, failed handshakes.
+  server.on("error", (error) => log.debug("inbound connection failed", { error }));
+  await new Promise<void>((resolve, reject) => {
+    server.server.once("error", reject);
+    server.listen(options.port, options.host, () => {
+      server.server.off("error", reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    close: async (ms) => {
+      server.options.closeTimeout = Math.max(1, ms);
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await session.idle();
+      for (const connection of server.connections) connection.close();
+      await closed;
+    },
+  };
+}
+
+async function settle(
+  work: Promise<string | void>,
+  done: (error?: Error | null, text?: string) => void,
+): Promise<void> {
+  try {
+    done(null, (await work) ?? undefined);
+  } catch (error) {
+    done(error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+// The state of connections and the limits that they share.
+class Sessions {
+  readonly #options: InboundServerOptions;
+  readonly #rate: RateLimit;
+  readonly #states = new Map<string, ConnectionState>();
+  readonly #connections = new Map<string, number>();
+  readonly #receiving = new Set<Promise<unknown>>();
+  #bytesInFlight = 0;
+
+  constructor(options: InboundServerOptions) {
+    this.#options = options;
+    this.#rate = new RateLimit({
+      name: "inbound",
+      detail: "too many messages",
+      clock: options.clock,
+      ratePerSecond: options.ratePerMinute / 60,
+      capacity: Math.max(1, options.ratePerMinute),
+    });
+  }
+
+  async connect({ id, remoteAddress }: SMTPServerSession): Promise<void> {
+    const { connectionsPerAddressMax } = this.#options;
+    const count = (this.#connections.get(remoteAddress) ?? 0) + 1;
+    this.#connections.set(remoteAddress, count);
+    this.#states.set(id, { routes: new Map(), unknownRecipients: 0 });
+    if (count > connectionsPerAddressMax) {
+      throw new SmtpError(421, "4.7.0 Too many connections from your address");
+    }
+  }
+
+  end({ id, remoteAddress }: SMTPServerSession): void {
+    if (!this.#states.delete(id)) return;
+    const count = (this.#connections.get(remoteAddress) ?? 1) - 1;
+    if (count > 0) this.#connections.set(remoteAddress, count);
+    else this.#connections.delete(remoteAddress);
+  }
+
+  async start({ id, remoteAddress }: SMTPServerSession): Promise<void> {
+    this.#stateOf(id).routes.clear();
+    try {
+      this.#rate.take(remoteAddress, 1);
+    } catch (error) {
+      if (!(error instanceof PlatformError)) throw error;
+      throw new SmtpError(450, "4.7.1 Too many messages from your address, try again later");
+    }
+  }
+
+  async addRecipient({ id }: SMTPServerSession, address: string): Promise<void> {
+    const state = this.#stateOf(id);
+    try {
+      state.routes.set(address.toLowerCase(), this.#options.receiver.findRoute(address));
+    } catch (error) {
+      if (error instanceof SmtpError) state.unknownRecipients += 1;
+      if (state.unknownRecipients <= UNKNOWN_RECIPIENTS_MAX) throw error;
+      throw new SmtpError(421, "4.7.0 Too many unknown recipients");
+    }
+  }
+
+  async receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> {
+    const work = this.#receive(stream, session);
+    this.#receiving.add(work);
+    try {
+      return `2.0.0 Stored as ${await work}`;
+    } catch (error) {
+      throw this.#toReply(error);
+    } finally {
+      this.#receiving.delete(work);
+    }
+  }
+
+  /** Resolves when no message is being received. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#receiving);
+  }
+
+  #toReply(error: unknown): SmtpError {
+    if (error instanceof SmtpError) return error;
+    this.#options.log.error("inbound message failed", { error });
+    return new SmtpError(451, "4.3.0 The message could not be stored, try again later");
+  }
+
+  async #receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> {
+    const { routes } = this.#stateOf(session.id);
+    const content = await this.#readContent(stream);
+    try {
+      const { mailFrom, rcptTo } = session.envelope;
+      return await this.#options.receiver.receive({
+        content,
+        clientAddress: session.remoteAddress.replace(/^::ffff:/i, ""),
+        helo: session.hostNameAppearsAs,
+        sender: mailFrom === false ? "" : mailFrom.address,
+        protocol: session.secure ? "ESMTPS" : "ESMTP",
+        recipients: rcptTo.map(({ address }) => ({
+          address,
+          route: routes.get(address.toLowerCase())!,
+        })),
+      });
+    } finally {
+      this.#bytesInFlight -= content.length;
+    }
+  }
+
+  // The stream is read to its end also if the message is refused: the reply comes after the final dot.
+  async #readContent(stream: SMTPServerDataStream): Promise<Buffer> {
+    const tooSlow = new SmtpError(421, "4.4.2 The message arrived too slowly");
+    const timer = setTimeout(() => stream.destroy(tooSlow), CONTENT_MS_MAX);
+    const lines = new LineEndingCheck();
+    let chunks: Buffer[] = [];
+    let counted = 0;
+    let isOverloaded = false;
+    let isComplete = false;
+    try {
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
+        lines.add(chunk);
+        isOverloaded ||= this.#bytesInFlight + chunk.length > BYTES_IN_FLIGHT_MAX;
+        if (stream.sizeExceeded || isOverloaded) {
+          this.#bytesInFlight -= counted;
+          [chunks, counted] = [[], 0];
+          continue;
+        }
+        chunks.push(chunk);
+        counted += chunk.length;
+        this.#bytesInFlight += chunk.length;
+      }
+      if (stream.sizeExceeded) {
+        const { messageBytesMax } = this.#options;
+        throw new SmtpError(552, `5.3.4 The message exceeds ${messageBytesMax} bytes`);
+      }
+      if (isOverloaded) throw new SmtpError(452, "4.3.1 Too many messages are being received");
+      if (lines.hasBare) {
+        throw new SmtpError(550, "5.6.11 The message contains CR or LF that do not form CRLF");
+      }
+      isComplete = true;
+      return Buffer.concat(chunks);
+    } finally {
+      clearTimeout(timer);
+      if (!isComplete) this.#bytesInFlight -= counted;
+    }
+  }
+
+  #stateOf(id: string): ConnectionState {
+    const state = this.#states.get(id);
+    if (state === undefined) throw new SmtpError(421, "4.3.2 The connection is closing");
+    return state;
+  }
+}
