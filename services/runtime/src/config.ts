@@ -31,6 +31,8 @@ const LISTENER_KEYS: Record<
   ),
 );
 
+const LABELS = SERVICES.map(({ label }) => label).join(", ");
+
 const data = key(z.string().min(1).default("./data"), {
   description: "Data directory of all services.",
   env: ["PLATFORM_DATA_DIR"],
@@ -40,7 +42,7 @@ const json = key(z.boolean().default(false), { description: "Print JSON.", env: 
 /** Flags of `platform up` besides the listening addresses. */
 const UP_KEYS = {
   only: key(z.array(z.string()).max(64).default([]), {
-    description: `Start only these services: ${SERVICES.map(({ label }) => label).join(", ")}.`,
+    description: `Start only these services: ${LABELS}.`,
     env: [],
   }),
   data,
@@ -153,7 +155,7 @@ export const runtimeDefinition = defineConfig({
       options: { data, json },
     },
     logs: {
-      summary: "Show the log of all services, or of one: identity, storage, messaging, gateway.",
+      summary: `Show the log of all services, or of one: ${LABELS}.`,
       standalone: true,
       arguments: ["service?"],
       options: { data, ...LOGS_KEYS, json },

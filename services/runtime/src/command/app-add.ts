@@ -48,7 +48,7 @@ export async function runAppAdd(options: AppAddOptions): Promise<void> {
       ...(options.bucket === undefined ? [] : await addBucket(target, name, options.bucket, undo)),
     ];
     process.stderr.write(describe(options));
-    process.stdout.write(lines.map(([key, value]) => `${key}=${value}\n`).join(""));
+    process.stdout.write(lines.map(([key, value]) => `${key}=${quote(value)}\n`).join(""));
   } catch (error) {
     for (const step of undo.toReversed()) await step().catch(reportLeftover);
     throw error;
@@ -146,6 +146,11 @@ async function addBucket(
     ["S3_BUCKET", bucket],
     ["S3_ROLE_ARN", `arn:aws:iam:::role/${user}`],
   ];
+}
+
+// For shells and for readers of .env files, to which # begins a comment.
+function quote(value: string): string {
+  return /^[\w./:@,+=-]*$/.test(value) ? value : `"${value}"`;
 }
 
 function createPolicy(bucket: string) {
