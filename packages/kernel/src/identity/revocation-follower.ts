@@ -32,7 +32,7 @@ const VALUE_CHARACTERS_MAX = 1_024;
 const SWEEP_MS = 60_000;
 /** Interval between two log lines about the same outage. */
 const REPEAT_LOG_MS = 60_000;
-/** Age of the last successful read from which readiness shows a warning; until then a start logs no failures. */
+/** Age of the last successful read from which readiness shows a warning; until then a start logs no refused connections. */
 const LATE_MS = 10_000;
 
 interface Page {
@@ -186,7 +186,8 @@ export class RevocationFollower implements Collector {
     const now = clock.monotonicMs();
     this.#failures++;
     // At a start of the platform, identity may be starting as well.
-    if (this.#readAtMs === undefined && this.#readAgeMs() < LATE_MS) return;
+    const isStarting = this.#readAtMs === undefined && this.#readAgeMs() < LATE_MS;
+    if (isStarting && describeError(error).includes("ECONNREFUSED")) return;
     const isFirst = this.#failingSinceMs === undefined;
     this.#failingSinceMs ??= now;
     if (!isFirst && now - this.#loggedAtMs < REPEAT_LOG_MS) return;
