@@ -63,9 +63,11 @@ export interface Exchange<U = unknown> {
   bodyIdleMs: number;
   /**
    * Path to forward instead of the path as sent, before the plan strips and prepends; null keeps it. Must start with `/`.
-   * The query is forwarded as sent. Cleared for each request.
+   * Cleared for each request.
    */
   forwardPath: string | null;
+  /** Query to forward instead of the query as sent, without `?`; "" removes it, null keeps it. Cleared for each request. */
+  forwardQuery: string | null;
   /**
    * Called once, before `onEnd`, if the client disconnects before the response is complete and the request is not being
    * forwarded. Cleared for each request.

@@ -302,7 +302,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#isUpgrade = plan.upgrade && head.upgrade && mayUpgrade(head);
     upstream.parser.expect(head.methodId);
     writer.begin();
-    writeRequestLine(writer, head, plan, exchange.forwardPath);
+    writeRequestLine(writer, head, plan, exchange.forwardPath, exchange.forwardQuery);
     writeRequestFields(
       writer,
       head,

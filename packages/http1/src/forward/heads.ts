@@ -1,25 +1,28 @@
 // Writes request heads for upstreams and response heads for clients.
 import { Framing, Known, type RequestParser, type ResponseParser } from "../parse/index.ts";
-import type { FieldCuts, HeadWriter } from "../write/index.ts";
+import { type FieldCuts, HeadWriteError, type HeadWriter } from "../write/index.ts";
 import type { CompiledPlan } from "./plan.ts";
 
 const SLASH = 0x2f;
 const ASTERISK = 0x2a;
+/** Printable bytes without space and `#`. */
+const QUERY = /^[!"$-~\u0080-\u00ff]*$/;
 const LINE_END = Buffer.from(" HTTP/1.1\r\n");
 const CONNECTION_UPGRADE = Buffer.from("Connection: Upgrade\r\n");
 /** The framing of a body in chunks. */
 export const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 const TE_TRAILERS = Buffer.from("TE: trailers\r\nConnection: TE\r\n");
 
-/** Writes the request line: strips and prepends according to the plan, keeps the query. */
+/** Writes the request line: strips and prepends according to the plan; null keeps path or query. */
 export function writeRequestLine(
   writer: HeadWriter,
   head: RequestParser,
   plan: CompiledPlan,
   path: string | null,
+  query: string | null,
 ): void {
   const { prependPath, stripPathBytes } = plan;
-  if (prependPath.length === 0 && stripPathBytes === 0) {
+  if (prependPath.length === 0 && stripPathBytes === 0 && query === null) {
     writer.requestLine(head, path);
     return;
   }
@@ -35,8 +38,17 @@ export function writeRequestLine(
     }
     writer.range(bytes, start, end);
   }
-  if (head.queryStart !== -1) writer.range(head.bytes, head.queryStart - 1, head.targetEnd);
+  writeQuery(writer, head, query);
   writer.raw(LINE_END);
+}
+
+function writeQuery(writer: HeadWriter, head: RequestParser, query: string | null): void {
+  if (query === null) {
+    if (head.queryStart !== -1) writer.range(head.bytes, head.queryStart - 1, head.targetEnd);
+    return;
+  }
+  if (!QUERY.test(query)) throw new HeadWriteError("bad_path");
+  if (query !== "") writer.raw(Buffer.from(`?${query}`, "latin1"));
 }
 
 /**

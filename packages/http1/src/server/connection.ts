@@ -80,6 +80,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   bodyBytesMax = 0;
   bodyIdleMs = 0;
   forwardPath: string | null = null;
+  forwardQuery: string | null = null;
   onAborted: ((exchange: Exchange<U>) => void) | null = null;
   onEnd: ((exchange: Exchange<U>, end: RequestEnd) => void) | null = null;
   onDrain: ((exchange: Exchange<U>) => void) | null = null;
@@ -496,6 +497,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.bodyBytesMax = host.bodyBytesMax;
     this.bodyIdleMs = host.bodyIdleMs;
     this.forwardPath = null;
+    this.forwardQuery = null;
     this.onAborted = null;
     this.onEnd = null;
     this.onDrain = null;

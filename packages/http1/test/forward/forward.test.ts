@@ -75,6 +75,25 @@ for (const runtime of runtimes) {
       );
     });
 
+    test("a query is replaced or removed before the request is forwarded", async () => {
+      for (const [query, line] of [
+        ["&only=1", "GET /replace-query?only=1 HTTP/1.1"],
+        ["", "GET /replace-query HTTP/1.1"],
+      ] as const) {
+        let seen = "";
+        const { port } = await upstream((client) => {
+          if (!client.text.includes("\r\n\r\n")) return;
+          seen = client.text;
+          client.socket.write(OK);
+        });
+        await ask(
+          proxy.port,
+          `GET /replace-query?${port}${query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+        );
+        assert.equal(seen.split("\r\n")[0], line);
+      }
+    });
+
     test("a response is returned without hop-by-hop fields, with Date and added fields", async () => {
       const answer = await proxied(
         "HTTP/1.1 201 Made Up\r\nContent-Length: 2\r\nConnection: x-gone\r\nX-Gone: 1\r\nKeep-Alive: 5\r\nX-Kept: 1\r\n\r\nok",

@@ -208,6 +208,12 @@ function handle(exchange: Exchange<State>): void {
       });
       return;
     }
+    case "/replace-query": {
+      const [port = "", query = ""] = (exchange.head.queryString() ?? "").split("&");
+      exchange.forwardQuery = query;
+      exchange.forward(targetOf(port, 0), observer);
+      return;
+    }
     case "/stream": {
       exchange.startResponse({ status: 200, headers: [["Content-Type", "text/plain"]] });
       exchange.write("one");
