@@ -129,6 +129,18 @@ const limits = {
     env: ["PLATFORM_TUNNEL_MAX_RING_BUFFER"],
     unit: "requests",
   }),
+  capture_bytes_max: key(
+    z
+      .int()
+      .min(1_048_576)
+      .max(64 * 1_073_741_824)
+      .default(67_108_864),
+    {
+      description:
+        "Memory for captured requests of all tunnels; the tunnel that holds the most loses its oldest ones first.",
+      unit: "bytes",
+    },
+  ),
   names_per_subject_max: key(z.int().min(1).max(100_000).default(20), {
     description: "Names that a subject can hold; the operator is exempt.",
     unit: "names",

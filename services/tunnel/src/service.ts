@@ -18,12 +18,15 @@ import {
   createTracer,
   type SpanExporter,
 } from "@platform/kernel/trace";
+import { CaptureStore } from "./capture/capture-store.ts";
 import { VERSION, type RelayConfig } from "./config.ts";
 import { loadSecret } from "./database/secrets.ts";
 import { migrateAll, type TunnelDatabase, type TunnelTables } from "./database/schema.ts";
 import { GoAwayCode } from "./frame/format.ts";
 import { ReceiveBudget } from "./frame/receive-budget.ts";
 import { createApiHandler } from "./http/serve-api.ts";
+import { createRequestRoutes } from "./http/request-routes.ts";
+import { createShareRoutes } from "./http/share-routes.ts";
 import { createSubjectRoutes } from "./http/subject-routes.ts";
 import { createTunnelRoutes } from "./http/tunnel-routes.ts";
 import { createRelayGuard } from "./identity.ts";
@@ -36,9 +39,12 @@ import { Certificates } from "./relay/certificates.ts";
 import { answerProblem, Connector } from "./relay/connect.ts";
 import { Forwarder } from "./relay/forwarder.ts";
 import { Hub } from "./relay/hub.ts";
+import { Replayer } from "./relay/replay.ts";
 import { RequestHandler } from "./relay/request-handler.ts";
 import { RequestState, type RelayExchange } from "./relay/request-state.ts";
+import { ShareAccess } from "./relay/share-access.ts";
 import { Throttle } from "./relay/throttle.ts";
+import { ShareLinks } from "./share/share-links.ts";
 
 /** Options of {@link startRelay}. */
 export interface RelayOptions {
@@ -93,7 +99,17 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     ...(options.lookUpTxt === undefined ? {} : { lookUp: options.lookUpTxt }),
   });
   const subjects = new Subjects(database, clock);
-  await Promise.all([store.load(), domains.load(), subjects.load()]);
+  const links = new ShareLinks({
+    database,
+    clock,
+    ids,
+    secret: await loadSecret(database, "share-links"),
+  });
+  await Promise.all([store.load(), domains.load(), subjects.load(), links.load()]);
+  const capture = new CaptureStore({
+    requestsMax: config.max_ring_buffer,
+    bytesMax: config.capture_bytes_max,
+  });
 
   const hub = new Hub(clock);
   const budget = new ReceiveBudget();
@@ -101,7 +117,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     countClients: () => hub.clients,
     countTunnels: () => hub.tunnels,
     countStreams: () => hub.streams,
-    countCaptured: () => 0,
+    countCaptured: () => capture.size,
     heldBytes: () => budget.heldBytes,
   });
   const followed = followRevocations({ config, clock, log, metrics: registry });
@@ -111,6 +127,13 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const throttle = new Throttle(clock);
   const urls = new PublicUrls(config);
   const formatUrl = urls.format.bind(urls);
+  const replayer = new Replayer({
+    hub,
+    capture,
+    clock,
+    tracer: telemetry.tracer,
+    responseTimeoutMs: config.response_timeout_ms,
+  });
   const api = createApi({
     service: "tunnel",
     version: VERSION,
@@ -129,8 +152,14 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
         subjects,
         formatUrl,
         isConnected: (id) => hub.find(id) !== undefined,
-        onRemoved: ({ id }) => hub.dropTunnel(id),
+        onRemoved: ({ id }) => {
+          hub.dropTunnel(id);
+          capture.forget(id);
+          links.forget(id);
+        },
       }),
+      ...createRequestRoutes({ store, capture, replayer, clock, formatUrl }),
+      ...createShareRoutes({ store, links, clock, formatUrl }),
       ...createSubjectRoutes({
         subjects,
         onCutOff: (subject, reason) => hub.dropSubject(subject, reason),
@@ -173,6 +202,12 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     onReconnected: () => metrics.reconnections.add(),
     isDraining: () => lifecycle.stopping.aborted,
   });
+  const shares = new ShareAccess({
+    links,
+    throttle,
+    clock,
+    isSecure: () => urls.origin.protocol === "https:",
+  });
   const onError = (error: unknown): void => {
     log.error("internal error while handling a request", { error });
   };
@@ -183,9 +218,9 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     store,
     domains,
     hub,
-    access: new Access({ guard, throttle }),
+    access: new Access({ guard, throttle, shares }),
     forwarder,
-    capture: undefined,
+    capture: config.max_ring_buffer === 0 ? undefined : capture,
     connect: (exchange) => connector.handle(exchange),
     serveApi: createApiHandler<RequestState>({ api, answerProblem }),
     onError,
@@ -194,9 +229,14 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { port } = server;
   urls.port = port;
 
+  const sweepStores = async (): Promise<void> => {
+    await links.sweep();
+    await store.sweep((row) => hub.find(row.id) !== undefined);
+    capture.retain((id) => store.find(id) !== undefined);
+  };
   const sweeps = [
     every(SWEEP_MS, () => hub.sweep(), onError),
-    every(STORE_SWEEP_MS, () => store.sweep((row) => hub.find(row.id) !== undefined), onError),
+    every(STORE_SWEEP_MS, sweepStores, onError),
   ];
   lifecycle.onDrain("sweeps", async () => {
     await Promise.all(sweeps.map((sweep) => sweep.stop()));
@@ -327,11 +367,17 @@ class PublicUrls {
     this.#config = config;
   }
 
-  format(tunnel: { subdomain: string | null; port: number | null }): string {
+  /** Of the bare domain. */
+  get origin(): URL {
     const { domain, public_url: publicUrl, tls_cert: cert } = this.#config;
-    if (tunnel.port !== null) return `tcp://${domain}:${tunnel.port}`;
     const scheme = cert === undefined ? "http" : "https";
-    const base = new URL(publicUrl ?? `${scheme}://${domain}:${this.port}`);
+    return new URL(publicUrl ?? `${scheme}://${domain}:${this.port}`);
+  }
+
+  format(tunnel: { subdomain: string | null; port: number | null }): string {
+    const { domain } = this.#config;
+    if (tunnel.port !== null) return `tcp://${domain}:${tunnel.port}`;
+    const base = this.origin;
     const port = base.port === "" ? "" : `:${base.port}`;
     return `${base.protocol}//${tunnel.subdomain ?? ""}.${domain}${port}`;
   }

@@ -492,12 +492,10 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.startedAtMs = host.engine.now();
     this.answered = false;
     this.status = 0;
-    this.bytesIn = 0;
-    this.bytesOut = 0;
+    this.bytesIn = this.bytesOut = 0;
     this.bodyBytesMax = host.bodyBytesMax;
     this.bodyIdleMs = host.bodyIdleMs;
-    this.forwardPath = null;
-    this.forwardQuery = null;
+    this.forwardPath = this.forwardQuery = null;
     this.onAborted = null;
     this.onEnd = null;
     this.onDrain = null;

@@ -2,7 +2,7 @@
 import type { TunnelRow } from "../database/schema.ts";
 
 /** A forwarded request, as it begins. */
-interface TappedRequest {
+export interface TappedRequest {
   readonly tunnel: TunnelRow;
   /** Method as sent. */
   readonly method: string;
@@ -12,15 +12,22 @@ interface TappedRequest {
   readonly client: string;
   /** Calendar time of the head, in ms since 1970. */
   readonly startedAt: number;
+  /** Id of the captured request of which this one is a replay. */
+  readonly replayOf?: string;
 }
 
 /** The end of a forwarded request. */
-interface TappedEnd {
+export interface TappedEnd {
   /** Status sent to the public client, 0 without one. */
   readonly status: number;
   readonly latencyMs: number;
   /** False if either side broke off. */
   readonly isComplete: boolean;
+  /** Code of the relay's own answer; "" if the local service answered. */
+  readonly errorCode: string;
+  /** Body bytes of request and response. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
 }
 
 /**

@@ -31,7 +31,7 @@ interface DomainRow {
 }
 
 /** A share link. Its token is signed and not stored. */
-interface ShareRow {
+export interface ShareRow {
   id: string;
   tunnel_id: string;
   one_time: 0 | 1;

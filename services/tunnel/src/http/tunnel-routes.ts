@@ -113,7 +113,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
 }
 
 /** The tunnel, if the caller owns it or is an operator; otherwise 404, so that ids of others cannot be probed. */
-function findTunnel(store: TunnelStore, id: string, caller: Caller): TunnelRow {
+export function findTunnel(store: TunnelStore, id: string, caller: Caller): TunnelRow {
   const row = store.find(id);
   if (row === undefined || !(isOperator(caller) || row.subject === subjectOf(caller))) {
     throw new PlatformError("not_found", "There is no such tunnel.");

@@ -1,25 +1,21 @@
-// Access to tunnels that require credentials: Basic authentication of the client's choice, or a bearer of the relay.
+// Access to tunnels: share links and their cookies, Basic authentication of the client's choice, or a bearer of the relay.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Known } from "@platform/http1";
 import type { RelayGuard } from "../identity.ts";
+import type { Admission } from "./admission.ts";
 import { answerTunnelError } from "./answers.ts";
-import type { ConnectedTunnel, Stripping } from "./connected-tunnel.ts";
+import type { ConnectedTunnel } from "./connected-tunnel.ts";
 import type { RelayExchange } from "./request-state.ts";
+import type { ShareAccess } from "./share-access.ts";
 import type { Throttle } from "./throttle.ts";
-
-/** The decision about a public request; after `answered` nothing is left to do. */
-export type Admission =
-  | { readonly kind: "admitted"; readonly strip: Stripping }
-  | { readonly kind: "answered" };
 
 /** Options of {@link Access}. */
 export interface AccessOptions {
   guard: RelayGuard;
   throttle: Throttle;
+  shares: ShareAccess;
 }
 
-const OPEN: Admission = { kind: "admitted", strip: { cookie: false, authorization: false } };
-const BY_HEADER: Admission = { kind: "admitted", strip: { cookie: false, authorization: true } };
 const ANSWERED: Admission = { kind: "answered" };
 
 /** Decides which public requests reach a tunnel. */
@@ -33,16 +29,20 @@ export class Access {
   /** Admits a request, or answers it. */
   admit(exchange: RelayExchange, tunnel: ConnectedTunnel): Admission | Promise<Admission> {
     const { share_auth: basic } = tunnel.offer;
-    if (basic === undefined && tunnel.row.auth_required === 0) return OPEN;
-    const { throttle } = this.#options;
+    const isOpen = basic === undefined && tunnel.row.auth_required === 0;
+    const { throttle, shares } = this.#options;
     const address = exchange.userData.forwarding.clientAddress;
+    const link = shares.admitLink(exchange, tunnel, isOpen);
+    if (link !== undefined) return link;
+    const hasCookie = shares.readCookie(exchange, tunnel);
+    if (isOpen || hasCookie) return admitted(exchange, false);
     const waitSeconds = throttle.waitSeconds(address);
     if (waitSeconds > 0) {
       answerTunnelError(exchange, "too_many_attempts", [["Retry-After", String(waitSeconds)]]);
       return ANSWERED;
     }
     const header = exchange.head.fields.get(Known.Authorization) ?? "";
-    if (basic !== undefined && isBasic(header, basic)) return BY_HEADER;
+    if (basic !== undefined && isBasic(header, basic)) return admitted(exchange, true);
     if (tunnel.row.auth_required === 1 && /^bearer /i.test(header)) {
       return this.#admitBearer(exchange, tunnel, header);
     }
@@ -67,8 +67,12 @@ export class Access {
       throttle.noteFailure(exchange.userData.forwarding.clientAddress);
     }
     if (exchange.sequence !== sequence || exchange.aborted) return ANSWERED;
-    return isValid ? BY_HEADER : refuse(exchange, tunnel);
+    return isValid ? admitted(exchange, true) : refuse(exchange, tunnel);
   }
+}
+
+function admitted({ userData }: RelayExchange, authorization: boolean): Admission {
+  return { kind: "admitted", strip: { cookie: userData.cookie !== null, authorization } };
 }
 
 function refuse(exchange: RelayExchange, tunnel: ConnectedTunnel): Admission {

@@ -12,6 +12,7 @@ import {
 import type { TunnelRow } from "../database/schema.ts";
 import type { TunnelOffer } from "../frame/messages.ts";
 import type { Session } from "../frame/session.ts";
+import type { Stream } from "../frame/stream.ts";
 import { TunnelStream } from "./tunnel-stream.ts";
 
 /** Options of {@link ConnectedTunnel}. */
@@ -80,6 +81,11 @@ export class ConnectedTunnel {
     return target;
   }
 
+  /** Opens a stream outside of the pool, for one request; null if the client carries too many. */
+  openStream(): Stream | null {
+    return this.session.openStream(this.number, "");
+  }
+
   /** Fails the requests that wait for a response; those that receive one continue. */
   failAwaiting(): void {
     for (const stream of this.#streams) if (stream.isAwaiting) stream.abandon("SILENT");
@@ -96,7 +102,7 @@ export class ConnectedTunnel {
   }
 
   #openStream(events: UpstreamStreamEvents): UpstreamStream | null {
-    const stream = this.session.openStream(this.number, "");
+    const stream = this.openStream();
     if (stream === null) return null;
     const opened = new TunnelStream(stream, events, (closed) => this.#streams.delete(closed));
     this.#streams.add(opened);

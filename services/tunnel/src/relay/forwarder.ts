@@ -102,6 +102,9 @@ export class Forwarder implements ForwardObserver<RequestState> {
       status: end.status,
       latencyMs: end.totalMs,
       isComplete: end.outcome === "complete" || end.outcome === "tunnel-closed",
+      errorCode: state.errorCode,
+      bytesIn: end.bytesIn,
+      bytesOut: end.bytesOut,
     });
     onFinished(tunnel, state, end);
     if (spans !== undefined && state.ids.isSampled) exportSpan(spans, tunnel, state, end);

@@ -7,7 +7,8 @@ import type { TunnelRow } from "../database/schema.ts";
 import type { CustomDomains } from "../name/custom-domains.ts";
 import { classifyHost } from "../name/hosts.ts";
 import type { TunnelStore } from "../name/tunnel-store.ts";
-import type { Access, Admission } from "./access.ts";
+import type { Access } from "./access.ts";
+import type { Admission } from "./admission.ts";
 import { answerTunnelError } from "./answers.ts";
 import type { Forwarder } from "./forwarder.ts";
 import type { Hub } from "./hub.ts";
@@ -127,13 +128,21 @@ export class RequestHandler {
       state.tap = capture.begin({
         tunnel: row,
         method: state.method,
-        path: head.bytes.toString("latin1", head.pathStart, head.targetEnd),
+        path: readForwardedPath(exchange),
         client: state.forwarding.clientAddress,
         startedAt: state.startedAtEpochMs,
       });
     }
     forwarder.start(exchange, tunnel, admission.strip);
   }
+}
+
+/** Path with the query that the target receives, without credentials of the relay. */
+function readForwardedPath({ head, forwardQuery }: RelayExchange): string {
+  if (forwardQuery === null) {
+    return head.bytes.toString("latin1", head.pathStart, head.targetEnd);
+  }
+  return forwardQuery === "" ? head.pathString() : `${head.pathString()}?${forwardQuery}`;
 }
 
 function readHost({ head }: RelayExchange): string {

@@ -1,0 +1,83 @@
+// One captured request: the tap that collects it, and what is kept.
+import { RawMessage } from "./raw-message.ts";
+import type { RequestTap, TappedEnd, TappedRequest } from "./tap.ts";
+
+/** Counts the memory of a captured request. */
+export interface CaptureLedger {
+  /** The request's memory has changed by `bytes`. */
+  charge(request: CapturedRequest, bytes: number): void;
+}
+
+/** Memory of an entry without its messages, roughly. */
+const ENTRY_BYTES = 1_024;
+const STATUS_AT = "HTTP/1.1 ".length;
+
+/** A request, from its beginning on. Messages are parsed when they are shown, not while they pass. */
+export class CapturedRequest implements RequestTap {
+  readonly id: string;
+  readonly begun: TappedRequest;
+  readonly request = new RawMessage();
+  readonly response = new RawMessage();
+  /** Undefined while the request is open. */
+  end: TappedEnd | undefined = undefined;
+  /** Memory that the ledger has counted. */
+  bytes = ENTRY_BYTES;
+  readonly #ledger: CaptureLedger;
+  #isClosed = false;
+
+  constructor(id: string, begun: TappedRequest, ledger: CaptureLedger) {
+    this.id = id;
+    this.begun = begun;
+    this.#ledger = ledger;
+  }
+
+  onRequestBytes(bytes: Uint8Array): void {
+    if (!this.#isClosed) this.#add(this.request, bytes);
+  }
+
+  onResponseBytes(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    const isFirst = this.response.seen === 0;
+    this.#add(this.response, bytes);
+    // Bytes of other protocols are not captured.
+    if (isFirst && readStatus(this.response.bytes) === 101) this.#isClosed = true;
+  }
+
+  onRestart(): void {
+    this.request.clear();
+    this.response.clear();
+    this.#settle();
+  }
+
+  onEnd(end: TappedEnd): void {
+    this.end = end;
+    this.#isClosed = true;
+  }
+
+  /** Stops collecting: the request was evicted. */
+  drop(): void {
+    this.#isClosed = true;
+    this.request.clear();
+    this.response.clear();
+  }
+
+  #add(message: RawMessage, bytes: Uint8Array): void {
+    const before = message.capacity;
+    message.add(bytes);
+    if (message.capacity !== before) this.#settle();
+  }
+
+  #settle(): void {
+    const bytes = ENTRY_BYTES + this.request.capacity + this.response.capacity;
+    const change = bytes - this.bytes;
+    this.bytes = bytes;
+    this.#ledger.charge(this, change);
+  }
+}
+
+/** Status in the first line of a response, 0 if it is incomplete. */
+export function readStatus(bytes: Buffer): number {
+  if (bytes.length < STATUS_AT + 3) return 0;
+  const status = Number(bytes.toString("latin1", STATUS_AT, STATUS_AT + 3));
+  return Number.isInteger(status) ? status : 0;
+}
