@@ -24,6 +24,12 @@ export interface Claims {
   readonly all: Readonly<Record<string, unknown>>;
 }
 
+/** The end of a token's session in seconds since 1970; undefined if the token does not name it. */
+export function findSessionEnd(claims: Partial<Pick<Claims, "sid" | "all">>): number | undefined {
+  const end = claims.all?.["session_exp"];
+  return claims.sid !== undefined && typeof end === "number" ? end : undefined;
+}
+
 /**
  * A caller: the holder of the operator token, the subject of a JWT, or anonymous. `tenant` is the tenant that an operator
  * has chosen for a request.

@@ -1,5 +1,12 @@
 // Identity: verification of bearer tokens, callers and their access.
-export { hasAccess, requireRole, requireScope, type Caller, type Claims } from "./caller.ts";
+export {
+  findSessionEnd,
+  hasAccess,
+  requireRole,
+  requireScope,
+  type Caller,
+  type Claims,
+} from "./caller.ts";
 export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
 export { followRevocations, readFeed, type FollowedRevocations } from "./configured-revocations.ts";
 export { isSignatureValid, parseJwt, type ParsedJwt } from "./jwt.ts";

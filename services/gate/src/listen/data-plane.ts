@@ -131,8 +131,7 @@ export class DataPlane {
       this.#revoked = new RevokedStreams({
         revocations,
         listActive: () => this.#forwarder.listActive(),
-        onEnded: (ended) =>
-          this.#log("info", "streams ended: their tokens were revoked", { ended }),
+        onEnded: (ended) => this.#log("info", "streams of ended sessions closed", { ended }),
       });
     }
     this.#ticker = every(

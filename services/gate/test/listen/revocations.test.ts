@@ -119,6 +119,17 @@ test("WebSockets of a revoked session close with 1001", async () => {
   assert.equal((await closed)[0], 1001);
 });
 
+test("event streams end with their session", async () => {
+  const gate = await start(sendEvents);
+  const session_exp = Math.floor(Date.now() / 1000) + 3;
+  const one = await open(gate, asUser("s1", { session_exp }));
+  const other = await open(gate, asUser("s2", { session_exp: FAR }));
+  assert.ok(!one.isEnded);
+  await waitUntil(() => one.isEnded, 12_000);
+  assert.ok(one.isWhole && Date.now() / 1000 >= session_exp);
+  assert.ok(!other.isEnded);
+});
+
 test("a response that turns out to be a stream after the revocation ends as well", async () => {
   let answer: (() => void) | undefined;
   const gate = await start((incoming, response) => {

@@ -49,7 +49,6 @@ describe("integrated mode", () => {
       ["GET", "/api/v1/suppression"],
       ["POST", "/api/v1/templates"],
       ["GET", "/api/v1/inbox"],
-      ["GET", "/metrics"],
     ] as const) {
       assert.equal((await stage.call(method, path, undefined, shop)).status, 403, path);
       const manager = bearer("boss", "notify:manage");

@@ -1,11 +1,16 @@
 // The open SSE and WebSocket subscribers: their limit, keep-alives, and disconnection of slow ones.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import { toRevocable, type Caller, type TokenStreams } from "@platform/kernel/identity";
+import {
+  findSessionEnd,
+  toRevocable,
+  type Caller,
+  type TokenStreams,
+} from "@platform/kernel/identity";
 import type { Tenant } from "../topic/name.ts";
 import { tenantOf } from "./admission.ts";
 
-/** Cause of the end of a stream: the client may connect again, or its token was revoked. */
+/** Cause of the end of a stream: the client may connect again, or its token was revoked or its session has ended. */
 type DropCause = "going-away" | "revoked";
 
 /** One open stream. */
@@ -37,6 +42,8 @@ interface StreamState {
   tenant: Tenant;
   stalledSinceMs: number | undefined;
   pingAtMs: number;
+  /** End of the caller's session in seconds since 1970. */
+  sessionEnd: number;
   /** Removes the stream from those that end when their token is revoked. */
   forget: () => void;
 }
@@ -63,12 +70,13 @@ export class Subscribers {
     throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
   }
 
-  /** Adds a stream, which is dropped when its caller's token is revoked. */
+  /** Adds a stream, which is dropped when its caller's token is revoked or its session ends. */
   add(stream: SubscriberStream, caller: Caller): void {
     const state: StreamState = {
       tenant: tenantOf(caller),
       stalledSinceMs: undefined,
       pingAtMs: performance.now() + PING_MS,
+      sessionEnd: (caller.kind === "user" ? findSessionEnd(caller.claims) : undefined) ?? Infinity,
       forget: () => undefined,
     };
     this.#streams.set(stream, state);
@@ -95,8 +103,11 @@ export class Subscribers {
 
   #sweep(): void {
     const now = performance.now();
+    const nowSeconds = Date.now() / 1_000;
     for (const [stream, state] of this.#streams) {
-      if (!stream.isStalled()) {
+      if (nowSeconds >= state.sessionEnd) {
+        stream.drop("the session has ended", "revoked");
+      } else if (!stream.isStalled()) {
         state.stalledSinceMs = undefined;
         if (now < state.pingAtMs) continue;
         state.pingAtMs = now + PING_MS;

@@ -136,6 +136,21 @@ test("a user may name only the own tenant", async (t) => {
   }
 });
 
+test("streams end with their session", async (t) => {
+  const { pulse } = await start(t);
+  const session_exp = Math.floor(Date.now() / 1000) + 3;
+  const headers = asUser("subscribe", { sid: "s1", session_exp });
+  const url = `${pulse.url}/api/v1/subscribe/a`;
+  const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/a`, { headers });
+  const closed = once(socket, "close") as Promise<[number, Buffer]>;
+  const text = await (await fetch(url, { headers })).text();
+  assert.match(text, /event: dropped\ndata: \{"reason":"the session has ended"\}/);
+  const [code, reason] = await closed;
+  assert.deepEqual([code, String(reason)], [1008, "the session has ended"]);
+  const late = Date.now() / 1000 - session_exp;
+  assert.ok(late >= 0 && late < 3, `${late} s`);
+});
+
 test("streams of a revoked session end within 2 s, and only they", async (t) => {
   const { pulse, feed } = await start(t);
   const [one, other] = ["s1", "s2"].map((sid) => asUser("publish subscribe", { sid }));

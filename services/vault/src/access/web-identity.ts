@@ -1,5 +1,6 @@
 // Exchanges a user's token for a session key: AssumeRoleWithWebIdentity of the STS API.
 import {
+  findSessionEnd,
   type Claims,
   toRevocable,
   type TokenVerifier,
@@ -141,11 +142,9 @@ export class WebIdentity {
     return scopes;
   }
 
-  #findEnd({ exp, sid, all }: Claims, durationSeconds: number): number {
+  #findEnd(claims: Claims, durationSeconds: number): number {
     const nowSeconds = Math.floor(this.#options.clock.now() / 1_000);
-    const { session_exp: sessionEnd } = all;
-    const latest = sid !== undefined && typeof sessionEnd === "number" ? sessionEnd : exp;
-    const end = Math.min(nowSeconds + durationSeconds, latest);
+    const end = Math.min(nowSeconds + durationSeconds, findSessionEnd(claims) ?? claims.exp);
     if (end <= nowSeconds) throw new S3Error("ExpiredTokenException");
     return end * 1_000;
   }
