@@ -31,6 +31,37 @@ const API_REQUESTS: RequestMetrics = {
 /** Path of the WebSocket. */
 export const LIVE_PATH = "/api/v1/admin/live";
 
+const figureListSchema = z
+  .object({
+    figures: z.array(z.object({ name: z.string(), unit: z.string(), title: z.string() })),
+    values: z
+      .record(z.string(), z.number().nullable())
+      .meta({ description: "last sample by name" }),
+  })
+  .meta({ description: "the list of figures, without `names`" });
+const seriesSchema = z
+  .object({
+    step: z.number().meta({ description: "seconds between two points" }),
+    from: z.number().meta({ description: "time of the first point, epoch ms" }),
+    series: z.array(
+      z.object({
+        name: z.string(),
+        unit: z.string(),
+        values: z.array(z.number().nullable()).meta({ description: "null without a sample" }),
+      }),
+    ),
+  })
+  .meta({ description: "the named figures over time" });
+const attentionSchema = z.object({
+  id: z.string().meta({ description: "stable while the condition lasts" }),
+  level: z.enum(["warning", "critical"]),
+  title: z.string(),
+  detail: z.string().meta({ description: "the cause and the remedy" }),
+  href: z.string().optional().meta({ description: "path in the console" }),
+  since: z.string().meta({ description: "RFC 3339" }),
+  service: z.string(),
+});
+
 const SAMPLE_MS = 1_000;
 const ATTENTION_MS = 5_000;
 const PING_MS = 30_000;
@@ -172,6 +203,7 @@ export class AdminFeeds {
 
   #createSeriesRoute(): ApiRoute {
     return defineRoute({
+      answer: z.union([figureListSchema, seriesSchema]),
       method: "GET",
       path: SERIES_PATH,
       summary: "Figures over time, or without `names` the list of figures",
@@ -206,6 +238,7 @@ export class AdminFeeds {
       method: "GET",
       path: ATTENTION_PATH,
       summary: "Conditions that need an operator, most severe first",
+      answer: z.array(attentionSchema).readonly(),
       handle: async () => {
         await this.refresh();
         return this.#attention.items;
@@ -252,6 +285,7 @@ function createLiveRoute(): ApiRoute {
     summary: "Live figures, conditions and changes: a WebSocket",
     description:
       "JSON messages: `hello` first, `figures` every second, `attention` and `change` when something changes. Clients that do not read miss figures, and are disconnected after 30 s.",
+    status: 101,
     problems: { 426: "The request is not a WebSocket upgrade" },
     handle: () => {
       throw new PlatformError("upgrade_required", "This path accepts only WebSocket connections.", {

@@ -176,12 +176,12 @@ async function checkServices(
     ];
   }
   const statuses = await Promise.all(state.services.map(readStatus));
-  const findings = statuses.map(({ name, label, status, restarts, detail }): Finding => {
+  const findings = statuses.map(({ label, status, restarts, detail }): Finding => {
     const text = `${label}: ${status}${detail === "" ? "" : ` (${detail})`}`;
     const remedy = `platform logs ${label} --level warn`;
     if (status !== "up") return { level: "fail", text, remedy };
     if (restarts === 0) return { level: "ok", text };
-    return { level: "warn", text: `${name}: up, restarted ${restarts} times`, remedy };
+    return { level: "warn", text: `${label}: up, restarted ${restarts} times`, remedy };
   });
   const credentials = await readCredentials(dataDir).catch(() => new Map<string, string>());
   return [...findings, ...(await checkIdentity({ dataDir, state, credentials }))];

@@ -18,7 +18,6 @@ function resolve(line: string, headers: Record<string, string> = {}, host = "loc
 const EXAMPLES: [line: string, name: string][] = [
   ["GET /", "ListBuckets"],
   ["GET /?x-id=ListBuckets", "ListBuckets"],
-  ["POST /", "AssumeRoleWithWebIdentity"],
   ["PUT /b", "CreateBucket"],
   ["PUT /b/", "CreateBucket"],
   ["GET /b?list-type=2&prefix=a&delimiter=%2F", "ListObjectsV2"],
@@ -53,6 +52,12 @@ describe("a request has one operation", () => {
     assert.equal(resolve("PUT /b/k", { "x-store-copy-source": "a/b" }).name, "CopyObject");
     const part = resolve("PUT /b/k?partNumber=1&uploadId=u", { "x-amz-copy-source": "a/b" });
     assert.equal(part.name, "UploadPartCopy");
+  });
+
+  test("a form to / is an exchange of a token", () => {
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    assert.equal(resolve("POST /", form).name, "AssumeRoleWithWebIdentity");
+    assert.throws(() => resolve("POST /"), { code: "MethodNotAllowed" });
   });
 
   test("a name below the domain is a bucket, another name is not", () => {
