@@ -146,6 +146,13 @@ const relay = z.strictObject({
 });
 
 const smtp = {
+  "smtp.mode": key(z.enum(["auto", "relay", "direct", "inbox"]).default("auto"), {
+    description:
+      "relay: through smtp.host or smtp.relays. direct: to the mail exchangers of each recipient's domain, honouring MTA-STS. inbox: mail stays in the development inbox. auto: relay if one is configured, otherwise inbox.",
+  }),
+  "smtp.direct_port": key(port().default(25), {
+    description: "Port of mail exchangers in direct mode.",
+  }),
   "smtp.host": key(host().optional(), {
     description: "Host of the SMTP relay. Without a relay, mail is kept in the development inbox.",
   }),

@@ -48,7 +48,7 @@ import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
 import { findSuppressed } from "./queue/suppressed.ts";
 import { QueueStore } from "./queue/store.ts";
-import { createRelayGroup } from "./relay/create-transport.ts";
+import { createMailTransport } from "./relay/create-transport.ts";
 import { createPrepareMail } from "./relay/prepare.ts";
 import { Idempotency } from "./send/idempotency.ts";
 import { Messages } from "./send/messages.ts";
@@ -180,9 +180,9 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     senderOf: ({ message, position }) =>
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
-  const relays = createRelayGroup(config, prepare, clock);
+  const relays = createMailTransport(config, prepare, clock);
   if (relays === undefined) {
-    log.warn("no SMTP relay is configured: mail is kept in the development inbox");
+    log.warn("mail is not sent: it is kept in the development inbox");
   } else {
     lifecycle.onDrain("relays", () => relays.close());
   }

@@ -1,7 +1,11 @@
 // Creates the transport of mail from the configuration.
 import { readFileSync } from "node:fs";
+import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
 import type { NotifyConfig } from "../config.ts";
+import { DirectDelivery } from "./direct/direct-delivery.ts";
+import { StsPolicies } from "./direct/mta-sts.ts";
+import { MxResolver } from "./direct/mx.ts";
 import type { PrepareMail } from "./prepare.ts";
 import { RelayGroup, type RelayOptions } from "./relay-group.ts";
 import type { TlsMode } from "./smtp/socket.ts";
@@ -18,28 +22,85 @@ interface RelaySettings {
   weight: number;
 }
 
-/** Creates the relays; undefined if none is configured. */
-export function createRelayGroup(
+/** Creates the transport of mail; undefined for the development inbox. Throws if no relay is configured for relay mode. */
+export function createMailTransport(
   config: NotifyConfig,
   prepare: PrepareMail,
   clock: Clock,
-): RelayGroup | undefined {
-  const settings = listRelays(config);
-  if (settings.length === 0) return undefined;
-  const caFile = config["smtp.tls_ca_file"];
-  const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
+): RelayGroup | DirectDelivery | undefined {
+  const relays = listRelays(config);
+  switch (config["smtp.mode"]) {
+    case "inbox":
+      return undefined;
+    case "direct":
+      return createDirectDelivery(config, prepare, clock);
+    case "relay":
+      if (relays.length === 0) throw new Error("smtp.mode relay requires smtp.host or smtp.relays");
+      return createRelayGroup(config, relays, prepare, clock);
+    case "auto":
+      return relays.length === 0 ? undefined : createRelayGroup(config, relays, prepare, clock);
+    default:
+      return config["smtp.mode"] satisfies never;
+  }
+}
+
+function createRelayGroup(
+  config: NotifyConfig,
+  settings: readonly RelaySettings[],
+  prepare: PrepareMail,
+  clock: Clock,
+): RelayGroup {
+  const ca = readCa(config);
   const relays = settings.map(({ host, port, user, pass, tls, weight }): RelayOptions => ({
+    ...readConnectionOptions(config),
     endpoint: { host, port, user, pass, ca, tls: tls === "auto" ? chooseTls(port, user) : tls },
     weight,
+  }));
+  const now = (): number => clock.monotonicMs();
+  return new RelayGroup({ relays, prepare, now, random: Math.random });
+}
+
+function createDirectDelivery(
+  config: NotifyConfig,
+  prepare: PrepareMail,
+  clock: Clock,
+): DirectDelivery {
+  const allowed = config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [];
+  const resolver = new MxResolver({
+    servers: config.dns_servers ?? [],
+    policy: createAddressPolicy(allowed),
+    clock,
+    random: Math.random,
+  });
+  const policies = new StsPolicies({
+    readTexts: (name) => resolver.readTexts(name),
+    fetch: createEgress({ allowedNetworks: allowed }),
+    clock,
+  });
+  return new DirectDelivery({
+    resolver,
+    policies,
+    prepare,
+    port: config["smtp.direct_port"],
+    server: readConnectionOptions(config),
+    ca: readCa(config),
+  });
+}
+
+function readConnectionOptions(config: NotifyConfig) {
+  return {
     hostname: config["smtp.hostname"],
     connectTimeoutMs: config["smtp.connect_timeout_ms"],
     commandTimeoutMs: config["smtp.command_timeout_ms"],
     contentTimeoutMs: config["smtp.content_timeout_ms"],
     messagesPerConnectionMax: config["smtp.messages_per_connection_max"],
     idleMs: IDLE_MS,
-  }));
-  const now = (): number => clock.monotonicMs();
-  return new RelayGroup({ relays, prepare, now, random: Math.random });
+  };
+}
+
+function readCa(config: NotifyConfig): string | undefined {
+  const file = config["smtp.tls_ca_file"];
+  return file === undefined ? undefined : readFileSync(file, "utf8");
 }
 
 function listRelays(config: NotifyConfig): RelaySettings[] {
