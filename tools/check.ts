@@ -4,6 +4,11 @@ import { explainStaleInstallation } from "./installation.ts";
 
 const STEPS: { name: string; command: string; args: string[] }[] = [
   { name: "types", command: "tsc", args: ["--noEmit"] },
+  {
+    name: "types of pages",
+    command: "tsc",
+    args: ["--noEmit", "-p", "services/tunnel/src/inspect/assets"],
+  },
   { name: "lint", command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
   { name: "format", command: "oxfmt", args: ["--check", "."] },
   { name: "dead code", command: "knip", args: ["--no-progress", "--no-config-hints"] },

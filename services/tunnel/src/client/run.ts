@@ -2,9 +2,15 @@
 import { readFileSync } from "node:fs";
 import type { ClientOptions } from "../config.ts";
 import type { TunnelOffer } from "../frame/messages.ts";
+import { startInspector, type Inspector } from "../inspect/inspector.ts";
 import { loadClientKey } from "./client-key.ts";
 import { createOutput } from "./output.ts";
-import { resolveSettings, SettingsError, type TunnelSettings } from "./settings.ts";
+import {
+  resolveSettings,
+  SettingsError,
+  type ClientSettings,
+  type TunnelSettings,
+} from "./settings.ts";
 import { serveFolder, type FileServer } from "./static-files.ts";
 import { TargetError, type ServiceTarget } from "./target.ts";
 import { TunnelClient, type ServedTunnel } from "./tunnel-client.ts";
@@ -35,25 +41,37 @@ async function run(options: ClientOptions, typed: string | undefined): Promise<n
     tunnels.push({ target, offer: describeOffer(tunnel, target) });
   }
   let isRefused = false;
+  const ca = options.relay_ca === undefined ? undefined : readFileSync(options.relay_ca, "utf8");
+  const key = loadClientKey(options.data_dir);
+  const inspector = await openInspector(options, settings, ca);
   const output = createOutput({
     json: options.json,
     isTerminal: process.stdout.isTTY,
     relay: settings.relay,
     targets: settings.tunnels.map(({ targetText }) => targetText),
-    inspector: undefined,
+    inspector: inspector?.url,
     write: (text) => void process.stdout.write(text),
     now: () => new Date(),
   });
   const client = new TunnelClient({
     relay: settings.relay,
     token: settings.token,
-    ca: options.relay_ca === undefined ? undefined : readFileSync(options.relay_ca, "utf8"),
-    key: loadClientKey(options.data_dir),
+    ca,
+    key,
     tunnels,
     listener: {
-      onWelcome: (welcome) => output.onWelcome(welcome),
-      onRequests: (events) => output.onRequests(events),
-      onLost: (reason, retryMs) => output.onLost(reason, retryMs),
+      onWelcome: (welcome) => {
+        inspector?.onWelcome(welcome);
+        output.onWelcome(welcome);
+      },
+      onRequests: (events) => {
+        inspector?.onRequests(events);
+        output.onRequests(events);
+      },
+      onLost: (reason, retryMs) => {
+        inspector?.onLost();
+        output.onLost(reason, retryMs);
+      },
       onRefused: (reason) => {
         isRefused = true;
         output.onRefused(reason);
@@ -63,8 +81,24 @@ async function run(options: ClientOptions, typed: string | undefined): Promise<n
   stopOnSignals(client);
   client.start();
   await client.ended;
+  await inspector?.close();
   for (const folder of folders) folder.close();
   return isRefused ? 1 : 0;
+}
+
+/** Starts the inspector unless it is disabled. Only HTTP tunnels have requests to show. */
+async function openInspector(
+  { inspect_port: port }: ClientOptions,
+  { relay, token, tunnels }: ClientSettings,
+  ca: string | undefined,
+): Promise<Inspector | undefined> {
+  if (port === 0 || tunnels.every(({ kind }) => kind === "tcp")) return undefined;
+  const targets = tunnels.map(({ targetText }) => targetText);
+  try {
+    return await startInspector({ port, relay, token, ca, targets });
+  } catch (error) {
+    throw new SettingsError(`--inspect-port ${port}: ${(error as Error).message}`);
+  }
 }
 
 /** The first signal stops gracefully, a second one at once. */

@@ -1,0 +1,42 @@
+// The files of the inspector's page, as they are: no build, no scripts from elsewhere.
+import { readFileSync } from "node:fs";
+
+/** A file. */
+export interface Asset {
+  readonly type: string;
+  readonly content: Buffer;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+const NAMES = [
+  "index.html",
+  "style.css",
+  "icon.svg",
+  "app.js",
+  "content.js",
+  "curl.js",
+  "detail.js",
+  "dom.js",
+  "edit.js",
+  "list.js",
+  "relay.js",
+  "share.js",
+];
+
+/** Reads the files; keys are paths such as `/app.js`, and `/` for the page. */
+export function loadAssets(): ReadonlyMap<string, Asset> {
+  return new Map(
+    NAMES.map((name) => {
+      const ending = name.slice(name.lastIndexOf(".") + 1);
+      const content = readFileSync(new URL(`assets/${name}`, import.meta.url));
+      const path = name === "index.html" ? "/" : `/${name}`;
+      return [path, { type: TYPES[ending] ?? "", content }];
+    }),
+  );
+}
