@@ -8,6 +8,10 @@ const PING_BUSY_AFTER_MS = 2_000;
 const UNRESPONSIVE_MS = 3_000;
 /** A peer that has sent nothing for this long is given up. */
 const SILENT_MS = 30_000;
+/** Busy sessions measure the round trip this often: windows depend on it. */
+const SAMPLE_AFTER_MS = 900;
+/** Most growth of the round trip between two samples. */
+const ROUND_TRIP_RISE = 1.02;
 const NUMBERS = 0xffff_ffff;
 
 /** Times of one session; all are monotonic milliseconds. */
@@ -17,7 +21,9 @@ export class KeepAlive {
   /** Time of the last received bytes. */
   heardMs: number;
   readonly #now: () => number;
+  /** Time of the unanswered ping; 0 without one. */
   #sentMs = 0;
+  #lastMs = 0;
   #number = 0;
 
   constructor(now: () => number) {
@@ -48,13 +54,15 @@ export class KeepAlive {
 
   /** True if a ping is due; `isBusy` while streams are open. */
   isDue(isBusy: boolean): boolean {
-    return this.silentMs > (isBusy ? PING_BUSY_AFTER_MS : PING_AFTER_MS);
+    if (!isBusy) return this.silentMs > PING_AFTER_MS;
+    return this.isQuiet || this.#now() - this.#lastMs > SAMPLE_AFTER_MS;
   }
 
   /** Payload of the next ping; undefined while one is unanswered. */
   begin(): Buffer | undefined {
     if (this.#sentMs !== 0) return undefined;
     this.#sentMs = this.#now();
+    this.#lastMs = this.#sentMs;
     const payload = Buffer.alloc(8);
     payload.writeUInt32BE(++this.#number % NUMBERS, 4);
     return payload;
@@ -66,7 +74,7 @@ export class KeepAlive {
     const roundTripMs = this.#now() - this.#sentMs;
     this.#sentMs = 0;
     // Rises slowly, so that a queue on the way does not count as distance.
-    const bound = this.#number === 1 ? Infinity : this.roundTripMs * 1.25 + 0.1;
+    const bound = this.#number === 1 ? Infinity : this.roundTripMs * ROUND_TRIP_RISE;
     this.roundTripMs = Math.min(roundTripMs, bound);
   }
 }
