@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   addressKey,
+  createRestoreKeys,
   createServiceKeys,
   defineConfig,
   key,
@@ -134,6 +135,9 @@ const SHARE_KEYS = {
     defaultText: "that of the running `platform up`",
   }),
 };
+function passphraseFile(description: string) {
+  return { ...createRestoreKeys().passphrase_file, description };
+}
 
 /** Command line of `platform`. */
 export const runtimeDefinition = defineConfig({
@@ -195,6 +199,22 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       arguments: ["target"],
       options: { data, json, ...SHARE_KEYS },
+    },
+    backup: {
+      summary:
+        "Save the running platform to a new folder: accounts, messages, objects, keys, credentials. Services keep running.",
+      standalone: true,
+      arguments: ["folder"],
+      options: {
+        data,
+        passphrase_file: passphraseFile("Encrypt the backup with the passphrase in this file."),
+      },
+    },
+    restore: {
+      summary: "Verify a backup, and restore it to a data directory that is missing or empty.",
+      standalone: true,
+      arguments: ["folder"],
+      options: { data, ...createRestoreKeys() },
     },
     init: unbuilt("Create a project.", "name"),
     run: unbuilt("Run a service file.", "file"),

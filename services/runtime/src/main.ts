@@ -3,10 +3,12 @@ import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
 import { runAppAdd, runAppRemove } from "./command/app-add.ts";
+import { runBackup } from "./command/backup.ts";
 import { runBucketAdd } from "./command/bucket-add.ts";
 import { runDoctor } from "./command/doctor.ts";
 import { runLogs } from "./command/logs.ts";
 import { runShare } from "./command/share.ts";
+import { runRestore } from "./command/restore.ts";
 import { runStatus } from "./command/status.ts";
 import { runUp } from "./command/up.ts";
 import { runUserAdd } from "./command/user-add.ts";
@@ -59,6 +61,20 @@ export async function main(): Promise<void> {
       }),
     "app remove": ({ options, positionals: [name = ""] }) => runAppRemove(options.data, name),
     share: ({ options, positionals: [target = ""] }) => runShare({ ...options, target }),
+    backup: ({ options, positionals: [folder = ""] }) =>
+      runBackup({
+        folder,
+        data: options.data,
+        passphraseFile: options.passphrase_file,
+        version: VERSION,
+      }),
+    restore: ({ options, positionals: [folder = ""] }) =>
+      runRestore({
+        folder,
+        data: options.data,
+        passphraseFile: options.passphrase_file,
+        dryRun: options.dry_run,
+      }),
     init: () => refuseCommand("init"),
     run: () => refuseCommand("run"),
     check: () => refuseCommand("check"),

@@ -9,9 +9,10 @@ const VERBS = { copying: "copied", verifying: "verified", restoring: "restored" 
 export function createProgressPrinter(
   print: (line: string) => void,
 ): (progress: BackupProgress) => void {
-  let printedMs = performance.now();
+  let printedMs: number | undefined;
   return ({ phase, bytes, bytesTotal }) => {
     const nowMs = performance.now();
+    printedMs ??= nowMs;
     if (nowMs - printedMs < PRINT_MS) return;
     printedMs = nowMs;
     const total = bytesTotal === undefined ? "" : ` of ${formatMebibytes(bytesTotal)}`;

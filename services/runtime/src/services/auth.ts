@@ -2,6 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "./entry.ts";
 import { formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
@@ -28,7 +29,8 @@ export const authEntry: ServiceEntry = {
   ],
   probes: "http",
   after: ["notify"],
-  credentials: [CLI_SECRET, REVOCATIONS_TOKEN],
+  backup: { listener: "http" },
+  credentials: [CLI_SECRET, REVOCATIONS_TOKEN, BACKUP_TOKEN],
   // The password of an existing administrator cannot be generated again.
   firstCredentials: { names: [ADMIN_PASSWORD], unless: "auth/auth.db" },
   // Links and cookies of its pages depend on the host, so the path is not changed.
@@ -42,6 +44,7 @@ export const authEntry: ServiceEntry = {
       PLATFORM_AUTH_BOOTSTRAP_FILE: getBootstrapPath(context),
       PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
+      ...allowBackups(context),
       PLATFORM_AUTH_REVOCATIONS_TOKEN: context.credentials[REVOCATIONS_TOKEN] ?? "",
       ...chooseDefaults(context),
       ...trustGateway("auth", context, process.env),

@@ -64,6 +64,11 @@ export interface ServiceEntry {
   listeners: readonly ListenerEntry[];
   /** Name of the listener that serves `/readyz`. */
   probes?: string;
+  /** Set if it sends its own backup, to holders of the backup token. */
+  backup?: {
+    /** Name of the listener. */
+    listener: string;
+  };
   /** Environment variables of its secrets, which are generated once. */
   credentials: readonly string[];
   /** Secrets of the first start, which are not generated once `unless`, a file of the data directory, exists. */

@@ -20,6 +20,9 @@ export const SERVICES: readonly ServiceEntry[] = [
   gateEntry,
 ];
 
+/** Services that send their own backup, in the order in which they are saved: messages before the objects they refer to. */
+export const BACKED_UP: readonly ServiceEntry[] = [authEntry, pulseEntry, vaultEntry];
+
 /**
  * Selects the services that `--only` names, by `name` or `label`, and the services they require, in start order. An empty
  * list selects all.

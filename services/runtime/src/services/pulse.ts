@@ -1,6 +1,7 @@
 // Table entry of messaging.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 import { wireIdentity } from "./identity.ts";
 
@@ -30,7 +31,8 @@ export const pulseEntry: ServiceEntry = {
   ],
   probes: "http",
   after: ["auth"],
-  credentials: [PULSE_TOKEN],
+  backup: { listener: "http" },
+  credentials: [PULSE_TOKEN, BACKUP_TOKEN],
   // Messaging authenticates callers itself: by its token or a user's.
   routes: [{ prefix: "/pulse", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({
@@ -39,6 +41,7 @@ export const pulseEntry: ServiceEntry = {
       PLATFORM_PULSE_HTTP_ADDR: formatAddress(getAddress(context, "pulse_addr")),
       PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "pulse_kafka_addr")),
       PLATFORM_PULSE_DATA_DIR: join(context.dataDir, "pulse"),
+      ...allowBackups(context),
       [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
       ...wireIdentity("pulse", context, process.env),
     },

@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import {
   formatLocalHost,
   formatUrl,
@@ -39,7 +40,8 @@ export const vaultEntry: ServiceEntry = {
   ],
   probes: "admin",
   after: ["auth"],
-  credentials: [ACCESS_KEY, SECRET_KEY],
+  backup: { listener: "admin" },
+  credentials: [ACCESS_KEY, SECRET_KEY, BACKUP_TOKEN],
   // Clients sign their requests; signatures cover path and Host, so the gateway must not change them.
   routes: [
     {
@@ -60,6 +62,7 @@ export const vaultEntry: ServiceEntry = {
       // The default, config.json in the working directory, may be an unrelated file.
       PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
+      ...allowBackups(context),
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
       [SECRET_KEY]: context.credentials[SECRET_KEY] ?? "",
       ...wireIdentity("vault", context, process.env),
