@@ -15,4 +15,4 @@ export {
   type Snapshot,
   type SnapshotFile,
 } from "./snapshot.ts";
-export { writeBackup } from "./write.ts";
+export { writeBackup, type BackupTarget } from "./write.ts";

@@ -1,6 +1,6 @@
 // `platform backup`: saves a running platform to a folder.
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
   BackupError,
@@ -12,14 +12,16 @@ import {
   receiveBackup,
   writeBackup,
   type BackupManifest,
+  type BackupTarget,
 } from "@platform/kernel/backup";
+import { dumpDatabase } from "@platform/kernel/db";
 import { systemClock } from "@platform/kernel/time";
 import { readCredentials } from "../credentials/credentials.ts";
 import { formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
-import { BACKED_UP } from "../services/index.ts";
+import { BACKED_UP, SERVICES } from "../services/index.ts";
 
 /** Version of the data directory as a whole, in the manifest of its backups. */
 export const PLATFORM_DATA_FORMAT = 1;
@@ -77,6 +79,7 @@ export async function runBackup(options: BackupOptions): Promise<number> {
           target.addPart(entry.name, part);
           marks[entry.name] = { at: part.created_at, mark: part.mark };
         }
+        for (const path of listDatabases(data)) await addDatabase(target, data, path);
         for (const path of await listOwnFiles(data)) await target.addFile(path, join(data, path));
         return marks;
       },
@@ -159,6 +162,23 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
   }
 }
 
+// Of services that do not send their own backup. One of SQLite's transactions is copied, as other processes may do.
+function listDatabases(data: string): string[] {
+  return SERVICES.flatMap(({ database }) =>
+    database !== undefined && existsSync(join(data, database)) ? [database] : [],
+  );
+}
+
+async function addDatabase(target: BackupTarget, data: string, path: string): Promise<void> {
+  const copy = join(target.folder, "database.copy");
+  try {
+    await dumpDatabase({ url: `sqlite:${join(data, path)}`, file: copy, tables: [] });
+    await target.addFile(path, copy);
+  } finally {
+    await rm(copy, { force: true });
+  }
+}
+
 // Sockets, logs and locks are not part of a backup.
 async function listOwnFiles(data: string): Promise<string[]> {
   const own = OWN_FILES.filter((path) => existsSync(join(data, path)));
@@ -171,8 +191,11 @@ async function listOwnFiles(data: string): Promise<string[]> {
   return [...own, ...gateway.sort()];
 }
 
-function printContents({ parts = [] }: BackupManifest, isEncrypted: boolean): void {
-  const names = parts.map(({ service }) => BACKED_UP.find(({ name }) => name === service)!.label);
+function printContents({ parts = [], files }: BackupManifest, isEncrypted: boolean): void {
+  const names = SERVICES.filter(
+    ({ name, database }) =>
+      parts.some(({ service }) => service === name) || files.some(({ path }) => path === database),
+  ).map(({ label }) => label);
   print(`contains ${[...names, "credentials", "gateway configuration"].join(", ")}`);
   if (isEncrypted) return;
   print("it is not encrypted, and contains private keys: keep it where only you can read it");

@@ -27,6 +27,7 @@ export const notifyEntry: ServiceEntry = {
     },
   ],
   probes: "http",
+  database: "notify/notify.db",
   // Recovery links are in the development inbox, so that it is never open to all programs of the machine.
   credentials: [NOTIFY_TOKEN],
   // Mail authenticates callers itself.

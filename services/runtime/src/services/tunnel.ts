@@ -16,6 +16,7 @@ export const tunnelEntry: ServiceEntry = {
   label: "tunnel",
   main: TUNNEL_MAIN,
   probes: "http",
+  database: "tunnel/tunnel.db",
   after: ["auth"],
   listeners: [
     {

@@ -44,10 +44,16 @@ async function finish(args: string[]): Promise<{ code: unknown; text: string }> 
   return { code, text: out + err };
 }
 
-async function json(url: string, init: RequestInit = {}) {
+interface Ask {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+async function json(url: string, { headers, ...init }: Ask = {}) {
   const answer = await fetch(url, {
     ...init,
-    headers: { "content-type": "application/json", ...init.headers },
+    headers: { "content-type": "application/json", ...headers },
   });
   return { status: answer.status, body: JSON.parse(await answer.text()) };
 }
@@ -161,6 +167,7 @@ test("half a backup, a mixed one, another version and one of a single service ar
   const saved = await finish(["backup", backup, "--data", data]);
   assert.equal(saved.code, 0, saved.text);
   assert.match(saved.text, /not encrypted, and contains private keys/);
+  assert.match(saved.text, /contains mail, identity, storage, messaging/);
   const other = await finish(["backup", join(base, "other"), "--data", data]);
   assert.equal(other.code, 0, other.text);
   await up.stop();
