@@ -44,6 +44,7 @@ import { RequestHandler } from "./relay/request-handler.ts";
 import { RequestState, type RelayExchange } from "./relay/request-state.ts";
 import { ShareAccess } from "./relay/share-access.ts";
 import { Throttle } from "./relay/throttle.ts";
+import { createThrottledGuard } from "./relay/throttled-guard.ts";
 import { ShareLinks } from "./share/share-links.ts";
 
 /** Options of {@link startRelay}. */
@@ -138,7 +139,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     service: "tunnel",
     version: VERSION,
     title: "Tunnel",
-    guard,
+    guard: createThrottledGuard(guard, throttle, new AddressSet(config.trusted_proxies)),
     health,
     metrics: registry,
     metricsToken: config.metrics_token,

@@ -354,13 +354,13 @@ test("tunnels of other subjects are not shown, and replay is their owner's alone
   const [grant] = client.welcomes[0]!.tunnels;
   assert.ok(grant !== undefined && "id" in grant);
   await send({ port: relay.port, host: `ada.localhost:${relay.port}`, path: "/private" });
-  const call = (token: string, path: string, method = "GET") =>
+  const call = (token: string, path: string, method = "GET", headers = {}) =>
     send({
       port: relay.port,
       host: `localhost:${relay.port}`,
       path: `/api/v1/tunnels/${grant.id}${path}`,
       method,
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${token}`, ...headers },
     });
   const own = await call("token-of-ada", "/requests");
   const { requests } = JSON.parse(own.body.toString()) as { requests: Summary[] };
@@ -378,4 +378,9 @@ test("tunnels of other subjects are not shown, and replay is their owner's alone
   }
   assert.equal(seen.length, count);
   assert.equal((await call("operator-token", "/requests")).status, 200);
+  const foreign = { origin: "http://evil.example", "content-type": "application/json" };
+  for (const path of [`/replay/${requests[0].id}`, "/share"]) {
+    assert.equal((await call("token-of-ada", path, "POST", foreign)).status, 403);
+  }
+  assert.equal(seen.length, count);
 });

@@ -1,11 +1,18 @@
 // The inspector: its checks of requests, and its page in Chromium.
 import assert from "node:assert/strict";
-import { createServer, request as httpRequest } from "node:http";
+import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { startInspector, type Inspector } from "../../src/inspect/inspector.ts";
-import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
+import {
+  Cleanup,
+  send,
+  startLocal,
+  startTestClient,
+  startTestRelay,
+  until,
+} from "../fixture/stage.ts";
 import { findChromium } from "./find-chromium.ts";
 
 const PNG =
@@ -100,8 +107,8 @@ function ask(
 
 async function findTunnelId(): Promise<string> {
   const { json } = await readApi("");
-  const { tunnels } = json as { tunnels: { id: string }[] };
-  return tunnels[0]!.id;
+  const { tunnels } = json as { tunnels: { id: string; subdomain: string }[] };
+  return tunnels.find(({ subdomain }) => subdomain === "demo")!.id;
 }
 
 async function readApi(path: string): Promise<{ json: unknown }> {
@@ -178,8 +185,16 @@ describe("requests of others", () => {
 
   test("reach no other tunnel and no other operation of the relay", async () => {
     const id = await findTunnelId();
+    const other = await startTestClient(cleanup, {
+      port: relayPort,
+      token: "operator-token",
+      key: "key-of-another-client-000",
+      tunnels: [{ target: "9", subdomain: "other" }],
+    });
+    const [grant] = other.welcomes[0]!.tunnels;
+    assert.ok(grant !== undefined && "id" in grant);
     for (const path of [
-      "/api/tunnels/other/requests",
+      `/api/tunnels/${grant.id}/requests`,
       `/api/tunnels/${id}`,
       `/api/tunnels/${id}/../../subjects/cut-off`,
       `/api/tunnels/${id}/requests/../../../subjects/cut-off`,
@@ -207,6 +222,30 @@ test("the page's policy allows nothing but its own files", async () => {
   assert.doesNotMatch(policy, /unsafe|https?:|data:/);
   assert.doesNotMatch(text, /https?:\/\/|<script>|style=/);
   assert.equal(headers["x-content-type-options"], "nosniff");
+});
+
+test("open pages are bounded, and room is made when one closes", async () => {
+  const { port } = new URL(inspector.url);
+  const host = `127.0.0.1:${port}`;
+  const open = (): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const options = { host: "127.0.0.1", port, path: "/api/events", headers: { host } };
+      httpRequest({ ...options, agent: false }, resolve)
+        .on("error", reject)
+        .end();
+    });
+  const pages: IncomingMessage[] = [];
+  for (let index = 0; index < 32; index++) pages.push(await open());
+  assert.ok(pages.every(({ statusCode }) => statusCode === 200));
+  const refused = await open();
+  assert.equal(refused.statusCode, 503);
+  refused.destroy();
+  for (const page of pages) page.destroy();
+  await until(async () => {
+    const page = await open();
+    page.destroy();
+    return page.statusCode === 200;
+  });
 });
 
 test("if the port is in use, the next free one is taken", async () => {

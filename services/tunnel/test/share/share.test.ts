@@ -231,6 +231,26 @@ test("tokens that are guessed are throttled, also when the right one follows", a
   assert.match(refused.headers["retry-after"] ?? "", /^\d+$/);
 });
 
+test("tokens of the API are throttled as well; requests without one are not counted", async () => {
+  const relay = await startTestRelay(cleanup, { auth_token: "operator-token" });
+  const call = (headers: Record<string, string>) =>
+    send({
+      port: relay.port,
+      host: `localhost:${relay.port}`,
+      path: "/api/v1/tunnels",
+      headers,
+    });
+  for (let index = 0; index < 40; index++) assert.equal((await call({})).status, 401);
+  const right = { authorization: "Bearer operator-token" };
+  assert.equal((await call(right)).status, 200);
+  for (let index = 0; index < 20; index++) {
+    assert.equal((await call({ authorization: `Bearer guess-${index}` })).status, 401);
+  }
+  const refused = await call(right);
+  assert.equal(refused.status, 429);
+  assert.match(refused.headers["retry-after"] ?? "", /^\d+$/);
+});
+
 test("links are kept across a restart: active, used and revoked ones", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tunnel-share-"));
   cleanup.add(() => rmSync(folder, { recursive: true, force: true }));
