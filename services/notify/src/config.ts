@@ -257,6 +257,10 @@ const inbound = {
     description:
       "Enforces DMARC policies on received mail: messages that fail are refused (reject) or kept without being forwarded (quarantine).",
   }),
+  dmarc_alignment: key(z.enum(["off", "warn", "enforce"]).default("warn"), {
+    description:
+      "Sending from domains without an active DKIM key, whose mail is not aligned by DKIM: warn logs it once per hour and domain, enforce refuses it with 422.",
+  }),
   dns_servers: key(z.array(z.string().min(2).max(64)).min(1).max(8).optional(), {
     description: "DNS servers for SPF, DKIM, DMARC and domain checks: address or address:port.",
     defaultText: "the servers of the system",

@@ -34,6 +34,9 @@ import {
   type NotifyTables,
 } from "./database/schema.ts";
 import { createDnsLookup } from "./dns/lookup.ts";
+import { createAlignmentCheck } from "./domain/alignment.ts";
+import { Domains } from "./domain/domains.ts";
+import { createDomainRoutes } from "./http/domain-routes.ts";
 import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
@@ -161,13 +164,22 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
           clock,
           log,
         });
+  const lookup = createDnsLookup(config.dns_servers);
+  const domains = new Domains({
+    database,
+    clock,
+    lookup,
+    configured: listDomains(config),
+    mailHost: config.inbound_port === undefined ? undefined : config["smtp.hostname"],
+  });
+  await domains.load();
   const inbound = new Inbound({
     config,
     database,
     bounceReports,
-    isOwnDomain: (domain) => listDomains(config).has(domain),
+    isOwnDomain: (domain) => domains.names.has(domain),
     readAggregate: async () => {},
-    lookup: createDnsLookup(config.dns_servers),
+    lookup,
     fetch: fetchTarget,
     metrics,
     tracer,
@@ -176,7 +188,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     log,
   });
   const prepare = createPrepareMail({
-    sign: async () => "",
+    sign: (content, domain) => domains.sign(content, domain),
     senderOf: ({ message, position }) =>
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
@@ -229,7 +241,13 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     ids,
     log,
     fromDomain: config.from_domain ?? (relays === undefined ? "localhost" : undefined),
-    allowedDomains: isIntegrated ? () => listDomains(config) : undefined,
+    allowedDomains: isIntegrated ? () => domains.names : undefined,
+    checkAlignment: createAlignmentCheck({
+      mode: relays === undefined ? "off" : config.dmarc_alignment,
+      domains,
+      clock,
+      log,
+    }),
     hasSms: relays === undefined,
     waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
@@ -266,6 +284,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createSuppressionRoutes(suppressions, clock),
       ...createWebhookRoutes(webhooks, fetchTarget),
       ...createInboundRoutes(inbound),
+      ...createDomainRoutes(domains),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
     ],
     metricsToken: config.metrics_token,
@@ -284,6 +303,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       await inbox.sweep();
       await webhooks.sweep();
       await inbound.sweep();
+      await domains.sweep();
     },
     (error) => log.warn("deleting expired rows failed", { error }),
   );

@@ -38,6 +38,8 @@ export interface SenderOptions {
   fromDomain: string | undefined;
   /** Domains that `from` may have; undefined for all. */
   allowedDomains: (() => ReadonlySet<string>) | undefined;
+  /** Throws if mail of a domain would fail DMARC and that is not allowed. */
+  checkAlignment: (domain: string) => void;
   /** False if no SMS can be sent. */
   hasSms: boolean;
   waitMs: number;
@@ -276,7 +278,8 @@ export class Sender {
   }
 
   #checkSender(from: Mailbox, { isOperator, path }: SendContext): void {
-    const { allowedDomains } = this.#options;
+    const { allowedDomains, checkAlignment } = this.#options;
+    checkAlignment(from.domain);
     if (isOperator || allowedDomains === undefined || allowedDomains().has(from.domain)) return;
     throw new PlatformError("forbidden", `${path}from: the domain ${from.domain} is not allowed.`);
   }
