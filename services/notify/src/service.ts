@@ -33,9 +33,11 @@ import {
   type NotifyDatabase,
   type NotifyTables,
 } from "./database/schema.ts";
+import { DmarcReports } from "./dmarc/reports.ts";
 import { createDnsLookup } from "./dns/lookup.ts";
 import { createAlignmentCheck } from "./domain/alignment.ts";
 import { Domains } from "./domain/domains.ts";
+import { createDmarcRoutes } from "./http/dmarc-routes.ts";
 import { createDomainRoutes } from "./http/domain-routes.ts";
 import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
@@ -173,12 +175,14 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     mailHost: config.inbound_port === undefined ? undefined : config["smtp.hostname"],
   });
   await domains.load();
+  const isOwnDomain = (domain: string): boolean => domains.names.has(domain);
+  const dmarcReports = new DmarcReports({ database, clock, isOwnDomain });
   const inbound = new Inbound({
     config,
     database,
     bounceReports,
-    isOwnDomain: (domain) => domains.names.has(domain),
-    readAggregate: async () => {},
+    isOwnDomain,
+    readAggregate: (row, content) => dmarcReports.read(row, content),
     lookup,
     fetch: fetchTarget,
     metrics,
@@ -285,6 +289,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createWebhookRoutes(webhooks, fetchTarget),
       ...createInboundRoutes(inbound),
       ...createDomainRoutes(domains),
+      ...createDmarcRoutes(dmarcReports, clock),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
     ],
     metricsToken: config.metrics_token,
@@ -304,6 +309,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       await webhooks.sweep();
       await inbound.sweep();
       await domains.sweep();
+      await dmarcReports.sweep();
     },
     (error) => log.warn("deleting expired rows failed", { error }),
   );

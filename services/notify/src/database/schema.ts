@@ -1,5 +1,6 @@
 // All tables of the service and their migrations, one history per part.
 import type { Database, Migration } from "@platform/kernel/db";
+import { DMARC_MIGRATIONS, type DmarcTables } from "./dmarc.ts";
 import { DOMAIN_MIGRATIONS, type DomainTables } from "./domain.ts";
 import { INBOUND_MIGRATIONS, type InboundTables } from "./inbound.ts";
 import { INBOX_MIGRATIONS, type InboxTables } from "./inbox.ts";
@@ -17,6 +18,7 @@ export type NotifyTables = MessageTables &
   WebhookTables &
   InboundTables &
   DomainTables &
+  DmarcTables &
   SettingTables;
 
 /** The service's database. */
@@ -28,6 +30,7 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "inbox", migrations: INBOX_MIGRATIONS },
   { name: "template", migrations: TEMPLATE_MIGRATIONS },
   { name: "webhook", migrations: WEBHOOK_MIGRATIONS },
+  { name: "dmarc", migrations: DMARC_MIGRATIONS },
   { name: "domain", migrations: DOMAIN_MIGRATIONS },
   { name: "inbound", migrations: INBOUND_MIGRATIONS },
   { name: "setting", migrations: SETTING_MIGRATIONS },

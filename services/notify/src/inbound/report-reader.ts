@@ -19,7 +19,7 @@ const POLL_MS = 5_000;
 const BATCH = 50;
 
 /** A report that will not be readable later either. */
-class InvalidReportError extends Error {
+export class InvalidReportError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "InvalidReportError";

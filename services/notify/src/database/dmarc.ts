@@ -1,0 +1,40 @@
+// Table of aggregate DMARC reports about our domains.
+import type { Migration } from "@platform/kernel/db";
+
+/** An aggregate report that another receiver sent about one of our domains. */
+export interface DmarcReportRow {
+  org_name: string;
+  report_id: string;
+  domain: string;
+  /** Period that the report covers. */
+  begins_at: number;
+  ends_at: number;
+  total: number;
+  aligned: number;
+  failed_spf: number;
+  failed_dkim: number;
+  /** JSON array of the sources: `{source_ip, count, disposition, spf, dkim}`. */
+  records: string;
+  received_at: number;
+}
+
+/** Tables of DMARC. */
+export interface DmarcTables {
+  notify_dmarc_reports: DmarcReportRow;
+}
+
+/** Migrations of these tables. */
+export const DMARC_MIGRATIONS: readonly Migration[] = [
+  {
+    id: "0001-dmarc",
+    statements: (t) => [
+      `create table notify_dmarc_reports (
+        org_name ${t.text} not null, report_id ${t.text} not null, domain ${t.text} not null,
+        begins_at ${t.integer} not null, ends_at ${t.integer} not null, total ${t.integer} not null,
+        aligned ${t.integer} not null, failed_spf ${t.integer} not null, failed_dkim ${t.integer} not null,
+        records ${t.text} not null, received_at ${t.integer} not null,
+        primary key (domain, org_name, report_id))`,
+      "create index notify_dmarc_reports_by_time on notify_dmarc_reports (begins_at)",
+    ],
+  },
+];

@@ -1,0 +1,177 @@
+// Aggregate reports: read from mail in every packing, counted once, refused if forged or harmful.
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { startDnsServer } from "../dns-server.ts";
+import { openSmtp } from "../smtp-client.ts";
+import { startStage, until, type Stage } from "../stage.ts";
+
+const OPEN: { close(): Promise<void> }[] = [];
+
+after(async () => {
+  for (const one of OPEN.toReversed()) await one.close();
+});
+
+async function start(): Promise<Stage> {
+  const dns = await startDnsServer({
+    "reporter.example": { TXT: ["v=spf1 ip4:127.0.0.1 -all"] },
+  });
+  const stage = await startStage({
+    from_domain: "shop.example",
+    inbound_port: 0,
+    inbound_host: "127.0.0.1",
+    dns_servers: [dns.address],
+  });
+  OPEN.push(dns, stage);
+  return stage;
+}
+
+const BEGIN = Date.UTC(2026, 9, 3) / 1000;
+
+function createXml(id: string, domain = "shop.example"): string {
+  const record = (count: number, spf: string, dkim: string): string =>
+    `<record><row><source_ip>192.0.2.1</source_ip><count>${count}</count><policy_evaluated><disposition>none</disposition><dkim>${dkim}</dkim><spf>${spf}</spf></policy_evaluated></row><identifiers><header_from>${domain}</header_from></identifiers></record>`;
+  return `<?xml version="1.0"?><feedback><report_metadata><org_name>Reporter</org_name><email>a@reporter.example</email><report_id>${id}</report_id><date_range><begin>${BEGIN}</begin><end>${BEGIN + 86_399}</end></date_range></report_metadata><policy_published><domain>${domain}</domain><p>none</p></policy_published>${record(10, "pass", "pass")}${record(5, "fail", "pass")}${record(3, "fail", "fail")}</feedback>`;
+}
+
+function createZip(files: readonly Buffer[]): Buffer {
+  const parts: Buffer[] = [];
+  const central: Buffer[] = [];
+  let offset = 0;
+  for (const file of files) {
+    const data = deflateRawSync(file);
+    const fields = Buffer.alloc(22);
+    fields.writeUInt16LE(20, 0);
+    fields.writeUInt16LE(8, 4);
+    fields.writeUInt32LE(crc32(file), 10);
+    fields.writeUInt32LE(data.length, 14);
+    fields.writeUInt32LE(file.length, 18);
+    const name = Buffer.from("r.xml");
+    const nameLength = Buffer.from([name.length, 0]);
+    const local = Buffer.concat([
+      Buffer.from("PK\x03\x04"),
+      fields,
+      nameLength,
+      Buffer.alloc(2),
+      name,
+      data,
+    ]);
+    const position = Buffer.alloc(16);
+    position.writeUInt32LE(offset, 12);
+    central.push(
+      Buffer.concat([
+        Buffer.from("PK\x01\x02"),
+        Buffer.alloc(2),
+        fields,
+        nameLength,
+        position,
+        name,
+      ]),
+    );
+    parts.push(local);
+    offset += local.length;
+  }
+  const directory = Buffer.concat(central);
+  const end = Buffer.alloc(18);
+  end.writeUInt16LE(files.length, 4);
+  end.writeUInt16LE(files.length, 6);
+  end.writeUInt32LE(directory.length, 8);
+  end.writeUInt32LE(offset, 12);
+  return Buffer.concat([...parts, directory, Buffer.from("PK\x05\x06"), end]);
+}
+
+async function sendReport(
+  stage: Stage,
+  content: Buffer,
+  { type = "application/gzip", sender = "a@reporter.example" } = {},
+): Promise<void> {
+  const client = await openSmtp(stage.smtpPort);
+  const body = content.toString("base64").replaceAll(/.{76}/g, "$&\r\n");
+  const mail = `From: ${sender}\r\nSubject: Report\r\nMIME-Version: 1.0\r\nContent-Type: ${type}\r\nContent-Disposition: attachment; filename=r\r\nContent-Transfer-Encoding: base64\r\n\r\n${body}`;
+  const reply = await client.mail(sender, ["dmarc-reports@shop.example"], mail);
+  assert.match(reply, /^250 /);
+  client.close();
+}
+
+const readMonth = async (stage: Stage) =>
+  (await stage.call("GET", "/api/v1/dmarc/report?period=2026-10")).body;
+
+async function waitForRefusal(stage: Stage, pattern: RegExp): Promise<void> {
+  await until(() =>
+    stage.log.some((line) => line.includes("a report could not be read") && pattern.test(line))
+      ? true
+      : undefined,
+  );
+  assert.equal((await readMonth(stage)).total_messages, 0);
+}
+
+test("reports in gzip, ZIP and plain XML are summed by month; a repeated one counts once", async () => {
+  const stage = await start();
+  await sendReport(stage, gzipSync(createXml("1")));
+  await sendReport(stage, gzipSync(createXml("1")));
+  await sendReport(stage, createZip([Buffer.from(createXml("2"))]), { type: "application/zip" });
+  await sendReport(stage, Buffer.from(createXml("3")), { type: "text/xml" });
+  const month = await until(async () => {
+    const body = await readMonth(stage);
+    return body.total_messages === 54 ? body : undefined;
+  });
+  const { inbound, ...totals } = month;
+  assert.deepEqual(totals, {
+    period: "2026-10",
+    total_messages: 54,
+    aligned: 45,
+    failed_spf: 24,
+    failed_dkim: 9,
+  });
+  assert.equal(inbound.total_messages, 0);
+  const { body } = await stage.call("GET", "/api/v1/dmarc/reports?period=2026-10");
+  assert.equal(body.reports.length, 3);
+  assert.equal(body.reports[0].sources[0].source_ip, "192.0.2.1");
+  const current = await stage.call("GET", "/api/v1/dmarc/report");
+  assert.deepEqual(current.body.inbound, {
+    total_messages: 4,
+    aligned: 0,
+    failed_spf: 4,
+    failed_dkim: 4,
+  });
+});
+
+describe("refused reports", () => {
+  const bomb = (): Buffer => Buffer.alloc(64 * 1024 * 1024, " ");
+  const cases: [name: string, create: () => Buffer, expected: RegExp][] = [
+    ["a gzip bomb", () => gzipSync(bomb()), /larger than|too large/i],
+    ["a ZIP bomb", () => createZip([bomb()]), /larger than|too large/i],
+    ["a ZIP with two files", () => createZip([Buffer.from("a"), Buffer.from("b")]), /2 files/],
+    ["a damaged ZIP", () => createZip([Buffer.from("a")]).subarray(0, 40), /damaged/],
+    ["no XML", () => gzipSync("<feedback><a></feedback>"), /not XML/],
+    [
+      "entities",
+      () => gzipSync(`<!DOCTYPE a [<!ENTITY x "y">]>${createXml("1")}`),
+      /document type/,
+    ],
+    ["another domain", () => gzipSync(createXml("1", "bank.example")), /another domain: bank/],
+    [
+      "missing members",
+      () => gzipSync("<feedback><version>1.0</version></feedback>"),
+      /report_metadata/,
+    ],
+  ];
+  for (const [name, create, expected] of cases) {
+    test(name, async () => {
+      const stage = await start();
+      await sendReport(stage, create());
+      await waitForRefusal(stage, expected);
+    });
+  }
+
+  test("a report whose sender is not authenticated", async () => {
+    const stage = await start();
+    await sendReport(stage, gzipSync(createXml("1")), { sender: "a@forger.example" });
+    await waitForRefusal(stage, /not authenticated/);
+  });
+});
+
+test("an invalid period is refused", async () => {
+  const stage = await start();
+  assert.equal((await stage.call("GET", "/api/v1/dmarc/report?period=2026-13")).status, 400);
+});
