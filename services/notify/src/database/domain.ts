@@ -8,7 +8,7 @@ interface DomainRow {
 }
 
 /** State of a key: published in DNS or not yet, signing, or replaced and kept for mail in transit. */
-export type DkimKeyState = "pending" | "active" | "retired";
+type DkimKeyState = "pending" | "active" | "retired";
 
 /** A DKIM key. */
 export interface DkimKeyRow {

@@ -3,7 +3,7 @@ import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { z } from "zod";
 
 /** Mail from one source with the same results. */
-export interface AggregateRecord {
+interface AggregateRecord {
   sourceIp: string;
   count: number;
   disposition: "none" | "quarantine" | "reject";
