@@ -8,7 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   checkLog,
   openLog,
+  LogError,
   openNodeDisk,
+  type AppendResult,
   type Log,
   type LogSnapshot,
   type PartitionView,
@@ -65,9 +67,21 @@ class Writer {
       const key = number % 7;
       const value = `${topic} ${number} `.padEnd(this.#bytes, ".");
       const batch = batchOf(`${key}=${value}`);
-      const [placed] = await this.#log.append([{ partition: this.#partition, batch }]);
+      const [placed] = await this.#append(batch);
       this.acknowledged.push({ topic, offset: placed!.baseOffset, value });
       await sleep(0);
+    }
+  }
+
+  // A slow disk may delay checkpoints until the journal is full.
+  async #append(batch: Buffer): Promise<AppendResult[]> {
+    for (;;) {
+      try {
+        return await this.#log.append([{ partition: this.#partition, batch }]);
+      } catch (error) {
+        if (!(error instanceof LogError) || error.code !== "overloaded") throw error;
+        await sleep(10);
+      }
     }
   }
 }

@@ -44,7 +44,8 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/register",
-      summary: "Register an account",
+      summary:
+        "Register an account; if mail is configured, its address is sent a verification link",
       status: 201,
       body: z.strictObject({
         username: text(256),
@@ -57,7 +58,9 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       answer: userAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
-        return { user: showUser(await registrations.register(exchange.body, origin)) };
+        const account = await registrations.register(exchange.body, origin);
+        await credentials.welcome(account);
+        return { user: showUser(account) };
       },
     }),
     defineRoute({

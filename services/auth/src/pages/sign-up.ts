@@ -176,10 +176,7 @@ async function signUp(
   if ("problem" in made) {
     return showForm(services, request, view, form, nameField(made.problem, problems.taken));
   }
-  if (made.value.email !== undefined && services.canSend) {
-    // The account exists, so a failed verification email is not reported.
-    await attempt(request, () => credentials.beginVerification(made.value));
-  }
+  await credentials.welcome(made.value);
   const outcome = await services.signIn.signIn(
     { kind: "registration", account: made.value },
     request.origin,

@@ -70,6 +70,15 @@ export class Credentials {
     await this.#setPassword(account, next, sid, origin, "password.change");
   }
 
+  /**
+   * Sends the link to a new account if it has an address and mail is configured. Errors are not reported: the account
+   * exists, and its owner can request another link.
+   */
+  async welcome(account: Account): Promise<void> {
+    if (account.email === undefined || !this.#options.notifier.isAvailable) return;
+    await this.beginVerification(account).catch(() => undefined);
+  }
+
   /** Sends a link that verifies the account's address. */
   async beginVerification(account: Account): Promise<void> {
     const { notifier, oneTimeTokens, throttle, publicUrl } = this.#options;

@@ -459,6 +459,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const ada = await signIn(stage, person);
       const recover = (email: string) =>
         expectStatus(202, stage, "POST", "/api/v1/auth/recovery/begin", { body: { email } });
+      assert.match(mailbox.mails.shift()!.text, /verify-email\?token=/, "sent at registration");
       const unverified = await recover("ada@example.org");
       assert.equal(mailbox.mails.length, 0, "nobody has proved the address");
       await expectStatus(202, stage, "POST", "/api/v1/auth/email/verify/begin", {
