@@ -383,7 +383,7 @@ export class ConsumerGroup {
     if (unsynced.length > 0 || phase.state === "CompletingRebalance") this.#prepare();
   }
 
-  /** Heartbeats only postpone deadlines, so some calls find nothing to do. */
+  /** Arms the timer for the earliest deadline. Heartbeats postpone deadlines without it, so it may fire with nothing due. */
   #arm(now: number): void {
     let nextMs = this.#members.findNextEndMs();
     const phase = this.#phase;
