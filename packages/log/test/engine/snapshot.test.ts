@@ -25,6 +25,8 @@ const limits = {
   checkpointMs: 20,
 };
 const segmentBytes = 32 * 1024;
+/** Of one writer. On a slow disk, the copies would otherwise grow faster than they are read. */
+const RECORDS_MAX = 1_000;
 
 function makeFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "platform-log-snapshot-"));
@@ -62,7 +64,7 @@ class Writer {
 
   async #run(): Promise<void> {
     const { name: topic } = this.#partition.topic;
-    for (let number = 0; !this.#isStopped; number++) {
+    for (let number = 0; !this.#isStopped && number < RECORDS_MAX; number++) {
       const key = number % 7;
       const value = `${topic} ${number} `.padEnd(this.#bytes, ".");
       const batch = batchOf(`${key}=${value}`);
