@@ -109,25 +109,43 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   });
   let errors = "";
   child.stderr.on("data", (chunk) => (errors += String(chunk)));
-  const kill = (): void => {
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  // The master leads a group of its own, which its daemons belong to.
+  const signal = (name: NodeJS.Signals): void => {
+    const path = join(queue!, "pid", "master.pid");
+    const master = existsSync(path) ? Number(readFileSync(path, "utf8")) : 0;
+    for (const leader of [master, hasEnded() ? 0 : (child.pid ?? 0)]) {
+      if (leader > 0) signalGroup(leader, name);
+    }
   };
+  const kill = (): void => signal("SIGKILL");
   process.once("exit", kill);
   const readLog = (): string => (existsSync(log) ? readFileSync(log, "utf8") : "");
-  await waitForPort(port, () => (child.exitCode === null ? undefined : `${errors}\n${readLog()}`));
-  return {
-    port,
-    readLog,
-    stop: async () => {
-      process.off("exit", kill);
-      execFileSync(PROGRAM, ["-c", config!, "stop"], { stdio: "ignore" });
-      for (let i = 0; i < 200 && child.exitCode === null && child.signalCode === null; i += 1) {
-        await sleep(20);
-      }
-      kill();
-      rmSync(folder, { recursive: true, force: true });
-    },
+  const stop = async (): Promise<void> => {
+    process.off("exit", kill);
+    signal("SIGTERM");
+    for (let i = 0; i < 250 && !hasEnded(); i += 1) await sleep(20);
+    if (!hasEnded()) kill();
+    // A daemon that outlives its master would keep the pipe and with it this process.
+    child.stderr.destroy();
+    child.unref();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
+  try {
+    await waitForPort(port, () => (hasEnded() ? `${errors}\n${readLog()}` : undefined));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port, readLog, stop };
+}
+
+function signalGroup(leader: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 async function findPort(): Promise<number> {
@@ -139,7 +157,9 @@ async function findPort(): Promise<number> {
 }
 
 async function waitForPort(port: number, readFailure: () => string | undefined): Promise<void> {
-  for (let i = 0; i < 400; i += 1) {
+  // Its start script runs hundreds of programs, which take long on a busy machine.
+  const endsMs = performance.now() + 90_000;
+  while (performance.now() < endsMs) {
     const failure = readFailure();
     if (failure !== undefined) throw new Error(`Postfix did not start: ${failure}`);
     const isOpen = await new Promise<boolean>((resolve) => {

@@ -88,7 +88,7 @@ export async function startStage(settings: Record<string, unknown> = {}): Promis
 export async function startStageOn(settings: Record<string, unknown>): Promise<Stage> {
   const config = buildSchema(notifyDefinition.keys).parse({
     addr: "127.0.0.1:0",
-    send_wait_ms: 3_000,
+    send_wait_ms: 20_000,
     "smtp.tls": "off",
     "smtp.hostname": "notify.test",
     ...settings,
@@ -159,9 +159,9 @@ async function call(
   return { status: response.status, headers: response.headers, body: parsed, text };
 }
 
-/** Repeats `read` until it returns something other than undefined; fails after 10 s. */
+/** Repeats `read` until it returns something other than undefined; fails after 60 s. */
 export async function until<T>(read: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const endsMs = performance.now() + 10_000;
+  const endsMs = performance.now() + 60_000;
   for (;;) {
     const value = await read();
     if (value !== undefined) return value;

@@ -185,7 +185,7 @@ export class Log {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Runs a checkpoint, which shortens the next start, or joins the running one. */
+  /** Runs a checkpoint that includes everything up to this call, which shortens the next start. */
   checkpoint(): Promise<void> {
     return this.#schedule.run();
   }

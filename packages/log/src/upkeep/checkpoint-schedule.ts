@@ -23,6 +23,8 @@ export interface CheckpointScheduleOptions {
 export class CheckpointSchedule {
   readonly #options: CheckpointScheduleOptions;
   #running: Promise<void> | undefined;
+  /** The checkpoint after the running one, for callers whose changes the running one may not include. */
+  #next: Promise<void> | undefined;
   #journalBytesAtLast = 0;
   #timer: (() => void) | undefined;
   #stopped = false;
@@ -46,13 +48,16 @@ export class CheckpointSchedule {
     else this.#armTimer();
   }
 
-  /** Runs a checkpoint or joins the running one. */
+  /** Runs a checkpoint that includes everything up to this call: after the running one, if there is one. */
   run(): Promise<void> {
-    this.#running ??= this.#runOnce().finally(() => {
-      this.#running = undefined;
-      this.#armTimer();
-    });
-    return this.#running;
+    if (this.#running === undefined) return this.#start();
+    this.#next ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined;
+        return this.#running ?? this.#start();
+      });
+    return this.#next;
   }
 
   /**
@@ -85,9 +90,18 @@ export class CheckpointSchedule {
 
   /** After the committer has stopped: waits for the running checkpoint, and runs the last one if it is due. */
   async finish(): Promise<void> {
+    await this.#next;
     await this.#running;
     const { committer, checkpointer } = this.#options;
     if (committer.refusal?.code === "closed" && checkpointer.isDue) await this.#runOnce();
+  }
+
+  #start(): Promise<void> {
+    this.#running = this.#runOnce().finally(() => {
+      this.#running = undefined;
+      this.#armTimer();
+    });
+    return this.#running;
   }
 
   #armTimer(): void {
