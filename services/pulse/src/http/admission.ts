@@ -26,8 +26,9 @@ const ALL_TENANTS = "*";
  */
 export function createTenantGuard(guard: Guard): Guard {
   return (request) => {
-    const tenant = new URLSearchParams(request.search).get(TENANT_PARAMETER);
     const caller = guard(request);
+    if (request.search === "") return caller;
+    const tenant = new URLSearchParams(request.search).get(TENANT_PARAMETER);
     if (tenant === null) return caller;
     return caller instanceof Promise
       ? caller.then((late) => chooseTenant(late, tenant))
