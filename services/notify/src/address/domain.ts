@@ -1,19 +1,9 @@
 // Domain names of addresses: conversion to A-labels, and detection of look-alikes.
 import { domainToASCII, domainToUnicode } from "node:url";
+import { mixesLookAlikes } from "@platform/kernel/names";
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const DOMAIN_CHARACTERS_MAX = 253;
-// Scripts with letters that look like those of another script in this list (Unicode TS 39). Other scripts mix
-// legitimately: Han with Latin, and with the Japanese and Korean scripts.
-const LOOK_ALIKE_SCRIPTS = [
-  /\p{Script=Latin}/u,
-  /\p{Script=Cyrillic}/u,
-  /\p{Script=Greek}/u,
-  /\p{Script=Armenian}/u,
-  /\p{Script=Cherokee}/u,
-  /\p{Script=Coptic}/u,
-  /\p{Script=Lisu}/u,
-];
 // Labels that consist only of these letters read as Latin, as in browsers' rules for showing domain names.
 const CYRILLIC_LIKE_LATIN = /^[асԁеһіјӏорԛѕԝхуъьҽпгѵѡ0-9-]+$/u;
 const GREEK_LIKE_LATIN = /^[αικνορτυχγωη0-9-]+$/u;
@@ -47,7 +37,7 @@ function isDeceptive(domain: string): boolean {
   const labels = domainToUnicode(domain).split(".");
   const top = labels.at(-1)!;
   return labels.some((label) => {
-    if (LOOK_ALIKE_SCRIPTS.filter((script) => script.test(label)).length > 1) return true;
+    if (mixesLookAlikes(label)) return true;
     if (!/[^\u0020-\u007e]/.test(label)) return false;
     const isNative = /\p{Script=Cyrillic}|\p{Script=Greek}/u.test(top);
     return !isNative && (CYRILLIC_LIKE_LATIN.test(label) || GREEK_LIKE_LATIN.test(label));
