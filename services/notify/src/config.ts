@@ -32,6 +32,13 @@ const domainName = () =>
     .refine((text) => domainToASCII(text) !== "", "a domain name")
     .transform((text) => domainToASCII(text));
 
+const publicUrl = () =>
+  z
+    .url({ protocol: /^https?$/ })
+    .max(512)
+    .refine((text) => !/[?#]/.test(text), "a URL without query and fragment")
+    .transform((text) => new URL(text).href.replace(/\/+$/, ""));
+
 const listening = {
   port: key(z.int().min(0).max(65_535).default(8094), {
     description: "HTTP port.",
@@ -104,6 +111,11 @@ const sending = {
   from_domains: key(z.array(domainName()).max(1_000).default([]), {
     description:
       "Further domains that senders with a JWT may use. The operator may use any domain.",
+  }),
+  public_url: key(publicUrl().optional(), {
+    description:
+      "Public URL of this API, for the links in mails, such as https://api.example.org/mail; a path is allowed. Only /unsubscribe below it must be open to everyone. Without it bulk messages are refused, except in inbox mode.",
+    defaultText: "the address of the API in inbox mode",
   }),
   send_wait_ms: key(count(0, 60_000, 5_000), {
     description:

@@ -16,6 +16,8 @@ export interface NotifyMetrics {
   /** Records the time from acceptance to delivery. */
   observeLatency(ms: number): void;
   countRendered(): void;
+  /** Counts an address that unsubscribed from bulk mail. */
+  countUnsubscribed(): void;
   /** Counts a received message. */
   countReceived(kind: InboundKind, status: InboundStatus): void;
   /** Counts forwards of received messages to rules. */
@@ -55,6 +57,10 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     name: "platform_notify_templates_rendered_total",
     help: "Rendered templates.",
   });
+  const unsubscribed = registry.counter({
+    name: "platform_notify_unsubscribed_total",
+    help: "Addresses that unsubscribed from bulk mail by a link.",
+  });
   const received = registry.counter({
     name: "platform_notify_inbound_received_total",
     help: "Received messages by kind and status.",
@@ -92,6 +98,7 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     countSuppressed: (count) => suppressed.add(count),
     observeLatency: (ms) => latency.observe(ms),
     countRendered: () => rendered.add(),
+    countUnsubscribed: () => unsubscribed.add(),
     countReceived: (kind, status) => received.with({ kind, status }).add(),
     countRouted: (count) => routed.add(count),
     countForward: (status) => forwards.with({ status }).add(),

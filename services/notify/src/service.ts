@@ -1,20 +1,10 @@
 // Starts the mail service: creates all parts and connects them.
-import { randomBytes } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { openDatabase } from "@platform/kernel/db";
 import { createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
-import {
-  createApi,
-  createBearerGuard,
-  listenHttp,
-  RateLimit,
-  type Api,
-} from "@platform/kernel/http";
+import { createApi, createBearerGuard, RateLimit } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
-import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import {
   createHttpMetrics,
@@ -27,12 +17,8 @@ import { BounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
 import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
 import { VERSION, type NotifyConfig } from "./config.ts";
-import {
-  migrateAll,
-  readSetting,
-  type NotifyDatabase,
-  type NotifyTables,
-} from "./database/schema.ts";
+import { openNotifyDatabase } from "./database/open.ts";
+import { migrateAll, readKey, type NotifyDatabase } from "./database/schema.ts";
 import { DmarcReports } from "./dmarc/reports.ts";
 import { createDnsLookup } from "./dns/lookup.ts";
 import { createAlignmentCheck } from "./domain/alignment.ts";
@@ -41,13 +27,16 @@ import { createDmarcRoutes } from "./http/dmarc-routes.ts";
 import { createDomainRoutes } from "./http/domain-routes.ts";
 import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
+import { startListener } from "./http/listener.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
 import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
+import { createUnsubscribeRoutes } from "./http/unsubscribe-routes.ts";
 import { createWebhookRoutes } from "./http/webhook-routes.ts";
 import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
+import { SignedLinks } from "./link/signed-links.ts";
 import { createNotifyMetrics } from "./metrics.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
@@ -61,6 +50,7 @@ import { Sender } from "./send/sender.ts";
 import { Suppressions } from "./suppression/suppressions.ts";
 import { TemplateStore } from "./template/store.ts";
 import { Templates } from "./template/templates.ts";
+import { Unsubscribes } from "./unsubscribe/unsubscribes.ts";
 import { WebhookCaller } from "./webhook/caller.ts";
 import { Webhooks } from "./webhook/webhooks.ts";
 
@@ -73,7 +63,8 @@ const BODY_OVERHEAD = 1.4;
 const TEXT_BYTES = 12 * 1024 * 1024;
 const WEBHOOK_TIMEOUT_MS = 15_000;
 const WEBHOOK_CALLS_MAX = 256;
-const KEY_BYTES = 32;
+/** Invalid unsubscribe links per minute and peer. */
+const INVALID_LINKS_PER_MINUTE = 60;
 
 /** Options of `startNotify`. */
 export interface NotifyOptions {
@@ -97,8 +88,13 @@ export interface NotifyService {
 /** Starts the service; when this resolves, it accepts requests. */
 export async function startNotify(options: NotifyOptions): Promise<NotifyService> {
   const { config, log, lifecycle, clock = systemClock } = options;
+  const bound: { url?: string } = {};
   const ids = createIdSource({ clock });
-  const database = openNotifyDatabase(config, log);
+  const database = openNotifyDatabase({
+    url: config.database_url,
+    dataDir: config.data_dir,
+    log,
+  });
   lifecycle.onDrain("database", () => database.close());
   await migrateAll(database, clock.now());
 
@@ -152,6 +148,20 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     clock,
     messagesMax: config.inbox_messages_max,
     retentionMs: config.inbox_retention_ms,
+    fieldsOf: (delivery) => unsubscribes.formatFields(delivery),
+  });
+  const links = new SignedLinks({
+    key: await readKey(database, "link_key"),
+    publicUrl: () => config.public_url ?? (relays === undefined ? bound.url : undefined),
+  });
+  const unsubscribes = new Unsubscribes({
+    database,
+    links,
+    suppressions,
+    webhooks,
+    metrics,
+    clock,
+    log,
   });
   const bounceAddresses = await createBounceAddresses(config, database);
   const bounceReports =
@@ -193,6 +203,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   });
   const prepare = createPrepareMail({
     sign: (content, domain) => domains.sign(content, domain),
+    fieldsOf: (delivery) => unsubscribes.formatFields(delivery),
     senderOf: ({ message, position }) =>
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
@@ -252,6 +263,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       clock,
       log,
     }),
+    unsubscribes,
     hasSms: relays === undefined,
     waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
@@ -291,6 +303,16 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createDomainRoutes(domains),
       ...createDmarcRoutes(dmarcReports, clock),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
+      ...createUnsubscribeRoutes({
+        unsubscribes,
+        invalidRate: new RateLimit({
+          name: "invalid-links",
+          detail: "Too many invalid links.",
+          clock,
+          ratePerSecond: INVALID_LINKS_PER_MINUTE / 60,
+          capacity: INVALID_LINKS_PER_MINUTE,
+        }),
+      }),
     ],
     metricsToken: config.metrics_token,
     health,
@@ -315,10 +337,12 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   );
   lifecycle.onDrain("sweeps", () => sweeps.stop());
 
-  dispatcher.start();
   caller.start();
   await inbound.start(lifecycle);
-  const listener = await listen(config, api, registry, verifier !== undefined);
+  const listener = await startListener(config, api, registry, verifier !== undefined);
+  bound.url = listener.url;
+  // Links of queued messages may depend on the address of the listener.
+  dispatcher.start();
   lifecycle.onDrain("http", (drain) =>
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
@@ -333,47 +357,13 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   };
 }
 
-function openNotifyDatabase(config: NotifyConfig, log: Logger): NotifyDatabase {
-  if (config.database_url === undefined)
-    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
-  return openDatabase<NotifyTables>({
-    url: config.database_url ?? `sqlite:${join(config.data_dir, "notify.db")}`,
-    service: "notify",
-    postgres: {
-      onConnectionError: (error) => log.warn("database connection lost", { error }),
-    },
-  });
-}
-
 async function createBounceAddresses(
   { bounce_domain: domain }: NotifyConfig,
   database: NotifyDatabase,
 ): Promise<BounceAddresses | undefined> {
-  if (domain === undefined) return undefined;
-  const create = (): string => randomBytes(KEY_BYTES).toString("base64");
-  const key = await readSetting(database, "bounce_key", create);
-  return new BounceAddresses(Buffer.from(key, "base64"), domain);
-}
-
-async function listen(
-  config: NotifyConfig,
-  api: Api,
-  metrics: MetricRegistry,
-  hasCredentials: boolean,
-) {
-  const fallback = { host: hasCredentials ? undefined : "127.0.0.1", port: config.port };
-  const { host = "::", port } = config.addr ?? fallback;
-  const listener = await listenHttp({
-    address: { host, port },
-    fetch: api.fetch,
-    intercept: api.intercept,
-    connectionsMax: config.connections_max,
-    metrics,
-  }).catch(async (error: unknown) => {
-    throw await explainListenError(error, { host, port }, "--port or PLATFORM_NOTIFY_ADDR");
-  });
-  const boundPort = listener.port ?? port;
-  return { close: (ms: number) => listener.close(ms), url: listener.url, host, port: boundPort };
+  return domain === undefined
+    ? undefined
+    : new BounceAddresses(await readKey(database, "bounce_key"), domain);
 }
 
 function listDomains({ from_domain, from_domains }: NotifyConfig): ReadonlySet<string> {

@@ -91,6 +91,7 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
     send_wait_ms: 20_000,
     "smtp.tls": "off",
     "smtp.hostname": "notify.test",
+    public_url: "https://mail.test/notify",
     ...settings,
   });
   const hooks: DrainHook[] = [];

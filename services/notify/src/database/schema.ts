@@ -1,4 +1,5 @@
 // All tables of the service and their migrations, one history per part.
+import { randomBytes } from "node:crypto";
 import type { Database, Migration } from "@platform/kernel/db";
 import { DMARC_MIGRATIONS, type DmarcTables } from "./dmarc.ts";
 import { DOMAIN_MIGRATIONS, type DomainTables } from "./domain.ts";
@@ -24,6 +25,8 @@ export type NotifyTables = MessageTables &
 /** The service's database. */
 export type NotifyDatabase = Database<NotifyTables>;
 
+const KEY_BYTES = 32;
+
 const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "message", migrations: MESSAGE_MIGRATIONS },
   { name: "suppression", migrations: SUPPRESSION_MIGRATIONS },
@@ -41,8 +44,14 @@ export async function migrateAll(database: NotifyDatabase, nowMs: number): Promi
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
 }
 
-/** Returns the value of a setting; the first caller's `create` decides it for all nodes. */
-export async function readSetting(
+/** Returns a random key of 256 bits, which is generated once for all nodes. */
+export async function readKey(database: NotifyDatabase, name: string): Promise<Buffer> {
+  const create = (): string => randomBytes(KEY_BYTES).toString("base64");
+  return Buffer.from(await readSetting(database, name, create), "base64");
+}
+
+// The first caller's `create` decides the value for all nodes.
+async function readSetting(
   { db }: NotifyDatabase,
   name: string,
   create: () => string,

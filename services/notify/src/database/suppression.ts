@@ -15,6 +15,8 @@ export interface SuppressionRow {
   detail: string | null;
   message_id: string | null;
   suppressed_at: number;
+  /** Time at which the address unsubscribed from bulk mail; kept under stronger reasons and after their removal. */
+  unsubscribed_at: number | null;
 }
 
 /** Tables of suppression. */
@@ -30,6 +32,13 @@ export const SUPPRESSION_MIGRATIONS: readonly Migration[] = [
       `create table notify_suppressions (
         address ${t.text} primary key, reason ${t.text} not null, detail ${t.text}, message_id ${t.text},
         suppressed_at ${t.integer} not null)`,
+    ],
+  },
+  {
+    id: "0002-unsubscribed",
+    statements: (t) => [
+      `alter table notify_suppressions add column unsubscribed_at ${t.integer}`,
+      "update notify_suppressions set unsubscribed_at = suppressed_at where reason = 'unsubscribe'",
     ],
   },
 ];

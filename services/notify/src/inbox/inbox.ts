@@ -13,6 +13,8 @@ export interface InboxOptions {
   messagesMax: number;
   /** Messages are deleted after this time. */
   retentionMs: number;
+  /** Returns the fields that a delivery has in front of its content. The inbox shows those of the first recipient. */
+  fieldsOf: (delivery: Delivery) => string;
 }
 
 /** A message in the inbox without its content. */
@@ -99,9 +101,13 @@ export class Inbox implements Transport {
   }
 
   // The upsert locks the row, so that concurrent deliveries of a message add their recipients one after another.
-  async #store(trx: Transaction<NotifyTables>, { message, address }: Delivery): Promise<void> {
-    const nowMs = this.#options.clock.now();
-    const { retentionMs } = this.#options;
+  async #store(trx: Transaction<NotifyTables>, delivery: Delivery): Promise<void> {
+    const { message, address } = delivery;
+    const { retentionMs, clock, fieldsOf } = this.#options;
+    const nowMs = clock.now();
+    const fields = Buffer.from(fieldsOf(delivery), "latin1");
+    const content =
+      fields.length === 0 ? message.content : Buffer.concat([fields, message.content]);
     const keptMs = message.isSensitive
       ? Math.min(SENSITIVE_RETENTION_MS, retentionMs)
       : retentionMs;
@@ -113,8 +119,8 @@ export class Inbox implements Transport {
         sender: message.sender,
         recipients: JSON.stringify([address]),
         subject: message.subject,
-        content: message.content,
-        size_bytes: message.content.length,
+        content,
+        size_bytes: content.length,
         received_at: nowMs,
         expires_at: nowMs + keptMs,
       })

@@ -16,25 +16,40 @@ export type PrepareMail = (delivery: Delivery) => Promise<PreparedMail>;
 export interface PrepareMailOptions {
   /** Returns the DKIM-Signature field with CRLF, or "" if the domain has no key. */
   sign: (content: Buffer, domain: string) => Promise<string>;
+  /** Returns the fields of a delivery that other recipients of the message do not have, with CRLF; "" without any. */
+  fieldsOf: (delivery: Delivery) => string;
   /** Returns the sender of the envelope, to which bounces are sent. */
   senderOf: (delivery: Delivery) => string;
 }
 
-/** Creates the function that signs each message once and chooses the envelope of each delivery. */
-export function createPrepareMail({ sign, senderOf }: PrepareMailOptions): PrepareMail {
-  const signatures = new WeakMap<object, Promise<Buffer>>();
+/**
+ * Creates the function that signs a message and chooses its envelope. Deliveries without fields of their own share one
+ * signature; others are signed with their fields.
+ */
+export function createPrepareMail(options: PrepareMailOptions): PrepareMail {
+  const { fieldsOf, senderOf } = options;
+  const shared = new WeakMap<object, Promise<Buffer>>();
+  const sign = async ({ sender }: Delivery["message"], content: Buffer): Promise<Buffer> => {
+    const domain = sender.slice(sender.lastIndexOf("@") + 1);
+    return Buffer.from(await options.sign(content, domain), "latin1");
+  };
   return async (delivery) => {
     const { message } = delivery;
-    let signature = signatures.get(message);
-    if (signature === undefined) {
-      const domain = message.sender.slice(message.sender.lastIndexOf("@") + 1);
-      signature = sign(message.content, domain).then((field) => Buffer.from(field, "latin1"));
-      signatures.set(message, signature);
+    const envelope = { sender: senderOf(delivery), recipient: delivery.address };
+    const fields = fieldsOf(delivery);
+    if (fields !== "") {
+      const content = Buffer.concat([Buffer.from(fields, "latin1"), message.content]);
+      return { envelope, parts: join(await sign(message, content), content) };
     }
-    const field = await signature;
-    return {
-      envelope: { sender: senderOf(delivery), recipient: delivery.address },
-      parts: field.length === 0 ? [message.content] : [field, message.content],
-    };
+    let signature = shared.get(message);
+    if (signature === undefined) {
+      signature = sign(message, message.content);
+      shared.set(message, signature);
+    }
+    return { envelope, parts: join(await signature, message.content) };
   };
+}
+
+function join(signature: Buffer, content: Buffer): Buffer[] {
+  return signature.length === 0 ? [content] : [signature, content];
 }

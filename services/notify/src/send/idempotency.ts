@@ -1,9 +1,11 @@
 // Idempotency keys: a repeated request gets the first answer for 24 hours.
+import { createHash } from "node:crypto";
 import { PlatformError, isErrorCode } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
-import type { IdempotencyRow } from "../database/message.ts";
+import type { IdempotencyRow, MessageRow } from "../database/message.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { SendAnswer } from "./answer.ts";
+import type { SendRequest, TemplateRequest } from "./request.ts";
 
 const RETENTION_MS = 24 * 3_600_000;
 
@@ -65,6 +67,27 @@ export class Idempotency {
       .where("status", "is", null)
       .execute();
   }
+}
+
+/** Returns the hash by which a repeated request is recognized. */
+export function hashRequest(request: SendRequest | TemplateRequest): string {
+  return createHash("sha256").update(JSON.stringify(request)).digest("hex");
+}
+
+/** Returns the row of a key that a message uses. */
+export function toIdempotencyRow(
+  { client, id, created_at }: MessageRow,
+  { key, hash }: { key: string; hash: string },
+): IdempotencyRow {
+  return {
+    client,
+    key,
+    request_hash: hash,
+    message_id: id,
+    status: null,
+    answer: null,
+    created_at,
+  };
 }
 
 // Without a recorded answer the first request is in progress, or its process ended: the message is in the queue.

@@ -1,5 +1,4 @@
 // Sends messages: checks, suppression list, content, durable queue; then waits for the relay for a short time.
-import { createHash } from "node:crypto";
 import { isUniqueViolation } from "@platform/kernel/db";
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { createValidationError } from "@platform/kernel/http";
@@ -7,19 +6,22 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { Span, Tracer } from "@platform/kernel/trace";
-import { toAddressKey, type Mailbox } from "../address/mailbox.ts";
-import type { DeliveryRow, IdempotencyRow, MessageRow } from "../database/message.ts";
+import { parseMailbox, toAddressKey, type Mailbox } from "../address/mailbox.ts";
+import type { DeliveryRow, MessageRow } from "../database/message.ts";
 import type { DeliveryResult } from "../delivery.ts";
 import { composeMessage } from "../message/compose.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import { LEASE_MS, type Dispatcher } from "../queue/dispatcher.ts";
 import { toDelivery, toLoadedMessage, type QueueStore } from "../queue/store.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
-import type { Templates } from "../template/templates.ts";
+import type { Rendered, RenderOptions, Templates } from "../template/templates.ts";
+import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import { createAnswer, type RecipientResult, type SendAnswer } from "./answer.ts";
 import { createDraft, type Draft } from "./draft.ts";
-import type { Idempotency } from "./idempotency.ts";
+import { hashRequest, toIdempotencyRow, type Idempotency } from "./idempotency.ts";
+import { listRecipients } from "./recipients.ts";
 import type { SendRequest, TemplateRequest } from "./request.ts";
+import { createSmsDraft } from "./sms.ts";
 import { Waiters } from "./waiters.ts";
 
 /** Options of {@link Sender}. */
@@ -40,6 +42,7 @@ export interface SenderOptions {
   allowedDomains: (() => ReadonlySet<string>) | undefined;
   /** Throws if mail of a domain would fail DMARC and that is not allowed. */
   checkAlignment: (domain: string) => void;
+  unsubscribes: Unsubscribes;
   /** False if no SMS can be sent. */
   hasSms: boolean;
   waitMs: number;
@@ -61,18 +64,13 @@ export interface SendContext {
   path: string;
   /** Text in front of the subject of a template. */
   subjectPrefix?: string | undefined;
-  /** Template, variant and warnings of a template request. */
-  template?: { name: string; warnings: readonly string[] } | undefined;
-}
-
-interface Recipient {
-  kind: DeliveryRow["kind"];
-  mailbox: Mailbox;
+  /** Facts of a template request: the id that its links name, and the hash of the request before it was rendered. */
+  template?:
+    | { name: string; warnings: readonly string[]; messageId: string; hash: string }
+    | undefined;
 }
 
 const SEND_AHEAD_MS_MAX = 30 * 86_400_000;
-const E164 = /^\+[1-9]\d{6,14}$/;
-const SMS_CHARACTERS_MAX = 1_600;
 const COUNT_REUSE_MS = 500;
 
 /** Accepts messages. */
@@ -95,7 +93,7 @@ export class Sender {
     const { idempotency } = this.#options;
     const { client, idempotencyKey: key, template } = context;
     if (key === undefined) return this.#sendOnce(request, context, undefined);
-    const hash = hashRequest(request, template?.name);
+    const hash = template?.hash ?? hashRequest(request);
     const known = await idempotency.find(client, key, hash);
     if (known !== undefined) return known;
     try {
@@ -114,27 +112,49 @@ export class Sender {
 
   /** Renders a template and sends it. Throws like `send`, and `not_found` or `template_failed`. */
   async sendTemplate(request: TemplateRequest, context: SendContext): Promise<SendAnswer> {
-    const { tracer, templates, metrics } = this.#options;
     const { template: name, variables, locale, strict, ...rest } = request;
-    const span = tracer.startSpan({
-      name: "notify.template.render",
-      parent: context.span.context,
-      attributes: { "notify.template": name },
-    });
+    const messageId = this.#options.ids.uuid();
+    const options = {
+      name,
+      locale,
+      variables: { ...this.#createVariables(request, messageId), ...variables },
+      isStrict: strict,
+    };
+    const { warnings, subject, html, text } = await this.#render(options, context.span);
+    const isSms = rest.channel === "sms";
+    const prefix = context.subjectPrefix ?? "";
+    const content = isSms ? { text } : { subject: `${prefix}${subject}`, html, text };
+    // Rendering is not always repeatable: repetitions are recognized by the request.
+    const template = { name, warnings, messageId, hash: hashRequest(request) };
+    return this.send({ ...rest, ...content }, { ...context, template });
+  }
+
+  async #render(options: RenderOptions, { context: parent }: Span): Promise<Rendered> {
+    const { tracer, templates, metrics } = this.#options;
+    const attributes = { "notify.template": options.name };
+    const span = tracer.startSpan({ name: "notify.template.render", parent, attributes });
     try {
-      const options = { name, locale, variables, isStrict: strict };
-      const { warnings, subject, html, text } = await templates.render(options);
+      const rendered = await templates.render(options);
       metrics.countRendered();
-      const isSms = rest.channel === "sms";
-      const prefix = context.subjectPrefix ?? "";
-      const content = isSms ? { text } : { subject: `${prefix}${subject}`, html, text };
-      return await this.send({ ...rest, ...content }, { ...context, template: { name, warnings } });
+      return rendered;
     } catch (error) {
       span.setStatus("error");
       throw error;
     } finally {
       span.end();
     }
+  }
+
+  // The link is that of one recipient: a message to several has none in its text.
+  #createVariables(request: TemplateRequest, messageId: string): Record<string, unknown> {
+    const { unsubscribes } = this.#options;
+    const { stream, channel, to, cc, bcc } = request;
+    const recipients = [to, cc, bcc].flat();
+    if (stream !== "bulk" || channel !== "email" || recipients.length !== 1) return {};
+    const found = parseMailbox(recipients[0]!);
+    if (!found.ok || !unsubscribes.isAvailable) return {};
+    const { address } = found.mailbox;
+    return { unsubscribe_url: unsubscribes.formatUrl({ address, messageId, position: 0 }) };
   }
 
   async #sendOnce(
@@ -146,7 +166,7 @@ export class Sender {
     const nowMs = clock.now();
     const sendAt = this.#readSendAt(request, nowMs, context.path);
     await this.#checkQueue();
-    const id = ids.uuid();
+    const id = context.template?.messageId ?? ids.uuid();
     const { draft, recipients, suppressed, content, headerId } = await this.#prepare(
       request,
       context,
@@ -242,39 +262,17 @@ export class Sender {
     const defaultFrom = fromDomain === undefined ? undefined : `no-reply@${fromDomain}`;
     const draft = createDraft(request, { defaultFrom, attachmentBytesMax }, context.path);
     this.#checkSender(draft.from, context);
+    this.#checkBulk(request, context);
     const { recipients, suppressed } = await this.#removeSuppressed(draft, request, context);
     const headerId = `<${id}@${draft.from.domain}>`;
     const content = composeMessage({ ...draft, headerId, dateMs: nowMs });
     return { draft, recipients, suppressed, content, headerId };
   }
 
-  async #prepareSms(request: SendRequest, { path }: SendContext, id: string) {
-    const fail = (field: string, message: string): never => {
-      throw createValidationError([{ in: "body", path: `${path}${field}`, message }]);
-    };
-    for (const field of ["html", "subject", "reply_to"] as const) {
-      if (request[field] !== undefined) fail(field, "not allowed for SMS");
-    }
-    for (const field of ["cc", "bcc", "attachments"] as const) {
-      if (request[field].length > 0) fail(field, "not allowed for SMS");
-    }
-    const { text, to } = request;
-    if (typeof to !== "string" || !E164.test(to)) {
-      return fail("to", "for SMS a number in E.164 form, such as +4930123456");
-    }
-    if (text === undefined || text === "") return fail("text", "required for SMS");
-    if (text.length > SMS_CHARACTERS_MAX) fail("text", `at most ${SMS_CHARACTERS_MAX} characters`);
-    if (!this.#options.hasSms) {
-      throw new PlatformError(
-        "channel_unavailable",
-        "SMS cannot be sent: no gateway is configured.",
-      );
-    }
-    const number: Mailbox = { name: "", local: to, domain: "", address: to };
-    const from: Mailbox = { name: "", local: "", domain: "", address: request.from ?? "" };
-    const recipients: Recipient[] = [{ kind: "to", mailbox: number }];
-    const draft = { from, subject: "" };
-    return { draft, recipients, suppressed: [], content: Buffer.from(text), headerId: id };
+  #prepareSms(request: SendRequest, { path }: SendContext, id: string) {
+    const { recipients, content, ...draft } = createSmsDraft(request, path);
+    if (this.#options.hasSms) return { draft, recipients, suppressed: [], content, headerId: id };
+    throw new PlatformError("channel_unavailable", "SMS cannot be sent: no gateway is configured.");
   }
 
   #checkSender(from: Mailbox, { isOperator, path }: SendContext): void {
@@ -282,6 +280,15 @@ export class Sender {
     checkAlignment(from.domain);
     if (isOperator || allowedDomains === undefined || allowedDomains().has(from.domain)) return;
     throw new PlatformError("forbidden", `${path}from: the domain ${from.domain} is not allowed.`);
+  }
+
+  // Receivers refuse bulk mail without a way to unsubscribe, and recipients report it as spam.
+  #checkBulk({ stream }: SendRequest, { path }: SendContext): void {
+    if (stream !== "bulk" || this.#options.unsubscribes.isAvailable) return;
+    throw new PlatformError(
+      "unprocessable",
+      `${path}stream: bulk messages require public_url (PLATFORM_NOTIFY_PUBLIC_URL), for their unsubscribe links.`,
+    );
   }
 
   async #removeSuppressed(draft: Draft, request: SendRequest, { span }: SendContext) {
@@ -295,7 +302,7 @@ export class Sender {
     check.setAttribute("notify.suppressed", found.size);
     check.end();
     if (found.size === 0) return { recipients: all, suppressed: [] };
-    const isSuppressed = ({ mailbox }: Recipient): boolean =>
+    const isSuppressed = ({ mailbox }: (typeof all)[number]): boolean =>
       found.has(toAddressKey(mailbox.address));
     const suppressed = all.filter(isSuppressed).map(({ mailbox }) => mailbox.address);
     const recipients = all.filter((recipient) => !isSuppressed(recipient));
@@ -328,22 +335,6 @@ export class Sender {
   }
 }
 
-// An address in several fields receives the message once.
-function listRecipients({ to, cc, bcc }: Draft): Recipient[] {
-  const seen = new Set<string>();
-  const all = [
-    ...to.map((mailbox) => ({ kind: "to" as const, mailbox })),
-    ...cc.map((mailbox) => ({ kind: "cc" as const, mailbox })),
-    ...bcc.map((mailbox) => ({ kind: "bcc" as const, mailbox })),
-  ];
-  return all.filter(({ mailbox }) => {
-    const key = toAddressKey(mailbox.address);
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
-}
-
 function toRecipientResults(
   deliveries: readonly DeliveryRow[],
   results: readonly DeliveryResult[],
@@ -355,25 +346,4 @@ function toRecipientResults(
     const { status, reply } = result;
     return { address, status, code: reply.code, enhanced: reply.enhanced, detail: reply.text };
   });
-}
-
-function hashRequest(request: SendRequest, template: string | undefined): string {
-  return createHash("sha256")
-    .update(JSON.stringify([template, request]))
-    .digest("hex");
-}
-
-function toIdempotencyRow(
-  { client, id, created_at }: MessageRow,
-  { key, hash }: { key: string; hash: string },
-): IdempotencyRow {
-  return {
-    client,
-    key,
-    request_hash: hash,
-    message_id: id,
-    status: null,
-    answer: null,
-    created_at,
-  };
 }

@@ -82,7 +82,10 @@ export class Suppressions {
       const known = rows.get(key);
       if (known !== undefined && STRENGTH[known.reason] >= STRENGTH[reason]) continue;
       const row = { address: key, reason, detail: detail ?? null, message_id: messageId ?? null };
-      rows.set(key, { ...row, suppressed_at: nowMs });
+      rows.set(key, { ...row, suppressed_at: nowMs, unsubscribed_at: null });
+    }
+    for (const entry of entries) {
+      if (entry.reason === "unsubscribe") await this.unsubscribeIn(trx, entry, nowMs);
     }
     const all = [...rows.values()];
     for (let at = 0; at < all.length; at += ROWS_MAX) {
@@ -106,11 +109,55 @@ export class Suppressions {
     }
   }
 
-  /** Removes an entry; false if there was none. */
+  /** Unsubscribes an address from bulk mail in a transaction; false if it had unsubscribed before. */
+  async unsubscribeIn(
+    trx: Transaction<NotifyTables>,
+    { address, messageId }: Pick<NewSuppression, "address" | "messageId">,
+    nowMs: number,
+  ): Promise<boolean> {
+    const row = {
+      address: toAddressKey(address),
+      reason: "unsubscribe" as const,
+      detail: null,
+      message_id: messageId ?? null,
+      suppressed_at: nowMs,
+      unsubscribed_at: nowMs,
+    };
+    const changed = await trx
+      .insertInto("notify_suppressions")
+      .values(row)
+      .onConflict((conflict) =>
+        conflict
+          .column("address")
+          .doUpdateSet({ unsubscribed_at: nowMs })
+          .where("notify_suppressions.unsubscribed_at", "is", null),
+      )
+      .returning("address")
+      .execute();
+    return changed.length > 0;
+  }
+
+  /**
+   * Removes an entry; false if there was none. An address that also unsubscribed keeps that entry: removing a bounce does
+   * not subscribe it again. A second removal deletes it.
+   */
   async remove(address: string): Promise<boolean> {
+    const key = toAddressKey(address);
+    const { numUpdatedRows } = await this.#database.db
+      .updateTable("notify_suppressions")
+      .set((eb) => ({
+        reason: "unsubscribe" as const,
+        detail: null,
+        suppressed_at: eb.fn.coalesce("unsubscribed_at", "suppressed_at"),
+      }))
+      .where("address", "=", key)
+      .where("reason", "!=", "unsubscribe")
+      .where("unsubscribed_at", "is not", null)
+      .executeTakeFirst();
+    if (numUpdatedRows > 0n) return true;
     const { numDeletedRows } = await this.#database.db
       .deleteFrom("notify_suppressions")
-      .where("address", "=", toAddressKey(address))
+      .where("address", "=", key)
       .executeTakeFirst();
     return numDeletedRows > 0n;
   }

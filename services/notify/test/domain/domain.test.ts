@@ -5,6 +5,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { signMessage } from "../../src/domain/dkim-signature.ts";
+import { findPythonSkip, publish, type DnsRecordAnswer } from "../dkim.ts";
 import { startDnsServer, type DnsServer } from "../dns-server.ts";
 import { startSink, type Sink } from "../sink.ts";
 import { startStage, type Stage } from "../stage.ts";
@@ -32,21 +33,6 @@ async function start(
   return { stage, dns, sink };
 }
 
-interface DnsRecordAnswer {
-  purpose: string;
-  type: "TXT" | "MX";
-  name: string;
-  value: string;
-  status: string;
-}
-
-function publish(dns: DnsServer, records: readonly DnsRecordAnswer[]): void {
-  for (const { name, type, value } of records) {
-    const known = dns.zone[name] ?? {};
-    dns.zone[name] = { ...known, [type]: [value] };
-  }
-}
-
 const statuses = (records: readonly DnsRecordAnswer[]): Record<string, string> =>
   Object.fromEntries(records.map(({ purpose, status }) => [purpose, status]));
 
@@ -66,17 +52,6 @@ print(dkim.verify(sys.stdin.buffer.read(), dnsfunc=txt))
   })
     .toString()
     .trim();
-}
-
-function findPythonSkip(): string | undefined {
-  try {
-    execFileSync("/usr/bin/python3", ["-c", "import dkim"], { stdio: "ignore" });
-    return undefined;
-  } catch {
-    return process.env["PLATFORM_TEST_PEERS"] === "required"
-      ? undefined
-      : "the Debian package python3-dkim is not installed";
-  }
 }
 
 test("a domain is added, published, verified; then its mail is signed", async () => {

@@ -5,12 +5,14 @@ import {
   formatLocalHost,
   formatUrl,
   getAddress,
+  isRunning,
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
 
 /** Environment variable of the operator's token. */
 const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
+const PUBLIC_URL = "PLATFORM_NOTIFY_PUBLIC_URL";
 
 /** Mail. */
 export const notifyEntry: ServiceEntry = {
@@ -38,6 +40,7 @@ export const notifyEntry: ServiceEntry = {
       PLATFORM_NOTIFY_ADDR: formatAddress(getAddress(context, "notify_addr")),
       PLATFORM_NOTIFY_DATA_DIR: join(context.dataDir, "notify"),
       [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
+      ...choosePublicUrl(context, process.env),
     },
   }),
   describe: (context) => {
@@ -51,6 +54,17 @@ export const notifyEntry: ServiceEntry = {
     },
   ],
 };
+
+// Links in mails lead through the gateway. The operator's setting takes precedence.
+function choosePublicUrl(
+  context: EntryContext,
+  env: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  if ((env[PUBLIC_URL] ?? "") !== "" || !isRunning("gate", context)) return {};
+  const gateway = getAddress(context, "gate_addr");
+  if (context.domain !== undefined) return { [PUBLIC_URL]: `https://${context.domain}/notify` };
+  return gateway.port === 0 ? {} : { [PUBLIC_URL]: `${formatUrl(gateway)}/notify` };
+}
 
 /** Returns the environment with which another service sends mail; empty if mail does not run. */
 export function describeMail(

@@ -1,0 +1,27 @@
+// The listener of the API.
+import { listenHttp, type Api } from "@platform/kernel/http";
+import { explainListenError } from "@platform/kernel/lifecycle";
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { NotifyConfig } from "../config.ts";
+
+/** Starts to listen. Without credentials it listens on the loopback interface, unless an address is configured. */
+export async function startListener(
+  config: NotifyConfig,
+  api: Api,
+  metrics: MetricRegistry,
+  hasCredentials: boolean,
+) {
+  const fallback = { host: hasCredentials ? undefined : "127.0.0.1", port: config.port };
+  const { host = "::", port } = config.addr ?? fallback;
+  const listener = await listenHttp({
+    address: { host, port },
+    fetch: api.fetch,
+    intercept: api.intercept,
+    connectionsMax: config.connections_max,
+    metrics,
+  }).catch(async (error: unknown) => {
+    throw await explainListenError(error, { host, port }, "--port or PLATFORM_NOTIFY_ADDR");
+  });
+  const boundPort = listener.port ?? port;
+  return { close: (ms: number) => listener.close(ms), url: listener.url, host, port: boundPort };
+}
