@@ -11,6 +11,7 @@ import { allotCores, describeMachine } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
 import { parse } from "./http1/parse.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";
+import { TUNNEL_CASES } from "./tunnel/cases.ts";
 import { VAULT_CASES } from "./vault/cases.ts";
 
 const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
@@ -21,12 +22,14 @@ const SERVICES: Record<string, readonly BenchCase[]> = {
   http1: [parse],
   vault: VAULT_CASES,
   pulse: PULSE_CASES,
+  tunnel: TUNNEL_CASES,
 };
 const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
   auth: ["taskset", "setpriv", "wrk"],
   vault: ["taskset", "prlimit", "setpriv", "wrk"],
   pulse: ["taskset", "prlimit", "setpriv"],
+  tunnel: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
 };
 
 const INTRO = `# Results

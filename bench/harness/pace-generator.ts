@@ -1,4 +1,4 @@
-// The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS`.
+// The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS [HOST]`.
 // wrk has no fixed rate, and h2load's clients all send at the same tick. Requests are due at even
 // intervals; latency is measured from the time a request was due, so waiting for a free connection
 // counts. A late tick of this process does not count, because the server did not cause it.
@@ -25,20 +25,26 @@ export interface PaceSummary {
 }
 
 if (import.meta.main) {
-  const [url = "", connections = "32", rate = "1000", seconds = "5"] = process.argv.slice(2);
-  console.log(
-    JSON.stringify(await runPace(new URL(url), Number(connections), Number(rate), Number(seconds))),
+  const [url = "", connections = "32", rate = "1000", seconds = "5", host] = process.argv.slice(2);
+  const summary = await runPace(
+    new URL(url),
+    host ?? new URL(url).host,
+    Number(connections),
+    Number(rate),
+    Number(seconds),
   );
+  console.log(JSON.stringify(summary));
   process.exit(0);
 }
 
 async function runPace(
   url: URL,
+  host: string,
   connections: number,
   ratePerS: number,
   seconds: number,
 ): Promise<PaceSummary> {
-  const request = Buffer.from(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`);
+  const request = Buffer.from(`GET ${url.pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   const latenciesUs: number[] = [];
   const due: number[] = [];
   const idle: Connection[] = [];

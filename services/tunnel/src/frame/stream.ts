@@ -1,14 +1,12 @@
 // One stream of a session: credit in both directions, queued bytes, half-closes.
 import { CREDIT_BYTES_MAX, INITIAL_CREDIT_BYTES, ResetCode, type ResetCodeId } from "./format.ts";
 import type { Holder, ReceiveBudget } from "./receive-budget.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 
 /** Writes up to this size are copied; larger ones are referenced until they are sent. */
 export const COPIED_BYTES_MAX = 16_384;
 /** Queued bytes from which on writers should wait for `onDrain`. */
 const HIGH_WATER_BYTES = 65_536;
-/** Window that a stream reaches as soon as its destination accepts bytes. */
-const WINDOW_BYTES_USUAL = 262_144;
-const WINDOW_BYTES_MAX = 4_194_304;
 
 /** Receives the events of a stream. */
 export interface StreamListener {
@@ -91,8 +89,7 @@ export class Stream implements Holder {
   #isDelivering = false;
   #credit = INITIAL_CREDIT_BYTES;
   #accepted = 0;
-  #window = INITIAL_CREDIT_BYTES;
-  #grantedMs = 0;
+  readonly #window = new ReceiveWindow();
 
   constructor(host: StreamHost, id: number) {
     this.#host = host;
@@ -262,29 +259,16 @@ export class Stream implements Holder {
     if (!this.#isPaused) this.#grant();
   }
 
-  /** Returns accepted bytes as credit once they are half of the window, and grows the window of fast streams. */
+  /** Returns accepted bytes as credit once they are half of the window. */
   #grant(): void {
-    if (this.isClosed || this.#peerEnded || this.#accepted < this.#window / 2) return;
-    const nowMs = this.#host.now();
-    const grant = this.#accepted + this.#growWindow(nowMs);
-    this.#grantedMs = nowMs;
+    if (this.isClosed || this.#peerEnded || this.#accepted < this.#window.bytes / 2) return;
+    const { budget, roundTripMs } = this.#host;
+    const conditions = { nowMs: this.#host.now(), roundTripMs, mayGrow: !budget.isTight };
+    const grant = this.#accepted + this.#window.adapt(this.#accepted, conditions);
     this.#accepted = 0;
+    if (grant === 0) return;
     this.#credit += grant;
     this.#host.sendWindow(this, grant);
-  }
-
-  /**
-   * A window that is used up within two round trips limits the rate: it is doubled. A larger one would only fill buffers
-   * on the way, behind which small answers wait.
-   */
-  #growWindow(nowMs: number): number {
-    if (this.#window >= WINDOW_BYTES_MAX || this.#host.budget.isTight) return 0;
-    const isLimiting = nowMs - this.#grantedMs < 2 * this.#host.roundTripMs;
-    if (this.#window >= WINDOW_BYTES_USUAL && !isLimiting) return 0;
-    const grown = Math.max(WINDOW_BYTES_USUAL, this.#window * 2);
-    const growth = grown - this.#window;
-    this.#window = grown;
-    return growth;
   }
 
   #deliver(): void {
