@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { findMarkedProcesses, killProcess, type ProcessEntry } from "./process-table.ts";
 import type { TestPlan } from "./test-plan.ts";
 
@@ -40,6 +41,8 @@ const TEST_TIMEOUT_PART = 0.6;
 const OUTPUT_CHARACTERS_MAX = 100_000;
 /** Identifies the test file of a process; inherited by all processes that the file starts. */
 const MARK_VARIABLE = "PLATFORM_TEST_MARK";
+/** Compiled modules, which most files share; the programs in bin/ use the same folder. */
+const COMPILE_CACHE = fileURLToPath(new URL("../node_modules/.cache/platform", import.meta.url));
 /** Processes stopped by a test may still be exiting when the file ends. */
 const LEFTOVER_GRACE_MS = 5000;
 
@@ -101,7 +104,13 @@ function startTestFile(
     // A separate group: ctrl-c reaches only the runner, which then kills all files and their processes.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, TMPDIR: folder, ...env, [MARK_VARIABLE]: mark },
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      TMPDIR: folder,
+      ...env,
+      [MARK_VARIABLE]: mark,
+    },
   });
 }
 

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +18,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const script = fileURLToPath(new URL("run.js", import.meta.url));
 const launcher = fileURLToPath(new URL("../../bin/launch.js", import.meta.url));
 const bun = fileURLToPath(
@@ -52,6 +61,28 @@ test("on the pinned runtime the program runs in the same process", () => {
   const result = run(process.execPath, ["exit", "5", "a b"]);
   assert.equal(result.status, 5, result.stderr);
   assert.deepEqual(JSON.parse(result.stdout).args, ["5", "a b"]);
+});
+
+test("compiled modules are kept for the next start, also by threads and child processes", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "platform-compiled-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["bin/launch.js", "tests/launcher/run.js", "tests/launcher/program.ts"]) {
+    cpSync(join(root, part), join(folder, part));
+  }
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  mkdirSync(join(folder, "node_modules"));
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  const copy = join(folder, "tests/launcher/run.js");
+  const result = spawnSync(process.execPath, [copy, "env", "NODE_COMPILE_CACHE"], { env });
+  const kept = join(folder, "node_modules/.cache/platform");
+  assert.deepEqual(JSON.parse(String(result.stdout)).args, [kept]);
+  const [version = ""] = readdirSync(kept);
+  assert.ok(readdirSync(join(kept, version)).length > 0);
+  // A folder that cannot be created is no reason not to start.
+  rmSync(join(folder, "node_modules/.cache"), { recursive: true });
+  writeFileSync(join(folder, "node_modules/.cache"), "");
+  const without = spawnSync(process.execPath, [copy, "exit", "5"], { env, encoding: "utf8" });
+  assert.equal(without.status, 5, without.stderr);
 });
 
 test(

@@ -5,6 +5,7 @@ export async function main(): Promise<void> {
   const [task = "", ...args] = process.argv.slice(2);
   const runtime = process.versions["bun"] === undefined ? "node" : "bun";
   const major = Number.parseInt(process.versions.node, 10);
+  if (task === "env") args[0] = process.env[args[0] ?? ""] ?? "";
   // Registered before the first line, after which the test sends signals.
   if (task === "wait") waitForSignal();
   console.log(JSON.stringify({ runtime, major, pid: process.pid, args }));
