@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { SUBPROTOCOL } from "../../services/tunnel/src/frame/format.ts";
 import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
 import {
   ADA,
@@ -68,6 +70,49 @@ async function open(path: string, user: SignedIn) {
   answer.on("error", () => undefined);
   answer.on("close", () => void (stream.isEnded = true));
   return stream;
+}
+
+function send(user: SignedIn): Promise<Answer> {
+  return platform.ask("/notify/api/v1/send", {
+    method: "POST",
+    headers: { ...bearer(user), "content-type": "application/json" },
+    body: JSON.stringify({ to: "eve@example.org", subject: "hello", text: "from the test" }),
+  });
+}
+
+/** Reserves a name at the tunnel's relay, which has no route at the gateway. */
+async function reserve(user: SignedIn): Promise<Answer> {
+  const answer = await fetch(new URL("/api/v1/tunnels", platform.tunnel), {
+    method: "POST",
+    headers: { ...bearer(user), "content-type": "application/json" },
+    body: JSON.stringify({ target: "localhost:3000" }),
+  });
+  return { status: answer.status, text: await answer.text() };
+}
+
+/** Connects a client to the relay; resolves with the status of a refusal, or the open connection. */
+async function connect(user: SignedIn): Promise<number | { isEnded: boolean; close: () => void }> {
+  const sent = request(new URL("/ws/connect", platform.tunnel), {
+    headers: {
+      ...bearer(user),
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      "sec-websocket-protocol": SUBPROTOCOL,
+    },
+  });
+  sent.end();
+  return Promise.race([
+    once(sent, "response").then(([answer]) => (answer as IncomingMessage).statusCode ?? 0),
+    once(sent, "upgrade").then(([, socket]: Socket[]) => {
+      const connection = { isEnded: false, close: () => void socket!.destroy() };
+      socket!.on("close", () => void (connection.isEnded = true));
+      socket!.on("error", () => undefined);
+      socket!.resume();
+      return connection;
+    }),
+  ]);
 }
 
 interface Key {
@@ -160,6 +205,20 @@ test("one token publishes, subscribes, stores and reads through the gateway", as
   guarded.close();
 });
 
+test("the same token sends mail and opens tunnels", async () => {
+  const ada = await platform.signIn(ADA);
+  const sent = await send(ada);
+  assert.equal(sent.status, 200, sent.text);
+  const { message_id: id } = JSON.parse(sent.text) as { message_id: string };
+  const own = await platform.ask(`/notify/api/v1/messages/${id}`, { headers: bearer(ada) });
+  assert.equal(own.status, 200, own.text);
+  const reserved = await reserve(ada);
+  assert.equal(reserved.status, 201, reserved.text);
+  const connection = await connect(ada);
+  assert.ok(typeof connection !== "number");
+  connection.close();
+});
+
 test("the operator of messaging sees the users' topics by ?tenant=", async () => {
   const operator = { access_token: platform.readCredential("PLATFORM_PULSE_TOKEN") } as SignedIn;
   const list = async (query: string) => {
@@ -185,6 +244,15 @@ test("a user without the role is refused everywhere", async () => {
   });
   assert.equal(asBearer.status, 400);
   assert.match(asBearer.text, /Unsupported Authorization Type/);
+  const mail = await send(bob);
+  assert.deepEqual([mail.status, /notify:send/.test(mail.text)], [403, true], mail.text);
+  const reserved = await reserve(bob);
+  assert.deepEqual(
+    [reserved.status, /tunnel:open/.test(reserved.text)],
+    [403, true],
+    reserved.text,
+  );
+  assert.equal(await connect(bob), 403);
 });
 
 test("sign-out ends the session everywhere within 2 s, and other sessions continue", async () => {
@@ -196,6 +264,8 @@ test("sign-out ends the session everywhere within 2 s, and other sessions contin
     await open("/stream", ada),
     await open(`${PULSE}/stats`, ada),
   ];
+  const tunnel = await connect(ada);
+  assert.ok(typeof tunnel !== "number");
   const kept = [await open(`${PULSE}/subscribe/orders`, other), await open("/stream", other)];
   assert.equal((await store(keys.ended, "PUT", "x")).status, 200);
 
@@ -203,6 +273,9 @@ test("sign-out ends the session everywhere within 2 s, and other sessions contin
   await platform.identity("POST", "/api/v1/auth/logout", undefined, ada.session_token);
   const left = () => Math.max(0, SIGN_OUT_MS - (performance.now() - startedMs));
   await until("the end of the streams", () => streams.every(({ isEnded }) => isEnded), left());
+  await until("the end of the tunnel", () => tunnel.isEnded, left());
+  await until("401 of mail", async () => (await send(ada)).status === 401, left());
+  await until("401 of the tunnel", async () => (await reserve(ada)).status === 401, left());
   await until("401 of messaging", async () => (await publish(ada)).status === 401, left());
   await until(
     "the end of the key",
@@ -239,6 +312,7 @@ test("while identity does not answer, the others serve on, say so, and catch up 
     const services = [
       ["gateway", () => platform.ask("/readyz")],
       ["messaging", () => platform.ask("/pulse/readyz")],
+      ["mail", () => platform.ask("/notify/readyz")],
     ] as const;
     for (const [name, look] of services) {
       await until(

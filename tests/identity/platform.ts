@@ -19,7 +19,8 @@ export const BUCKET = "notes";
 /** The role in identity and storage. */
 export const ROLE = "writer";
 /** The scopes of the role. */
-export const SCOPES = "pulse:publish pulse:subscribe vault:read vault:write";
+export const SCOPES =
+  "pulse:publish pulse:subscribe vault:read vault:write notify:send tunnel:open";
 const ADMIN = { username: "root", password: "correct horse battery staple" };
 const PERMISSIONS = SCOPES.split(" ");
 
@@ -57,6 +58,7 @@ export interface Ask {
 export class Platform {
   readonly gate: URL;
   readonly auth: URL;
+  readonly tunnel: URL;
   readonly #vaultAdmin: URL;
   readonly #data: string;
   readonly #up: ReturnType<typeof run>;
@@ -70,6 +72,7 @@ export class Platform {
     this.#data = data;
     this.gate = urlOf("gate");
     this.auth = urlOf("auth");
+    this.tunnel = urlOf("tunnel");
     const { listeners } = find(started, "vault") as never as {
       listeners: { name: string; port: number }[];
     };

@@ -7,6 +7,15 @@ const LATENCY_BOUNDS_MS = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000, 3_600_000,
 ];
 
+/** Names of the metrics that the admin feeds show. */
+export const NOTIFY_METRICS = {
+  sent: "platform_notify_sent_total",
+  bounces: "platform_notify_bounces_total",
+  suppressed: "platform_notify_suppressed_total",
+  received: "platform_notify_inbound_received_total",
+  forwards: "platform_notify_inbound_forwards_total",
+} as const;
+
 /** Counters of the service. */
 export interface NotifyMetrics {
   /** Counts a delivery that reached a status. */
@@ -35,17 +44,17 @@ export interface NotifyGauges {
 /** Registers the metrics. */
 export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGauges): NotifyMetrics {
   const sent = registry.counter({
-    name: "platform_notify_sent_total",
+    name: NOTIFY_METRICS.sent,
     help: "Deliveries by channel and status.",
     labels: ["channel", "status"],
   });
   const bounces = registry.counter({
-    name: "platform_notify_bounces_total",
+    name: NOTIFY_METRICS.bounces,
     help: "Bounces: hard ones are permanent, soft ones temporary.",
     labels: ["type"],
   });
   const suppressed = registry.counter({
-    name: "platform_notify_suppressed_total",
+    name: NOTIFY_METRICS.suppressed,
     help: "Deliveries that the suppression list prevented.",
   });
   const latency = registry.histogram({
@@ -62,7 +71,7 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     help: "Addresses that unsubscribed from bulk mail by a link.",
   });
   const received = registry.counter({
-    name: "platform_notify_inbound_received_total",
+    name: NOTIFY_METRICS.received,
     help: "Received messages by kind and status.",
     labels: ["kind", "status"],
   });
@@ -71,7 +80,7 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     help: "Received messages that matched a rule, once per rule.",
   });
   const forwards = registry.counter({
-    name: "platform_notify_inbound_forwards_total",
+    name: NOTIFY_METRICS.forwards,
     help: "Attempts to forward received messages; pending ones are repeated.",
     labels: ["status"],
   });

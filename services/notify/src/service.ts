@@ -25,6 +25,7 @@ import { createAlignmentCheck } from "./domain/alignment.ts";
 import { Domains } from "./domain/domains.ts";
 import { createDmarcRoutes } from "./http/dmarc-routes.ts";
 import { createDomainRoutes } from "./http/domain-routes.ts";
+import { createFeeds, QueueLength } from "./http/feeds.ts";
 import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
 import { startListener } from "./http/listener.ts";
@@ -243,6 +244,8 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     clock,
     log,
   });
+  // Without a relay and a domain, messages only reach the development inbox.
+  const isTrial = relays === undefined && listDomains(config).size === 0;
   const isIntegrated = config.jwt_secret !== undefined || config.jwks_url !== undefined;
   const sender: Sender = new Sender({
     store,
@@ -256,7 +259,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     ids,
     log,
     fromDomain: config.from_domain ?? (relays === undefined ? "localhost" : undefined),
-    allowedDomains: isIntegrated ? () => domains.names : undefined,
+    allowedDomains: isIntegrated && !isTrial ? () => domains.names : undefined,
     checkAlignment: createAlignmentCheck({
       mode: relays === undefined ? "off" : config.dmarc_alignment,
       domains,
@@ -287,12 +290,17 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
           ratePerSecond: config.send_rate_per_minute / 60,
           capacity: config.send_burst,
         });
+  const guard = createBearerGuard(verifier);
+  const queueLength = new QueueLength(() => store.countOpen());
+  lifecycle.onDrain("queue length", () => queueLength.stop());
+  const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   const api = createApi({
     service: "notify",
     version: VERSION,
     title: "Mail",
     description: "Transactional mail, templates, bounces and suppression.",
-    guard: createBearerGuard(verifier),
+    guard,
     routes: [
       ...createSendRoutes({ sender, rate, bodyBytesMax }),
       ...createMessageRoutes(messages),
@@ -313,6 +321,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
           capacity: INVALID_LINKS_PER_MINUTE,
         }),
       }),
+      ...feeds.createRoutes(),
     ],
     metricsToken: config.metrics_token,
     health,
@@ -339,13 +348,14 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
 
   caller.start();
   await inbound.start(lifecycle);
-  const listener = await startListener(config, api, registry, verifier !== undefined);
+  const listener = await startListener(config, { api, feeds }, registry, verifier !== undefined);
   bound.url = listener.url;
   // Links of queued messages may depend on the address of the listener.
   dispatcher.start();
   lifecycle.onDrain("http", (drain) =>
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
+  feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: listener.host, port: listener.port });

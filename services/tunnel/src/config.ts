@@ -92,6 +92,16 @@ const access = {
     secret: true,
   }),
   ...createTokenKeys("tunnel", "accepted for connections and the API, in addition to auth_token"),
+  open_scope: key(
+    z
+      .string()
+      .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/, "one scope")
+      .optional(),
+    {
+      description:
+        "Scope that JWTs must have to open and reserve tunnels. Default: none, every valid token may.",
+    },
+  ),
 };
 
 const state = {

@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { createBearerGuard } from "@platform/kernel/http";
 import {
   createConfiguredVerifier,
+  requireScope,
   type Caller,
   type RevocationSet,
   type TokenVerifier,
@@ -39,7 +40,15 @@ export function createRelayGuard(
   const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token);
   const jwt = createConfiguredVerifier({ config, revocations, clock, log });
   if (tokens.length === 0) return createBearerGuard(jwt);
-  return createBearerGuard(new NamedTokens(tokens, jwt));
+  return createBearerGuard(new NamedTokens(tokens, jwt, config.open_scope));
+}
+
+/** Throws unless the caller may open and reserve tunnels. */
+export function requireOpening(
+  caller: Caller,
+  { open_scope }: Pick<RelayConfig, "open_scope">,
+): void {
+  if (open_scope !== undefined && !isOperator(caller)) requireScope(caller, open_scope);
 }
 
 /** The subject that owns the caller's tunnels. */
@@ -72,10 +81,16 @@ export function expiryOf(caller: Caller): number {
 class NamedTokens implements TokenVerifier {
   readonly #tokens: readonly StaticToken[];
   readonly #next: TokenVerifier | undefined;
+  readonly #scope: readonly string[];
 
-  constructor(tokens: readonly StaticToken[], next: TokenVerifier | undefined) {
+  constructor(
+    tokens: readonly StaticToken[],
+    next: TokenVerifier | undefined,
+    scope: string | undefined,
+  ) {
     this.#tokens = tokens;
     this.#next = next;
+    this.#scope = scope === undefined ? [] : [scope];
   }
 
   verify(token: string): ReturnType<TokenVerifier["verify"]> {
@@ -87,7 +102,7 @@ class NamedTokens implements TokenVerifier {
     }
     if (subject === OPERATOR) return { kind: "operator" };
     if (subject !== "") {
-      const claims = { sub: subject, exp: Infinity, scope: [], roles: [], all: {} };
+      const claims = { sub: subject, exp: Infinity, scope: this.#scope, roles: [], all: {} };
       return { kind: "user", claims };
     }
     return (

@@ -24,17 +24,24 @@ export interface RelayGauges {
   heldBytes(): number;
 }
 
+/** Names of the metrics that the admin feeds show. */
+export const RELAY_METRICS = {
+  proxied: "platform_tunnel_requests_proxied_total",
+  errors: "platform_tunnel_errors_total",
+  bytes: "platform_tunnel_bytes_total",
+} as const;
+
 const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
 
 /** Creates the metrics in a registry. */
 export function createRelayMetrics(registry: MetricRegistry, gauges: RelayGauges): RelayMetrics {
   const errors = registry.counter({
-    name: "platform_tunnel_errors_total",
+    name: RELAY_METRICS.errors,
     help: "Public requests that the relay answered with an error of its own, by code.",
     labels: ["code"],
   });
   const bytes = registry.counter({
-    name: "platform_tunnel_bytes_total",
+    name: RELAY_METRICS.bytes,
     help: "Body bytes of public requests and connections; in is towards the local service.",
     labels: ["direction"],
   });
@@ -59,7 +66,7 @@ export function createRelayMetrics(registry: MetricRegistry, gauges: RelayGauges
   return {
     proxied: registry
       .counter({
-        name: "platform_tunnel_requests_proxied_total",
+        name: RELAY_METRICS.proxied,
         help: "Public requests that were answered by a local service.",
       })
       .with({}),

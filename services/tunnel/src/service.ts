@@ -24,13 +24,14 @@ import { loadSecret } from "./database/secrets.ts";
 import { migrateAll, type TunnelDatabase, type TunnelTables } from "./database/schema.ts";
 import { GoAwayCode } from "./frame/format.ts";
 import { ReceiveBudget } from "./frame/receive-budget.ts";
+import { acceptLive, createFeeds, isLiveUpgrade } from "./http/feeds.ts";
 import { createApiHandler } from "./http/serve-api.ts";
 import { createRequestRoutes } from "./http/request-routes.ts";
 import { createShareRoutes } from "./http/share-routes.ts";
 import { createSubjectRoutes } from "./http/subject-routes.ts";
 import { createTunnelRoutes } from "./http/tunnel-routes.ts";
-import { createRelayGuard } from "./identity.ts";
-import { createRelayMetrics } from "./metrics.ts";
+import { createRelayGuard, requireOpening } from "./identity.ts";
+import { createRelayMetrics, type RelayGauges } from "./metrics.ts";
 import { CustomDomains, type CustomDomainsOptions } from "./name/custom-domains.ts";
 import { Subjects } from "./name/subjects.ts";
 import { TunnelStore } from "./name/tunnel-store.ts";
@@ -114,13 +115,14 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
 
   const hub = new Hub(clock);
   const budget = new ReceiveBudget();
-  const metrics = createRelayMetrics(registry, {
+  const gauges: RelayGauges = {
     countClients: () => hub.clients,
     countTunnels: () => hub.tunnels,
     countStreams: () => hub.streams,
     countCaptured: () => capture.size,
     heldBytes: () => budget.heldBytes,
-  });
+  };
+  const metrics = createRelayMetrics(registry, gauges);
   const followed = followRevocations({ config, clock, log, metrics: registry });
   lifecycle.onDrain("revocations", () => followed.stop());
   health.addWarning("revocations", followed.describe);
@@ -135,11 +137,15 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     tracer: telemetry.tracer,
     responseTimeoutMs: config.response_timeout_ms,
   });
+  const trusted = new AddressSet(config.trusted_proxies);
+  const apiGuard = createThrottledGuard(guard, throttle, trusted);
+  const feeds = createFeeds({ registry, gauges, health, guard: apiGuard, clock, logger: log });
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   const api = createApi({
     service: "tunnel",
     version: VERSION,
     title: "Tunnel",
-    guard: createThrottledGuard(guard, throttle, new AddressSet(config.trusted_proxies)),
+    guard: apiGuard,
     health,
     metrics: registry,
     metricsToken: config.metrics_token,
@@ -151,6 +157,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
         store,
         domains,
         subjects,
+        requireOpening: (caller) => requireOpening(caller, config),
         formatUrl,
         isConnected: (id) => hub.find(id) !== undefined,
         onRemoved: ({ id }) => {
@@ -165,6 +172,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
         subjects,
         onCutOff: (subject, reason) => hub.dropSubject(subject, reason),
       }),
+      ...feeds.createRoutes(),
     ],
   });
 
@@ -212,9 +220,10 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const onError = (error: unknown): void => {
     log.error("internal error while handling a request", { error });
   };
+  const serveApi = createApiHandler<RequestState>({ api, answerProblem });
   const handler = new RequestHandler({
     domain,
-    trusted: new AddressSet(config.trusted_proxies),
+    trusted,
     clock,
     store,
     domains,
@@ -223,7 +232,10 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     forwarder,
     capture: config.max_ring_buffer === 0 ? undefined : capture,
     connect: (exchange) => connector.handle(exchange),
-    serveApi: createApiHandler<RequestState>({ api, answerProblem }),
+    serveApi: (exchange) => {
+      if (isLiveUpgrade(exchange)) acceptLive(feeds, exchange);
+      else serveApi(exchange);
+    },
     onError,
   });
   const server = await listen(options, engine, (exchange) => handler.handle(exchange), onError);
@@ -248,6 +260,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     await server.drain(context.remainingMs(), STREAMS_DRAIN_MS);
     await hub.drain(context.remainingMs());
   });
+  feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });

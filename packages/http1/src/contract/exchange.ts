@@ -122,9 +122,10 @@ export interface Exchange<U = unknown> {
   endStream(): boolean;
   /**
    * Switches protocols: sends 101 with `headers` (including Connection and Upgrade) and hands over the client's socket,
-   * which the server then neither reads, counts as a connection nor closes. The request ends as complete.
+   * which the server then neither reads, counts as a connection nor closes. The request ends as complete. With `null`
+   * nothing is sent: the handler writes the response's head itself.
    */
-  takeSocket(headers: AnswerHeaders): TakenSocket;
+  takeSocket(headers: AnswerHeaders | null): TakenSocket;
   /** Destroys the client's connection without a response. */
   destroy(): void;
 }

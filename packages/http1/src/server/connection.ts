@@ -253,7 +253,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     return this.#forwarding !== null && this.#forwarding.endStream();
   }
 
-  takeSocket(headers: AnswerHeaders): TakenSocket {
+  takeSocket(headers: AnswerHeaders | null): TakenSocket {
     this.#expectUnanswered();
     this.#stopListening();
     return switchProtocols(this, headers, this.#input.takeAll());

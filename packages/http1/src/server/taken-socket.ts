@@ -30,25 +30,29 @@ export function listenToSocket(
   };
 }
 
-/** Sends 101, ends the request and the connection's part in it; `rest` was received after the request. */
+/** Sends 101 unless `headers` is null, ends the request and the connection's part in it; `rest` was received after the request. */
 export function switchProtocols<U>(
   connection: SwitchingConnection<U>,
-  headers: AnswerHeaders,
+  headers: AnswerHeaders | null,
   rest: Buffer,
 ): TakenSocket {
   const { socket, host } = connection;
-  const { writer } = host.engine;
-  writer.begin();
-  writer.statusLine(101);
-  for (const [name, value] of headers) writer.field(name, value);
-  writer.endHead();
   connection.answered = true;
   connection.status = 101;
-  connection.flush();
+  if (headers !== null) writeHead(connection, headers);
   connection.endReport.sendOwn(connection, "complete");
   connection.phase = Phase.Closed;
   host.active--;
   connection.outflow.close();
   host.forget(connection);
   return { socket, rest };
+}
+
+function writeHead<U>(connection: SwitchingConnection<U>, headers: AnswerHeaders): void {
+  const { writer } = connection.host.engine;
+  writer.begin();
+  writer.statusLine(101);
+  for (const [name, value] of headers) writer.field(name, value);
+  writer.endHead();
+  connection.flush();
 }

@@ -11,6 +11,7 @@ import {
   mapLegacyPath,
   type ApiRoute,
   type Guard,
+  type GuardedRequest,
 } from "../http/index.ts";
 import { hasAccess, type Caller } from "../identity/index.ts";
 import type { Logger } from "../log/index.ts";
@@ -156,11 +157,25 @@ export class AdminFeeds {
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const path = mapLegacyPath((request.url ?? "/").split("?")[0] ?? "/");
     if (path !== LIVE_PATH) return false;
-    this.#sockets.accept(request, socket, head, () => this.#admit(request, path));
+    this.#sockets.accept(request, socket, head, () => this.admit(describeUpgrade(request, path)));
     return true;
   }
 
-  /** Accepts an upgrade request whose caller was admitted elsewhere. */
+  /**
+   * Checks the caller of an upgrade request to the live feed, and that no page of another site sent it. Rejects with a
+   * {@link PlatformError}.
+   */
+  async admit(request: GuardedRequest): Promise<void> {
+    const { headers } = request;
+    // A page of another site could use the cookie of a session.
+    const verdict = checkSameOrigin(headers.get("host") ?? "", (name) => headers.get(name));
+    if (!verdict.allowed) {
+      throw new PlatformError("forbidden", `Cross-site request refused: ${verdict.reason}.`);
+    }
+    this.#access(await this.#options.guard(request));
+  }
+
+  /** Accepts an upgrade request whose caller was admitted before. */
   acceptAdmitted(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#sockets.accept(request, socket, head, () => Promise.resolve());
   }
@@ -169,22 +184,6 @@ export class AdminFeeds {
   async close(): Promise<void> {
     this.#sockets.close();
     await Promise.all(this.#timers.map((timer) => timer.stop()));
-  }
-
-  async #admit(request: IncomingMessage, path: string): Promise<void> {
-    const headers = {
-      get: (name: string) => readHeader(request, name),
-      has: (name: string) => request.headers[name.toLowerCase()] !== undefined,
-    };
-    // A page of another site could use the cookie of a session.
-    const verdict = checkSameOrigin(headers.get("host") ?? "", headers.get);
-    if (!verdict.allowed) {
-      throw new PlatformError("forbidden", `Cross-site request refused: ${verdict.reason}.`);
-    }
-    const address = request.socket.remoteAddress;
-    const peer =
-      address === undefined ? ({ kind: "unknown" } as const) : { kind: "tcp" as const, address };
-    this.#access(await this.#options.guard({ headers, method: "GET", path, peer }));
   }
 
   #greet(): object {
@@ -293,6 +292,20 @@ function createLiveRoute(): ApiRoute {
       });
     },
   });
+}
+
+function describeUpgrade(request: IncomingMessage, path: string): GuardedRequest {
+  const headers = {
+    get: (name: string) => readHeader(request, name),
+    has: (name: string) => request.headers[name.toLowerCase()] !== undefined,
+  };
+  const address = request.socket.remoteAddress;
+  return {
+    headers,
+    method: "GET",
+    path,
+    peer: address === undefined ? { kind: "unknown" } : { kind: "tcp", address },
+  };
 }
 
 function readHeader(request: IncomingMessage, name: string): string | null {

@@ -67,7 +67,8 @@ function requireAccess(caller: Caller, need: Requirement): void {
   if (hasAccess(caller, need)) return;
   if (caller.kind === "anonymous") throw createUnauthorizedError("Credentials are required.");
   const challenge = `Bearer error="insufficient_scope"${need.scope === undefined ? "" : `, scope="${need.scope}"`}`;
-  throw new PlatformError("forbidden", "The caller lacks the required scope or role.", {
+  const missing = need.scope === undefined ? `role ${need.role}` : `scope ${need.scope}`;
+  throw new PlatformError("forbidden", `The ${missing} is required.`, {
     headers: { "WWW-Authenticate": challenge },
   });
 }

@@ -59,6 +59,16 @@ const SERVICE_PERMISSIONS: readonly (readonly [permission: string, description: 
   ["vault:write", "Store and delete objects"],
 ];
 
+/** Permissions that mail and the tunnel require; as those above. */
+const EDGE_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["notify:send", "Send mail"],
+  ["notify:manage", "Manage templates, domains and suppressions, and read all mail"],
+  ["notify:read", "Read figures and conditions of mail"],
+  ["tunnel:open", "Open tunnels to local services"],
+  ["tunnel:admin", "Manage the tunnels of all users"],
+  ["tunnel:read", "Read figures and conditions of the tunnel"],
+];
+
 /** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
@@ -116,14 +126,21 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
   },
   {
     id: "0005-scopes-of-services",
-    statements: () =>
-      SERVICE_PERMISSIONS.flatMap(([permission, description]) => [
-        `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)
-          on conflict do nothing`,
-        // A scope of this name that an administrator has created keeps its permissions.
-        `insert into auth_scope_permissions (scope, permission) select '${permission}', '${permission}'
-          where not exists (select 1 from auth_scope_permissions where scope = '${permission}')
-          and not exists (select 1 from auth_scope_roles where scope = '${permission}')`,
-      ]),
+    statements: () => SERVICE_PERMISSIONS.flatMap(addScope),
+  },
+  {
+    id: "0006-scopes-of-mail-and-tunnel",
+    statements: () => EDGE_PERMISSIONS.flatMap(addScope),
   },
 ];
+
+function addScope([permission, description]: readonly [string, string]): string[] {
+  return [
+    `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)
+      on conflict do nothing`,
+    // A scope of this name that an administrator has created keeps its permissions.
+    `insert into auth_scope_permissions (scope, permission) select '${permission}', '${permission}'
+      where not exists (select 1 from auth_scope_permissions where scope = '${permission}')
+      and not exists (select 1 from auth_scope_roles where scope = '${permission}')`,
+  ];
+}

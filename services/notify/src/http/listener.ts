@@ -1,4 +1,5 @@
 // The listener of the API.
+import type { AdminFeeds } from "@platform/kernel/feeds";
 import { listenHttp, type Api } from "@platform/kernel/http";
 import { explainListenError } from "@platform/kernel/lifecycle";
 import type { MetricRegistry } from "@platform/kernel/metrics";
@@ -7,7 +8,7 @@ import type { NotifyConfig } from "../config.ts";
 /** Starts to listen. Without credentials it listens on the loopback interface, unless an address is configured. */
 export async function startListener(
   config: NotifyConfig,
-  api: Api,
+  { api, feeds }: { api: Api; feeds: AdminFeeds },
   metrics: MetricRegistry,
   hasCredentials: boolean,
 ) {
@@ -17,6 +18,7 @@ export async function startListener(
     address: { host, port },
     fetch: api.fetch,
     intercept: api.intercept,
+    onUpgrade: feeds.onUpgrade,
     connectionsMax: config.connections_max,
     metrics,
   }).catch(async (error: unknown) => {

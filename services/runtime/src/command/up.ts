@@ -36,7 +36,7 @@ import {
   type SupervisedProcess,
 } from "../supervisor/supervised-process.ts";
 import { LOG_FILE } from "./logs.ts";
-import { probePorts } from "./ports.ts";
+import { choosePorts, probePorts } from "./ports.ts";
 import { RunningServices } from "./running-services.ts";
 
 const TOUCH_MS = 60_000;
@@ -66,6 +66,7 @@ export async function runUp(options: UpOptions): Promise<never> {
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
   await probePorts(entries, addresses);
+  await choosePorts(entries, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
   const { domain } = options;

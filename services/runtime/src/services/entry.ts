@@ -12,6 +12,8 @@ interface ListenerEntry {
   env: string;
   default: string;
   description: string;
+  /** True if services that start before this one use its address: port 0 is replaced by a number before the start. */
+  isKnownEarly?: boolean;
 }
 
 /** A command for new users to try. */

@@ -9,6 +9,7 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
+import { wireIdentity } from "./identity.ts";
 
 /** Environment variable of the operator's token. */
 const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
@@ -41,6 +42,7 @@ export const notifyEntry: ServiceEntry = {
       PLATFORM_NOTIFY_DATA_DIR: join(context.dataDir, "notify"),
       [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
       ...choosePublicUrl(context, process.env),
+      ...wireIdentity("notify", context, process.env),
     },
   }),
   describe: (context) => {

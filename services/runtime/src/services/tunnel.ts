@@ -39,6 +39,8 @@ export const tunnelEntry: ServiceEntry = {
         ? {}
         : { PLATFORM_TUNNEL_DOMAIN: `tunnel.${context.domain}` }),
       [TUNNEL_TOKEN]: context.credentials[TUNNEL_TOKEN] ?? "",
+      // Without a role, users of identity may not publish services of this machine.
+      PLATFORM_TUNNEL_OPEN_SCOPE: process.env["PLATFORM_TUNNEL_OPEN_SCOPE"] || "tunnel:open",
       ...wireIdentity("tunnel", context, process.env),
     },
   }),

@@ -30,6 +30,8 @@ test("figures, conditions and live updates of all services with one token", asyn
     ["gate", find(started, "gate").url, "requests"],
     ["auth", auth.url, "sign_ins"],
     ["pulse", find(started, "pulse").url, "published"],
+    ["notify", find(started, "notify").url, "queued"],
+    ["tunnel", find(started, "tunnel").url, "tunnels"],
     ["vault", `http://localhost:${vaultAdmin.port}`, "objects"],
   ];
   for (const [name, url, figure] of services) {

@@ -14,6 +14,8 @@ export interface TunnelRoutesOptions {
   store: TunnelStore;
   domains: CustomDomains;
   subjects: Subjects;
+  /** Throws if a caller may not reserve tunnels. */
+  requireOpening: (caller: Caller) => void;
   formatUrl: (tunnel: { subdomain: string | null; port: number | null }) => string;
   /** True if a client serves the tunnel. */
   isConnected: (id: string) => boolean;
@@ -68,6 +70,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
       answer: tunnelSchema,
       problems: { 403: "Too many names", 409: "The name is taken" },
       handle: async ({ body, caller }) => {
+        options.requireOpening(caller);
         const subject = expectSubject(caller, subjects);
         const { subdomain, target, auth_required: authRequired } = body;
         const claim = { subject, kind: "http", subdomain, target, authRequired } as const;

@@ -16,7 +16,7 @@ import type { RelayConfig } from "../config.ts";
 import { GoAwayCode, SUBPROTOCOL } from "../frame/format.ts";
 import type { ReceiveBudget } from "../frame/receive-budget.ts";
 import { computeAccept } from "../frame/websocket.ts";
-import { expiryOf, isOperator, type RelayGuard, subjectOf } from "../identity.ts";
+import { expiryOf, isOperator, type RelayGuard, requireOpening, subjectOf } from "../identity.ts";
 import type { CustomDomains } from "../name/custom-domains.ts";
 import type { Subjects } from "../name/subjects.ts";
 import type { TunnelStore } from "../name/tunnel-store.ts";
@@ -89,6 +89,7 @@ export class Connector {
         path: head.pathString(),
         peer: { kind: "tcp", address: connection.remoteAddress },
       });
+      requireOpening(caller, this.#options.config);
       const subject = subjectOf(caller);
       if (subject === "") throw new PlatformError("forbidden", "The token has no subject (sub).");
       this.#expectRoom(subject, isOperator(caller));
