@@ -16,6 +16,12 @@ import {
 /** Shown in health responses, `--version` and metrics. */
 export const VERSION = readPackageVersion(import.meta.url);
 
+/** Presets of SMS gateways. */
+const SMS_PRESETS = ["json", "twilio", "vonage", "messagebird", "sinch"] as const;
+
+/** A preset of an SMS gateway. */
+export type SmsPreset = (typeof SMS_PRESETS)[number];
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -144,7 +150,8 @@ const sending = {
       "Share of hard bounces in an hour above which readiness shows a warning, and webhooks receive bounce_rate.exceeded.",
   }),
   allow_private_targets: key(z.boolean().default(false), {
-    description: "Allows webhooks, and direct delivery, to private and loopback addresses.",
+    description:
+      "Allows webhooks, direct delivery and the SMS gateway at private and loopback addresses.",
   }),
 };
 
@@ -226,6 +233,55 @@ const smtp = {
   }),
 };
 
+const sms = {
+  "sms.preset": key(z.enum(SMS_PRESETS).optional(), {
+    description:
+      "API of the SMS gateway. json: a POST of {to, from, text, id} to sms.url with sms.secret as bearer token. Without sms.preset and sms.url, SMS go to the development inbox, or are refused with 422 if mail is sent by a relay.",
+    defaultText: "json if sms.url is set",
+  }),
+  "sms.account": key(z.string().max(256).default(""), {
+    description: "Account at the gateway, as its preset needs it.",
+  }),
+  "sms.secret": key(z.string().max(8192).default(""), {
+    description: "Token or password at the gateway.",
+    secret: true,
+  }),
+  "sms.from": key(z.string().max(16).default(""), {
+    description: "Sender of SMS that name none: a number, or up to 11 letters and digits.",
+  }),
+  "sms.url": key(z.string().min(8).max(2048).optional(), {
+    description:
+      "URL of the gateway, in place of that of the preset. Placeholders in URL, headers and body: {to}, {to_digits} (without +), {from}, {text}, {id}, {account}, {secret}, {basic} (account:secret in base64); each is escaped for its place.",
+    secret: true,
+  }),
+  "sms.headers": key(
+    z.record(z.string().regex(/^[A-Za-z0-9-]{1,64}$/), z.string().max(4096)).optional(),
+    {
+      description: "Header fields of requests to the gateway, in addition to those of the preset.",
+      secret: true,
+    },
+  ),
+  "sms.body": key(z.string().max(16_384).optional(), {
+    description:
+      "Body of requests to the gateway, in place of that of the preset. Content-Type decides how placeholders are escaped: JSON, form, or not at all.",
+  }),
+  "sms.id_field": key(z.string().max(128).optional(), {
+    description: "Path of the message id in the gateway's JSON answer, such as messages.0.id.",
+  }),
+  "sms.status_field": key(z.string().max(128).optional(), {
+    description:
+      "Path of a member of the gateway's JSON answer that decides with a status of 2xx: other values than sms.status_accepted reject the message.",
+  }),
+  "sms.status_accepted": key(z.array(z.string().max(64)).max(32).optional(), {
+    description: "Values of sms.status_field that accept a message.",
+  }),
+  "sms.timeout_ms": key(count(100, 5 * MINUTE_MS, 15 * SECOND_MS), {
+    description:
+      "Maximum wait for the gateway. After it the message is sent again, with the event duplicate_possible.",
+    unit: "ms",
+  }),
+};
+
 const inbound = {
   inbound_port: key(z.int().min(0).max(65_535).optional(), {
     description: "SMTP port for inbound mail. Without it no mail is received.",
@@ -297,6 +353,7 @@ export const notifyDefinition = defineConfig({
     ...storage,
     ...sending,
     ...smtp,
+    ...sms,
     ...inbound,
     ...serviceKeys,
     otel_endpoint,

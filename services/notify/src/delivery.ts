@@ -35,6 +35,14 @@ export interface Delivery {
   readonly mayBeDuplicate: boolean;
 }
 
+/** Domain of all SMS in the queue; no domain of an address has a colon. */
+export const SMS_DOMAIN = "sms:";
+
+/** Returns the channel to which a domain of the queue belongs. */
+export function channelOf(domain: string): Channel {
+  return domain === SMS_DOMAIN ? "sms" : "email";
+}
+
 /** Classes of the queue: new transactional messages, new bulk messages, retries. */
 export const QUEUE_CLASSES = [0, 1, 2] as const;
 

@@ -43,6 +43,7 @@ import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
 import { findSuppressed } from "./queue/suppressed.ts";
 import { QueueStore } from "./queue/store.ts";
+import { createSmsGateway } from "./relay/create-sms-gateway.ts";
 import { createMailTransport } from "./relay/create-transport.ts";
 import { createPrepareMail } from "./relay/prepare.ts";
 import { Idempotency } from "./send/idempotency.ts";
@@ -209,6 +210,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
   const relays = createMailTransport(config, prepare, clock);
+  const gateway = createSmsGateway(config);
   if (relays === undefined) {
     log.warn("mail is not sent: it is kept in the development inbox");
   } else {
@@ -216,7 +218,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   }
   const dispatcher: Dispatcher = new Dispatcher({
     store,
-    transports: { email: relays ?? inbox, sms: inbox },
+    transports: { email: relays ?? inbox, sms: gateway ?? inbox },
     findSuppressed: (deliveries) => findSuppressed(suppressions, deliveries),
     onResult: (result) => {
       recorder.observe(result);
@@ -267,7 +269,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       log,
     }),
     unsubscribes,
-    hasSms: relays === undefined,
+    hasSms: gateway !== undefined || relays === undefined,
     waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
     bodyRetentionMs: config.body_retention_ms,

@@ -3,6 +3,8 @@ import { ERROR_TABLE, type ErrorCode } from "./codes.ts";
 
 /** Options of a PlatformError. */
 export interface PlatformErrorOptions {
+  /** Replaces the status of the code, for a condition that is another one's fault in this protocol. */
+  status?: number;
   /** Response headers of the error, such as `WWW-Authenticate`. */
   headers?: Readonly<Record<string, string>>;
   /** Additional members of the problem document (RFC 9457 section 3.2); standard members take precedence. */
@@ -26,7 +28,7 @@ export class PlatformError extends Error {
     super(detail ?? kind.title, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "PlatformError";
     this.code = code;
-    this.status = kind.status;
+    this.status = options.status ?? kind.status;
     this.title = kind.title;
     this.detail = detail ?? kind.title;
     this.headers = options.headers ?? {};

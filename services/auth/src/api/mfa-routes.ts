@@ -72,7 +72,9 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           .optional(),
         mfa_token: mfaToken.optional(),
       }),
-      problems: { 409: "`channel_unavailable`: no mail service is configured" },
+      problems: {
+        409: "`channel_unavailable`: no mail service, or no gateway for SMS, is configured",
+      },
       answer: factorSetup,
       handle: async (exchange) => {
         const { body } = exchange;

@@ -18,7 +18,7 @@ export interface Message {
   text: string;
 }
 
-/** Sends messages. Throws 409 without a mail service, 503 while the service is unavailable. */
+/** Sends messages. Throws 409 without a mail service or a gateway for SMS, 503 while the service is unavailable. */
 export class Notifier {
   readonly #options: NotifierOptions;
 
@@ -50,10 +50,12 @@ export class Notifier {
     return this.#post({ channel: "sms", to, text });
   }
 
-  async #post(body: Readonly<Record<string, string>>): Promise<void> {
+  // Codes and links are secrets: the mail service erases them after delivery.
+  async #post(message: Readonly<Record<string, string>>): Promise<void> {
     this.requireChannel();
     const { url, token } = this.#options;
     let response: Response;
+    let code: string | undefined;
     try {
       response = await fetch(new URL("/api/v1/send", url), {
         method: "POST",
@@ -61,11 +63,12 @@ export class Notifier {
           "Content-Type": "application/json",
           ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
         },
-        body: JSON.stringify(body),
+        body: JSON.stringify({ ...message, sensitive: true }),
         redirect: "error",
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
-      await response.body?.cancel();
+      if (response.status === 422) code = await readProblemCode(response);
+      else await response.body?.cancel();
     } catch (cause) {
       throw new PlatformError("unavailable", "The message could not be sent.", {
         cause,
@@ -73,9 +76,21 @@ export class Notifier {
       });
     }
     if (response.ok) return;
+    if (code === "channel_unavailable") {
+      throw new PlatformError(
+        "channel_unavailable",
+        "The message cannot be sent: the mail service has no gateway for this channel.",
+      );
+    }
     throw new PlatformError("unavailable", "The message could not be sent.", {
       cause: new Error(`the mail service returned ${response.status}`),
       headers: { "Retry-After": "5" },
     });
   }
+}
+
+async function readProblemCode(response: Response): Promise<string | undefined> {
+  const problem: unknown = await response.json().catch(() => undefined);
+  const isProblem = typeof problem === "object" && problem !== null && "code" in problem;
+  return isProblem && typeof problem.code === "string" ? problem.code : undefined;
 }

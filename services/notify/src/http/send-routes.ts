@@ -29,9 +29,9 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 const PROBLEMS = {
   400: "Invalid request",
-  409: "The Idempotency-Key was used with another request, or the channel is not available",
+  409: "The Idempotency-Key was used with another request",
   413: "The message is too large",
-  422: "The recipient is suppressed, or rejected the message, or the template failed",
+  422: "The recipient is suppressed, or rejected the message, or the template failed, or the channel is not available",
   429: "The client sends faster than its limit",
   503: "The queue is full",
 };

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@platform/kernel/log";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import {
+  channelOf,
   QUEUE_CLASSES,
   type Delivery,
   type DeliveryResult,
@@ -247,7 +248,7 @@ export class Dispatcher {
       nowMs,
       leaseUntil: nowMs + LEASE_MS,
       roomOf: ({ client, domain }) =>
-        this.#destinations.isPaused(transports.email.destinationOf(domain))
+        this.#destinations.isPaused(transports[channelOf(domain)].destinationOf(domain))
           ? 0
           : this.#lanes.laneRoom(queueClass, client, domain),
     });

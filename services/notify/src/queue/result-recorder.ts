@@ -34,7 +34,8 @@ export class ResultRecorder {
     const { suppressions, webhooks, alarm, clock } = this.#options;
     const nowMs = clock.now();
     const events = results.flatMap((result) => toEvent(result, nowMs) ?? []);
-    for (const { status } of results) {
+    for (const { status, delivery } of results) {
+      if (delivery.message.channel !== "email") continue;
       if (status !== "sent" && status !== "bounced") continue;
       const rate = alarm.count(status === "bounced");
       if (rate !== undefined) events.push(toAlarm(rate, nowMs));

@@ -272,7 +272,8 @@ export class Sender {
   #prepareSms(request: SendRequest, { path }: SendContext, id: string) {
     const { recipients, content, ...draft } = createSmsDraft(request, path);
     if (this.#options.hasSms) return { draft, recipients, suppressed: [], content, headerId: id };
-    throw new PlatformError("channel_unavailable", "SMS cannot be sent: no gateway is configured.");
+    const detail = "SMS cannot be sent: no gateway is configured (sms.preset, sms.url).";
+    throw new PlatformError("channel_unavailable", detail, { status: 422 });
   }
 
   #checkSender(from: Mailbox, { isOperator, path }: SendContext): void {

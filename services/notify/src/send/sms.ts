@@ -1,6 +1,7 @@
 // Checks requests to send an SMS.
 import { createValidationError } from "@platform/kernel/http";
 import type { Mailbox } from "../address/mailbox.ts";
+import { SMS_DOMAIN } from "../delivery.ts";
 import type { Recipient } from "./recipients.ts";
 import type { SendRequest } from "./request.ts";
 
@@ -37,7 +38,7 @@ export function createSmsDraft(request: SendRequest, path: string): SmsDraft {
   }
   if (text === undefined || text === "") return fail("text", "required for SMS");
   if (text.length > CHARACTERS_MAX) fail("text", `at most ${CHARACTERS_MAX} characters`);
-  const number: Mailbox = { name: "", local: to, domain: "", address: to };
+  const number: Mailbox = { name: "", local: to, domain: SMS_DOMAIN, address: to };
   const from: Mailbox = { name: "", local: "", domain: "", address: sender };
   const recipients: Recipient[] = [{ kind: "to", mailbox: number }];
   return { from, subject: "", recipients, content: Buffer.from(text) };

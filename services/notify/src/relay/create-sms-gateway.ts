@@ -1,0 +1,30 @@
+// Creates the transport of SMS from the configuration.
+import { createEgress } from "@platform/kernel/egress";
+import type { NotifyConfig } from "../config.ts";
+import { SmsGateway } from "./sms/sms-gateway.ts";
+
+const CALLS_MAX = 64;
+
+/** Creates the transport; undefined if no gateway is configured. Throws if a template is invalid. */
+export function createSmsGateway(config: NotifyConfig): SmsGateway | undefined {
+  if (config["sms.preset"] === undefined && config["sms.url"] === undefined) return undefined;
+  return new SmsGateway({
+    preset: config["sms.preset"] ?? "json",
+    shape: {
+      url: config["sms.url"],
+      headers: config["sms.headers"],
+      body: config["sms.body"],
+      idField: config["sms.id_field"],
+      statusField: config["sms.status_field"],
+      statusAccepted: config["sms.status_accepted"],
+    },
+    account: config["sms.account"],
+    secret: config["sms.secret"],
+    from: config["sms.from"],
+    fetch: createEgress({
+      timeoutMs: config["sms.timeout_ms"],
+      callsMax: CALLS_MAX,
+      allowedNetworks: config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [],
+    }),
+  });
+}
