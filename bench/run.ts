@@ -10,6 +10,7 @@ import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
 import { parse } from "./http1/parse.ts";
+import { NOTIFY_CASES } from "./notify/cases.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";
 import { TUNNEL_CASES } from "./tunnel/cases.ts";
 import { VAULT_CASES } from "./vault/cases.ts";
@@ -23,6 +24,7 @@ const SERVICES: Record<string, readonly BenchCase[]> = {
   vault: VAULT_CASES,
   pulse: PULSE_CASES,
   tunnel: TUNNEL_CASES,
+  notify: NOTIFY_CASES,
 };
 const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
@@ -30,6 +32,7 @@ const PROGRAMS: Record<string, readonly string[]> = {
   vault: ["taskset", "prlimit", "setpriv", "wrk"],
   pulse: ["taskset", "prlimit", "setpriv"],
   tunnel: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
+  notify: ["taskset", "prlimit", "setpriv", "smtp-source", "smtp-sink"],
 };
 
 const INTRO = `# Results

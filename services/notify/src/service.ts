@@ -123,6 +123,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
 
   const suppressions = new Suppressions(database);
   const templates = new Templates(new TemplateStore(database, clock), clock);
+  lifecycle.onDrain("templates", () => templates.close());
   const metrics = createNotifyMetrics(registry, {
     countTemplates: () => templates.store.count(),
     countQueued: () => store.countOpen(),

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -17,6 +18,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** A running Postfix. */
 export interface Postfix {
   port: number;
+  /** Process that all daemons descend from. */
+  pid: number;
+  /** Number of messages in its queue. */
+  countQueued(): number;
   /** The lines of its log. */
   readLog(): string;
   stop(): Promise<void>;
@@ -30,6 +35,8 @@ export interface PostfixOptions {
   recipients?: Readonly<Record<string, string>>;
   /** Additional lines of main.cf. */
   settings?: readonly string[];
+  /** Program and arguments that run it, such as `taskset -c 1`. */
+  prefix?: readonly string[];
 }
 
 const PROGRAM = "/usr/sbin/postfix";
@@ -103,7 +110,8 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   ];
   writeFileSync(join(config!, "main.cf"), `${settings.join("\n")}\n`);
   writeFileSync(join(config!, "master.cf"), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES}`);
-  const child = spawn(PROGRAM, ["-c", config!, "start-fg"], {
+  const [command, ...args] = [...(options.prefix ?? []), PROGRAM, "-c", config!, "start-fg"];
+  const child = spawn(command, args, {
     stdio: ["ignore", "ignore", "pipe"],
     detached: true,
   });
@@ -137,7 +145,18 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
     await stop();
     throw error;
   }
-  return { port, readLog, stop };
+  const countQueued = (): number =>
+    ["incoming", "active", "deferred"].reduce(
+      (sum, name) => sum + countFiles(join(queue!, name)),
+      0,
+    );
+  return { port, pid: child.pid ?? 0, countQueued, readLog, stop };
+}
+
+// The queue may be hashed into folders.
+function countFiles(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).length;
 }
 
 function signalGroup(leader: number, name: NodeJS.Signals): void {

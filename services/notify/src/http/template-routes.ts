@@ -182,10 +182,11 @@ export function createTemplateRoutes(templates: Templates, sender: Sender): ApiR
       summary: "Render a template without sending it",
       access: requireSender,
       body: previewBody,
-      handle: async ({ params, body }) =>
+      handle: async ({ params, body, caller }) =>
         templates.render({
           name: params["name"]!,
           locale: body.locale,
+          client: clientOf(caller),
           variables: body.variables,
           isStrict: body.strict,
         }),

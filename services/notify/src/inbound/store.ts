@@ -2,6 +2,7 @@
 import type { Clock } from "@platform/kernel/time";
 import type { InboundForwardRow, InboundKind, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
+import { splitContents, splitRows } from "../database/split-rows.ts";
 import { GroupCommit } from "../queue/group-commit.ts";
 
 /** A message to store. */
@@ -160,15 +161,14 @@ export class InboundStore {
     );
     const forwards = items.flatMap(listForwardRows);
     await database.transaction(async (trx) => {
-      await trx
-        .insertInto("notify_inbound")
-        .values(items.map(({ row }) => row))
-        .execute();
-      if (bodies.length > 0) {
-        await trx.insertInto("notify_inbound_bodies").values(bodies).execute();
+      for (const rows of splitRows(items.map(({ row }) => row))) {
+        await trx.insertInto("notify_inbound").values(rows).execute();
       }
-      if (forwards.length > 0) {
-        await trx.insertInto("notify_inbound_forwards").values(forwards).execute();
+      for (const rows of splitContents(database.kind, bodies)) {
+        await trx.insertInto("notify_inbound_bodies").values(rows).execute();
+      }
+      for (const rows of splitRows(forwards)) {
+        await trx.insertInto("notify_inbound_forwards").values(rows).execute();
       }
     });
     return items.map(() => undefined);

@@ -3,6 +3,7 @@ import { sql, type Transaction } from "kysely";
 import type { Clock } from "@platform/kernel/time";
 import type { BodyRow, DeliveryRow, IdempotencyRow, MessageRow } from "../database/message.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
+import { splitContents, splitRows } from "../database/split-rows.ts";
 import {
   RETRY_CLASS,
   type Delivery,
@@ -50,7 +51,6 @@ export const FIRST_LANE: LaneKey = { client: "", domain: "" };
 
 const LANES_MAX = 64;
 const CLAIM_MAX = 250;
-const ROWS_MAX = 500;
 const GROUP_MAX = 64;
 const TRANSACTIONS_MAX = 2;
 
@@ -150,20 +150,19 @@ export class QueueStore {
   async #insert(items: readonly NewMessage[]): Promise<void[]> {
     await this.#database.transaction(async (trx) => {
       const idempotency = items.flatMap((item) => item.idempotency ?? []);
-      if (idempotency.length > 0) {
-        await trx.insertInto("notify_idempotency").values(idempotency).execute();
+      for (const rows of splitRows(idempotency)) {
+        await trx.insertInto("notify_idempotency").values(rows).execute();
       }
-      await trx
-        .insertInto("notify_messages")
-        .values(items.map(({ message }) => message))
-        .execute();
-      await trx
-        .insertInto("notify_bodies")
-        .values(items.map(({ body }) => body))
-        .execute();
-      const deliveries = items.flatMap((item) => item.deliveries);
-      for (let at = 0; at < deliveries.length; at += ROWS_MAX) {
-        const rows = deliveries.slice(at, at + ROWS_MAX);
+      for (const rows of splitRows(items.map(({ message }) => message))) {
+        await trx.insertInto("notify_messages").values(rows).execute();
+      }
+      for (const rows of splitContents(
+        this.#database.kind,
+        items.map(({ body }) => body),
+      )) {
+        await trx.insertInto("notify_bodies").values(rows).execute();
+      }
+      for (const rows of splitRows(items.flatMap((item) => item.deliveries))) {
         await trx.insertInto("notify_deliveries").values(rows).execute();
       }
     });
@@ -185,7 +184,9 @@ export class QueueStore {
           detail,
         })),
       );
-      if (events.length > 0) await trx.insertInto("notify_events").values(events).execute();
+      for (const rows of splitRows(events)) {
+        await trx.insertInto("notify_events").values(rows).execute();
+      }
       await eraseSensitive(trx, valid);
       await this.#onResults(trx, valid);
       return recorded;

@@ -117,6 +117,7 @@ export class Sender {
     const options = {
       name,
       locale,
+      client: context.client,
       variables: { ...this.#createVariables(request, messageId), ...variables },
       isStrict: strict,
     };

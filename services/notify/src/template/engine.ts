@@ -13,11 +13,18 @@ export interface TemplateSource {
 /** A failed template: `message` names the place, and contains nothing but the template's own text. */
 export class TemplateError extends Error {
   readonly kind: "syntax" | "render" | "limit";
+  /** The limit that was exceeded. */
+  readonly limit: string | undefined;
 
-  constructor(kind: TemplateError["kind"], message: string, options?: ErrorOptions) {
+  constructor(
+    kind: TemplateError["kind"],
+    message: string,
+    { limit, ...options }: ErrorOptions & { limit?: string } = {},
+  ) {
     super(message, options);
     this.name = "TemplateError";
     this.kind = kind;
+    this.limit = limit;
   }
 }
 
@@ -25,7 +32,6 @@ export class TemplateError extends Error {
 export type VariablePath = readonly (string | number)[];
 
 const SOURCE_CHARACTERS_MAX = 1024 * 1024;
-const RENDER_MS_MAX = 1_000;
 /** Objects and characters that filters may create. */
 const MEMORY_MAX = 20_000_000;
 const OUTPUT_CHARACTERS_MAX = 5 * 1024 * 1024;
@@ -55,7 +61,6 @@ export class TemplateEngine {
         remove: (key) => void this.#parsed.delete(this.#toPartialKey(key)),
       },
       parseLimit: SOURCE_CHARACTERS_MAX * 4,
-      renderLimit: RENDER_MS_MAX,
       memoryLimit: MEMORY_MAX,
       // Partials come from the template store only, never from files.
       relativeReference: false,
@@ -73,10 +78,14 @@ export class TemplateEngine {
     });
   }
 
-  /** Renders a source. Throws TemplateError. */
-  render(source: TemplateSource, variables: Readonly<Record<string, unknown>>): string {
+  /** Renders a source within a time. Throws TemplateError. */
+  render(
+    source: TemplateSource,
+    variables: Readonly<Record<string, unknown>>,
+    renderLimit: number,
+  ): string {
     return this.#use(source, (template) => {
-      const output = String(this.#liquid.renderSync(template, variables));
+      const output = String(this.#liquid.renderSync(template, variables, { renderLimit }));
       if (output.length <= OUTPUT_CHARACTERS_MAX) return output;
       throw new TemplateError("limit", `the output exceeds ${OUTPUT_CHARACTERS_MAX} characters`);
     });
@@ -178,6 +187,7 @@ function toTemplateError(error: unknown): TemplateError {
     const what = /memory/.test(message) ? "memory" : /parse/.test(message) ? "length" : "time";
     return new TemplateError("limit", `the template exceeds its limit of ${what}`, {
       cause: error,
+      limit: what,
     });
   }
   if (/Maximum call stack/.test(message)) {

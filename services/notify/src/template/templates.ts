@@ -1,15 +1,17 @@
 // Saving and rendering templates.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
+import { findReferences, TemplateError, type TemplateSource, type VariablePath } from "./engine.ts";
 import {
-  findReferences,
-  TemplateEngine,
-  TemplateError,
-  type TemplateFormat,
-  type TemplateSource,
-  type VariablePath,
-} from "./engine.ts";
-import { toPlainText } from "./plain-text.ts";
+  formatOf,
+  JobRenderer,
+  PartError,
+  PARTS,
+  type Part,
+  type RenderedParts,
+  type RenderJob,
+} from "./render-job.ts";
+import { RenderPool } from "./render-pool.ts";
 import type { StoredTemplate, TemplateContent, TemplateStore } from "./store.ts";
 
 /** A rendered template. */
@@ -25,6 +27,8 @@ export interface Rendered {
 export interface RenderOptions {
   name: string;
   locale: string | undefined;
+  /** Client of the request; "" for the operator. */
+  client: string;
   variables: Readonly<Record<string, unknown>>;
   /** Missing variables are an error instead of empty. */
   isStrict: boolean;
@@ -43,15 +47,21 @@ const LOADED_MAX = 500;
 /** Changes of other nodes are seen after this time. */
 const LOADED_MS = 2_000;
 const WARNINGS_MAX = 50;
+/** Limits of a rendering on the event loop; longer ones are repeated on a thread. */
+const LOOP_LIMITS = { ms: 5, plainTextCharacters: 32_768 };
+/** For this time, a template that exceeded the limits is rendered on a thread without another attempt. */
+const SLOW_MS = 10_000;
+const SLOW_MAX = 1_000;
+const POOL = { threadsMax: 2, waitingMax: 2_000, waitingPerClientMax: 1_000, replyMs: 10_000 };
 
 /** The templates of the service. */
 export class Templates {
   readonly #store: TemplateStore;
   readonly #clock: Clock;
-  readonly #engines: Record<TemplateFormat, TemplateEngine> = {
-    html: new TemplateEngine("html"),
-    text: new TemplateEngine("text"),
-  };
+  readonly #renderer = new JobRenderer();
+  readonly #pool = new RenderPool(POOL);
+  /** End of the time in which a template counts as slow, by id. */
+  readonly #slow = new Map<string, number>();
   readonly #loaded = new Map<string, { loaded: Promise<Loaded>; atMs: number }>();
 
   constructor(store: TemplateStore, clock: Clock) {
@@ -75,7 +85,7 @@ export class Templates {
       if (source === null) continue;
       try {
         findReferences(source);
-        this.#engines[formatOf(part)].check(source);
+        this.#renderer.engines[formatOf(part)].check(source);
       } catch (error) {
         throw toProblem(error, { name }, part);
       }
@@ -92,7 +102,13 @@ export class Templates {
   }
 
   /** Renders a template. Throws `not_found` or `template_failed`. */
-  async render({ name, locale = "", variables, isStrict }: RenderOptions): Promise<Rendered> {
+  async render({
+    name,
+    locale = "",
+    client,
+    variables,
+    isStrict,
+  }: RenderOptions): Promise<Rendered> {
     const loaded = await this.#load(name, locale);
     const missing = loaded.variables.filter((path) => !has(variables, path)).map(formatPath);
     const warnings = [...new Set(missing)]
@@ -103,16 +119,13 @@ export class Templates {
         fields: { warnings },
       });
     }
-    const { template } = loaded;
-    const subject = this.#renderPart(loaded, "subject", variables);
-    const html = template.html === null ? undefined : this.#renderPart(loaded, "html", variables);
-    const text =
-      template.text === null
-        ? html === undefined
-          ? undefined
-          : toPlainText(html)
-        : this.#renderPart(loaded, "text", variables);
+    const { subject = "", html, text } = await this.#renderParts(loaded, variables, client);
     return { subject: subject.trim(), html, text, warnings };
+  }
+
+  /** Ends the threads. */
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 
   /** Returns the names of the variables of a template, such as `user.name`. */
@@ -121,15 +134,36 @@ export class Templates {
     return [...new Set(variables.map(formatPath))].sort();
   }
 
-  #renderPart(
+  async #renderParts(
     { template, library }: Loaded,
-    part: Part,
     variables: Readonly<Record<string, unknown>>,
-  ): string {
+    client: string,
+  ): Promise<RenderedParts> {
+    const used = PARTS.filter((part) => template[part] !== null);
+    const sources = Object.fromEntries(
+      used.map((part) => [part, toSource(template, library, part)]),
+    );
+    const id = toId(template, "html");
     try {
-      return this.#engines[formatOf(part)].render(toSource(template, library, part), variables);
+      const rendered = this.#renderOnLoop(id, { sources, variables });
+      return rendered ?? (await this.#pool.render(client, { sources, variables }));
     } catch (error) {
-      throw toProblem(error, template, part);
+      if (error instanceof PartError) throw toProblem(error.cause, template, error.part);
+      throw error;
+    }
+  }
+
+  // Undefined if the rendering takes long.
+  #renderOnLoop(id: string, job: RenderJob): RenderedParts | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    if ((this.#slow.get(id) ?? 0) > nowMs) return undefined;
+    try {
+      return this.#renderer.render(job, LOOP_LIMITS);
+    } catch (error) {
+      if (!(error instanceof PartError) || error.cause.limit !== "time") throw error;
+      if (this.#slow.size >= SLOW_MAX) this.#slow.clear();
+      this.#slow.set(id, nowMs + SLOW_MS);
+      return undefined;
     }
   }
 
@@ -156,7 +190,7 @@ export class Templates {
       if (template[part] === null) continue;
       try {
         const source = toSource(template, library, part);
-        variables.push(...this.#engines[formatOf(part)].findVariables(source));
+        variables.push(...this.#renderer.engines[formatOf(part)].findVariables(source));
       } catch (error) {
         throw toProblem(error, template, part);
       }
@@ -188,14 +222,6 @@ export class Templates {
     }
     return library;
   }
-}
-
-const PARTS = ["subject", "html", "text"] as const;
-
-type Part = (typeof PARTS)[number];
-
-function formatOf(part: Part): TemplateFormat {
-  return part === "html" ? "html" : "text";
 }
 
 // `de-AT` falls back to `de`, then to the default.

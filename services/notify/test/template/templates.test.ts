@@ -192,6 +192,23 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       }
     });
 
+    test("a template that takes long does not hold up other requests", async () => {
+      await save("long", {
+        text: "{% for a in (1..1500) %}{% for b in (1..1500) %}{% if b == a %}{{ a }}{% endif %}{% endfor %}{% endfor %}",
+      });
+      await save("short", { text: "Hello {{ name }}" });
+      const ended: string[] = [];
+      const long = preview("long", {}).finally(() => ended.push("long"));
+      for (let count = 0; count < 20; count += 1) {
+        const { body } = await preview("short", { variables: { name: "Ada" } });
+        assert.equal(body.text, "Hello Ada");
+      }
+      assert.deepEqual(ended, []);
+      const { status, body } = await long;
+      if (status === 200) assert.match(body.text, /^123.*1500$/);
+      else assert.match(body.detail, /limit of time/);
+    });
+
     test("variables cannot reach prototypes", async () => {
       await save("proto", { text: "[{{ x.constructor.name }}{{ x.__proto__ }}{{ __proto__ }}]" });
       const { body } = await preview("proto", { variables: { x: {} } });

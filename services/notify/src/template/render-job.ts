@@ -1,0 +1,81 @@
+// Rendering all parts of a template, on the main thread or on another one.
+import {
+  TemplateEngine,
+  TemplateError,
+  type TemplateFormat,
+  type TemplateSource,
+} from "./engine.ts";
+import { toPlainText } from "./plain-text.ts";
+
+/** Parts of a template. */
+export const PARTS = ["subject", "html", "text"] as const;
+
+/** A part of a template. */
+export type Part = (typeof PARTS)[number];
+
+/** The sources of a template's parts, and the variables. Can be cloned to another thread. */
+export interface RenderJob {
+  sources: Partial<Record<Part, TemplateSource>>;
+  variables: Readonly<Record<string, unknown>>;
+}
+
+/** Rendered parts. */
+export type RenderedParts = Partial<Record<Part, string>>;
+
+/** Limits of a job. */
+export interface JobLimits {
+  /** Time for all parts. */
+  ms: number;
+  /** Maximum length of HTML from which the missing text is generated. */
+  plainTextCharacters: number;
+}
+
+/** The part that failed, with the TemplateError as its cause. */
+export class PartError extends Error {
+  readonly part: Part;
+  override readonly cause: TemplateError;
+
+  constructor(part: Part, cause: TemplateError) {
+    super(cause.message, { cause });
+    this.name = "PartError";
+    this.part = part;
+    this.cause = cause;
+  }
+}
+
+/** Returns the format of a part. */
+export function formatOf(part: Part): TemplateFormat {
+  return part === "html" ? "html" : "text";
+}
+
+/** Renders jobs with its own engines. Not reentrant: every call is synchronous. */
+export class JobRenderer {
+  readonly engines: Readonly<Record<TemplateFormat, TemplateEngine>> = {
+    html: new TemplateEngine("html"),
+    text: new TemplateEngine("text"),
+  };
+
+  /** Renders all parts; a missing text is generated from the HTML. Throws PartError. */
+  render({ sources, variables }: RenderJob, limits: JobLimits): RenderedParts {
+    const endsAt = performance.now() + limits.ms;
+    const rendered: RenderedParts = {};
+    for (const part of PARTS) {
+      const source = sources[part];
+      if (source === undefined) continue;
+      try {
+        const leftMs = endsAt - performance.now();
+        rendered[part] = this.engines[formatOf(part)].render(source, variables, leftMs);
+      } catch (error) {
+        throw error instanceof TemplateError ? new PartError(part, error) : error;
+      }
+    }
+    const { html } = rendered;
+    if (sources.text !== undefined || html === undefined) return rendered;
+    if (html.length > limits.plainTextCharacters) throw new PartError("text", timeError());
+    return { ...rendered, text: toPlainText(html) };
+  }
+}
+
+function timeError(): TemplateError {
+  return new TemplateError("limit", "the template exceeds its limit of time", { limit: "time" });
+}
