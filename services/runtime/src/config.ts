@@ -123,6 +123,14 @@ const APP_KEYS = {
   }),
 };
 
+const BUCKET_KEYS = {
+  cors: key(z.array(z.string().min(1).max(255)).max(20).default([]), {
+    description:
+      "Origin of pages that may use presigned URLs of the bucket, such as https://notes.example.com; may be repeated.",
+    env: [],
+  }),
+};
+
 const SHARE_KEYS = {
   subdomain: key(z.string().min(1).max(63).optional(), {
     description: "Requested subdomain; git derives it from the current branch.",
@@ -179,7 +187,7 @@ export const runtimeDefinition = defineConfig({
       summary: "Create a bucket in storage.",
       standalone: true,
       arguments: ["name"],
-      options: { data },
+      options: { data, ...BUCKET_KEYS },
     },
     "app add": {
       summary:

@@ -50,7 +50,8 @@ export async function main(): Promise<void> {
         roles: options.role,
         passwordStdin: options.password_stdin,
       }),
-    "bucket add": ({ options, positionals: [name = ""] }) => runBucketAdd(options.data, name),
+    "bucket add": ({ options, positionals: [name = ""] }) =>
+      runBucketAdd({ data: options.data, name, origins: options.cors }),
     "app add": ({ options, positionals: [name = ""] }) =>
       runAppAdd({
         data: options.data,

@@ -1,5 +1,6 @@
 // `platform app add`: everything that an application needs, limited to its bucket and topics.
 import { ApiError, type ApiClient } from "../client/api-client.ts";
+import { allowOrigins } from "../client/bucket-cors.ts";
 import { connectIdentity, connectMessaging, connectStorage } from "../client/connect.ts";
 import { findTarget, type Target } from "../client/target.ts";
 import { createBucket } from "./bucket-add.ts";
@@ -45,7 +46,9 @@ export async function runAppAdd(options: AppAddOptions): Promise<void> {
     const lines = [
       ...(await addClient(target, options, undo)),
       ...(options.topics.length === 0 ? [] : await addTopics(target, options, undo)),
-      ...(options.bucket === undefined ? [] : await addBucket(target, name, options.bucket, undo)),
+      ...(options.bucket === undefined
+        ? []
+        : await addBucket(target, options, options.bucket, undo)),
     ];
     process.stderr.write(describe(options));
     process.stdout.write(lines.map(([key, value]) => `${key}=${quote(value)}\n`).join(""));
@@ -121,13 +124,16 @@ async function addTopics(target: Target, options: AppAddOptions, undo: Undo[]): 
 // the role can exchange their tokens for keys.
 async function addBucket(
   target: Target,
-  name: string,
+  { name, redirects }: AppAddOptions,
   bucket: string,
   undo: Undo[],
 ): Promise<Lines> {
   const storage = connectStorage(target);
   const user = nameRole(name);
   await createBucket(storage, bucket);
+  // Pages of the application upload with presigned URLs.
+  const origins = [...new Set(redirects.map((url) => new URL(url).origin))];
+  if (origins.length > 0) await allowOrigins(target, bucket, origins);
   const policies = { bucket: createPolicy(bucket) };
   await storage.call("PUT", `/api/v1/roles/${user}`, { policies });
   undo.push(() => storage.call("DELETE", `/api/v1/roles/${user}`));

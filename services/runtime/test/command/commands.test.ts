@@ -115,6 +115,24 @@ test("bucket add creates a bucket once", async () => {
   assert.match((await platform("bucket", "add", "No Good")).err, /storage: InvalidBucketName/);
 });
 
+test("bucket add --cors lets pages of these origins use the bucket, and no others", async () => {
+  const origin = "https://photos.example";
+  const added = await platform("bucket", "add", "albums", "--cors", origin);
+  assert.equal(added.code, 0, added.err);
+  const ask = async (from: string) => {
+    const answer = await fetch(`${find(started, "vault").url}/albums/one`, {
+      method: "OPTIONS",
+      headers: { origin: from, "access-control-request-method": "PUT" },
+    });
+    return [answer.status, answer.headers.get("access-control-allow-origin")];
+  };
+  assert.deepEqual(await ask(origin), [200, origin]);
+  assert.deepEqual(await ask("https://other.example"), [403, null]);
+  const refused = await platform("bucket", "add", "more", "--cors", "photos.example/x");
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /"photos.example\/x" is not an origin/);
+});
+
 test("app add prints credentials that reach the application's bucket, and nothing else", async () => {
   const added = await platform(
     "app",
