@@ -48,6 +48,7 @@ test("a file beyond its time limit is killed with all its processes, and the lim
     "endless.test.mjs",
     `import { spawn } from "node:child_process";
      import { writeFileSync } from "node:fs";
+     test("fails first", () => { throw new Error("the first reason"); });
      test("hangs", async () => {
        const child = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
        writeFileSync(process.env.PID_FILE, String(child.pid));
@@ -57,6 +58,7 @@ test("a file beyond its time limit is killed with all its processes, and the lim
   const plan = { file, env: { PID_FILE: pidFile }, timeoutMs: 3000 };
   const result = await runTestFile(plan);
   assert.equal(result.failure, "did not end within 3 s and was killed");
+  assert.match(result.output, /fails first: Error: the first reason/);
   assert.equal(isRunning(Number(readFileSync(pidFile, "utf8"))), false);
 });
 

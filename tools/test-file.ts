@@ -34,6 +34,8 @@ export interface FileResult {
 export interface ReportLine {
   counts?: TestCounts;
   skip?: string;
+  /** A failed test and its error. */
+  failure?: string;
 }
 
 /** Time limit of a single test as a fraction of its file's, so that a hanging test is named. */
@@ -77,7 +79,8 @@ export async function runTestFile(plan: TestPlan): Promise<FileResult> {
     failure: timedOut
       ? `did not end within ${plan.timeoutMs / 1000} s and was killed`
       : explainFailure(exit, report.counts, leftovers),
-    output: output(),
+    // Node prints failures at the end of the file only.
+    output: timedOut ? [output(), ...report.failures].join("\n") : output(),
     skips: report.skips,
   };
 }
@@ -158,7 +161,11 @@ async function endLeftovers(mark: string, child: ChildProcess): Promise<ProcessE
   return left;
 }
 
-function readReport(path: string): { counts: TestCounts | undefined; skips: string[] } {
+function readReport(path: string): {
+  counts: TestCounts | undefined;
+  skips: string[];
+  failures: string[];
+} {
   const lines = existsSync(path)
     ? readFileSync(path, "utf8")
         .split("\n")
@@ -168,6 +175,7 @@ function readReport(path: string): { counts: TestCounts | undefined; skips: stri
   return {
     counts: lines.findLast(({ counts }) => counts !== undefined)?.counts,
     skips: lines.flatMap(({ skip }) => skip ?? []),
+    failures: lines.flatMap(({ failure }) => failure ?? []),
   };
 }
 

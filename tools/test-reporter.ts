@@ -1,4 +1,5 @@
-// A reporter for the runner: skipped tests with their reasons and the final counts, one JSON line each.
+// A reporter for the runner: skipped tests with their reasons, failures, and the final counts, one JSON line each.
+import { inspect } from "node:util";
 import type { TestEvent } from "node:test/reporters";
 import type { ReportLine } from "./test-file.ts";
 
@@ -8,6 +9,10 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
       yield write({
         skip: typeof data.skip === "string" ? `${data.name}: ${data.skip}` : data.name,
       });
+    }
+    if (type === "test:fail" && data.details.type !== "suite") {
+      const { error } = data.details;
+      yield write({ failure: `${data.name}: ${inspect(error.cause ?? error)}` });
     }
     if (type === "test:summary") {
       const { tests, passed, skipped, todo } = data.counts;

@@ -61,7 +61,6 @@ export class Committer {
   #pendingBytes = 0;
   #syncTimer: (() => void) | undefined;
   readonly #mark: MarkSchedule;
-  #groupDone = Promise.withResolvers<void>();
   #room: { promise: Promise<void>; resolve: () => void } | undefined;
   /** Partitions with changes for the next checkpoint. */
   readonly dirty = new Set<Partition>();
@@ -137,11 +136,6 @@ export class Committer {
   /** Resolves when no group is in flight; new ones may start right after. */
   async whenIdle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
-  }
-
-  /** Resolves when the current group has been applied or has failed. */
-  async whenGroupDone(): Promise<void> {
-    if (this.#running !== undefined) await this.#groupDone.promise;
   }
 
   /** Refuses further appends and waits for the queued ones. */
@@ -241,8 +235,6 @@ export class Committer {
       } catch (error) {
         this.#fail(group, error as Error);
       }
-      this.#groupDone.resolve();
-      this.#groupDone = Promise.withResolvers<void>();
     }
     this.#running = undefined;
   }

@@ -59,8 +59,6 @@ export class Partition implements PartitionView {
   producers: Producers | undefined;
   /** Index of the last extent in the partition's own files, while that extent is still growing. */
   activeIndex: SparseIndex | undefined;
-  /** The current writer to the partition's files. */
-  writer: "commit" | "checkpoint" | undefined;
   /**
    * Counts changes of the extents that the journal does not contain: a checkpoint moved the tail to a
    * segment, compaction replaced segments. `describedRevision` is in the manifest being written,
@@ -78,11 +76,31 @@ export class Partition implements PartitionView {
   /** The journal file that describes this uid; 0 if none does. */
   describedIn = 0;
   live = true;
+  #writer: "commit" | "checkpoint" | undefined;
+  #freed: PromiseWithResolvers<void> | undefined;
 
   constructor(topic: TopicView, uid: number, index: number) {
     this.topic = topic;
     this.uid = uid;
     this.index = index;
+  }
+
+  /** The current writer to the partition's files. */
+  get writer(): "commit" | "checkpoint" | undefined {
+    return this.#writer;
+  }
+
+  set writer(writer: "commit" | "checkpoint" | undefined) {
+    this.#writer = writer;
+    if (writer !== undefined) return;
+    this.#freed?.resolve();
+    this.#freed = undefined;
+  }
+
+  /** Resolves when the present writer has finished. Another one may be first: check `writer` again. */
+  get freed(): Promise<void> {
+    this.#freed ??= Promise.withResolvers<void>();
+    return this.#freed.promise;
   }
 
   get bytes(): number {

@@ -212,7 +212,7 @@ export class Checkpointer {
 
   async #claim(partition: Partition): Promise<boolean> {
     partition.writerWanted = true;
-    while (partition.writer !== undefined) await this.#options.committer.whenGroupDone();
+    while (partition.writer !== undefined) await partition.freed;
     partition.writerWanted = false;
     if (!partition.live) return false;
     partition.writer = "checkpoint";

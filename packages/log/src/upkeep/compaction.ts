@@ -50,7 +50,7 @@ export async function compactPartition(
   nowMs: number,
   before: number,
 ): Promise<CompactionResult> {
-  while (partition.writer !== undefined) await options.committer.whenGroupDone();
+  while (partition.writer !== undefined) await partition.freed;
   // From here on new batches go to a new segment, so the present extents no longer change.
   partition.rollNext = partition.extents.at(-1)?.shared === false;
   const extents = partition.extents.filter((extent) => extent.nextOffset <= before);
@@ -65,7 +65,7 @@ export async function compactPartition(
     replaced.push(...group);
     if (extent !== undefined) cleaned.push(extent);
   }
-  while (partition.writer !== undefined) await options.committer.whenGroupDone();
+  while (partition.writer !== undefined) await partition.freed;
   const stillThere = replaced.every((extent) => partition.extents.includes(extent));
   if (!stillThere || !partition.live) {
     // Retention or a deletion came first; the written files are unused.

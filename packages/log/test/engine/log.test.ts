@@ -1,14 +1,37 @@
 // The public API of the log: appends, reads, topics, retention, compaction, bounds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { encodeBatch, readBatchHeader } from "../../src/batch/index.ts";
-import { LogError } from "../../src/index.ts";
+import { LogError, openLog, type Disk } from "../../src/index.ts";
 import { appendAll, batchOf, openFixture, recordOf } from "../simulation/fixture.ts";
 import { readAll } from "../simulation/read-all.ts";
 
 function code(expected: string) {
   return (error: unknown) => error instanceof LogError && error.code === expected;
+}
+
+/** A disk whose files sync late: by the first pair of a part of their path and a delay in ms. */
+async function openSlowDisk(...delays: [part: string, ms: number][]): Promise<Disk> {
+  const { log, disk } = await openFixture();
+  await log.close();
+  return override<Disk>(disk, {
+    open: async (path, mode) => {
+      const file = await disk.open(path, mode);
+      const ms = delays.find(([part]) => path.includes(part))?.[1] ?? 0;
+      return override(file, { sync: () => sleep(ms).then(() => file.sync()) });
+    },
+  });
+}
+
+function override<T extends object>(target: T, members: Partial<T>): T {
+  return new Proxy(target, {
+    get: (_, name) => {
+      const member: unknown = Reflect.get(name in members ? members : target, name);
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
 }
 
 async function valuesOf(...args: Parameters<typeof readAll>): Promise<string[]> {
@@ -235,6 +258,22 @@ test("compaction stays below the given offset", async () => {
   const offsets = (await readAll(log, partition)).map((record) => record.offset);
   assert.deepEqual(offsets.filter((offset) => offset >= 20).length, 20);
   assert.ok(offsets.filter((offset) => offset < 20).length < 5);
+  await log.close();
+});
+
+test("compaction waits for a checkpoint that is writing the same partition", async () => {
+  const disk = await openSlowDisk(["cleaned", 20], ["topics/", 200]);
+  const log = await openLog({ disk, inPlaceBytesMin: 300 });
+  const { partitions } = await log.createTopic("t", {
+    config: { cleanupPolicy: "compact", segmentBytes: 1_024 },
+  });
+  const partition = partitions[0]!;
+  for (let at = 0; at < 8; at++) await appendAll(log, partition, [`k=${at}`.padEnd(400)]);
+  const compacted = log.compact(partition);
+  await appendAll(log, partition, ["k=last"]);
+  // The compacted segments are ready long before the checkpoint has written the last record.
+  await Promise.all([compacted, log.checkpoint()]);
+  assert.deepEqual((await valuesOf(log, partition)).at(-1), "k=last");
   await log.close();
 });
 
