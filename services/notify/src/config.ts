@@ -120,8 +120,16 @@ const sending = {
   }),
   public_url: key(publicUrl().optional(), {
     description:
-      "Public URL of this API, for the links in mails, such as https://api.example.org/mail; a path is allowed. Only /unsubscribe below it must be open to everyone. Without it bulk messages are refused, except in inbox mode.",
+      "Public URL of this API, for the links in mails, such as https://api.example.org/mail; a path is allowed. /unsubscribe, /open and /click below it must be open to everyone. Without it bulk messages are refused, except in inbox mode.",
     defaultText: "the address of the API in inbox mode",
+  }),
+  track_opens: key(z.array(z.enum(["transactional", "bulk"])).default([]), {
+    description:
+      "Streams whose HTML messages get an invisible image that reports opens. Messages may decide otherwise with track_opens.",
+  }),
+  track_clicks: key(z.array(z.enum(["transactional", "bulk"])).default([]), {
+    description:
+      "Streams whose links in HTML lead through this service and report clicks. Messages may decide otherwise with track_clicks.",
   }),
   send_wait_ms: key(count(0, 60_000, 5_000), {
     description:

@@ -25,6 +25,8 @@ export interface NotifyMetrics {
   /** Records the time from acceptance to delivery. */
   observeLatency(ms: number): void;
   countRendered(): void;
+  /** Counts an open or a click; automatic ones are no events. */
+  countTracked(type: "opened" | "clicked", isAutomatic: boolean): void;
   /** Counts an address that unsubscribed from bulk mail. */
   countUnsubscribed(): void;
   /** Counts a received message. */
@@ -70,6 +72,11 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     name: "platform_notify_unsubscribed_total",
     help: "Addresses that unsubscribed from bulk mail by a link.",
   });
+  const tracked = registry.counter({
+    name: "platform_notify_tracked_total",
+    help: "Opens and clicks of tracked messages: by readers, and automatic ones, which are no events.",
+    labels: ["type", "source"],
+  });
   const received = registry.counter({
     name: NOTIFY_METRICS.received,
     help: "Received messages by kind and status.",
@@ -107,6 +114,8 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     countSuppressed: (count) => suppressed.add(count),
     observeLatency: (ms) => latency.observe(ms),
     countRendered: () => rendered.add(),
+    countTracked: (type, isAutomatic) =>
+      tracked.with({ type, source: isAutomatic ? "automatic" : "reader" }).add(),
     countUnsubscribed: () => unsubscribed.add(),
     countReceived: (kind, status) => received.with({ kind, status }).add(),
     countRouted: (count) => routed.add(count),

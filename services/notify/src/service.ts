@@ -13,6 +13,7 @@ import {
 } from "@platform/kernel/metrics";
 import { every, systemClock, type Clock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
+import { Analytics } from "./analytics/analytics.ts";
 import { BounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
 import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
@@ -23,17 +24,18 @@ import { DmarcReports } from "./dmarc/reports.ts";
 import { createDnsLookup } from "./dns/lookup.ts";
 import { createAlignmentCheck } from "./domain/alignment.ts";
 import { Domains } from "./domain/domains.ts";
+import { createAnalyticsRoutes } from "./http/analytics-routes.ts";
 import { createDmarcRoutes } from "./http/dmarc-routes.ts";
 import { createDomainRoutes } from "./http/domain-routes.ts";
 import { createFeeds, QueueLength } from "./http/feeds.ts";
 import { createInboundRoutes } from "./http/inbound-routes.ts";
 import { createInboxRoutes } from "./http/inbox-routes.ts";
+import { createLinkRoutes } from "./http/link-routes.ts";
 import { startListener } from "./http/listener.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
 import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
-import { createUnsubscribeRoutes } from "./http/unsubscribe-routes.ts";
 import { createWebhookRoutes } from "./http/webhook-routes.ts";
 import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
@@ -52,6 +54,7 @@ import { Sender } from "./send/sender.ts";
 import { Suppressions } from "./suppression/suppressions.ts";
 import { TemplateStore } from "./template/store.ts";
 import { Templates } from "./template/templates.ts";
+import { Tracking } from "./tracking/tracking.ts";
 import { Unsubscribes } from "./unsubscribe/unsubscribes.ts";
 import { WebhookCaller } from "./webhook/caller.ts";
 import { Webhooks } from "./webhook/webhooks.ts";
@@ -65,8 +68,6 @@ const BODY_OVERHEAD = 1.4;
 const TEXT_BYTES = 12 * 1024 * 1024;
 const WEBHOOK_TIMEOUT_MS = 15_000;
 const WEBHOOK_CALLS_MAX = 256;
-/** Invalid unsubscribe links per minute and peer. */
-const INVALID_LINKS_PER_MINUTE = 60;
 
 /** Options of `startNotify`. */
 export interface NotifyOptions {
@@ -156,6 +157,14 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   const links = new SignedLinks({
     key: await readKey(database, "link_key"),
     publicUrl: () => config.public_url ?? (relays === undefined ? bound.url : undefined),
+  });
+  const tracking = new Tracking({
+    database,
+    links,
+    webhooks,
+    metrics,
+    opens: config.track_opens,
+    clicks: config.track_clicks,
   });
   const unsubscribes = new Unsubscribes({
     database,
@@ -270,6 +279,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       log,
     }),
     unsubscribes,
+    tracking,
     hasSms: gateway !== undefined || relays === undefined,
     waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
@@ -314,16 +324,8 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createDomainRoutes(domains),
       ...createDmarcRoutes(dmarcReports, clock),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
-      ...createUnsubscribeRoutes({
-        unsubscribes,
-        invalidRate: new RateLimit({
-          name: "invalid-links",
-          detail: "Too many invalid links.",
-          clock,
-          ratePerSecond: INVALID_LINKS_PER_MINUTE / 60,
-          capacity: INVALID_LINKS_PER_MINUTE,
-        }),
-      }),
+      ...createLinkRoutes({ unsubscribes, tracking, clock, log }),
+      ...createAnalyticsRoutes(new Analytics(database), clock),
       ...feeds.createRoutes(),
     ],
     metricsToken: config.metrics_token,

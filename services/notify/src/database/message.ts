@@ -7,15 +7,19 @@ export type Channel = "email" | "sms";
 /** Stream of a message: unsubscribing and bulk limits concern `bulk` only. */
 export type Stream = "transactional" | "bulk";
 
+/** States of a delivery. */
+export const DELIVERY_STATUSES = [
+  "queued",
+  "deferred",
+  "sent",
+  "bounced",
+  "failed",
+  "suppressed",
+  "canceled",
+] as const;
+
 /** State of a delivery. */
-export type DeliveryStatus =
-  | "queued"
-  | "deferred"
-  | "sent"
-  | "bounced"
-  | "failed"
-  | "suppressed"
-  | "canceled";
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** A message. Times are in ms; booleans are 0 or 1. */
 export interface MessageRow {

@@ -1,22 +1,12 @@
 // Stored messages: list, status with events, cancel.
 import { z } from "zod";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
-import type { DeliveryRow, MessageRow } from "../database/message.ts";
+import { DELIVERY_STATUSES, type DeliveryRow, type MessageRow } from "../database/message.ts";
 import { summarizeStatus, type Messages } from "../send/messages.ts";
 import { requireSender, visibleClient } from "./access.ts";
 
-const STATUSES = [
-  "queued",
-  "deferred",
-  "sent",
-  "bounced",
-  "failed",
-  "suppressed",
-  "canceled",
-] as const;
-
 const listQuery = pageQuery.extend({
-  status: z.enum(STATUSES).optional(),
+  status: z.enum(DELIVERY_STATUSES).optional(),
   to: z.string().max(320).optional(),
   template: z.string().max(128).optional(),
   stream: z.enum(["transactional", "bulk"]).optional(),

@@ -6,7 +6,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** Uses of links. A proof for one use is invalid for the others. */
-export type LinkPurpose = "unsubscribe";
+export type LinkPurpose = "unsubscribe" | "open" | "click";
 
 /** Values of a link. */
 export type LinkValues = readonly (string | number)[];
@@ -34,12 +34,18 @@ export class SignedLinks {
     return this.#options.publicUrl() !== undefined;
   }
 
-  /** Returns a link. The same values give the same link. Throws if there is no public URL. */
-  format(purpose: LinkPurpose, values: LinkValues): string {
+  /** Returns the beginning of all links for a use. Throws if there is no public URL. */
+  prefixOf(purpose: LinkPurpose): string {
     const base = this.#options.publicUrl();
     if (base === undefined) throw new Error("links require public_url");
+    return `${base}/${purpose}/`;
+  }
+
+  /** Returns a link. The same values give the same link. Throws if there is no public URL. */
+  format(purpose: LinkPurpose, values: LinkValues): string {
+    const prefix = this.prefixOf(purpose);
     const payload = Buffer.from(JSON.stringify(values)).toString("base64url");
-    return `${base}/${purpose}/${payload}.${this.#prove(purpose, payload).toString("base64url")}`;
+    return `${prefix}${payload}.${this.#prove(purpose, payload).toString("base64url")}`;
   }
 
   /** Returns the values of a token, the last segment of a link; undefined if it is forged or incomplete. */

@@ -29,6 +29,8 @@ const envelopeFields = {
   metadata: z.record(z.string().max(64), z.string().max(512)).default({}),
   stream: z.enum(["transactional", "bulk"]).default("transactional"),
   send_at: z.iso.datetime({ offset: true }).optional().describe("Time of delivery."),
+  track_opens: z.boolean().optional().describe("Default: as configured for the stream."),
+  track_clicks: z.boolean().optional().describe("Default: as configured for the stream."),
   sensitive: z.boolean().default(false).describe("Erases the content after delivery."),
 };
 

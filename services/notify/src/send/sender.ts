@@ -15,6 +15,7 @@ import { LEASE_MS, type Dispatcher } from "../queue/dispatcher.ts";
 import { toDelivery, toLoadedMessage, type QueueStore } from "../queue/store.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
 import type { Rendered, RenderOptions, Templates } from "../template/templates.ts";
+import type { Tracking } from "../tracking/tracking.ts";
 import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import { createAnswer, type RecipientResult, type SendAnswer } from "./answer.ts";
 import { createDraft, type Draft } from "./draft.ts";
@@ -22,6 +23,7 @@ import { hashRequest, toIdempotencyRow, type Idempotency } from "./idempotency.t
 import { listRecipients } from "./recipients.ts";
 import type { SendRequest, TemplateRequest } from "./request.ts";
 import { createSmsDraft } from "./sms.ts";
+import { chooseTracking } from "./tracking-choice.ts";
 import { Waiters } from "./waiters.ts";
 
 /** Options of {@link Sender}. */
@@ -43,6 +45,7 @@ export interface SenderOptions {
   /** Throws if mail of a domain would fail DMARC and that is not allowed. */
   checkAlignment: (domain: string) => void;
   unsubscribes: Unsubscribes;
+  tracking: Tracking;
   /** False if no SMS can be sent. */
   hasSms: boolean;
   waitMs: number;
@@ -266,7 +269,8 @@ export class Sender {
     this.#checkBulk(request, context);
     const { recipients, suppressed } = await this.#removeSuppressed(draft, request, context);
     const headerId = `<${id}@${draft.from.domain}>`;
-    const content = composeMessage({ ...draft, headerId, dateMs: nowMs });
+    const html = this.#track(draft, request, context, id);
+    const content = composeMessage({ ...draft, html, headerId, dateMs: nowMs });
     return { draft, recipients, suppressed, content, headerId };
   }
 
@@ -282,6 +286,13 @@ export class Sender {
     checkAlignment(from.domain);
     if (isOperator || allowedDomains === undefined || allowedDomains().has(from.domain)) return;
     throw new PlatformError("forbidden", `${path}from: the domain ${from.domain} is not allowed.`);
+  }
+
+  #track(draft: Draft, request: SendRequest, { path }: SendContext, id: string) {
+    const { tracking } = this.#options;
+    const choice = chooseTracking(request, draft, tracking, path);
+    const isTracked = draft.html !== undefined && (choice.opens || choice.clicks);
+    return isTracked ? tracking.apply(draft.html!, id, choice) : draft.html;
   }
 
   // Receivers refuse bulk mail without a way to unsubscribe, and recipients report it as spam.

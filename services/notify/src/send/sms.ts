@@ -29,6 +29,9 @@ export function createSmsDraft(request: SendRequest, path: string): SmsDraft {
   for (const field of ["cc", "bcc", "attachments"] as const) {
     if (request[field].length > 0) fail(field, "not allowed for SMS");
   }
+  for (const field of ["track_opens", "track_clicks"] as const) {
+    if (request[field] === true) fail(field, "not allowed for SMS");
+  }
   const { text, to, from: sender = "" } = request;
   if (typeof to !== "string" || !E164.test(to)) {
     return fail("to", "for SMS a number in E.164 form, such as +4930123456");

@@ -9,6 +9,8 @@ export const WEBHOOK_EVENTS = [
   "message.suppressed",
   "message.complained",
   "message.unsubscribed",
+  "message.opened",
+  "message.clicked",
   "bounce_rate.exceeded",
 ] as const;
 
