@@ -53,6 +53,7 @@ function publish(user: SignedIn, payload = "hello"): Promise<Answer> {
 /** An open stream through the gateway. */
 async function open(path: string, user: SignedIn) {
   const sent = request({
+    agent: false,
     host: "127.0.0.1",
     port: platform.gate.port,
     path,
@@ -93,6 +94,7 @@ async function reserve(user: SignedIn): Promise<Answer> {
 /** Connects a client to the relay; resolves with the status of a refusal, or the open connection. */
 async function connect(user: SignedIn): Promise<number | { isEnded: boolean; close: () => void }> {
   const sent = request(new URL("/ws/connect", platform.tunnel), {
+    agent: false,
     headers: {
       ...bearer(user),
       connection: "Upgrade",

@@ -119,6 +119,8 @@ export class Platform {
   /** Sends a request to the gateway. */
   async ask(path: string, { method = "GET", host, headers = {}, body }: Ask = {}): Promise<Answer> {
     const sent = request({
+      // A connection of its own: a reused one may be closed by the server at the same moment.
+      agent: false,
       host: "127.0.0.1",
       port: this.gate.port,
       method,
