@@ -290,6 +290,20 @@ const sms = {
   }),
 };
 
+const push = {
+  "push.contact": key(
+    z
+      .url({ protocol: /^(?:https|mailto)$/ })
+      .max(256)
+      .optional(),
+    {
+      description:
+        "mailto: or https: URL at which the operators of push services reach you (VAPID).",
+      defaultText: "mailto:postmaster@<from_domain>",
+    },
+  ),
+};
+
 const inbound = {
   inbound_port: key(z.int().min(0).max(65_535).optional(), {
     description: "SMTP port for inbound mail. Without it no mail is received.",
@@ -362,6 +376,7 @@ export const notifyDefinition = defineConfig({
     ...sending,
     ...smtp,
     ...sms,
+    ...push,
     ...inbound,
     ...serviceKeys,
     otel_endpoint,

@@ -38,8 +38,12 @@ export interface Delivery {
 /** Domain of all SMS in the queue; no domain of an address has a colon. */
 export const SMS_DOMAIN = "sms:";
 
+/** Domains of push messages in the queue: this prefix and the host of the push service. */
+export const PUSH_DOMAIN_PREFIX = "push:";
+
 /** Returns the channel to which a domain of the queue belongs. */
 export function channelOf(domain: string): Channel {
+  if (domain.startsWith(PUSH_DOMAIN_PREFIX)) return "push";
   return domain === SMS_DOMAIN ? "sms" : "email";
 }
 

@@ -33,6 +33,7 @@ import { createInboxRoutes } from "./http/inbox-routes.ts";
 import { createLinkRoutes } from "./http/link-routes.ts";
 import { startListener } from "./http/listener.ts";
 import { createMessageRoutes } from "./http/message-routes.ts";
+import { createPushRoutes } from "./http/push-routes.ts";
 import { createSendRoutes } from "./http/send-routes.ts";
 import { createSuppressionRoutes } from "./http/suppression-routes.ts";
 import { createTemplateRoutes } from "./http/template-routes.ts";
@@ -40,6 +41,7 @@ import { createWebhookRoutes } from "./http/webhook-routes.ts";
 import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { SignedLinks } from "./link/signed-links.ts";
+import { createWebPush } from "./push/web-push.ts";
 import { createNotifyMetrics } from "./metrics.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
@@ -221,6 +223,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   });
   const relays = createMailTransport(config, prepare, clock);
   const gateway = createSmsGateway(config);
+  const webPush = await createWebPush({ config, database, fetch: fetchTarget, clock, ids, log });
   if (relays === undefined) {
     log.warn("mail is not sent: it is kept in the development inbox");
   } else {
@@ -228,7 +231,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   }
   const dispatcher: Dispatcher = new Dispatcher({
     store,
-    transports: { email: relays ?? inbox, sms: gateway ?? inbox },
+    transports: { email: relays ?? inbox, sms: gateway ?? inbox, push: webPush.delivery },
     findSuppressed: (deliveries) => findSuppressed(suppressions, deliveries),
     onResult: (result) => {
       recorder.observe(result);
@@ -280,6 +283,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     }),
     unsubscribes,
     tracking,
+    subscriptions: webPush.subscriptions,
     hasSms: gateway !== undefined || relays === undefined,
     waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
@@ -324,6 +328,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       ...createDomainRoutes(domains),
       ...createDmarcRoutes(dmarcReports, clock),
       ...createInboxRoutes(relays === undefined ? inbox : undefined),
+      ...createPushRoutes(webPush),
       ...createLinkRoutes({ unsubscribes, tracking, clock, log }),
       ...createAnalyticsRoutes(new Analytics(database), clock),
       ...feeds.createRoutes(),
@@ -346,6 +351,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       await inbound.sweep();
       await domains.sweep();
       await dmarcReports.sweep();
+      await webPush.subscriptions.sweep();
     },
     (error) => log.warn("deleting expired rows failed", { error }),
   );

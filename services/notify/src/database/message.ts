@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** Channel of a message. */
-export type Channel = "email" | "sms";
+export type Channel = "email" | "sms" | "push";
 
 /** Stream of a message: unsubscribing and bulk limits concern `bulk` only. */
 export type Stream = "transactional" | "bulk";

@@ -6,6 +6,7 @@ import { DOMAIN_MIGRATIONS, type DomainTables } from "./domain.ts";
 import { INBOUND_MIGRATIONS, type InboundTables } from "./inbound.ts";
 import { INBOX_MIGRATIONS, type InboxTables } from "./inbox.ts";
 import { MESSAGE_MIGRATIONS, type MessageTables } from "./message.ts";
+import { PUSH_MIGRATIONS, type PushTables } from "./push.ts";
 import { SETTING_MIGRATIONS, type SettingTables } from "./setting.ts";
 import { SUPPRESSION_MIGRATIONS, type SuppressionTables } from "./suppression.ts";
 import { TEMPLATE_MIGRATIONS, type TemplateTables } from "./template.ts";
@@ -20,6 +21,7 @@ export type NotifyTables = MessageTables &
   InboundTables &
   DomainTables &
   DmarcTables &
+  PushTables &
   SettingTables;
 
 /** The service's database. */
@@ -36,6 +38,7 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "dmarc", migrations: DMARC_MIGRATIONS },
   { name: "domain", migrations: DOMAIN_MIGRATIONS },
   { name: "inbound", migrations: INBOUND_MIGRATIONS },
+  { name: "push", migrations: PUSH_MIGRATIONS },
   { name: "setting", migrations: SETTING_MIGRATIONS },
 ];
 

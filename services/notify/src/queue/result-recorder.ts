@@ -42,6 +42,7 @@ export class ResultRecorder {
     }
     await webhooks.addIn(trx, events);
     const bounced = results
+      .filter(({ delivery }) => delivery.message.channel === "email")
       .filter(({ status, reply }) => status === "bounced" && concernsAddress(reply))
       .map(({ delivery, reply }) => ({
         address: delivery.address,
@@ -59,8 +60,10 @@ export class ResultRecorder {
     metrics.countSent(message.channel, status);
     const latencyMs = clock.now() - message.createdAt;
     if (status === "sent") metrics.observeLatency(latencyMs);
-    if (status === "bounced") metrics.countBounce("hard");
-    if (status === "deferred" && reply.code !== undefined) metrics.countBounce("soft");
+    if (message.channel === "email") {
+      if (status === "bounced") metrics.countBounce("hard");
+      if (status === "deferred" && reply.code !== undefined) metrics.countBounce("soft");
+    }
     if (status === "suppressed") metrics.countSuppressed(1);
     log.info("delivery attempted", {
       message_id: message.id,

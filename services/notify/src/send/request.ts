@@ -1,5 +1,6 @@
 // Requests to send: their schemas.
 import { z } from "zod";
+import { URGENCIES } from "../push/content.ts";
 
 const RECIPIENTS_MAX = 50;
 const TEXT_CHARACTERS_MAX = 5 * 1024 * 1024;
@@ -15,10 +16,34 @@ const attachment = z.strictObject({
   content_id: z.string().min(1).max(128).optional().describe("For `cid:` links of the HTML."),
 });
 
+const TTL_S_MAX = 28 * 86_400;
+
+const push = z.strictObject({
+  ttl_s: z
+    .int()
+    .min(0)
+    .max(TTL_S_MAX)
+    .default(86_400)
+    .describe("Time for which a push service keeps it."),
+  urgency: z.enum(URGENCIES).default("normal"),
+  topic: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,32}$/, "up to 32 letters, digits, dashes and underscores")
+    .optional()
+    .describe("A later message with this topic replaces one that was not delivered yet."),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2_048)
+    .optional()
+    .describe("Page that a click opens."),
+});
+
 /** Fields of every send request. */
 const envelopeFields = {
-  channel: z.enum(["email", "sms"]).default("email"),
-  to: addresses.describe("Address, `Name <address>`, or a list; for SMS a number in E.164 form."),
+  channel: z.enum(["email", "sms", "push"]).default("email"),
+  to: addresses.describe(
+    "Address, `Name <address>`, or a list; for SMS a number in E.164 form; for push messages a subscriber.",
+  ),
   from: address.optional().describe("Default: `no-reply@` and the default sending domain."),
   cc: z.array(address).max(RECIPIENTS_MAX).default([]),
   bcc: z.array(address).max(RECIPIENTS_MAX).default([]),
@@ -29,6 +54,7 @@ const envelopeFields = {
   metadata: z.record(z.string().max(64), z.string().max(512)).default({}),
   stream: z.enum(["transactional", "bulk"]).default("transactional"),
   send_at: z.iso.datetime({ offset: true }).optional().describe("Time of delivery."),
+  push: push.prefault({}).describe("Settings of push messages."),
   track_opens: z.boolean().optional().describe("Default: as configured for the stream."),
   track_clicks: z.boolean().optional().describe("Default: as configured for the stream."),
   sensitive: z.boolean().default(false).describe("Erases the content after delivery."),

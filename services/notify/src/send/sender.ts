@@ -11,6 +11,7 @@ import type { DeliveryRow, MessageRow } from "../database/message.ts";
 import type { DeliveryResult } from "../delivery.ts";
 import { composeMessage } from "../message/compose.ts";
 import type { NotifyMetrics } from "../metrics.ts";
+import type { PushSubscriptions } from "../push/subscriptions.ts";
 import { LEASE_MS, type Dispatcher } from "../queue/dispatcher.ts";
 import { toDelivery, toLoadedMessage, type QueueStore } from "../queue/store.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
@@ -20,6 +21,7 @@ import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import { createAnswer, type RecipientResult, type SendAnswer } from "./answer.ts";
 import { createDraft, type Draft } from "./draft.ts";
 import { hashRequest, toIdempotencyRow, type Idempotency } from "./idempotency.ts";
+import { createPushDraft } from "./push.ts";
 import { listRecipients } from "./recipients.ts";
 import type { SendRequest, TemplateRequest } from "./request.ts";
 import { createSmsDraft } from "./sms.ts";
@@ -46,6 +48,7 @@ export interface SenderOptions {
   checkAlignment: (domain: string) => void;
   unsubscribes: Unsubscribes;
   tracking: Tracking;
+  subscriptions: PushSubscriptions;
   /** False if no SMS can be sent. */
   hasSms: boolean;
   waitMs: number;
@@ -125,9 +128,12 @@ export class Sender {
       isStrict: strict,
     };
     const { warnings, subject, html, text } = await this.#render(options, context.span);
-    const isSms = rest.channel === "sms";
     const prefix = context.subjectPrefix ?? "";
-    const content = isSms ? { text } : { subject: `${prefix}${subject}`, html, text };
+    const content = {
+      ...(rest.channel === "sms" ? {} : { subject: `${prefix}${subject}` }),
+      ...(rest.channel === "email" ? { html } : {}),
+      text,
+    };
     // Rendering is not always repeatable: repetitions are recognized by the request.
     const template = { name, warnings, messageId, hash: hashRequest(request) };
     return this.send({ ...rest, ...content }, { ...context, template });
@@ -262,6 +268,7 @@ export class Sender {
   // Everything that can refuse the message, before anything is stored.
   async #prepare(request: SendRequest, context: SendContext, id: string, nowMs: number) {
     if (request.channel === "sms") return this.#prepareSms(request, context, id);
+    if (request.channel === "push") return this.#preparePush(request, context, id);
     const { fromDomain, attachmentBytesMax } = this.#options;
     const defaultFrom = fromDomain === undefined ? undefined : `no-reply@${fromDomain}`;
     const draft = createDraft(request, { defaultFrom, attachmentBytesMax }, context.path);
@@ -279,6 +286,13 @@ export class Sender {
     if (this.#options.hasSms) return { draft, recipients, suppressed: [], content, headerId: id };
     const detail = "SMS cannot be sent: no gateway is configured (sms.preset, sms.url).";
     throw new PlatformError("channel_unavailable", detail, { status: 422 });
+  }
+
+  async #preparePush(request: SendRequest, { client, path }: SendContext, messageId: string) {
+    const { subscriptions } = this.#options;
+    const options = { messageId, client, subscriptions, path };
+    const { recipients, content, ...draft } = await createPushDraft(request, options);
+    return { draft, recipients, suppressed: [], content, headerId: messageId };
   }
 
   #checkSender(from: Mailbox, { isOperator, path }: SendContext): void {

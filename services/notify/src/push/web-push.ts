@@ -1,0 +1,40 @@
+// The parts of Web Push, put together.
+import type { EgressFetch } from "@platform/kernel/egress";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { NotifyConfig } from "../config.ts";
+import { readKey, type NotifyDatabase } from "../database/schema.ts";
+import { PushDelivery } from "./delivery.ts";
+import { PushSubscriptions } from "./subscriptions.ts";
+import { Vapid } from "./vapid.ts";
+
+/** Options of {@link createWebPush}. */
+export interface WebPushOptions {
+  config: NotifyConfig;
+  database: NotifyDatabase;
+  fetch: EgressFetch;
+  clock: Clock;
+  ids: IdSource;
+  log: Logger;
+}
+
+/** Web Push. */
+export interface WebPush {
+  subscriptions: PushSubscriptions;
+  vapid: Vapid;
+  delivery: PushDelivery;
+  fetch: EgressFetch;
+  allowsHttp: boolean;
+}
+
+/** Creates Web Push; its key pair is generated once. */
+export async function createWebPush(options: WebPushOptions): Promise<WebPush> {
+  const { config, database, fetch, clock, ids, log } = options;
+  const contact =
+    config["push.contact"] ?? `mailto:postmaster@${config.from_domain ?? "localhost"}`;
+  const subscriptions = new PushSubscriptions({ database, clock, ids });
+  const vapid = new Vapid(await readKey(database, "vapid_key"), contact);
+  const delivery = new PushDelivery({ subscriptions, vapid, fetch, clock, log });
+  return { subscriptions, vapid, delivery, fetch, allowsHttp: config.allow_private_targets };
+}
