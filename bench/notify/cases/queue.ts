@@ -33,6 +33,7 @@ export const queue: BenchCase = {
         PLATFORM_NOTIFY_SMTP_PORT: String(sinkPort),
         PLATFORM_NOTIFY_SMTP_TLS: "off",
         PLATFORM_NOTIFY_SEND_WAIT_MS: "0",
+        PLATFORM_NOTIFY_PUBLIC_URL: "https://mail.bench.example",
       },
     });
     const figures = await measure(context, ours);
@@ -76,7 +77,10 @@ async function measure(context: BenchContext, { origin, pid }: PlatformNotify) {
   const fill = async (): Promise<void> => {
     for (let at = next; at < MESSAGES; at = next) {
       next += BATCH;
-      await request(`${origin}/api/v1/send/batch`, "POST", { messages: createBatch(at) });
+      const url = `${origin}/api/v1/send/batch`;
+      const { results } = await request(url, "POST", { messages: createBatch(at) });
+      const failed = (results as { code: number }[]).find(({ code }) => code !== 202);
+      if (failed !== undefined) throw new Error(JSON.stringify(failed));
     }
   };
   await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, fill));

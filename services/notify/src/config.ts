@@ -64,6 +64,11 @@ const listening = {
     description:
       "Bearer token of the operator, who may send from any domain and manage everything.",
   }),
+  body_bytes_max: key(count(1, 65_536 * MEBIBYTE, 256 * MEBIBYTE), {
+    description:
+      "Maximum memory for bodies that are being received: request bodies and, counted separately, inbound mail. Half of it for a client. Beyond it requests get 503, and inbound mail 452.",
+    unit: "bytes",
+  }),
   send_rate_per_minute: key(count(0, 10_000_000, 100), {
     description:
       "Messages per minute and client (the subject of its token); more fail with 429. The operator is exempt. 0 means unlimited.",
@@ -151,7 +156,8 @@ const sending = {
   }),
   bounce_domain: key(domainName().optional(), {
     description:
-      "Domain of bounce addresses (bounce+<id>@<bounce_domain>), whose mail this service receives. Without it bounces are sent to the sender.",
+      "Domain of bounce addresses (bounce+<id>@<bounce_domain>), whose mail this service receives. Without inbound_port and this key, bounces are sent to the sender.",
+    defaultText: "from_domain, with inbound_port",
   }),
   bounce_rate_max: key(z.number().min(0).max(1).default(0.05), {
     description:

@@ -1,7 +1,7 @@
 // Starts the mail service: creates all parts and connects them.
 import { createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
-import { createApi, createBearerGuard, RateLimit } from "@platform/kernel/http";
+import { BodyBudget, createApi, createBearerGuard, RateLimit } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
@@ -313,6 +313,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const api = createApi({
+    bodyBudget: createBodyBudget(config, bodyBytesMax),
     service: "notify",
     version: VERSION,
     title: "Mail",
@@ -378,10 +379,17 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   };
 }
 
+// A client may always send the largest message.
+function createBodyBudget({ body_bytes_max: max }: NotifyConfig, largest: number): BodyBudget {
+  const bytesPerClientMax = Math.max(largest, Math.floor(max / 2));
+  return new BodyBudget({ bytesMax: Math.max(max, largest), bytesPerClientMax });
+}
+
 async function createBounceAddresses(
-  { bounce_domain: domain }: NotifyConfig,
+  { bounce_domain, from_domain, inbound_port }: NotifyConfig,
   database: NotifyDatabase,
 ): Promise<BounceAddresses | undefined> {
+  const domain = bounce_domain ?? (inbound_port === undefined ? undefined : from_domain);
   return domain === undefined
     ? undefined
     : new BounceAddresses(await readKey(database, "bounce_key"), domain);

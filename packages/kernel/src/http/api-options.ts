@@ -6,6 +6,7 @@ import type { HttpMetrics, MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { Tracer } from "../trace/index.ts";
 import type { JsonObject } from "./openapi.ts";
+import type { BodyBudget } from "./body-budget.ts";
 import type { Access, ApiRoute, GuardedRequest } from "./route.ts";
 
 /** Identifies the caller, or throws a PlatformError (401, 403) to reject the request. */
@@ -29,6 +30,11 @@ export interface ApiOptions {
   clock: Clock;
   /** Maximum size of a request body for routes without their own maximum, in bytes. Default 1 MiB. */
   bodyBytesMax?: number;
+  /**
+   * Bounds the bodies of all requests until they are answered; beyond it they fail with 503. A client is the subject of
+   * the token; other callers are told apart by address.
+   */
+  bodyBudget?: BodyBudget;
   /**
    * Access of other machines to `/metrics`, which programs on this machine can read. Default: the operator, the scope
    * `metrics:read` or the role `admin`.

@@ -19,6 +19,7 @@ import {
   createObserver,
   formatProblem,
   getBodyBound,
+  reserveBody,
   SECURITY_HEADERS,
   startScope,
   type Scope,
@@ -121,22 +122,27 @@ async function runRoute(
   const guarded = { headers: request.headers, method: request.method, path, search, peer };
   const caller = await admitCaller(options.guard, route, guarded);
   const bytesMax = getBodyBound(options, route);
-  const input = await readInput(route, request, scope.url, params, bytesMax);
-  const answerHeaders = new Headers();
-  const result = await route.handle({
-    ...guarded,
-    params: input.params as never,
-    query: input.query as never,
-    body: input.body as never,
-    caller,
-    signal: request.signal,
-    span,
-    logger,
-    answerHeaders,
-    request,
-    rawResponse: scope.outgoing,
-  });
-  return createResponse(result, route.status, answerHeaders);
+  const reservation = reserveBody(options, caller, peer);
+  try {
+    const input = await readInput(route, request, scope.url, params, bytesMax, reservation);
+    const answerHeaders = new Headers();
+    const result = await route.handle({
+      ...guarded,
+      params: input.params as never,
+      query: input.query as never,
+      body: input.body as never,
+      caller,
+      signal: request.signal,
+      span,
+      logger,
+      answerHeaders,
+      request,
+      rawResponse: scope.outgoing,
+    });
+    return createResponse(result, route.status, answerHeaders);
+  } finally {
+    reservation?.release();
+  }
 }
 
 function createResponse(result: unknown, status: number | undefined, headers: Headers): Response {

@@ -10,6 +10,7 @@ import {
   admitCaller,
   formatProblem,
   getBodyBound,
+  reserveBody,
   SECURITY_HEADERS,
   startScope,
   type Observer,
@@ -81,9 +82,18 @@ async function run(
   const { path, peer, span, logger } = scope;
   const guarded = { headers, method: route.method, path, peer };
   const caller = await admitCaller(options.guard, route, guarded);
-  const body = checkBody(route, parseJson(await readBytes(request), headers.get("content-type")));
-  const exchange: DirectExchange<unknown> = { ...guarded, body, caller, span, logger };
-  const result: unknown = await route.handle(exchange as never);
+  const reservation = reserveBody(options, caller, peer);
+  try {
+    reservation?.add(Number(headers.get("content-length")));
+    const body = checkBody(route, parseJson(await readBytes(request), headers.get("content-type")));
+    const exchange: DirectExchange<unknown> = { ...guarded, body, caller, span, logger };
+    return toJsonAnswer(route, await route.handle(exchange as never));
+  } finally {
+    reservation?.release();
+  }
+}
+
+function toJsonAnswer(route: ApiRoute, result: unknown) {
   const answer =
     result instanceof StatusAnswer ? result : { status: route.status ?? 200, body: result };
   return {

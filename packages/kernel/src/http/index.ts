@@ -1,6 +1,7 @@
 // The HTTP API of a service: operations, guard, listener, and common parts of operations.
 export { createApi, type Api } from "./api.ts";
 export type { ApiOptions, Guard } from "./api-options.ts";
+export { BodyBudget, type BodyReservation } from "./body-budget.ts";
 export { findOutflow } from "./connections.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
 export { createBearerGuard } from "./guard.ts";

@@ -1,6 +1,7 @@
 // Reads parameters, query and body of a request within limits, and validates them by the route's schemas.
 import type { z } from "zod";
 import { PlatformError } from "../errors/index.ts";
+import type { BodyReservation } from "./body-budget.ts";
 import type { ApiRoute } from "./route.ts";
 
 /** A validation error. `path` is a dotted path into the part; "" is the whole part. */
@@ -34,6 +35,7 @@ export async function readInput(
   url: URL,
   params: Readonly<Record<string, string>>,
   bodyBytesMax: number,
+  reservation?: BodyReservation,
 ): Promise<RequestInput> {
   const errors: InputError[] = [];
   const input: RequestInput = {
@@ -42,9 +44,9 @@ export async function readInput(
     body: undefined,
   };
   if (route.bodyKind === "bytes") {
-    input.body = await readBody(request, bodyBytesMax);
+    input.body = await readBody(request, bodyBytesMax, reservation);
   } else if (route.body !== undefined) {
-    const bytes = await readBody(request, bodyBytesMax);
+    const bytes = await readBody(request, bodyBytesMax, reservation);
     const body = parseJson(bytes, request.headers.get("content-type"));
     input.body = check(route.body, "body", body, errors);
   }
@@ -63,10 +65,14 @@ export function createValidationError(errors: readonly InputError[]): PlatformEr
   });
 }
 
-/** Reads a whole body. Throws `payload_too_large` (413) beyond `bytesMax`, before or during the upload. */
+/**
+ * Reads a whole body. Throws `payload_too_large` (413) beyond `bytesMax`, before or during the upload, and `overloaded`
+ * (503) beyond the bounds of the reservation.
+ */
 export async function readBody(
   request: Request,
   bytesMax: number,
+  reservation?: BodyReservation,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > bytesMax) throw tooLarge(bytesMax);
@@ -80,9 +86,12 @@ export async function readBody(
     });
     if (done) break;
     size += value.byteLength;
-    if (size > bytesMax) {
+    try {
+      if (size > bytesMax) throw tooLarge(bytesMax);
+      reservation?.add(value.byteLength);
+    } catch (error) {
       void reader.cancel().catch(() => {});
-      throw tooLarge(bytesMax);
+      throw error;
     }
     chunks.push(value);
   }

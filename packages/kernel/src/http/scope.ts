@@ -6,6 +6,7 @@ import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import { createHttpMetrics } from "../metrics/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
+import type { BodyReservation } from "./body-budget.ts";
 import type { ApiOptions, Guard } from "./api-options.ts";
 import { checkLoopback } from "./loopback.ts";
 import { isProbePath, mapLegacyPath } from "./path.ts";
@@ -100,6 +101,17 @@ function passesWithoutGuard({ token }: LocalAccess, { peer, headers }: GuardedRe
 function isSameText(given: string, wanted: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(wanted));
+}
+
+/** Starts to count the body of a request, if the API has a budget. */
+export function reserveBody(
+  { bodyBudget }: ApiOptions,
+  caller: Caller,
+  peer: Peer,
+): BodyReservation | undefined {
+  const address = peer.kind === "tcp" ? peer.address : peer.kind;
+  const client = caller.kind === "user" ? `user ${caller.claims.sub ?? ""}` : `peer ${address}`;
+  return bodyBudget?.open(client);
 }
 
 /** Returns the maximum size of a request body in bytes. */

@@ -41,9 +41,15 @@ export class DmarcReports {
    * Stores the report in a message; a repeated one changes nothing. Rejects with InvalidReportError if its sender is not
    * authenticated, it is about another domain, or it cannot be unpacked and parsed.
    */
-  async read({ spf, dkim }: InboundRow, content: Buffer): Promise<void> {
-    if (spf !== "pass" && dkim !== "pass") {
-      throw new InvalidReportError("the sender of the report is not authenticated by SPF or DKIM");
+  async read(
+    { spf_aligned, dkim_aligned }: Pick<InboundRow, "spf_aligned" | "dkim_aligned">,
+    content: Buffer,
+  ): Promise<void> {
+    // A pass for another domain than that of From says nothing about the sender (RFC 9990).
+    if (spf_aligned === 0 && dkim_aligned === 0) {
+      throw new InvalidReportError(
+        "the sender of the report is not authenticated by SPF or DKIM for the domain of From",
+      );
     }
     const report = await parseMessage(content);
     if (!this.#options.isOwnDomain(report.domain)) {

@@ -25,6 +25,8 @@ export interface AuthenticationResults {
   policy: string;
   /** Domain of the From field; "" if there is not exactly one. */
   fromDomain: string;
+  /** True if addresses in From have several domains, so that DMARC cannot decide which one is responsible. */
+  hasSeveralAuthors: boolean;
   /** `Received-SPF` and `Authentication-Results`, with CRLF. */
   headers: string;
 }
@@ -60,21 +62,40 @@ export function createAuthentication(lookup: DnsLookup, hostname: string): Check
     }));
     // Members are absent if the record could not be read, contrary to the types.
     const found: Partial<DMARCResult> = dmarc === false ? {} : dmarc;
-    const from = dkim.headerFrom.length === 1 ? dkim.headerFrom[0]! : "";
+    const authors = new Set(dkim.headerFrom.map(toDomain));
+    const fromDomain = authors.size === 1 ? [...authors][0]! : "";
+    const spfDomain = spf === false ? "" : spf.domain;
+    const spfResult = spf === false ? "none" : spf.status.result;
     return {
-      spf: spf === false ? "none" : spf.status.result,
-      spfDomain: spf === false ? "" : spf.domain,
+      spf: spfResult,
+      spfDomain,
       dkim: summarize(signatures.map(({ result }) => result)),
       signatures,
       dmarc: found.status?.result ?? "none",
-      spfAligned: Boolean(found.alignment?.spf.result),
-      dkimAligned: Boolean(found.alignment?.dkim.result),
+      // Without a DMARC record there is no relaxed alignment: the domains must be equal.
+      spfAligned:
+        found.alignment === undefined
+          ? spfResult === "pass" && isSame(spfDomain, fromDomain)
+          : Boolean(found.alignment.spf.result),
+      dkimAligned:
+        found.alignment === undefined
+          ? signatures.some(({ result, domain }) => result === "pass" && isSame(domain, fromDomain))
+          : Boolean(found.alignment.dkim.result),
       policyDomain: found.policyDomain ?? found.domain ?? "",
       policy: found.policy ?? "",
-      fromDomain: from.slice(from.lastIndexOf("@") + 1).toLowerCase(),
+      fromDomain,
+      hasSeveralAuthors: authors.size > 1,
       headers,
     };
   };
+}
+
+function toDomain(address: string): string {
+  return address.slice(address.lastIndexOf("@") + 1).toLowerCase();
+}
+
+function isSame(domain: string, fromDomain: string): boolean {
+  return fromDomain !== "" && domain.toLowerCase() === fromDomain;
 }
 
 function summarize(results: readonly string[]): string {

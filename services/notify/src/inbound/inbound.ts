@@ -110,6 +110,12 @@ export class Inbound {
       },
     });
     const { inbound_tls_cert_file: certFile, inbound_tls_key_file: keyFile } = config;
+    if ((certFile === undefined) !== (keyFile === undefined)) {
+      const missing = certFile === undefined ? "inbound_tls_cert_file" : "inbound_tls_key_file";
+      throw new Error(
+        `${missing} is not set: STARTTLS requires inbound_tls_cert_file and inbound_tls_key_file`,
+      );
+    }
     const tls = certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
     if (tls === undefined) {
       log.warn(
@@ -123,6 +129,7 @@ export class Inbound {
       hostname,
       tls,
       messageBytesMax: config.inbound_bytes_max,
+      bodyBytesMax: config.body_bytes_max,
       recipientsMax: config.inbound_recipients_max,
       connectionsMax: config.inbound_connections_max,
       connectionsPerAddressMax: config.inbound_connections_per_address_max,

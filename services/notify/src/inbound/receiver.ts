@@ -83,6 +83,10 @@ export class Receiver {
     checkStructure(mail.content);
     const id = ids.uuid();
     const results = await this.#validate(mail);
+    if (this.#options.isDmarcEnforced && results.hasSeveralAuthors && !isBounce(mail)) {
+      // RFC 7489 section 6.6.1: otherwise a second address would bypass the policy of the first.
+      throw new SmtpError(550, "5.7.26 The addresses in From have several domains");
+    }
     const status = this.#decide(mail, results);
     const nowMs = clock.now();
     const row = this.#createRow(id, mail, results, status, nowMs);
@@ -123,8 +127,7 @@ export class Receiver {
 
   // Bounce addresses are authenticated by their HMAC: a bounce is not lost because a server forwards it.
   #decide(mail: ReceivedMail, { dmarc, policy }: AuthenticationResults): InboundStatus {
-    const isBounce = mail.recipients.every(({ route }) => route.kind === "bounce");
-    if (!this.#options.isDmarcEnforced || dmarc !== "fail" || isBounce) return "accepted";
+    if (!this.#options.isDmarcEnforced || dmarc !== "fail" || isBounce(mail)) return "accepted";
     if (policy === "reject") return "rejected";
     return policy === "quarantine" ? "quarantined" : "accepted";
   }
@@ -194,6 +197,10 @@ export class Receiver {
       unread: isReport ? 1 : 0,
     };
   }
+}
+
+function isBounce({ recipients }: ReceivedMail): boolean {
+  return recipients.every(({ route }) => route.kind === "bounce");
 }
 
 // PostgreSQL cannot store NUL.

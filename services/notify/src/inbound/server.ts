@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server";
 import { PlatformError } from "@platform/kernel/errors";
-import { RateLimit } from "@platform/kernel/http";
+import { BodyBudget, RateLimit, type BodyReservation } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import { LineEndingCheck } from "./line-endings.ts";
@@ -20,6 +20,8 @@ export interface InboundServerOptions {
   /** Files with the certificate and its key (PEM); without them STARTTLS is not offered. */
   tls: { certFile: string; keyFile: string } | undefined;
   messageBytesMax: number;
+  /** Bytes of messages that are being received, in all; half of them for a client address. Beyond it they get 452. */
+  bodyBytesMax: number;
   recipientsMax: number;
   connectionsMax: number;
   connectionsPerAddressMax: number;
@@ -40,8 +42,6 @@ export interface InboundServer {
 
 /** Unknown recipients of a connection before it is closed: more are a search for addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20;
-/** Bytes of messages being received, in all; a client beyond it shall try again later. */
-const BYTES_IN_FLIGHT_MAX = 256 * 1024 * 1024;
 /** Maximum time to receive a content, however slowly it arrives (RFC 5321 section 4.5.3.2.6 asks clients for 10 min). */
 const CONTENT_MS_MAX = 10 * 60_000;
 const COMMAND_BYTES_MAX = 4_096;
@@ -119,10 +119,15 @@ class Sessions {
   readonly #states = new Map<string, ConnectionState>();
   readonly #connections = new Map<string, number>();
   readonly #receiving = new Set<Promise<unknown>>();
-  #bytesInFlight = 0;
+  readonly #budget: BodyBudget;
 
   constructor(options: InboundServerOptions) {
     this.#options = options;
+    const { bodyBytesMax, messageBytesMax } = options;
+    this.#budget = new BodyBudget({
+      bytesMax: Math.max(bodyBytesMax, messageBytesMax),
+      bytesPerClientMax: Math.max(Math.floor(bodyBytesMax / 2), messageBytesMax),
+    });
     this.#rate = new RateLimit({
       name: "inbound",
       detail: "too many messages",
@@ -195,8 +200,9 @@ class Sessions {
 
   async #receive(stream: SMTPServerDataStream, session: SMTPServerSession): Promise<string> {
     const { routes } = this.#stateOf(session.id);
-    const content = await this.#readContent(stream);
+    const reservation = this.#budget.open(session.remoteAddress);
     try {
+      const content = await this.#readContent(stream, reservation);
       const { mailFrom, rcptTo } = session.envelope;
       return await this.#options.receiver.receive({
         content,
@@ -210,31 +216,27 @@ class Sessions {
         })),
       });
     } finally {
-      this.#bytesInFlight -= content.length;
+      reservation.release();
     }
   }
 
   // The stream is read to its end also if the message is refused: the reply comes after the final dot.
-  async #readContent(stream: SMTPServerDataStream): Promise<Buffer> {
+  async #readContent(stream: SMTPServerDataStream, reservation: BodyReservation): Promise<Buffer> {
     const tooSlow = new SmtpError(421, "4.4.2 The message arrived too slowly");
     const timer = setTimeout(() => stream.destroy(tooSlow), CONTENT_MS_MAX);
     const lines = new LineEndingCheck();
     let chunks: Buffer[] = [];
-    let counted = 0;
     let isOverloaded = false;
-    let isComplete = false;
     try {
       for await (const chunk of stream as AsyncIterable<Buffer>) {
         lines.add(chunk);
-        isOverloaded ||= this.#bytesInFlight + chunk.length > BYTES_IN_FLIGHT_MAX;
+        isOverloaded ||= !stream.sizeExceeded && !reservation.tryAdd(chunk.length);
         if (stream.sizeExceeded || isOverloaded) {
-          this.#bytesInFlight -= counted;
-          [chunks, counted] = [[], 0];
+          reservation.release();
+          chunks = [];
           continue;
         }
         chunks.push(chunk);
-        counted += chunk.length;
-        this.#bytesInFlight += chunk.length;
       }
       if (stream.sizeExceeded) {
         const { messageBytesMax } = this.#options;
@@ -244,11 +246,9 @@ class Sessions {
       if (lines.hasBare) {
         throw new SmtpError(550, "5.6.11 The message contains CR or LF that do not form CRLF");
       }
-      isComplete = true;
       return Buffer.concat(chunks);
     } finally {
       clearTimeout(timer);
-      if (!isComplete) this.#bytesInFlight -= counted;
     }
   }
 

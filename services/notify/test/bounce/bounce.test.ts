@@ -168,7 +168,9 @@ describe("reports about sent mail", () => {
       "smtp.host": "127.0.0.1",
       "smtp.port": sink.port,
       from_domain: "shop.example",
-      bounce_domain: "shop.example",
+      // The bounce domain is from_domain where mail is received.
+      inbound_port: 0,
+      inbound_host: "127.0.0.1",
     });
     open.push(sink, { close: () => stage.close(500) });
     const mail = { to: "ada@example.org", subject: "Hello", text: "Hello" };

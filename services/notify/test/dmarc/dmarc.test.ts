@@ -83,11 +83,15 @@ function createZip(files: readonly Buffer[]): Buffer {
 async function sendReport(
   stage: Stage,
   content: Buffer,
-  { type = "application/gzip", sender = "a@reporter.example" } = {},
+  {
+    type = "application/gzip",
+    sender = "a@reporter.example",
+    from,
+  }: { type?: string; sender?: string; from?: string } = {},
 ): Promise<void> {
   const client = await openSmtp(stage.smtpPort);
   const body = content.toString("base64").replaceAll(/.{76}/g, "$&\r\n");
-  const mail = `From: ${sender}\r\nSubject: Report\r\nMIME-Version: 1.0\r\nContent-Type: ${type}\r\nContent-Disposition: attachment; filename=r\r\nContent-Transfer-Encoding: base64\r\n\r\n${body}`;
+  const mail = `From: ${from ?? sender}\r\nSubject: Report\r\nMIME-Version: 1.0\r\nContent-Type: ${type}\r\nContent-Disposition: attachment; filename=r\r\nContent-Transfer-Encoding: base64\r\n\r\n${body}`;
   const reply = await client.mail(sender, ["dmarc-reports@shop.example"], mail);
   assert.match(reply, /^250 /);
   client.close();
@@ -130,8 +134,8 @@ test("reports in gzip, ZIP and plain XML are summed by month; a repeated one cou
   const current = await stage.call("GET", "/api/v1/dmarc/report");
   assert.deepEqual(current.body.inbound, {
     total_messages: 4,
-    aligned: 0,
-    failed_spf: 4,
+    aligned: 4,
+    failed_spf: 0,
     failed_dkim: 4,
   });
 });
@@ -163,6 +167,12 @@ describe("refused reports", () => {
       await waitForRefusal(stage, expected);
     });
   }
+
+  test("a report that passes for another domain than that of From", async () => {
+    const stage = await start();
+    await sendReport(stage, gzipSync(createXml("1")), { from: "a@bank.example" });
+    await waitForRefusal(stage, /not authenticated .* for the domain of From/);
+  });
 
   test("a report whose sender is not authenticated", async () => {
     const stage = await start();

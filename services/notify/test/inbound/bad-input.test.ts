@@ -165,6 +165,33 @@ describe("limits", () => {
     second.close();
   });
 
+  test("the memory of contents is bounded per address, and free again after each mail", async () => {
+    const stage = await start({ inbound_bytes_max: 10_000, body_bytes_max: 20_000 });
+    const held = await openSmtp(stage.smtpPort);
+    const other = await openSmtp(stage.smtpPort);
+    for (const line of ["MAIL FROM:<a@b.example>", `RCPT TO:<${TO}>`, "DATA"]) {
+      await held.command(line);
+    }
+    held.write(`${HEAD}\r\n${"x".repeat(8_000)}\r\n`);
+    const mail = `${HEAD}\r\n${"y".repeat(8_000)}`;
+    await until(async () => {
+      const reply = await other.mail("a@b.example", [TO], mail);
+      return reply.startsWith("452 4.3.1") ? true : undefined;
+    });
+    held.write(".\r\n");
+    assert.match(await held.reply(), /^250 /);
+    assert.match(await other.mail("a@b.example", [TO], mail), /^250 /);
+    held.close();
+    other.close();
+  });
+
+  test("half of the TLS files is a clear error", async () => {
+    await assert.rejects(
+      startStage({ inbound_port: 0, inbound_tls_cert_file: "/nowhere/cert.pem" }),
+      /inbound_tls_key_file is not set: STARTTLS requires/,
+    );
+  });
+
   test("messages per minute are bounded", async () => {
     const stage = await start({ inbound_rate_per_minute: 2 });
     const client = await openSmtp(stage.smtpPort);

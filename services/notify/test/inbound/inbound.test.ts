@@ -206,6 +206,28 @@ describe("DMARC", () => {
     assert.equal(hooks.requests.length, 0);
   });
 
+  test("a second author does not bypass the policy of the first", async () => {
+    const { stage, send } = await start();
+    const body = "Subject: x\r\n\r\nx";
+    for (const from of [
+      "From: a@strict.example\r\nFrom: b@forger.example",
+      "From: b@forger.example\r\nFrom: a@strict.example",
+      "From: a@strict.example, b@forger.example",
+    ]) {
+      const reply = await send(
+        "a@sender.example",
+        ["postmaster@shop.example"],
+        `${from}\r\n${body}`,
+      );
+      assert.match(reply, /^550 5\.7\.26 The addresses in From have several domains$/, from);
+    }
+    const same = "From: a@sender.example, b@sender.example";
+    const reply = await send("a@sender.example", ["postmaster@shop.example"], `${same}\r\n${body}`);
+    assert.match(reply, /^250 /);
+    const { messages } = (await stage.call("GET", "/api/v1/inbound/messages")).body;
+    assert.equal(messages.length, 1);
+  });
+
   test("quarantine: the mail is kept, and forwarded only on request", async () => {
     const { stage, hooks, addRule, send } = await start();
     await addRule("*@shop.example", "/all");
