@@ -185,10 +185,14 @@ const limits = {
 
 const { otlp_endpoint: otelEndpoint, ...serviceKeys } = createServiceKeys("tunnel");
 
+/** Relay of clients that name none. */
+export const DEFAULT_RELAY = "ws://localhost:8443/ws/connect";
+
 const CLIENT_OPTIONS = {
-  relay: key(z.url({ protocol: /^wss?$/ }).default("ws://localhost:8443/ws/connect"), {
-    description: "WebSocket URL of the relay.",
+  relay: key(z.url({ protocol: /^wss?$/ }).optional(), {
+    description: "WebSocket URL of the relay; takes precedence over the one in the file.",
     env: ["PLATFORM_TUNNEL_RELAY"],
+    defaultText: DEFAULT_RELAY,
   }),
   token: key(z.string().min(1).max(16_384).optional(), {
     description: "Bearer token for the relay.",
@@ -250,7 +254,7 @@ const CLIENT_OPTIONS = {
     env: ["PLATFORM_TUNNEL_RELAY_CA"],
   }),
   config: key(z.string().min(1).max(4096).optional(), {
-    description: "YAML file with relay, token and tunnels.",
+    description: "YAML or JSON file with relay, token and tunnels.",
     env: [],
   }),
   json: key(z.boolean().default(false), {

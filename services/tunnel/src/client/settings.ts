@@ -1,9 +1,9 @@
-// Settings of the client: options of the command line, or a YAML file with several tunnels.
+// Settings of the client: options of the command line, or a YAML or JSON file with several tunnels.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import type { ClientOptions } from "../config.ts";
+import { type ClientOptions, DEFAULT_RELAY } from "../config.ts";
 import { parseTarget, type Target } from "./target.ts";
 
 /** A tunnel to open. */
@@ -72,7 +72,7 @@ export function resolveSettings(options: ClientOptions, typed: string | undefine
       ? [fromOptions(options, typed!)]
       : file.tunnels.map((tunnel) => fromFile(tunnel, options));
   return {
-    relay: file?.relay ?? options.relay,
+    relay: options.relay ?? file?.relay ?? DEFAULT_RELAY,
     token: options.token ?? file?.token,
     tunnels,
   };
@@ -115,17 +115,26 @@ function readSettingsFile(path: string): z.output<typeof fileSchema> {
     throw new SettingsError(`${path}: ${(error as Error).message}`);
   }
   if (source.length > FILE_BYTES_MAX) throw new SettingsError(`${path}: larger than 1 MiB`);
-  // Aliases are not needed here, and nested ones could expand without end.
-  const document = parseDocument(source, { uniqueKeys: true });
-  const [problem] = document.errors;
-  if (problem !== undefined) throw new SettingsError(`${path}: ${problem.message}`);
-  const result = fileSchema.safeParse(document.toJS({ maxAliasCount: 0 }));
+  const result = fileSchema.safeParse(parseFile(path, source));
   if (result.success) return result.data;
   const lines = result.error.issues.map(({ path: at, message }) => {
     const place = at.map(String).join(".");
     return place === "" ? `${path}: ${message}` : `${path}: ${place}: ${message}`;
   });
   throw new SettingsError(lines.join("\n"));
+}
+
+/** Reads YAML, of which JSON is a part. */
+function parseFile(path: string, source: string): unknown {
+  const document = parseDocument(source, { uniqueKeys: true });
+  const [problem] = document.errors;
+  if (problem !== undefined) throw new SettingsError(`${path}: ${problem.message}`);
+  try {
+    return document.toJS({ maxAliasCount: 0 });
+  } catch {
+    // Nested ones could expand without end.
+    throw new SettingsError(`${path}: aliases (*name) are not supported`);
+  }
 }
 
 /** `git` becomes a label of the current branch. */

@@ -53,6 +53,8 @@ const DIAL_MS = 10_000;
 const SWEEP_MS = 1_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 30_000;
+/** Longest wait that a relay can ask for. */
+const RETRY_AFTER_MAX_MS = 600_000;
 /** Refusals that dialing again does not change. */
 const FINAL_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 426]);
 
@@ -181,7 +183,8 @@ export class TunnelClient {
     const { random = Math.random, listener } = this.#options;
     const bound = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** this.#attempts);
     this.#attempts = Math.min(this.#attempts + 1, 16);
-    const delayMs = Math.round(Math.max(leastMs, random() * bound));
+    const least = Math.min(leastMs, RETRY_AFTER_MAX_MS);
+    const delayMs = Math.round(Math.max(least, random() * bound));
     listener.onLost(reason, delayMs);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#dial(), delayMs);

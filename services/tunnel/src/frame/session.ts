@@ -81,7 +81,9 @@ export class Session implements StreamHost, FrameTaker, WebSocketTaker {
     this.#frames = new FrameReader(this);
     this.#webSocket = new WebSocketReader(this, role === "relay");
     this.#listen();
-    if (options.rest.length > 0) this.#onRead(Buffer.from(options.rest), options.rest.length, true);
+    const rest = Buffer.from(options.rest);
+    // Its owner must have the session before events arrive; socket reads come later still.
+    if (rest.length > 0) queueMicrotask(() => this.#onRead(rest, rest.length, true));
   }
 
   get streams(): number {

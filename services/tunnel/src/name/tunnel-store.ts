@@ -34,6 +34,7 @@ export interface Claim {
 
 /** Seen times are written at most this often. */
 const SEEN_EVERY_MS = 60_000;
+const ROWS_PER_UPDATE = 500;
 const GENERATED_PER_SUBJECT_MAX = 200;
 const GENERATED_RETENTION_MS = 86_400_000;
 const GENERATE_TRIES_MAX = 20;
@@ -44,6 +45,8 @@ export class TunnelStore {
   readonly #byId = new Map<string, TunnelRow>();
   readonly #byLabel = new Map<string, TunnelRow>();
   readonly #byPort = new Map<number, TunnelRow>();
+  /** Chosen names that are being inserted, by subject: they count against the quota. */
+  readonly #inserting = new Map<string, number>();
 
   constructor(options: TunnelStoreOptions) {
     this.#options = options;
@@ -100,12 +103,29 @@ export class TunnelStore {
     this.#forget(row);
   }
 
-  /** Deletes names that have not been used for the retention time, except those that `isBusy` names. */
+  /** Deletes names that have not been used for the retention time. Those that `isBusy` names are in use now. */
   async sweep(isBusy: (row: TunnelRow) => boolean): Promise<void> {
     const nowMs = this.#options.clock.now();
+    const busy: TunnelRow[] = [];
     for (const row of this.#byId.values()) {
       const keptMs = row.generated === 1 ? GENERATED_RETENTION_MS : this.#options.retentionMs;
-      if (nowMs - row.last_seen_at > keptMs && !isBusy(row)) await this.remove(row);
+      if (isBusy(row)) busy.push(row);
+      else if (nowMs - row.last_seen_at > keptMs) await this.remove(row);
+    }
+    await this.#noteBusy(busy, nowMs);
+  }
+
+  /** Without it, a client that is connected for longer than the retention time would lose its name when it disconnects. */
+  async #noteBusy(rows: readonly TunnelRow[], nowMs: number): Promise<void> {
+    for (let at = 0; at < rows.length; at += ROWS_PER_UPDATE) {
+      const batch = rows.slice(at, at + ROWS_PER_UPDATE);
+      const ids = batch.map(({ id }) => id);
+      await this.#options.database.db
+        .updateTable("tunnel_tunnels")
+        .set({ last_seen_at: nowMs })
+        .where("id", "in", ids)
+        .execute();
+      for (const row of batch) row.last_seen_at = nowMs;
     }
   }
 
@@ -220,10 +240,26 @@ export class TunnelStore {
     if (subject === OPERATOR) return;
     const most = this.#options.namesPerSubjectMax;
     const chosen = this.list(subject).filter((row) => row.generated === 0);
-    if (chosen.length >= most) throw createQuotaError(most);
+    const inserting = this.#inserting.get(subject) ?? 0;
+    if (chosen.length + inserting >= most) throw createQuotaError(most);
   }
 
   async #insert(
+    claim: Claim,
+    name: Pick<TunnelRow, "subdomain" | "port" | "generated">,
+  ): Promise<TunnelRow | undefined> {
+    const { subject } = claim;
+    this.#inserting.set(subject, (this.#inserting.get(subject) ?? 0) + 1);
+    try {
+      return await this.#insertRow(claim, name);
+    } finally {
+      const left = (this.#inserting.get(subject) ?? 1) - 1;
+      if (left === 0) this.#inserting.delete(subject);
+      else this.#inserting.set(subject, left);
+    }
+  }
+
+  async #insertRow(
     claim: Claim,
     name: Pick<TunnelRow, "subdomain" | "port" | "generated">,
   ): Promise<TunnelRow | undefined> {

@@ -66,7 +66,10 @@ export class Connector {
     const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
     this.#admit(exchange)
       .then((admitted) => {
-        if (!isOver()) this.#accept(exchange, admitted);
+        if (isOver()) return;
+        // Checked and counted in one turn: clients that connect at the same time do not exceed the bounds.
+        this.#expectRoom(admitted.subject, isOperator(admitted.caller));
+        this.#accept(exchange, admitted);
       })
       .catch((error: unknown) => {
         if (!isOver()) answerProblem(exchange, error);
@@ -92,7 +95,6 @@ export class Connector {
       requireOpening(caller, this.#options.config);
       const subject = subjectOf(caller);
       if (subject === "") throw new PlatformError("forbidden", "The token has no subject (sub).");
-      this.#expectRoom(subject, isOperator(caller));
       subjects.expectAllowed(subject);
       return { subject, caller };
     } catch (error) {

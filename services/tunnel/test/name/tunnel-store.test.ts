@@ -80,6 +80,34 @@ function runSuite(makeUrl: () => Promise<string>): void {
     assert.equal((await openStore()).findLabel("used")?.last_seen_at, clock.now());
   });
 
+  test("a name that was served for longer than the retention time is kept after the disconnect", async () => {
+    const store = await openStore();
+    const generated = await store.claim(claim("frank", undefined), free);
+    const chosen = await store.claim(claim("frank", "always-on"), free);
+    for (let day = 0; day < 40; day++) {
+      clock.advance(DAY_MS);
+      await store.sweep((row) => row.subject === "frank");
+    }
+    clock.advance(DAY_MS / 2);
+    await store.sweep(free);
+    assert.equal(store.findLabel("always-on")?.id, chosen.id);
+    assert.ok(store.find(generated.id) !== undefined);
+    const reopened = await openStore();
+    clock.advance(DAY_MS);
+    await reopened.sweep(free);
+    assert.equal(reopened.find(generated.id), undefined, "generated names are kept for a day");
+    assert.equal(reopened.findLabel("always-on")?.id, chosen.id);
+  });
+
+  test("names that are claimed at the same time do not exceed the quota", async () => {
+    const store = await openStore();
+    const labels = Array.from({ length: 12 }, (_, index) => `grace-${index}`);
+    const claims = labels.map((label) => store.claim(claim("grace", label), free));
+    const settled = await Promise.allSettled(claims);
+    assert.equal(settled.filter(({ status }) => status === "fulfilled").length, 5);
+    assert.equal(store.list("grace").length, 5);
+  });
+
   test("TCP tunnels get the ports of the range, and keep them", async () => {
     const store = await openStore();
     const tcp = (subject: string, port?: number) => ({

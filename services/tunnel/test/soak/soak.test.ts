@@ -42,7 +42,8 @@ async function startService(): Promise<number> {
     socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
   });
   await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
+    // All tunnels may open their connections at the same moment.
+    server.listen({ port: 0, host: "127.0.0.1", backlog: 4_096 }, resolve);
   });
   cleanup.add(() => {
     webSockets.close();
