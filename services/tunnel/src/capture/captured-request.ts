@@ -8,7 +8,7 @@ export interface CaptureLedger {
   charge(request: CapturedRequest, bytes: number): void;
 }
 
-/** Memory of an entry without its messages, roughly. */
+/** Memory of an entry without its path and messages, roughly. */
 const ENTRY_BYTES = 1_024;
 const STATUS_AT = "HTTP/1.1 ".length;
 
@@ -21,13 +21,18 @@ export class CapturedRequest implements RequestTap {
   /** Undefined while the request is open. */
   end: TappedEnd | undefined = undefined;
   /** Memory that the ledger has counted. */
-  bytes = ENTRY_BYTES;
+  bytes: number;
   readonly #ledger: CaptureLedger;
+  readonly #ownBytes: number;
   #isClosed = false;
+  /** Status of the response, 0 while its first line is incomplete. */
+  #status = 0;
 
   constructor(id: string, begun: TappedRequest, ledger: CaptureLedger) {
     this.id = id;
     this.begun = begun;
+    this.#ownBytes = ENTRY_BYTES + begun.path.length;
+    this.bytes = this.#ownBytes;
     this.#ledger = ledger;
   }
 
@@ -37,15 +42,17 @@ export class CapturedRequest implements RequestTap {
 
   onResponseBytes(bytes: Uint8Array): void {
     if (this.#isClosed) return;
-    const isFirst = this.response.seen === 0;
     this.#add(this.response, bytes);
+    if (this.#status !== 0) return;
+    this.#status = readStatus(this.response.bytes);
     // Bytes of other protocols are not captured.
-    if (isFirst && readStatus(this.response.bytes) === 101) this.#isClosed = true;
+    if (this.#status === 101) this.#isClosed = true;
   }
 
   onRestart(): void {
     this.request.clear();
     this.response.clear();
+    this.#status = 0;
     this.#settle();
   }
 
@@ -68,7 +75,7 @@ export class CapturedRequest implements RequestTap {
   }
 
   #settle(): void {
-    const bytes = ENTRY_BYTES + this.request.capacity + this.response.capacity;
+    const bytes = this.#ownBytes + this.request.capacity + this.response.capacity;
     const change = bytes - this.bytes;
     this.bytes = bytes;
     this.#ledger.charge(this, change);

@@ -183,11 +183,8 @@ export class Session implements StreamHost, FrameTaker, WebSocketTaker {
     if (this.isClosed || this.#socket.writableNeedDrain) return 0;
     const size = Math.min(bytes.length, bytesMax);
     if (size <= COPIED_BYTES_MAX) {
-      this.#send(
-        FrameType.Data,
-        stream.id,
-        size === bytes.length ? bytes : bytes.subarray(0, size),
-      );
+      const part = size === bytes.length ? bytes : bytes.subarray(0, size);
+      this.#send(FrameType.Data, stream.id, part);
       return size;
     }
     let sent = 0;

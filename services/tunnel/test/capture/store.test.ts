@@ -49,6 +49,14 @@ test("when the memory is used up, the tunnel that holds the most loses its oldes
   assert.equal(store.size, 0);
 });
 
+test("long paths count", () => {
+  const store = new CaptureStore({ requestsMax: 1_000, bytesMax: 1_000_000 });
+  for (let index = 0; index < 100; index++) begin(store, "a", `/${"x".repeat(30_000)}`);
+  assert.ok(store.size > 20 && store.size < 34, String(store.size));
+  store.forget("a");
+  assert.equal(store.bytes, 0);
+});
+
 test("bytes of an evicted or ended request are ignored", () => {
   const store = new CaptureStore({ requestsMax: 1, bytesMax: 1_000_000 });
   const evicted = begin(store, "a");
@@ -80,7 +88,8 @@ test("after a retry the request begins again", () => {
 test("bytes of a WebSocket are not captured", () => {
   const store = new CaptureStore({ requestsMax: 1, bytesMax: 1_000_000 });
   const tap = begin(store, "a");
-  tap.onResponseBytes(Buffer.from("HTTP/1.1 101 Switching Protocols\r\n\r\n"));
+  for (const part of ["HTTP/1.", "1 101 Switching Protocols\r\n\r\n"])
+    tap.onResponseBytes(Buffer.from(part));
   tap.onResponseBytes(Buffer.from("secret frames"));
   assert.doesNotMatch(store.find("a", tap.id)!.response.bytes.toString(), /secret/);
 });
