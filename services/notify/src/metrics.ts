@@ -55,6 +55,8 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     help: "Bounces: hard ones are permanent, soft ones temporary.",
     labels: ["type"],
   });
+  // Both series exist from the start, so that rates of the first bounces are right.
+  for (const type of ["hard", "soft"]) bounces.with({ type }).add(0);
   const suppressed = registry.counter({
     name: NOTIFY_METRICS.suppressed,
     help: "Deliveries that the suppression list prevented.",

@@ -96,6 +96,22 @@ export class Sender {
 
   /** Sends a message. Throws PlatformError if it is invalid, suppressed or rejected. */
   async send(request: SendRequest, context: SendContext): Promise<SendAnswer> {
+    const attributes = { "notify.channel": request.channel, "notify.stream": request.stream };
+    const parent = context.span.context;
+    const span = this.#options.tracer.startSpan({ name: "notify.send", parent, attributes });
+    try {
+      const answer = await this.#sendWithKey(request, { ...context, span });
+      span.setAttribute("notify.status", String(answer.body["status"]));
+      return answer;
+    } catch (error) {
+      span.setStatus("error");
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  async #sendWithKey(request: SendRequest, context: SendContext): Promise<SendAnswer> {
     const { idempotency } = this.#options;
     const { client, idempotencyKey: key, template } = context;
     if (key === undefined) return this.#sendOnce(request, context, undefined);
