@@ -1,5 +1,6 @@
 // `npm run bench -- <service> [case]`: compares our services with their peers and saves the results.
 import { existsSync } from "node:fs";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { findProgram } from "../tests/stage/program.ts";
@@ -100,6 +101,8 @@ async function runCase(
   printOnly: boolean,
 ): Promise<void> {
   const startedAt = Date.now();
+  // Other work on the machine: with much of it, only ratios and CPU times mean something.
+  const [loadBefore = 0] = loadavg();
   const result = await one.run(context);
   if (result === undefined) return;
   const report = formatReport(result);
@@ -107,7 +110,7 @@ async function runCase(
   if (printOnly) return;
   const command = `npm run bench -- ${service} ${one.name} ${describeOptions(context)}`;
   const day = new Date().toISOString().slice(0, 10);
-  const provenance = `\`${command}\` · ${day} · ${describeMachine()} · Node ${process.version}`;
+  const provenance = `\`${command}\` · ${day} · ${describeMachine()} · Node ${process.version} · load average ${loadBefore.toFixed(0)}`;
   rewriteSection(
     RESULTS_PATH,
     INTRO,
