@@ -47,6 +47,9 @@ export interface InboundRow {
   /** JSON array of the signatures: `{domain, selector, result, aligned}`. */
   dkim_results: string;
   dmarc: string;
+  /** Result of the ARC chain, and the domain of its last seal. */
+  arc: string;
+  arc_domain: string;
   spf_aligned: number;
   dkim_aligned: number;
   /** Domain and policy of the DMARC record; "" without one. */
@@ -117,6 +120,13 @@ export const INBOUND_MIGRATIONS: readonly Migration[] = [
         detail ${t.text}, updated_at ${t.integer} not null,
         primary key (inbound_id, rule_id))`,
       "create index notify_inbound_forwards_due on notify_inbound_forwards (rule_id, due_at) where due_at is not null",
+    ],
+  },
+  {
+    id: "0002-arc",
+    statements: (t) => [
+      `alter table notify_inbound add column arc ${t.text} not null default 'none'`,
+      `alter table notify_inbound add column arc_domain ${t.text} not null default ''`,
     ],
   },
 ];

@@ -222,6 +222,8 @@ function toMessage(row: InboundRow) {
     spf: row.spf,
     dkim: row.dkim,
     dmarc: row.dmarc,
+    arc: row.arc,
+    arc_domain: row.arc_domain,
     received_at: new Date(row.received_at).toISOString(),
   };
 }

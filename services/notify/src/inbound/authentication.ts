@@ -18,6 +18,10 @@ export interface AuthenticationResults {
   dkim: string;
   signatures: { domain: string; selector: string; result: string; aligned: boolean }[];
   dmarc: string;
+  /** Result of the ARC chain (RFC 8617); it changes no decision. */
+  arc: string;
+  /** Domain of the last server that sealed the message; "" without a chain. */
+  arcDomain: string;
   spfAligned: boolean;
   dkimAligned: boolean;
   /** Domain and policy of the DMARC record; "" without one. */
@@ -50,10 +54,10 @@ export function createAuthentication(lookup: DnsLookup, hostname: string): Check
       sender,
       mta: hostname,
       resolver: limitLookups(lookup, BUDGET_MS),
-      disableArc: true,
       disableBimi: true,
     });
-    const { dkim, spf, dmarc, headers } = checked;
+    const { dkim, spf, dmarc, arc, headers } = checked;
+    const seal = arc === false ? undefined : arc.signature;
     const signatures = dkim.results.slice(0, SIGNATURES_MAX).map((one) => ({
       domain: one.signingDomain ?? "",
       selector: one.selector ?? "",
@@ -72,6 +76,8 @@ export function createAuthentication(lookup: DnsLookup, hostname: string): Check
       dkim: summarize(signatures.map(({ result }) => result)),
       signatures,
       dmarc: found.status?.result ?? "none",
+      arc: arc === false ? "none" : arc.status.result,
+      arcDomain: seal === undefined || seal === false ? "" : (seal.signingDomain ?? ""),
       // Without a DMARC record there is no relaxed alignment: the domains must be equal.
       spfAligned:
         found.alignment === undefined

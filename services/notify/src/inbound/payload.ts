@@ -35,6 +35,8 @@ export async function createPayload(
     spf: row.spf,
     dkim: row.dkim,
     dmarc: row.dmarc,
+    arc: row.arc,
+    arc_domain: row.arc_domain,
     message_id: row.message_id,
     received_at: new Date(row.received_at).toISOString(),
   };

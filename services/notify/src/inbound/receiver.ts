@@ -189,6 +189,8 @@ export class Receiver {
       dkim: results.dkim,
       dkim_results: toText(JSON.stringify(results.signatures)),
       dmarc: results.dmarc,
+      arc: results.arc,
+      arc_domain: toStored(results.arcDomain),
       spf_aligned: results.spfAligned ? 1 : 0,
       dkim_aligned: results.dkimAligned ? 1 : 0,
       policy_domain: toStored(results.policyDomain),
