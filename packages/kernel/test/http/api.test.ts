@@ -252,11 +252,10 @@ describe("an API", () => {
   test("an incomplete body is a client error", async () => {
     const before = lines.length;
     const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
-    socket.write(
+    socket.end(
       "POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer op\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
     );
-    setTimeout(() => socket.destroy(), 30);
-    const deadline = performance.now() + 2_000;
+    const deadline = performance.now() + 20_000;
     while (lines.length === before && performance.now() < deadline) await sleep(5);
     assert.equal(lines[before]?.["status"], 400);
     assert.equal(lines[before]?.["level"], "info");

@@ -506,7 +506,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     clock.advance(60_000);
     const later = await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, sub: "u2" });
     assert.equal(codeOf(verifier.verify(later)), "user");
-    const deadline = performance.now() + 2_000;
+    const deadline = performance.now() + 20_000;
     while (errors.length === 0 && performance.now() < deadline) await new Promise(setImmediate);
     assert.match(String(errors[0]), /status 500/);
     assert.equal(issuer.fetches(), 2);
