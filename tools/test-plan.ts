@@ -56,6 +56,10 @@ export const longForms: readonly TestPlan[] = [
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),
   longForm("packages/log/test/engine/many-topics.test.ts", { PLATFORM_LOG_TOPICS: "100000" }),
+  longForm("tests/nodes/nodes.test.ts", {
+    PLATFORM_NODES_SECONDS: "600",
+    PLATFORM_NODES_RATE: "50",
+  }),
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),
   longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),

@@ -270,7 +270,11 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     metrics: registry,
     ...(tls === undefined ? {} : { tls }),
   }).catch(async (error: unknown) => {
-    throw await explainListenError(error, config.http_addr, "choose another http_addr");
+    throw await explainListenError(
+      error,
+      config.http_addr,
+      "--http-addr or PLATFORM_PULSE_HTTP_ADDR",
+    );
   });
   lifecycle.onDrain("http", (drain) => {
     subscribers.close("the broker is stopping");
@@ -299,7 +303,11 @@ async function listenKafka(
     if (address === undefined) continue;
     const { host = "0.0.0.0", port } = address;
     const listening = kafka.listen({ host, port }, secured).catch(async (error: unknown) => {
-      throw await explainListenError(error, address, `choose another ${key}`);
+      throw await explainListenError(
+        error,
+        address,
+        `--${key.replaceAll("_", "-")} or PLATFORM_PULSE_${key.toUpperCase()}`,
+      );
     });
     lifecycle.reportListener({ name, host, port: (await listening).port });
   }

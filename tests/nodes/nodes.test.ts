@@ -1,0 +1,348 @@
+// The page "Several nodes": two gateways, two identity nodes on PostgreSQL. Each is killed in turn while users sign in.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import {
+  findPostgresSkip,
+  startPostgresCluster,
+  type PostgresCluster,
+} from "@platform/kernel/db-testing";
+import { every } from "@platform/kernel/time";
+import { Authenticator } from "../../services/auth/test/authenticator.ts";
+import { awaitPort, findFreePort, type Launch, type StagedProcess } from "../stage/process.ts";
+import { Stage } from "../stage/stage.ts";
+import { readBlocks } from "../guides/page.ts";
+
+const skip = findPostgresSkip();
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const SECONDS = Number(process.env["PLATFORM_NODES_SECONDS"] ?? "12");
+// The long form signs in 50 times a second.
+const RATE_PER_SECOND = Number(process.env["PLATFORM_NODES_RATE"] ?? "8");
+const USERS = 2 * RATE_PER_SECOND;
+/** A sign-in has failed if it has not succeeded after this time, repetitions included. */
+const PATIENCE_MS = 25_000;
+const PAUSE_MS = 200;
+const HOST = "identity.example.com";
+const ORIGIN = `https://${HOST}`;
+// Hashing a password takes about 50 ms of a core.
+const PASSWORD_SHARE = 0.06;
+
+interface Node {
+  launch: Launch;
+  port: number;
+  process: StagedProcess;
+}
+
+interface User {
+  username: string;
+  authenticator: Authenticator;
+  refreshToken: string;
+  /** Its device does one thing at a time. */
+  isBusy: boolean;
+  address: string;
+}
+
+interface Answer {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+const stage = new Stage();
+let cluster: PostgresCluster;
+const nodes: Node[] = [];
+const gateways: Node[] = [];
+const users: User[] = [];
+const METHODS = { password: usePassword, refresh, passkey: usePasskey };
+const counts = { password: 0, passkey: 0, refresh: 0, retries: 0, kills: 0, skipped: 0 };
+const failures: string[] = [];
+
+before(async () => {
+  if (skip !== undefined) return;
+  cluster = await startPostgresCluster();
+  const [identityEnv = "", , gatewayConfig = ""] = readBlocks("several-nodes.md").map(
+    ({ text }) => text,
+  );
+  const env = createIdentityEnv(identityEnv, await cluster.createDatabase());
+  for (const name of ["identity-1", "identity-2"]) {
+    const port = await findFreePort();
+    nodes.push(
+      start(
+        name,
+        "platform-auth.js",
+        [],
+        { ...env, PLATFORM_AUTH_ADDR: `127.0.0.1:${port}` },
+        port,
+      ),
+    );
+  }
+  await Promise.all(nodes.map(awaitReady));
+  for (const name of ["gateway-1", "gateway-2"]) {
+    const port = await findFreePort();
+    const path = join(stage.folder, `${name}.json`);
+    writeFileSync(path, localizeConfig(gatewayConfig, port));
+    gateways.push(start(name, "platform-gate.js", ["--config", path], {}, port));
+  }
+  await Promise.all(gateways.map(awaitReady));
+  for (let number = 0; number < USERS; number += 1) users.push(await register(number));
+});
+after(async () => {
+  if (skip !== undefined) return;
+  await stage[Symbol.asyncDispose]();
+  await cluster.stop();
+});
+
+test("no sign-in fails while each node is killed and started again", { skip }, async (t) => {
+  const started: Promise<void>[] = [];
+  let tick = 0;
+  const load = every(
+    1000 / RATE_PER_SECOND,
+    () => {
+      // All users are waiting for nodes: there is nobody left who could sign in.
+      const user = users.find(({ isBusy }) => !isBusy);
+      if (user === undefined) {
+        counts.skipped += 1;
+        return;
+      }
+      const number = (tick += 1);
+      started.push(
+        signIn(user, number).catch((error: unknown) => void failures.push(String(error))),
+      );
+    },
+    (error) => void failures.push(String(error)),
+  );
+  const endMs = performance.now() + SECONDS * 1_000;
+  for (let turn = 0; turn < 4 || performance.now() < endMs; turn += 1) {
+    const node = [nodes[0]!, gateways[0]!, nodes[1]!, gateways[1]!][turn % 4]!;
+    node.process.kill("SIGKILL");
+    counts.kills += 1;
+    await sleep(1_000);
+    node.process = stage.start(node.launch);
+    await awaitReady(node);
+    await sleep(500);
+  }
+  await load.stop();
+  await Promise.all(started);
+  t.diagnostic(JSON.stringify({ ...counts, seconds: SECONDS, slowest_ms: Math.round(slowestMs) }));
+  assert.deepEqual(failures.slice(0, 5), [], `${failures.length} of ${started.length} failed`);
+  assert.ok(counts.kills >= 4, "each node was killed");
+  const done = counts.password + counts.passkey + counts.refresh;
+  assert.equal(done, started.length);
+  for (const kind of ["password", "passkey", "refresh"] as const) assert.ok(counts[kind] > 0, kind);
+  assert.ok(counts.retries > 0, "the kills were noticed");
+});
+
+function start(
+  name: string,
+  bin: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  port: number,
+): Node {
+  const launch: Launch = {
+    name,
+    command: process.execPath,
+    args: [join(REPOSITORY, "bin", bin), ...args],
+    cwd: stage.folder,
+    env,
+  };
+  return { launch, port, process: stage.start(launch) };
+}
+
+async function awaitReady({ port, process: staged }: Node): Promise<void> {
+  await awaitPort(staged, port);
+  const endMs = performance.now() + 30_000;
+  while (
+    !(await fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    ))
+  ) {
+    assert.ok(performance.now() < endMs && !staged.hasExited(), staged.readOutput());
+    await sleep(25);
+  }
+}
+
+/** The environment file that the block of the page writes, with the database of this test. */
+function createIdentityEnv(block: string, database: string): Record<string, string> {
+  execFileSync("bash", ["-c", block], { cwd: stage.folder });
+  const text = readFileSync(join(stage.folder, "identity.env"), "utf8");
+  const lines = text
+    .trim()
+    .split("\n")
+    .map((line) => /^(\w+)=(.*)$/.exec(line)!.slice(1, 3));
+  return {
+    ...(Object.fromEntries(lines) as Record<string, string>),
+    DATABASE_URL: database,
+    // The gateways of this test; clients have other loopback addresses.
+    PLATFORM_AUTH_TRUSTED_PROXIES: "127.0.0.1",
+    PLATFORM_AUTH_DATA_DIR: join(stage.folder, "auth"),
+  };
+}
+
+function localizeConfig(text: string, port: number): string {
+  return text
+    .replace('":8080"', `"127.0.0.1:${port}"`)
+    .replace("http://10.0.0.11:8086", `http://127.0.0.1:${nodes[0]!.port}`)
+    .replace("http://10.0.0.12:8086", `http://127.0.0.1:${nodes[1]!.port}`);
+}
+
+async function register(number: number): Promise<User> {
+  const user = {
+    username: `user${number}`,
+    authenticator: new Authenticator(ORIGIN),
+    refreshToken: "",
+    isBusy: false,
+    address: `127.0.1.${number + 1}`,
+  };
+  const credentials = { username: user.username, password: passwordOf(user) };
+  const deadlineMs = performance.now() + PATIENCE_MS;
+  await post(user, deadlineMs, "/api/v1/auth/register", credentials);
+  const login = await post(user, deadlineMs, "/api/v1/auth/login", credentials);
+  user.refreshToken = String(login["refresh_token"]);
+  const { id } = login["user"] as { id: string };
+  const begin = "/api/v1/auth/passkey/register/begin";
+  const { challenge } = await post(
+    user,
+    deadlineMs,
+    begin,
+    { user_id: id },
+    String(login["access_token"]),
+  );
+  const { publicKey } = challenge as { publicKey: Parameters<Authenticator["create"]>[0] };
+  const finish = "/api/v1/auth/passkey/register/finish";
+  await post(user, deadlineMs, finish, user.authenticator.create(publicKey));
+  return user;
+}
+
+function passwordOf({ username }: Pick<User, "username">): string {
+  return `${username} has a long password`;
+}
+
+let slowestMs = 0;
+
+/** One sign-in, with repetitions until it succeeds; throws if it does not. */
+async function signIn(user: User, number: number): Promise<void> {
+  // The next sign-in is that of another user.
+  users.push(...users.splice(users.indexOf(user), 1));
+  const startedMs = performance.now();
+  const deadlineMs = startedMs + PATIENCE_MS;
+  user.isBusy = true;
+  try {
+    const kind = chooseKind(number);
+    await METHODS[kind](user, deadlineMs);
+    counts[kind] += 1;
+  } finally {
+    user.isBusy = false;
+  }
+  slowestMs = Math.max(slowestMs, performance.now() - startedMs);
+}
+
+type Kind = keyof typeof METHODS;
+
+function chooseKind(number: number): Kind {
+  if (number % Math.round(1 / PASSWORD_SHARE) === 0) return "password";
+  return number % 2 === 0 ? "refresh" : "passkey";
+}
+
+async function usePassword(user: User, deadlineMs: number): Promise<void> {
+  const credentials = { username: user.username, password: passwordOf(user) };
+  await post(user, deadlineMs, "/api/v1/auth/login", credentials);
+}
+
+async function refresh(user: User, deadlineMs: number): Promise<void> {
+  const form = new URLSearchParams({
+    grant_type: "refresh_token",
+    client_id: "platform",
+    refresh_token: user.refreshToken,
+  });
+  const answer = await post(user, deadlineMs, "/api/v1/auth/token", form);
+  user.refreshToken = String(answer["refresh_token"]);
+}
+
+/** A lost response may mean that the challenge is used: the sign-in begins again. */
+async function usePasskey(user: User, deadlineMs: number): Promise<void> {
+  for (;;) {
+    const { challenge } = await post(user, deadlineMs, "/api/v1/auth/passkey/login/begin", {});
+    const { publicKey } = challenge as { publicKey: { challenge: string; rpId: string } };
+    const path = "/api/v1/auth/passkey/login/finish";
+    const answer = await ask(user, path, user.authenticator.get(publicKey));
+    if (answer.status === 200) return;
+    repeatOrThrow(path, answer, deadlineMs);
+    await sleep(PAUSE_MS);
+  }
+}
+
+async function post(
+  user: User,
+  deadlineMs: number,
+  path: string,
+  body: object,
+  token?: string,
+): Promise<Record<string, unknown>> {
+  for (;;) {
+    const answer = await ask(user, path, body, token);
+    if (answer.status === 200 || answer.status === 201) return answer.body;
+    repeatOrThrow(path, answer, deadlineMs);
+    await sleep(PAUSE_MS);
+  }
+}
+
+// Status 0: the connection broke.
+function repeatOrThrow(path: string, { status, body }: Answer, deadlineMs: number): void {
+  const mayRepeat = status === 0 || [502, 503, 504].includes(status);
+  assert.ok(
+    mayRepeat && performance.now() < deadlineMs,
+    `${path}: ${status} ${JSON.stringify(body)}`,
+  );
+  counts.retries += 1;
+}
+
+let turn = 0;
+
+/** Sends a request to one of the gateways, as DNS with two addresses does. */
+function ask(user: User, path: string, body: object, token?: string): Promise<Answer> {
+  const isForm = body instanceof URLSearchParams;
+  const { port } = gateways[(turn += 1) % 2]!;
+  const text = isForm ? body.toString() : JSON.stringify(body);
+  return new Promise((resolve) => {
+    const broken = (): void => resolve({ status: 0, body: {} });
+    const sent = request(
+      {
+        host: "127.0.0.1",
+        localAddress: user.address,
+        port,
+        path,
+        method: "POST",
+        agent: false,
+        timeout: 5_000,
+        headers: {
+          host: HOST,
+          "content-type": isForm ? "application/x-www-form-urlencoded" : "application/json",
+          "content-length": Buffer.byteLength(text),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
+      },
+      (response) => {
+        let received = "";
+        response.setEncoding("utf8").on("data", (part: string) => void (received += part));
+        response.on("error", broken);
+        response.on("close", () => {
+          if (!response.complete) broken();
+          else resolve({ status: response.statusCode ?? 0, body: parse(received) });
+        });
+      },
+    );
+    sent.on("error", broken);
+    sent.on("timeout", () => sent.destroy(new Error("timeout")));
+    sent.end(text);
+  });
+}
+
+function parse(text: string): Record<string, unknown> {
+  return text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {};
+}
