@@ -46,7 +46,8 @@ export async function runBackup(options: BackupOptions): Promise<number> {
   const startedMs = systemClock.monotonicMs();
   const data = resolve(options.data);
   const sources = findSources(data);
-  const token = await readToken(data);
+  const databases = listDatabases(data);
+  const token = sources.length === 0 ? "" : await readToken(data);
   const passphrase =
     options.passphraseFile === undefined ? undefined : await readPassphrase(options.passphraseFile);
   const stop = new AbortController();
@@ -79,7 +80,7 @@ export async function runBackup(options: BackupOptions): Promise<number> {
           target.addPart(entry.name, part);
           marks[entry.name] = { at: part.created_at, mark: part.mark };
         }
-        for (const path of listDatabases(data)) await addDatabase(target, data, path);
+        for (const path of databases) await addDatabase(target, data, path);
         for (const path of await listOwnFiles(data)) await target.addFile(path, join(data, path));
         return marks;
       },
@@ -87,6 +88,11 @@ export async function runBackup(options: BackupOptions): Promise<number> {
     const seconds = ((systemClock.monotonicMs() - startedMs) / 1000).toFixed(1);
     print(`${formatFolder(resolve(options.folder))}: complete, in ${seconds} s`);
     printContents(manifest, passphrase !== undefined);
+    for (const label of listElsewhere(data, databases)) {
+      print(
+        `NOT contained: ${label}, whose database is not in the data folder: save it with pg_dump`,
+      );
+    }
     return 0;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -167,6 +173,17 @@ function listDatabases(data: string): string[] {
   return SERVICES.flatMap(({ database }) =>
     database !== undefined && existsSync(join(data, database)) ? [database] : [],
   );
+}
+
+/** The names of running services whose database is elsewhere, such as on a PostgreSQL server. */
+function listElsewhere(data: string, contained: readonly string[]): string[] {
+  const running = readRunning(data)?.services ?? [];
+  return SERVICES.filter(
+    ({ name, database }) =>
+      database !== undefined &&
+      !contained.includes(database) &&
+      running.some((service) => service.name === name),
+  ).map(({ label }) => label);
 }
 
 async function addDatabase(target: BackupTarget, data: string, path: string): Promise<void> {

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
 
 const admin = { username: "root", password: "correct horse battery staple" };
@@ -157,6 +158,27 @@ test("everything acknowledged before a backup under load is restored after the d
   assert.match(again.text, /photos/, "the root key works");
   await second.stop();
 });
+
+test(
+  "a backup says which services are not in it because their database is elsewhere",
+  { skip: findPostgresSkip() ?? false },
+  async (t) => {
+    const base = makeFolder();
+    const data = join(base, "data");
+    const cluster = await startPostgresCluster();
+    t.after(() => cluster.stop());
+    const up = run(["up", "--json", "--data", data, "--only", "mail,tunnel", ...anyPort], {
+      PLATFORM_NOTIFY_DATABASE_URL: await cluster.createDatabase(),
+    });
+    await up.waitFor(findStarted);
+    const { code, text } = await finish(["backup", join(base, "backup"), "--data", data]);
+    up.child.kill("SIGTERM");
+    await up.exit;
+    assert.equal(code, 0, text);
+    assert.match(text, /NOT contained: mail, whose database is not in the data folder/);
+    assert.doesNotMatch(text, /NOT contained: tunnel/);
+  },
+);
 
 test("half a backup, a mixed one, another version and one of a single service are refused, and nothing is written", async () => {
   const base = makeFolder();
