@@ -1,41 +1,13 @@
 // The upstream of all gateway cases: nginx with static responses, on the load's core.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { awaitPort, findFreePort } from "../../tests/stage/process.ts";
-import { writeLoadedNginxConfig } from "../harness/nginx.ts";
-import { startPinned, type PinnedProcess } from "../harness/process.ts";
+import { startStaticNginx, type StaticNginx } from "../harness/static-nginx.ts";
 
 /** Bytes of the answer to any path but `/large`. */
 export const SMALL_BODY_BYTES = 100;
 /** Bytes of the answer to `/large`. */
 export const LARGE_BODY_BYTES = 1_048_576;
 
-/** A running upstream. */
-export interface Upstream {
-  port: number;
-  process: PinnedProcess;
-}
-
 /** Starts the upstream in a folder below `scratch`. */
-export async function startUpstream(scratch: string, cores: string): Promise<Upstream> {
-  const port = await findFreePort();
-  const folder = join(scratch, "upstream");
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "large"), Buffer.alloc(LARGE_BODY_BYTES, "x"));
-  const body = "x".repeat(SMALL_BODY_BYTES);
-  const config = `
-    server {
-      listen 127.0.0.1:${port} backlog=4096;
-      root ${folder};
-      default_type text/plain;
-      location = /large { sendfile on; tcp_nopush on; }
-      location / { return 200 "${body}"; }
-    }`;
-  const started = startPinned({
-    name: "upstream nginx",
-    cores,
-    ...writeLoadedNginxConfig(folder, { http: config }),
-  });
-  await awaitPort(started, port);
-  return { port, process: started };
+export function startUpstream(scratch: string, cores: string): Promise<StaticNginx> {
+  const sizes = { smallBytes: SMALL_BODY_BYTES, largeBytes: LARGE_BODY_BYTES };
+  return startStaticNginx({ scratch, cores, ...sizes });
 }

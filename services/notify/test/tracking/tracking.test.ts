@@ -6,8 +6,9 @@ import { isAutomatic, type TrackedRequest } from "../../src/tracking/automatic.t
 import { SignedLinks } from "../../src/link/signed-links.ts";
 import { addTracking } from "../../src/tracking/rewrite.ts";
 import { startHookServer } from "../receiver.ts";
+import { startRelayedStage } from "../relayed-stage.ts";
 import { startSink, type Sink } from "../sink.ts";
-import { STAGE_KINDS, startStage, startStageOn, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStageOn, type Stage } from "../stage.ts";
 
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const HTML = `<html><body><h1>Hi</h1>
@@ -21,20 +22,6 @@ const OPEN: { close(): Promise<void> }[] = [];
 after(async () => {
   for (const one of OPEN.toReversed()) await one.close();
 });
-
-async function start(
-  settings: Record<string, unknown> = {},
-): Promise<{ stage: Stage; sink: Sink }> {
-  const sink = await startSink();
-  const stage = await startStage({
-    "smtp.host": "127.0.0.1",
-    "smtp.port": sink.port,
-    from_domain: "shop.example",
-    ...settings,
-  });
-  OPEN.push(sink, stage);
-  return { stage, sink };
-}
 
 async function readHtml(sink: Sink): Promise<string> {
   return (await PostalMime.parse(sink.accepted.at(-1)!.data)).html!;
@@ -139,7 +126,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
 
 describe("messages", () => {
   test("tracking is off by default, and leaves other links as they are", async () => {
-    const { stage, sink } = await start();
+    const { stage, sink } = await startRelayedStage();
     await stage.call("POST", "/api/v1/send", MAIL);
     assert.equal((await readHtml(sink)).trim(), HTML);
     await stage.call("POST", "/api/v1/send", { ...MAIL, track_clicks: true });
@@ -152,7 +139,10 @@ describe("messages", () => {
   });
 
   test("a stream can be tracked by default; its unsubscribe links stay, and messages may refuse", async () => {
-    const { stage, sink } = await start({ track_opens: ["bulk"], track_clicks: ["bulk"] });
+    const { stage, sink } = await startRelayedStage({
+      track_opens: ["bulk"],
+      track_clicks: ["bulk"],
+    });
     await stage.call("POST", "/api/v1/templates", {
       name: "news",
       subject: "News",
@@ -172,7 +162,7 @@ describe("messages", () => {
   });
 
   test("what cannot be tracked is refused with the reason", async () => {
-    const { stage } = await start();
+    const { stage } = await startRelayedStage();
     const tracked = { ...MAIL, track_opens: true };
     const wrong: [change: Record<string, unknown>, reason: RegExp][] = [
       [{ to: ["a@x.example", "b@x.example"] }, /one recipient/],
@@ -189,7 +179,7 @@ describe("messages", () => {
       assert.equal(status, 400, JSON.stringify(change));
       assert.match(body.detail, reason);
     }
-    const { stage: hidden } = await start({ public_url: undefined });
+    const { stage: hidden } = await startRelayedStage({ public_url: undefined });
     const refused = await hidden.call("POST", "/api/v1/send", tracked);
     assert.equal(refused.status, 422);
     assert.match(refused.body.detail, /public_url/);
@@ -208,7 +198,7 @@ test("5 MB of repeated and unclosed tags are rewritten within a second", () => {
 });
 
 test("only signed targets are redirected to", async () => {
-  const { stage, sink } = await start();
+  const { stage, sink } = await startRelayedStage();
   await stage.call("POST", "/api/v1/send", { ...MAIL, track_opens: true, track_clicks: true });
   const html = await readHtml(sink);
   const [click] = pathsIn(html, "click");

@@ -5,8 +5,9 @@ import { after, describe, test } from "node:test";
 import { startDnsServer, type DnsServer } from "../dns-server.ts";
 import { findPythonSkip, publish } from "../dkim.ts";
 import { startHookServer } from "../receiver.ts";
-import { startSink, type Sink } from "../sink.ts";
-import { STAGE_KINDS, startStage, startStageOn, until, type Stage } from "../stage.ts";
+import { startRelayedStage } from "../relayed-stage.ts";
+import { startSink } from "../sink.ts";
+import { STAGE_KINDS, startStage, startStageOn, until } from "../stage.ts";
 
 const BULK = {
   to: "Ada@Example.org",
@@ -22,20 +23,6 @@ const OPEN: { close(): Promise<void> }[] = [];
 after(async () => {
   for (const one of OPEN.toReversed()) await one.close();
 });
-
-async function start(
-  settings: Record<string, unknown> = {},
-): Promise<{ stage: Stage; sink: Sink }> {
-  const sink = await startSink();
-  const stage = await startStage({
-    "smtp.host": "127.0.0.1",
-    "smtp.port": sink.port,
-    from_domain: "shop.example",
-    ...settings,
-  });
-  OPEN.push(sink, stage);
-  return { stage, sink };
-}
 
 /** Returns the path of the unsubscribe link in a mail, at the service itself. */
 function pathIn(mail: string): string {
@@ -120,7 +107,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
 
 describe("requests", () => {
   test("the form of mail programs may be multipart; other bodies are refused", async () => {
-    const { stage, sink } = await start();
+    const { stage, sink } = await startRelayedStage();
     await stage.call("POST", "/api/v1/send", BULK);
     const path = pathIn(sink.accepted[0]!.data);
     const bodies: [body: string, type: string][] = [
@@ -146,7 +133,7 @@ describe("requests", () => {
   });
 
   test("links are open behind the gateway, with a token configured", async () => {
-    const { stage, sink } = await start({ token: "operator-token" });
+    const { stage, sink } = await startRelayedStage({ token: "operator-token" });
     const operator = { Authorization: "Bearer operator-token" };
     await stage.call("POST", "/api/v1/send", BULK, operator);
     const path = pathIn(sink.accepted[0]!.data);
@@ -155,7 +142,7 @@ describe("requests", () => {
   });
 
   test("forged and incomplete links get one answer, and are throttled; valid ones are not", async () => {
-    const { stage, sink } = await start();
+    const { stage, sink } = await startRelayedStage();
     await stage.call("POST", "/api/v1/send", BULK);
     const path = pathIn(sink.accepted[0]!.data);
     const [payload = "", proof = ""] = path.slice("/unsubscribe/".length).split(".");
@@ -190,7 +177,7 @@ describe("requests", () => {
 
 describe("messages", () => {
   test("each recipient has its own link, and transactional mail has none", async () => {
-    const { stage, sink } = await start();
+    const { stage, sink } = await startRelayedStage();
     const to = ["ada@example.org", "bob@example.org"];
     assert.equal((await stage.call("POST", "/api/v1/send", { ...BULK, to })).status, 200);
     const links = sink.accepted.map(({ recipient, data }) => ({ recipient, path: pathIn(data) }));
@@ -205,7 +192,7 @@ describe("messages", () => {
   });
 
   test("templates have the variable unsubscribe_url, and repeated requests are recognized", async () => {
-    const { stage, sink } = await start();
+    const { stage, sink } = await startRelayedStage();
     await stage.call("POST", "/api/v1/templates", {
       name: "news",
       subject: "News",
@@ -230,7 +217,7 @@ describe("messages", () => {
   });
 
   test("bulk mail without a public URL is refused by relays and linked to the API by the inbox", async () => {
-    const { stage } = await start({ public_url: undefined });
+    const { stage } = await startRelayedStage({ public_url: undefined });
     const refused = await stage.call("POST", "/api/v1/send", BULK);
     assert.equal(refused.status, 422);
     assert.match(refused.body.detail, /PLATFORM_NOTIFY_PUBLIC_URL/);
@@ -248,7 +235,7 @@ describe("messages", () => {
     async () => {
       const dns = await startDnsServer({});
       OPEN.push(dns);
-      const { stage, sink } = await start({ dns_servers: [dns.address] });
+      const { stage, sink } = await startRelayedStage({ dns_servers: [dns.address] });
       const { body } = await stage.call("GET", "/api/v1/domains/shop.example");
       publish(dns, body.records);
       await stage.call("GET", "/api/v1/domains/shop.example");

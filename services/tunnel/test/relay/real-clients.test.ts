@@ -161,7 +161,7 @@ test(`a download of ${MIB} MiB arrives unchanged`, { timeout }, async () => {
 
 test("h2load: all requests over HTTP/1.1 connections succeed", async (t) => {
   const h2load = findProgram("h2load");
-  if (h2load === undefined) return t.skip("h2load is not installed");
+  if (h2load === undefined) return t.skip("h2load is not installed: tools/install-peers load");
   const { stdout } = await run(h2load, [
     "--h1",
     "--requests=4000",
@@ -175,7 +175,7 @@ test("h2load: all requests over HTTP/1.1 connections succeed", async (t) => {
 
 test("curl: ranges are resumed and put together", async (t) => {
   const curl = findProgram("curl");
-  if (curl === undefined) return t.skip("curl is not installed");
+  if (curl === undefined) return t.skip("curl is not installed: tools/install-peers load");
   const resolve = `clients.localhost:${relayPort}:127.0.0.1`;
   const fetchRange = async (range: string): Promise<Buffer> => {
     const args = ["-sS", "--fail", "--resolve", resolve, "--range", range];
