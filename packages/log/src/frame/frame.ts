@@ -218,12 +218,14 @@ function findFrames(bytes: Buffer, salt: Buffer, start: number): Frame[] {
     }
     const payloadBytes = header.readUInt32BE(4);
     const payload = bytes.subarray(at + FRAME_HEADER_BYTES, at + FRAME_HEADER_BYTES + payloadBytes);
-    const entries = readEntries(payload);
+    const { entries, isWhole } = readEntries(payload);
+    const isComplete =
+      payload.length === payloadBytes && entries.length === header.readUInt32BE(24);
     const frame = {
       position: at,
       bytes: FRAME_HEADER_BYTES + payloadBytes,
       durableEnd: readUint64(header, 16),
-      whole: payload.length === payloadBytes && entries.length === header.readUInt32BE(24),
+      whole: isWhole && isComplete,
       entries,
     };
     frames.push(frame);
@@ -233,17 +235,21 @@ function findFrames(bytes: Buffer, salt: Buffer, start: number): Frame[] {
   return frames;
 }
 
-// Skips entries with a wrong checksum; later ones are kept if the lengths still lead to them.
-function readEntries(payload: Buffer): Buffer[] {
+// Skips entries with a wrong checksum; later ones are kept if the lengths still lead to them. Entries are never empty:
+// zeros of a lost sector would otherwise read as entries without a body, whose checksum is 0.
+function readEntries(payload: Buffer): { entries: Buffer[]; isWhole: boolean } {
   const entries: Buffer[] = [];
-  for (let at = 0; at + ENTRY_HEADER_BYTES <= payload.length;) {
+  let isWhole = true;
+  let at = 0;
+  while (at + ENTRY_HEADER_BYTES <= payload.length) {
     const length = payload.readUInt32BE(at);
     if (at + ENTRY_HEADER_BYTES + length > payload.length) break;
     const body = payload.subarray(at + ENTRY_HEADER_BYTES, at + ENTRY_HEADER_BYTES + length);
-    if (crc32c(body) === payload.readUInt32BE(at + 4)) entries.push(body);
+    if (length > 0 && crc32c(body) === payload.readUInt32BE(at + 4)) entries.push(body);
+    else isWhole = false;
     at += ENTRY_HEADER_BYTES + length;
   }
-  return entries;
+  return { entries, isWhole: isWhole && at === payload.length };
 }
 
 function writeUint64(bytes: Buffer, value: number, at: number): void {

@@ -35,6 +35,11 @@ test("a full disk fails waiting appends, reads continue, and appends work again 
   await log.close();
 });
 
+function countKinds(events: readonly LogEvent[]): { checkpoints: number; failures: number } {
+  const count = (wanted: LogEvent["kind"]) => events.filter(({ kind }) => kind === wanted).length;
+  return { checkpoints: count("checkpoint"), failures: count("checkpoint-failed") };
+}
+
 test("appends stop at the reserve; deletion and retention use it and free space", async () => {
   const events: LogEvent[] = [];
   const reserveBytes = 100_000;
@@ -63,6 +68,9 @@ test("appends stop at the reserve; deletion and retention use it and free space"
   await assert.rejects(log.createTopic("more"), code("disk-full"));
   await log.append([{ partition: trimmed!, batch: batchOf("ack") }], { mayUseReserve: true });
   const end = trimmed!.durableEnd;
+  const { checkpoints } = countKinds(events);
+  await log.checkpoint();
+  assert.deepEqual(countKinds(events), { checkpoints: checkpoints + 1, failures: 0 });
 
   await log.deleteTopic(topics[0]!);
   await waitUntil(isOpen);
