@@ -17,6 +17,8 @@ export interface FetchOptions {
   url: string;
   /** Its `backup_token`. */
   token: string;
+  /** False for a service of this machine, whose certificate is for a public name. Default true. */
+  verifiesCertificate?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -38,13 +40,19 @@ export async function fetchBackup(options: FetchOptions): Promise<FetchedBackup>
   return { stream, bytesTotal: Number.isSafeInteger(bytes) ? bytes : undefined };
 }
 
-function ask({ url, token, signal }: FetchOptions): Promise<IncomingMessage> {
+function ask({
+  url,
+  token,
+  verifiesCertificate = true,
+  signal,
+}: FetchOptions): Promise<IncomingMessage> {
   const target = new URL(BACKUP_PATH, url);
   const request = target.protocol === "https:" ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
     const asked = request(target, {
       headers: { authorization: `Bearer ${token}` },
       timeout: ANSWER_MS_MAX,
+      rejectUnauthorized: verifiesCertificate,
       ...(signal === undefined ? {} : { signal }),
     });
     asked.once("response", (answer) => {

@@ -1,6 +1,8 @@
 // The operation by which a running service sends a backup of itself.
 import type { ServerResponse } from "node:http";
+import { PassThrough, Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { ReadableStream } from "node:stream/web";
 import { PlatformError } from "../errors/index.ts";
 import { alreadyAnswered, createTokenCheck, defineRoute, type ApiRoute } from "../http/index.ts";
 import type { Logger } from "../log/index.ts";
@@ -56,27 +58,40 @@ export function createBackupRoute(options: BackupRouteOptions): ApiRoute {
       requireToken(exchange);
       if (exchange.method === "HEAD") return new Response(null, { status: 200 });
       if (isRunning) throw new PlatformError("conflict", "A backup is in progress.");
-      const response = exchange.rawResponse;
-      if (response === undefined)
-        throw new PlatformError("internal", "The request has no connection.");
       isRunning = true;
       const run = new BackupRun(options, exchange.logger);
+      let headers: Record<string, string>;
       try {
-        await run.begin(response);
+        headers = await run.begin();
       } catch (error) {
         isRunning = false;
         metrics.fail();
         throw error;
       }
+      const { target, response } = openResponse(exchange.rawResponse, headers);
       void run
-        .send(response)
+        .send(target)
         .then((bytes) => metrics.succeed(bytes, options.clock.now()), metrics.fail)
         .finally(() => {
           isRunning = false;
         });
-      return alreadyAnswered();
+      return response;
     },
   });
+}
+
+// Services with their own HTTP engine send the body of the Response.
+function openResponse(
+  raw: ServerResponse | undefined,
+  headers: Record<string, string>,
+): { target: Writable; response: Response } {
+  if (raw !== undefined) {
+    raw.writeHead(200, headers);
+    return { target: raw, response: alreadyAnswered() };
+  }
+  const target = new PassThrough();
+  const body = Readable.toWeb(target) as ReadableStream<Uint8Array>;
+  return { target, response: new Response(body, { headers }) };
 }
 
 /** One backup: from the snapshot to its release. */
@@ -93,21 +108,21 @@ class BackupRun {
     this.#startedMs = options.clock.monotonicMs();
   }
 
-  /** Takes the snapshot and begins the answer. Until this resolves, errors can be answered. */
-  async begin(response: ServerResponse): Promise<void> {
+  /** Takes the snapshot and returns the head of the answer. Until this resolves, errors can be answered. */
+  async begin(): Promise<Record<string, string>> {
     this.#nowMs = this.#options.clock.now();
     this.#logger.info("backup started");
     this.#snapshot = await this.#options.takeSnapshot();
-    response.writeHead(200, {
+    return {
       "Content-Type": "application/x-tar",
       "Cache-Control": "no-store",
       "X-Content-Type-Options": "nosniff",
       [BACKUP_BYTES_HEADER]: String(this.#snapshot.bytes),
-    });
+    };
   }
 
   /** Sends everything; resolves to the bytes of the files. Rejects if the client has gone or the service stops. */
-  async send(response: ServerResponse): Promise<number> {
+  async send(target: Writable): Promise<number> {
     const snapshot = this.#snapshot!;
     let bytes = 0;
     const onBytes = (more: number): void => void (bytes += more);
@@ -118,7 +133,7 @@ class BackupRun {
     );
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(STREAM_MS_MAX)]);
     try {
-      await pipeline(archive, response, { signal });
+      await pipeline(archive, target, { signal });
       const duration_ms = Math.round(clock.monotonicMs() - this.#startedMs);
       this.#logger.info("backup complete", { bytes, duration_ms });
       return bytes;

@@ -171,6 +171,16 @@ export function createRestoreKeys() {
   };
 }
 
+/** The command `restore` of services whose state is one database. */
+export function createRestoreCommand() {
+  return {
+    summary:
+      "Verify a backup and restore it to the configured data folder, which must be missing or empty; on PostgreSQL also to the configured database, which must not have the service's tables. The service must be stopped.",
+    arguments: ["folder"],
+    options: createRestoreKeys(),
+  };
+}
+
 /**
  * Keys of token verification, read by `createConfiguredVerifier` of the identity module. `use` is a clause for the
  * description: the purpose of the tokens.

@@ -12,6 +12,7 @@ export {
   addressKey,
   buildSchema,
   createOperationKeys,
+  createRestoreCommand,
   createRestoreKeys,
   createServiceKeys,
   createTokenKeys,

@@ -122,6 +122,17 @@ export async function startPostgresCluster(
   };
 }
 
+/** Drops everything in a database of `createDatabase`. */
+export async function emptyDatabase(url: string): Promise<void> {
+  await runOnce(
+    url,
+    `do $$ declare name text := current_schema(); begin
+      execute format('drop schema %I cascade', name);
+      execute format('create schema %I', name);
+    end $$`,
+  );
+}
+
 interface Programs {
   folder: string;
   /** Set if this process is root: PostgreSQL refuses to run as root and uses the account that Debian created for it. */

@@ -2,4 +2,5 @@
 export { openDatabase, type Database } from "./database.ts";
 export { dumpDatabase, loadDump } from "./dump.ts";
 export { DatabaseError, isUniqueViolation, readDatabaseError } from "./error.ts";
+export { readHistory, writeHistory, type AppliedMigration } from "./history.ts";
 export { type DatabaseKind, type Migration } from "./migration.ts";

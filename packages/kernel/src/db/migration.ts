@@ -76,7 +76,7 @@ export async function migrate(
   });
   await port.begin();
   try {
-    await createHistory(port);
+    await port.execute(createHistoryTable(port.kind));
     const done = await port.query(
       `select id, checksum from platform_migrations where scope = ${mark(port, 1)} order by id`,
       [scope],
@@ -92,6 +92,14 @@ export async function migrate(
     await port.rollback();
     throw error;
   }
+}
+
+/** The statement that creates the table of applied migrations, which all services in a database share. */
+export function createHistoryTable(kind: DatabaseKind): string {
+  const { text, integer } = TYPES[kind];
+  return `create table if not exists platform_migrations (
+    scope ${text} not null, id ${text} not null, checksum ${text} not null, applied_at ${integer} not null,
+    primary key (scope, id))`;
 }
 
 interface Step {
@@ -113,13 +121,6 @@ function checkOrder(migrations: readonly Migration[]): void {
 function checksumOf(sql: readonly string[]): string {
   const text = sql.map((statement) => statement.replaceAll(/\s+/g, " ").trim()).join(";\n");
   return createHash("sha256").update(text).digest("hex");
-}
-
-async function createHistory(port: MigrationPort): Promise<void> {
-  const { text, integer } = TYPES[port.kind];
-  await port.execute(`create table if not exists platform_migrations (
-    scope ${text} not null, id ${text} not null, checksum ${text} not null, applied_at ${integer} not null,
-    primary key (scope, id))`);
 }
 
 function checkHistory(

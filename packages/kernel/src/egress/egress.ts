@@ -55,6 +55,8 @@ export interface EgressOptions {
   callsMax?: number;
   /** Default: the system's resolver. */
   resolve?: ResolveHost;
+  /** Trusted certificate authorities in PEM. Default: those of Node. */
+  ca?: readonly string[] | undefined;
 }
 
 /** A request. */
@@ -94,7 +96,7 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
     const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
     try {
       const addresses = await abortable(findAddresses(target, policy, resolve), signal);
-      const answer = await send(target, addresses, request, signal);
+      const answer = await send({ target, addresses, request, signal, ca: options.ca });
       return await readAnswer(answer, answerBytesMax);
     } catch (error) {
       if (error instanceof EgressError) throw error;
@@ -148,12 +150,15 @@ async function findAddresses(
   return addresses;
 }
 
-function send(
-  target: URL,
-  addresses: readonly ResolvedAddress[],
-  request: EgressRequest,
-  signal: AbortSignal,
-): Promise<IncomingMessage> {
+interface Outgoing {
+  target: URL;
+  addresses: readonly ResolvedAddress[];
+  request: EgressRequest;
+  signal: AbortSignal;
+  ca: readonly string[] | undefined;
+}
+
+function send({ target, addresses, request, signal, ca }: Outgoing): Promise<IncomingMessage> {
   const pinned: LookupFunction = (_host, options, callback) => {
     if (options.all === true)
       callback(
@@ -177,7 +182,9 @@ function send(
   };
   return new Promise((resolve, reject) => {
     const outgoing =
-      target.protocol === "https:" ? requestHttps(target, options) : requestHttp(target, options);
+      target.protocol === "https:"
+        ? requestHttps(target, ca === undefined ? options : { ...options, ca: [...ca] })
+        : requestHttp(target, options);
     outgoing.once("response", resolve).on("error", reject).end(request.body);
   });
 }

@@ -16,6 +16,7 @@ export const ERROR_TABLE = {
   unauthorized: { status: 401, title: "Unauthorized" },
   forbidden: { status: 403, title: "Forbidden" },
   mfa_required: { status: 403, title: "Second factor required" },
+  policy_denied: { status: 403, title: "Denied by policy" },
   ip_blocked: { status: 403, title: "Address not allowed" },
   not_found: { status: 404, title: "Not found" },
   method_not_allowed: { status: 405, title: "Method not allowed" },

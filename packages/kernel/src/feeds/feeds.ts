@@ -8,6 +8,7 @@ import {
   checkSameOrigin,
   createValidationError,
   defineRoute,
+  defineUpgradeRoute,
   mapLegacyPath,
   type ApiRoute,
   type Guard,
@@ -278,19 +279,11 @@ function requireRead(caller: Caller, service: string): void {
 }
 
 function createLiveRoute(): ApiRoute {
-  return defineRoute({
-    method: "GET",
+  return defineUpgradeRoute({
     path: LIVE_PATH,
     summary: "Live figures, conditions and changes: a WebSocket",
     description:
       "JSON messages: `hello` first, `figures` every second, `attention` and `change` when something changes. Clients that do not read miss figures, and are disconnected after 30 s.",
-    status: 101,
-    problems: { 426: "The request is not a WebSocket upgrade" },
-    handle: () => {
-      throw new PlatformError("upgrade_required", "This path accepts only WebSocket connections.", {
-        headers: { Upgrade: "websocket", Connection: "Upgrade" },
-      });
-    },
   });
 }
 

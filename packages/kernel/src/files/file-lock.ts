@@ -1,6 +1,6 @@
 // An exclusive lock between processes. SQLite's exclusive transaction is one on every platform, and the operating system
 // releases it with the process, so that a crash leaves no stale lock.
-import { truncateSync } from "node:fs";
+import { closeSync, openSync, truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
 // SQLITE_BUSY, SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html)
@@ -17,7 +17,7 @@ export class FileLockedError extends Error {
 
 /**
  * Locks a file, which is created if it is missing and never contains data. Returns a function that releases the lock.
- * Throws `FileLockedError` if another process holds it, other errors if the file cannot be written.
+ * Throws `FileLockedError` if another process holds it, the system's error if the file cannot be written.
  */
 export function lockFile(path: string): () => void {
   try {
@@ -25,11 +25,19 @@ export function lockFile(path: string): () => void {
   } catch (error) {
     const code = readCode(error);
     if (code === BUSY) throw new FileLockedError(path, { cause: error });
-    if (code === undefined || !DAMAGES.has(code)) throw error;
+    if (code === undefined || !DAMAGES.has(code)) {
+      requireWritable(path);
+      throw error;
+    }
   }
   // SQLite has read the damaged file, so no process has locked it.
   truncateSync(path);
   return tryLock(path);
+}
+
+// SQLite says only that it cannot open the file; the system's error, such as EACCES, says why.
+function requireWritable(path: string): void {
+  closeSync(openSync(path, "a"));
 }
 
 function tryLock(path: string): () => void {

@@ -4,6 +4,7 @@ export type { ApiOptions, Guard } from "./api-options.ts";
 export { BodyBudget, type BodyReservation } from "./body-budget.ts";
 export { findOutflow } from "./connections.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
+export { createDocsPage } from "./docs/page.ts";
 export { createBearerGuard } from "./guard.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
 export { checkLoopback, checkSameOrigin, isLoopbackHost } from "./loopback.ts";
@@ -27,3 +28,4 @@ export {
 } from "./route.ts";
 export { createTokenCheck } from "./static-token.ts";
 export { createObserver, startScope, type Observer, type Scope } from "./scope.ts";
+export { defineUpgradeRoute } from "./upgrade-route.ts";

@@ -16,6 +16,7 @@ export { TokenStreams } from "./token-streams.ts";
 export {
   createTokenVerifier,
   isWeakSecret,
+  type TokenProfile,
   type TokenVerifier,
   type Verdict,
   type VerifierOptions,

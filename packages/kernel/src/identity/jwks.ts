@@ -31,6 +31,8 @@ const KEYS_MAX = 100;
 /** Minimum interval between requests to the issuer, without and with keys. */
 const FIRST_COOLDOWN_MS = 1_000;
 const COOLDOWN_MS = 10_000;
+/** Purposes of keys that sign tokens; `jwt-svid` is that of SPIFFE trust bundles. */
+const SIGNING_USES: readonly unknown[] = ["sig", "jwt-svid"];
 const RSA_BITS_MIN = 2_048;
 const RSA_BITS_MAX = 8_192;
 
@@ -148,7 +150,7 @@ function importKey(
   const algorithm = jwk["kty"] === "RSA" ? "RS256" : jwk["crv"] === "P-256" ? "ES256" : undefined;
   if (algorithm === undefined || !algorithms.includes(algorithm)) return undefined;
   if (jwk["alg"] !== undefined && jwk["alg"] !== algorithm) return undefined;
-  if (jwk["use"] !== undefined && jwk["use"] !== "sig") return undefined;
+  if (jwk["use"] !== undefined && !SIGNING_USES.includes(jwk["use"])) return undefined;
   const operations = jwk["key_ops"];
   if (Array.isArray(operations) && !operations.includes("verify")) return undefined;
   const { kty, n, e, crv, x, y } = jwk;

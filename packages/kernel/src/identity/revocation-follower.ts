@@ -32,7 +32,7 @@ const VALUE_CHARACTERS_MAX = 1_024;
 const SWEEP_MS = 60_000;
 /** Interval between two log lines about the same outage. */
 const REPEAT_LOG_MS = 60_000;
-/** Age of the last successful read from which readiness shows a warning; until then a start logs no refused connections. */
+/** Age of the last successful read from which readiness shows a warning; until then a start logs no refused connections and no 503. */
 const LATE_MS = 10_000;
 
 interface Page {
@@ -187,7 +187,7 @@ export class RevocationFollower implements Collector {
     this.#failures++;
     // At a start of the platform, identity may be starting as well.
     const isStarting = this.#readAtMs === undefined && this.#readAgeMs() < LATE_MS;
-    if (isStarting && describeError(error).includes("ECONNREFUSED")) return;
+    if (isStarting && /ECONNREFUSED|status 503/.test(describeError(error))) return;
     const isFirst = this.#failingSinceMs === undefined;
     this.#failingSinceMs ??= now;
     if (!isFirst && now - this.#loggedAtMs < REPEAT_LOG_MS) return;

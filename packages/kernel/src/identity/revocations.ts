@@ -81,6 +81,11 @@ export class RevocationSet {
     this.#entriesMax = entriesMax;
   }
 
+  /** True if this is the issuer of the affected tokens. */
+  covers(issuer: string | undefined): boolean {
+    return issuer === this.#issuer;
+  }
+
   /** Number of entries. */
   get size(): number {
     return this.#size;

@@ -24,6 +24,7 @@ type RefusalCode =
   | "wrong_type"
   | "wrong_issuer"
   | "wrong_audience"
+  | "wrong_trust_domain"
   | "expired"
   | "not_yet_valid"
   /** The token is bound to a key (`cnf`), which is not supported. */
@@ -38,6 +39,17 @@ export type Verdict =
   | { readonly kind: "user"; readonly claims: Claims }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly detail: string };
 
+/**
+ * Kind of JWTs that a verifier accepts.
+ * - `access-token`: RFC 9068; a key set requires issuer and audience.
+ * - `unbound`: any token that the key set signed: issuer, audience and `typ` are checked only if they are set.
+ * - `jwt-svid`: identities of workloads (SPIFFE JWT-SVID): `aud` is required, `iss` is not.
+ */
+export type TokenProfile =
+  | { readonly kind: "access-token" }
+  | { readonly kind: "unbound" }
+  | { readonly kind: "jwt-svid"; readonly trustDomain: string };
+
 /** Options of {@link createTokenVerifier}. At least one of `staticTokens`, `secret` and `jwks` is required. */
 export interface VerifierOptions {
   clock: Clock;
@@ -45,8 +57,10 @@ export interface VerifierOptions {
   staticTokens?: readonly string[];
   /** Secret of HS256 tokens in UTF-8. RFC 7518 section 3.2 requires 32 bytes; see `isWeakSecret`. */
   secret?: string;
-  /** Keys of RS256 and ES256 tokens; requires `issuer` and `audience`. */
+  /** Keys of RS256 and ES256 tokens; what they require depends on `profile`. */
   jwks?: Omit<JwksOptions, "clock">;
+  /** Default `access-token`. */
+  profile?: TokenProfile;
   /** Required `iss`; if omitted, HS256 tokens may have any or none. */
   issuer?: string;
   /** `aud` must contain one of these; if omitted, HS256 tokens may have any or none. */
@@ -78,6 +92,7 @@ const DETAILS: Readonly<Record<RefusalCode, string>> = {
   wrong_type: "The token is not an access token.",
   wrong_issuer: "The token has another issuer.",
   wrong_audience: "The token is for another audience.",
+  wrong_trust_domain: "The token is not of a workload of the trust domain.",
   expired: "The token has expired.",
   not_yet_valid: "The token is not valid yet.",
   key_bound: "The token is bound to a key, which is not supported.",
@@ -101,6 +116,7 @@ class Verifier implements TokenVerifier {
   readonly #secretKey: VerificationKey | undefined;
   readonly #jwks: JwksStore | undefined;
   readonly #audiences: readonly string[];
+  readonly #profile: TokenProfile;
   readonly #leewaySeconds: number;
   readonly #tokenBytesMax: number;
   readonly #cacheMax: number;
@@ -114,9 +130,8 @@ class Verifier implements TokenVerifier {
     }
     if (staticTokens.includes("") || secret === "")
       throw new TypeError("a secret must not be empty");
-    if (jwks !== undefined && (!issuer || audience === undefined || audience.length === 0)) {
-      throw new TypeError("a JWKS requires an issuer and an audience");
-    }
+    this.#profile = options.profile ?? { kind: "access-token" };
+    if (jwks !== undefined) checkBinding(this.#profile, issuer, audience);
     this.#options = options;
     this.#staticDigests = staticTokens.map((token) => Buffer.from(digest(token)));
     if (secret !== undefined) {
@@ -195,12 +210,11 @@ class Verifier implements TokenVerifier {
   #checkKind(jwt: ParsedJwt, key: VerificationKey, claims: Claims): RefusalCode | undefined {
     const { issuer } = this.#options;
     if (jwt.payload["cnf"] !== undefined) return "key_bound";
-    // RFC 9068 section 4: other tokens of the issuer, such as ID tokens, must not be accepted as access tokens.
-    if (!isAccessTokenType(jwt.typ, key.algorithm)) return "wrong_type";
+    if (!isAllowedType(this.#profile, jwt.typ, key.algorithm)) return "wrong_type";
     if (issuer !== undefined && claims.iss !== issuer) return "wrong_issuer";
     const isForUs = claims.aud?.some((audience) => this.#audiences.includes(audience)) ?? false;
     if (this.#audiences.length > 0 && !isForUs) return "wrong_audience";
-    return undefined;
+    return isOfTrustDomain(this.#profile, claims.sub) ? undefined : "wrong_trust_domain";
   }
 
   #judgeUse(claims: Claims): Verdict {
@@ -224,6 +238,53 @@ class Verifier implements TokenVerifier {
     }
     if (this.#cacheMax > 0) this.#verified.set(cacheKey, claims);
   }
+}
+
+function checkBinding(
+  profile: TokenProfile,
+  issuer: string | undefined,
+  audience: string | readonly string[] | undefined,
+): void {
+  const hasAudience = audience !== undefined && audience.length > 0;
+  switch (profile.kind) {
+    case "access-token":
+      if (!issuer || !hasAudience) {
+        throw new TypeError("a JWKS requires an issuer and an audience");
+      }
+      return;
+    case "jwt-svid":
+      if (!hasAudience) throw new TypeError("JWT-SVIDs require an audience");
+      return;
+    case "unbound":
+      return;
+    default:
+      profile satisfies never;
+  }
+}
+
+function isAllowedType(
+  profile: TokenProfile,
+  typ: string | undefined,
+  algorithm: JwtAlgorithm,
+): boolean {
+  switch (profile.kind) {
+    case "access-token":
+      // RFC 9068 section 4: other tokens of the issuer, such as ID tokens, must not be accepted as access tokens.
+      return isAccessTokenType(typ, algorithm);
+    case "unbound":
+      return true;
+    case "jwt-svid":
+      // https://spiffe.io/docs/latest/spiffe-specs/jwt-svid/ section 2.3
+      return typ === undefined || typ === "jwt" || typ === "jose";
+    default:
+      return profile satisfies never;
+  }
+}
+
+function isOfTrustDomain(profile: TokenProfile, subject: string | undefined): boolean {
+  if (profile.kind !== "jwt-svid") return true;
+  const root = `spiffe://${profile.trustDomain}/`;
+  return subject !== undefined && subject.startsWith(root) && subject.length > root.length;
 }
 
 // Tokens signed with a shared secret are often plain JWTs; RFC 8725 section 3.11 applies to all other types.

@@ -1,6 +1,7 @@
 // IP addresses, CIDR ranges and sets of them. IPv4-mapped IPv6 addresses equal their IPv4 addresses.
 import { isIPv4, isIPv6 } from "node:net";
 
+/** The first `bits` bits of `bytes`. */
 interface Range {
   bytes: Uint8Array;
   bits: number;
@@ -47,8 +48,8 @@ export function isLoopback(address: string): boolean {
 
 const LOOPBACK = new AddressSet(["127.0.0.0/8", "::1"]);
 
-// An address with a zone belongs to an interface and is not a network.
-function parseRange(text: string): Range | undefined {
+/** The network of a text; undefined for other text. An address with a zone belongs to an interface and is not a network. */
+export function parseRange(text: string): Range | undefined {
   const [address = "", length, ...rest] = text.split("/");
   const bytes = address.includes("%") ? undefined : readAddress(address);
   const bitsMax = isIPv4(address) ? 32 : 128;

@@ -1,3 +1,4 @@
 // IP addresses, networks, and client addresses behind proxies.
 export { AddressSet, isLoopback, isNetwork } from "./address-set.ts";
+export { AddressTrie, buildAddressTrie } from "./address-trie.ts";
 export { findClientAddress } from "./client-address.ts";

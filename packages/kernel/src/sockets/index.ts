@@ -1,4 +1,5 @@
 // Sockets, independent of protocols.
+export { ByteBudget } from "./byte-budget.ts";
 export { ConnectionBounds } from "./connection-bounds.ts";
 export type { ConnectionBoundsOptions } from "./connection-bounds.ts";
 export { isDescriptorShortage, readDescriptorLimit } from "./descriptors.ts";

@@ -131,6 +131,11 @@ export class OutgoingBudget {
     return this.#waiting.size === 0 && this.#fits(bytes);
   }
 
+  /** True if a claim of the outflow is in the queue. */
+  isQueued(outflow: Outflow): boolean {
+    return this.#waiting.has(outflow);
+  }
+
   /** Queues a claim of an outflow, which must not have another claim in the queue. */
   enqueue(outflow: Outflow, bytes: number, onSettled: ClaimSettled): void {
     if (this.#waiting.has(outflow)) throw new Error("This outflow is already waiting for space");
@@ -251,6 +256,11 @@ export class Outflow {
   /** True if more than half of the budget is in use. */
   get isTight(): boolean {
     return this.#budget.isTight;
+  }
+
+  /** True while a claim waits for space. */
+  get isWaiting(): boolean {
+    return this.#budget.isQueued(this);
   }
 
   /** Counted bytes, as of the last `settle`. */

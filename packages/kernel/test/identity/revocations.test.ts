@@ -234,6 +234,19 @@ test("a feed that is down leaves the known revocations in force, is reported, an
   await until("the end of the outage", () => lines.some(({ msg }) => /is read again/.test(msg)));
 });
 
+test("a feed that is not ready yet when the service starts is not reported", async (t) => {
+  const { feed, revocations, lines, read } = await follow(t, (_request, response) =>
+    send(response, { status: "DOWN" }, 503),
+  );
+  await until("failures", () => read("platform_revocations_failures_total") >= 3);
+  feed.answer = createFeed({ last: 1 });
+  await until("the first entry", () => has(revocations, "s1"));
+  assert.deepEqual(
+    lines.filter(({ level }) => level !== "debug"),
+    [],
+  );
+});
+
 test("an outage of ten seconds is a warning of readiness", () => {
   let nowMs = 0;
   const follower = new RevocationFollower({

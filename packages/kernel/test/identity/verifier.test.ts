@@ -538,6 +538,62 @@ describe("RS256 and ES256 by a JWKS", () => {
   }
 });
 
+describe("profiles of tokens", () => {
+  const workload = { sub: "spiffe://prod.test/api", aud: ["gateway"], exp: NOW + 300 };
+  const svid = (payload: JWTPayload, typ?: string) =>
+    new SignJWT(payload)
+      .setProtectedHeader({ alg: "ES256", kid: "e1", ...(typ === undefined ? {} : { typ }) })
+      .sign(ec.privateKey);
+  const accepts = async (url: string, more: Partial<VerifierOptions>, token: string) =>
+    codeOf(await createTokenVerifier({ clock: makeClock(), jwks: { url }, ...more }).verify(token));
+
+  test("unbound accepts tokens of any issuer, audience and type that the key set signed", async (context) => {
+    const { url } = await startIssuer(context, [rsaJwk, ecJwk]);
+    const unbound = { profile: { kind: "unbound" } } as const;
+    const plain = await sign(
+      rsa.privateKey,
+      { alg: "RS256", kid: "r1", typ: "JWT" },
+      { exp: NOW + 9 },
+    );
+    assert.equal(await accepts(url, unbound, plain), "user");
+    const foreign = await sign(other.privateKey, { alg: "RS256", kid: "r1" });
+    assert.equal(await accepts(url, unbound, foreign), "bad_signature");
+    assert.equal(await accepts(url, unbound, hs256(USER)), "algorithm_not_allowed");
+    const bound = { ...unbound, audience: "gateway" };
+    assert.equal(await accepts(url, bound, plain), "wrong_audience");
+  });
+
+  test("jwt-svid accepts workloads of the trust domain only, for its audience", async (context) => {
+    const { url } = await startIssuer(context, [{ ...ecJwk, use: "jwt-svid" }]);
+    const profile = { kind: "jwt-svid", trustDomain: "prod.test" } as const;
+    const options = { profile, audience: "gateway" };
+    assert.equal(await accepts(url, options, await svid(workload)), "user");
+    assert.equal(await accepts(url, options, await svid(workload, "JOSE")), "user");
+    assert.equal(await accepts(url, options, await svid(workload, "at+jwt")), "wrong_type");
+    const others = [
+      "spiffe://prod.test.evil/api",
+      "spiffe://prod.test",
+      "spiffe://prod.test/",
+      "api",
+    ];
+    for (const sub of others) {
+      const token = await svid({ ...workload, sub });
+      assert.equal(await accepts(url, options, token), "wrong_trust_domain", sub);
+    }
+    const elsewhere = await svid({ ...workload, aud: "billing" });
+    assert.equal(await accepts(url, options, elsewhere), "wrong_audience");
+    const nobody = await svid({ aud: "gateway", exp: NOW + 300 });
+    assert.equal(await accepts(url, options, nobody), "wrong_trust_domain");
+  });
+
+  test("a verifier of workloads requires an audience", () => {
+    const profile = { kind: "jwt-svid", trustDomain: "prod.test" } as const;
+    const make = () =>
+      createTokenVerifier({ clock: makeClock(), jwks: { url: "http://x" }, profile });
+    assert.throws(make, /require an audience/);
+  });
+});
+
 describe("access of callers", () => {
   const user = {
     kind: "user",
