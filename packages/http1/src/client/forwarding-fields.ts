@@ -29,6 +29,9 @@ const NO_HOST = Buffer.alloc(0);
 export class ForwardingFields {
   /** Client address of the current request. */
   clientAddress = "";
+  /** Scheme and host with which the client sent the current request; the host may be empty. */
+  proto: "http" | "https" = "http";
+  host = "";
   /** Field lines of the current request, each with its CRLF. */
   lines: Buffer = NO_HOST;
   #trusted: AddressSet | undefined;
@@ -56,6 +59,8 @@ export class ForwardingFields {
   #replace({ remoteAddress, localPort, secure }: ForwardedConnection, host: string): void {
     const proto = secure ? "https" : "http";
     this.clientAddress = remoteAddress;
+    this.proto = proto;
+    this.host = host;
     this.lines = layOutLines(
       remoteAddress,
       proto,
@@ -79,11 +84,13 @@ export class ForwardingFields {
     const port = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
     const ownForwarded = formatForwarded(remoteAddress, host, secure ? "https" : "http");
     this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
+    this.proto = proto;
+    this.host = joinLines(fields, Known.XForwardedHost) || host;
     this.lines = layOutLines(
       chain === "" ? remoteAddress : `${chain}, ${remoteAddress}`,
       proto,
       port ?? String(localPort),
-      joinLines(fields, Known.XForwardedHost) || host,
+      this.host,
       forwarded === "" ? ownForwarded : `${forwarded}, ${ownForwarded}`,
     );
   }

@@ -219,6 +219,11 @@ export interface ForwardObserver<U = unknown> {
     target: ForwardTarget,
     stream: UpstreamStream | null,
   ): void;
+  /**
+   * A final response has arrived, and the request could be sent again: returns a target for another attempt, which drops
+   * the response and its connection, or null to forward it. The head is valid only during the callback.
+   */
+  onResponse?(exchange: Exchange<U>, head: ResponseHead): ForwardTarget | null;
   /** Appends fields to a final response head or a 101. The head is valid only during the callback. */
   onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
   /**

@@ -26,20 +26,8 @@ import {
 } from "./heads.ts";
 import type { CompiledPlan } from "./plan.ts";
 import { Replay } from "./replay.ts";
+import { State } from "./state.ts";
 import { TunnelFlow } from "./tunnel-flow.ts";
-
-const State = {
-  Idle: 0,
-  /** Waits for a connection. */
-  Acquiring: 1,
-  /** The request is being sent or was sent, and no response has arrived. */
-  Sending: 2,
-  /** The response head was forwarded. */
-  Answering: 3,
-  Tunnel: 4,
-  /** A callback decides about a failed attempt. */
-  Failing: 5,
-} as const;
 
 const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
@@ -387,7 +375,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         parser.reset();
         if (at === length) return;
       } else {
-        this.#beginAnswer(parser, bytes, at, length);
+        if (!this.#tryAgain(parser)) this.#beginAnswer(parser, bytes, at, length);
         return;
       }
     }
@@ -395,6 +383,18 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       if (!this.#isEnding) this.#touchAnswer();
       this.#passAnswer(bytes, length);
     }
+  }
+
+  /** True if the observer wants another attempt instead of this response, of which the client has seen nothing. */
+  #tryAgain(parser: ResponseParser): boolean {
+    const isUnseen = this.#replay.isComplete && this.#informational === 0;
+    if (!isUnseen || this.#attempts >= ATTEMPTS_MAX) return false;
+    const next = this.#observer.onResponse?.(this.#exchange, parser) ?? null;
+    if (next === null) return false;
+    this.#exchange.detachSink();
+    this.#dropUpstream();
+    this.#try(next, false);
+    return true;
   }
 
   #passInformational(parser: ResponseParser): boolean {

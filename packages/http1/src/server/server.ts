@@ -168,12 +168,16 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.halfCloseMs = timeouts.halfCloseMs ?? 1_000;
   }
 
-  async drain(deadlineMs: number, streamsMs = deadlineMs): Promise<void> {
+  async drain(deadlineMs: number, streamsMs = deadlineMs, idleMs = 0): Promise<void> {
     this.draining = true;
     if (this.#listener.listening) this.#listener.close();
-    for (const connection of this.#connections) connection.drain();
+    const closeIdle = (): void => {
+      for (const connection of this.#connections) connection.drain();
+    };
+    if (idleMs <= 0) closeIdle();
     if (this.#connections.size > 0) {
       await new Promise<void>((resolve) => {
+        const idleTimer = idleMs > 0 ? setTimeout(closeIdle, idleMs) : undefined;
         const timer = setTimeout(() => {
           for (const connection of this.#connections) connection.destroy();
         }, deadlineMs);
@@ -185,6 +189,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
           streamsMs > 0 ? setTimeout(endStreams, Math.min(streamsMs, deadlineMs)) : undefined;
         this.#onEmpty.push(() => {
           clearTimeout(timer);
+          clearTimeout(idleTimer);
           clearTimeout(streamsTimer);
           resolve();
         });

@@ -45,6 +45,12 @@ export function switchProtocols<U>(
   host.active--;
   connection.outflow.close();
   host.forget(connection);
+  // Reads pass by the stream's queue: its new owner listens for `data`.
+  if (!connection.connection.secure) {
+    host.shortenReads(socket, (bytes, length, isShared) => {
+      socket.emit("data", isShared ? Buffer.from(bytes.subarray(0, length)) : bytes);
+    });
+  }
   return { socket, rest };
 }
 

@@ -223,6 +223,16 @@ function handle(exchange: Exchange<State>): void {
       }, 5);
       return;
     }
+    case "/take": {
+      const { socket, rest } = exchange.takeSocket([
+        ["Connection", "Upgrade"],
+        ["Upgrade", "echo"],
+      ]);
+      socket.write(rest);
+      socket.on("data", (chunk: Buffer) => socket.write(chunk));
+      socket.on("end", () => socket.end());
+      return;
+    }
     case "/short":
       exchange.startResponse({ status: 200, contentLength: 10 });
       exchange.write("short");

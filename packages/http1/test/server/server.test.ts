@@ -64,6 +64,20 @@ for (const runtime of runtimes) {
       client.socket.destroy();
     });
 
+    test("a taken socket emits what arrives afterwards as data", async () => {
+      const client = await openRaw(proxy.port);
+      const upgrade = "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+      client.socket.write(`GET /take HTTP/1.1\r\nHost: a\r\n${upgrade}first`);
+      await client.untilText("first");
+      assert.match(client.text, /^HTTP\/1\.1 101 /);
+      client.socket.write("second");
+      await client.untilText("firstsecond");
+      const large = "x".repeat(1_000_000);
+      client.socket.write(large);
+      await client.until(() => client.text.endsWith(large), "the large message");
+      client.socket.destroy();
+    });
+
     test("a streamed answer is chunked with trailers, and close-delimited for 1.0", async () => {
       const modern = await ask(proxy.port, `GET /stream HTTP/1.1\r\n${CLOSE}`);
       assert.match(

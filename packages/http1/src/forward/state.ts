@@ -1,0 +1,15 @@
+// The states of a forwarded request.
+
+/** One of these numbers. */
+export const State = {
+  Idle: 0,
+  /** Waits for a connection. */
+  Acquiring: 1,
+  /** The request is being sent or was sent, and no response has arrived. */
+  Sending: 2,
+  /** The response head was forwarded. */
+  Answering: 3,
+  Tunnel: 4,
+  /** A callback decides about a failed attempt. */
+  Failing: 5,
+} as const;
