@@ -1,0 +1,209 @@
+// A declared database: opened when the service starts, migrated, queried with tagged templates.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openDatabase, type Database as OpenDatabase } from "@platform/kernel/db";
+import { CompiledQuery, type Kysely, type QueryResult } from "kysely";
+import { readMigrationFolder, selectMigrations, type MigrationTexts } from "./migrations.ts";
+import { buildStatement, readTemplate, type SqlArgument, type SqlPart } from "./sql.ts";
+
+/** A row as the database returns it. */
+export type Row = Record<string, unknown>;
+
+/** Result of a statement that changes rows. */
+export interface Changes {
+  /** Number of rows that were inserted, updated or deleted. */
+  readonly changes: number;
+}
+
+/**
+ * Queries as template tags; values are bound parameters. The type of rows is the caller's claim.
+ *
+ * ```ts
+ * const note = await notes.one<Note>`select * from notes where id = ${id}`;
+ * ```
+ */
+export interface Queries {
+  /** The first row; undefined if there is none. */
+  one<T extends object = Row>(
+    strings: TemplateStringsArray | SqlPart,
+    ...values: SqlArgument[]
+  ): Promise<T | undefined>;
+  /** All rows. Limit them in the statement. */
+  all<T extends object = Row>(
+    strings: TemplateStringsArray | SqlPart,
+    ...values: SqlArgument[]
+  ): Promise<T[]>;
+  /** Executes a statement. A resolved promise means that its changes are on disk. */
+  run(strings: TemplateStringsArray | SqlPart, ...values: SqlArgument[]): Promise<Changes>;
+}
+
+/** Options of a declared database. */
+export interface DatabaseOptions {
+  /** Folder of `*.sql` files, or their texts by name; applied before the service is ready. */
+  migrations?: string | URL | MigrationTexts;
+  /** `postgres://…` or `sqlite:path`; default: the environment's DATABASE_URL, or a SQLite file in the data folder. */
+  url?: string;
+}
+
+/** Place of the databases of a service. */
+export interface DatabaseSettings {
+  /** Value of DATABASE_URL. */
+  readonly url: string | undefined;
+  readonly dataFolder: string;
+  /** True in tests: all databases are in memory. */
+  readonly inMemory: boolean;
+}
+
+type Tables = Record<string, never>;
+type Executor = Pick<Kysely<Tables>, "executeQuery">;
+
+interface Transaction {
+  readonly executor: Executor;
+  ended: boolean;
+}
+
+const NAME = /^[a-z][a-z0-9_-]{0,62}$/;
+
+/** A database that was declared with `database()`. */
+export class Database implements Queries {
+  readonly name: string;
+  readonly options: DatabaseOptions;
+  readonly #readSettings: () => DatabaseSettings;
+  readonly #current = new AsyncLocalStorage<Transaction>();
+  #opened: Promise<OpenDatabase<Tables>> | undefined;
+
+  /** Throws a TypeError if the name is not allowed: it is the name of a file. */
+  constructor(name: string, options: DatabaseOptions, readSettings: () => DatabaseSettings) {
+    if (!NAME.test(name)) {
+      throw new TypeError(
+        `database "${name}": expected a lower-case name of letters, digits, - and _, up to 63 characters`,
+      );
+    }
+    this.name = name;
+    this.options = options;
+    this.#readSettings = readSettings;
+  }
+
+  async one<T extends object = Row>(
+    strings: TemplateStringsArray | SqlPart,
+    ...values: SqlArgument[]
+  ): Promise<T | undefined> {
+    const { rows } = await this.#execute<T>(readTemplate(`${this.name}.one`, strings, values));
+    return rows[0];
+  }
+
+  async all<T extends object = Row>(
+    strings: TemplateStringsArray | SqlPart,
+    ...values: SqlArgument[]
+  ): Promise<T[]> {
+    const { rows } = await this.#execute<T>(readTemplate(`${this.name}.all`, strings, values));
+    return rows;
+  }
+
+  async run(strings: TemplateStringsArray | SqlPart, ...values: SqlArgument[]): Promise<Changes> {
+    const result = await this.#execute(readTemplate(`${this.name}.run`, strings, values));
+    return { changes: Number(result.numAffectedRows ?? 0n) };
+  }
+
+  /**
+   * Runs `work` in a transaction: all queries of this database inside it belong to it, also those of functions that it
+   * calls. An error rolls back and is thrown. After a conflict with another transaction `work` is repeated, so it must
+   * have no effects except on the database. A transaction inside a transaction is a part of it.
+   */
+  async transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    if (this.#current.getStore()?.ended === false) return work(this);
+    const database = await this.open();
+    return database.transaction(async (executor) => {
+      const current: Transaction = { executor, ended: false };
+      try {
+        return await this.#current.run(current, () => work(this));
+      } finally {
+        current.ended = true;
+      }
+    });
+  }
+
+  /** Opens and migrates the database; the first query does so too. */
+  open(): Promise<OpenDatabase<Tables>> {
+    return (this.#opened ??= this.#open());
+  }
+
+  /** The migrations in their order, without applying any. */
+  async listMigrations(): Promise<{ id: string; isApplied: boolean }[]> {
+    const database = openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
+    try {
+      const steps = selectMigrations(this.#readMigrations() ?? {}, database.kind);
+      const applied = await readApplied(database, this.name);
+      return steps.map(({ id }) => ({ id, isApplied: applied.has(id) }));
+    } finally {
+      await database.close();
+    }
+  }
+
+  /** Health check: undefined if the database responds. */
+  async check(): Promise<string | undefined> {
+    return (await this.open()).check();
+  }
+
+  /** Closes the database if it was opened; the next query opens it again. */
+  async close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    // The error of a failed opening was thrown to its callers.
+    const database = await opened?.catch(() => undefined);
+    await database?.close();
+  }
+
+  async #open(): Promise<OpenDatabase<Tables>> {
+    const database = openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
+    try {
+      const texts = this.#readMigrations();
+      if (texts !== undefined) await database.migrate(selectMigrations(texts, database.kind));
+      return database;
+    } catch (error) {
+      await database.close();
+      throw new Error(`database ${this.name}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  #findUrl(): string {
+    const { url, inMemory, dataFolder } = this.#readSettings();
+    const file = inMemory ? ":memory:" : join(dataFolder, `${this.name}.sqlite`);
+    return this.options.url ?? (inMemory ? undefined : url) ?? `sqlite:${file}`;
+  }
+
+  #readMigrations(): MigrationTexts | undefined {
+    const { migrations } = this.options;
+    if (migrations === undefined) return undefined;
+    if (migrations instanceof URL) return readMigrationFolder(fileURLToPath(migrations));
+    return typeof migrations === "string" ? readMigrationFolder(migrations) : migrations;
+  }
+
+  async #execute<T>(part: SqlPart): Promise<QueryResult<T>> {
+    const opened = this.#opened ?? this.open();
+    const { db, kind } = await opened;
+    const { text, values } = buildStatement(part, kind);
+    return this.#findExecutor(db).executeQuery(CompiledQuery.raw(text, [...values])) as Promise<
+      QueryResult<T>
+    >;
+  }
+
+  #findExecutor(db: Executor): Executor {
+    const transaction = this.#current.getStore();
+    if (transaction === undefined) return db;
+    if (!transaction.ended) return transaction.executor;
+    throw new Error(`database ${this.name}: a query ran after its transaction; await it inside`);
+  }
+}
+
+/** Ids of applied migrations; none if the kernel's history does not exist yet. */
+async function readApplied(database: OpenDatabase<Tables>, scope: string): Promise<Set<string>> {
+  const history = "platform_migrations";
+  const tables = await database.db.introspection.getTables();
+  if (!tables.some(({ name }) => name === history)) return new Set();
+  const mark = database.kind === "postgres" ? "$1" : "?";
+  const query = CompiledQuery.raw(`select id from ${history} where scope = ${mark}`, [scope]);
+  const { rows } = await database.db.executeQuery<{ id: string }>(query);
+  return new Set(rows.map(({ id }) => id));
+}

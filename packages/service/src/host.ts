@@ -1,0 +1,45 @@
+// Running the declared service: for `server().start()`, and for commands that load the files of a service.
+import { dirname } from "node:path";
+import { runService } from "@platform/kernel/lifecycle";
+import { declared } from "./service/declared.ts";
+import { readIdentity, startService } from "./service/start-service.ts";
+import { createTelemetry } from "./service/telemetry.ts";
+
+export { declared } from "./service/declared.ts";
+export { Router } from "./route/router.ts";
+export { checkTiming } from "./schedule/schedule.ts";
+
+/** Options of {@link runDeclaredService}. */
+export interface RunOptions {
+  /** Folder whose package.json names the service; default: that of the main script. */
+  folder?: string;
+  /** True if the listening socket is shared with other processes of a cluster. */
+  isShared?: boolean;
+}
+
+let running: Promise<{ port: number }> | undefined;
+
+/**
+ * Starts the declared service as this process: signals drain it, then the process exits. Resolves with the port when it
+ * accepts requests. A failed start is logged, and the process exits with 1. A second call returns the first result.
+ */
+export function runDeclaredService(options: RunOptions = {}): Promise<{ port: number }> {
+  return (running ??= run(options));
+}
+
+function run({ folder = dirname(process.argv[1] ?? "."), isShared = false }: RunOptions) {
+  const { settings, caches, environment } = declared;
+  const identity = readIdentity(folder);
+  const name = settings.name ?? identity.name;
+  const { version } = identity;
+  const telemetry = createTelemetry({ name, version, settings, caches, clock: environment.clock });
+  const { log } = telemetry;
+  return new Promise<{ port: number }>((resolve) => {
+    const drainTimeoutMs = settings.drain_timeout_ms;
+    void runService({ service: name, version, logger: log, drainTimeoutMs }, async (lifecycle) => {
+      const base = { service: declared, name, version, telemetry, lifecycle, isShared };
+      const { port } = await startService(base);
+      lifecycle.onReady(() => resolve({ port }));
+    });
+  });
+}

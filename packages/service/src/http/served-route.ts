@@ -1,0 +1,52 @@
+// Routes as the server uses them: with defaults, scopes and metrics.
+import type { HttpMetrics, HttpSeries } from "@platform/kernel/metrics";
+import type { RouteDefinition, RouteOptions } from "./definition.ts";
+
+/** Bounds that routes inherit. */
+export interface RouteDefaults {
+  readonly bodyBytesMax: number;
+  readonly timeoutMs: number;
+}
+
+/** A route with its defaults. */
+export class ServedRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly declaredAt: string;
+  readonly options: RouteOptions;
+  readonly handler: (request: never) => unknown;
+  /** Required scopes; undefined if callers need no token. */
+  readonly scopes: readonly string[] | undefined;
+  readonly bodyBytesMax: number;
+  readonly timeoutMs: number;
+  readonly #series = new Map<string, HttpSeries>();
+
+  constructor(definition: RouteDefinition, defaults: RouteDefaults) {
+    const { options } = definition;
+    this.method = definition.method;
+    this.path = definition.path;
+    this.declaredAt = definition.declaredAt;
+    this.options = options;
+    this.handler = definition.handler;
+    this.scopes = readScopes(options.requires);
+    this.bodyBytesMax = options.bodyBytesMax ?? defaults.bodyBytesMax;
+    this.timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
+  }
+
+  /** The metrics of an outcome; looked up once per method and status. */
+  findSeries(metrics: HttpMetrics, method: string, status: number): HttpSeries {
+    const key = `${method} ${status}`;
+    let series = this.#series.get(key);
+    if (series === undefined) {
+      series = metrics.series(this.path, method, status);
+      this.#series.set(key, series);
+    }
+    return series;
+  }
+}
+
+function readScopes(requires: RouteOptions["requires"]): readonly string[] | undefined {
+  if (requires === undefined) return undefined;
+  if (requires === true) return [];
+  return typeof requires === "string" ? [requires] : requires;
+}

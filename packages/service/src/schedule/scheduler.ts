@@ -1,0 +1,140 @@
+// Runs schedules: in time, without overlap, on one replica.
+import type { Logger } from "@platform/kernel/log";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import type { Lease, LeaseTable } from "./lease-table.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** Options of {@link Scheduler}. */
+export interface SchedulerOptions {
+  schedules: readonly Schedule[];
+  /** Undefined without a database: then each replica runs all ticks. */
+  leases: LeaseTable | undefined;
+  clock: Clock;
+  log: Logger;
+  /** Called after each run. */
+  onRun: (schedule: Schedule, outcome: "done" | "failed", durationMs: number) => void;
+}
+
+/** Interval of checking for due ticks: the precision of schedules. */
+const CHECK_MS = 250;
+/** A replica that dies during a run blocks its schedule for this time. */
+const LEASE_MS = 30_000;
+const RENEW_MS = 10_000;
+const NO_LEASE: Lease = { fence: 0 };
+
+/** The schedules of a service. */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #due = new Map<Schedule, number>();
+  readonly #running = new Map<Schedule, Promise<void>>();
+  readonly #stopping = new AbortController();
+  #timer: RepeatingTimer | undefined;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  /** Reads the state of all schedules and starts the timer. */
+  async start(): Promise<void> {
+    const { schedules, leases, clock, log } = this.#options;
+    if (schedules.length === 0) return;
+    await leases?.prepare();
+    for (const schedule of schedules) await this.#readDue(schedule, clock.now());
+    const check = (): void => void this.runDue();
+    this.#timer = every(CHECK_MS, check, (error) => log.error("schedules failed", { error }));
+  }
+
+  /** Runs the ticks that are due now and waits for them; runs in flight are joined. */
+  async runDue(): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    const nowMs = this.#options.clock.now();
+    const due = Array.from(this.#due).filter(([, dueMs]) => dueMs <= nowMs);
+    await Promise.all(due.map(([schedule, dueMs]) => this.#begin(schedule, dueMs, nowMs)));
+  }
+
+  /** Stops: no run starts, those in flight are aborted and awaited. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("the service is stopping"));
+    await this.#timer?.stop();
+    await Promise.all(this.#running.values());
+  }
+
+  #begin(schedule: Schedule, dueMs: number, nowMs: number): Promise<void> {
+    const running = this.#running.get(schedule);
+    if (running !== undefined) return running;
+    const started = this.#acquireAndRun(schedule, dueMs, nowMs)
+      .catch((error: unknown) => {
+        this.#options.log.error("schedule failed", { schedule: schedule.name, error });
+      })
+      .finally(() => this.#running.delete(schedule));
+    this.#running.set(schedule, started);
+    return started;
+  }
+
+  async #acquireAndRun(schedule: Schedule, dueMs: number, nowMs: number): Promise<void> {
+    const { leases } = this.#options;
+    const nextMs = findNext(schedule, dueMs, nowMs);
+    const lease =
+      leases === undefined
+        ? NO_LEASE
+        : await leases.acquire(schedule.name, nowMs, LEASE_MS, nextMs);
+    if (lease === undefined) {
+      // Another replica has this tick, or runs an earlier one; the next check looks again.
+      await this.#readDue(schedule, nowMs);
+      return;
+    }
+    this.#due.set(schedule, nextMs);
+    await this.#runLeased(schedule, dueMs, lease);
+  }
+
+  async #runLeased(schedule: Schedule, dueMs: number, lease: Lease): Promise<void> {
+    const { leases, log } = this.#options;
+    const lost = new AbortController();
+    const renewal = every(
+      RENEW_MS,
+      async () => {
+        const untilMs = this.#options.clock.now() + LEASE_MS;
+        if ((await leases?.renew(schedule.name, lease, untilMs)) === false) {
+          lost.abort(new Error("another replica has taken over the schedule"));
+        }
+      },
+      (error) => log.warn("lease not renewed", { schedule: schedule.name, error }),
+    );
+    try {
+      await this.#run(schedule, dueMs, lease, lost.signal);
+    } finally {
+      await renewal.stop();
+      await leases?.release(schedule.name, lease);
+    }
+  }
+
+  async #run(schedule: Schedule, dueMs: number, lease: Lease, lost: AbortSignal): Promise<void> {
+    const { clock, log, onRun } = this.#options;
+    const signal = AbortSignal.any([this.#stopping.signal, lost]);
+    const startedMs = clock.monotonicMs();
+    let outcome: "done" | "failed" = "done";
+    try {
+      await schedule.work({ signal, scheduledAt: new Date(dueMs), fence: lease.fence });
+    } catch (error) {
+      outcome = "failed";
+      log.error("schedule failed", { schedule: schedule.name, error });
+    }
+    const durationMs = clock.monotonicMs() - startedMs;
+    if (outcome === "done")
+      log.debug("schedule", { schedule: schedule.name, duration_ms: durationMs });
+    onRun(schedule, outcome, durationMs);
+  }
+
+  async #readDue(schedule: Schedule, nowMs: number): Promise<void> {
+    const { leases } = this.#options;
+    const firstMs = schedule.findNext(nowMs);
+    const state = await leases?.read(schedule.name, schedule.timing, firstMs);
+    this.#due.set(schedule, state?.dueMs ?? firstMs);
+  }
+}
+
+/** The tick after a due one: the first in the future, so that missed ticks run once. */
+function findNext(schedule: Schedule, dueMs: number, nowMs: number): number {
+  const nextMs = schedule.findNext(dueMs);
+  return nextMs > nowMs ? nextMs : schedule.findNext(nowMs);
+}

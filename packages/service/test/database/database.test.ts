@@ -1,0 +1,155 @@
+// Declared databases: templates, transactions, migrations, on SQLite and PostgreSQL.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
+import { Database, type DatabaseOptions } from "../../src/database/database.ts";
+import { splitSql } from "../../src/database/split-sql.ts";
+import { sql } from "../../src/database/sql.ts";
+
+const NOTES = {
+  "0001-notes.sql": "create table notes (id integer primary key, text text, tag text)",
+};
+
+function createFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "database-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+function declare(t: TestContext, options: DatabaseOptions, dataFolder = "/nonexistent"): Database {
+  const inMemory = dataFolder === "/nonexistent" && options.url === undefined;
+  const database = new Database("notes", options, () => ({ url: undefined, dataFolder, inMemory }));
+  t.after(() => database.close());
+  return database;
+}
+
+async function checkQueries(database: Database): Promise<void> {
+  const hostile = "'); drop table notes; --";
+  assert.deepEqual(
+    await database.run`insert into notes (id, text, tag) values (${1}, ${hostile}, ${null}), (2, 'b', 'x')`,
+    { changes: 2 },
+  );
+  assert.equal((await database.one`select text from notes where id = ${1}`)?.["text"], hostile);
+  assert.equal(await database.one`select * from notes where id = ${9}`, undefined);
+  const filter = sql`where id in (${[1, 2, 3]}) and tag = ${"x"}`;
+  assert.deepEqual(await database.all`select id from notes ${filter} order by id`, [{ id: 2 }]);
+  assert.deepEqual(await database.all`select id from notes where id in (${[]})`, []);
+
+  await assert.rejects(
+    database.transaction(async (queries) => {
+      await queries.run`delete from notes`;
+      throw new Error("no");
+    }),
+    /^Error: no$/,
+  );
+  const count = async (): Promise<unknown> =>
+    (await database.one`select count(*) as n from notes`)?.["n"];
+  assert.equal(await count(), 2);
+  // Functions that are called inside use the same transaction, through the database itself.
+  const seen = await database.transaction(async (queries) => {
+    await queries.run`delete from notes where id = ${1}`;
+    return database.transaction(() => count());
+  });
+  assert.equal(seen, 1);
+  assert.equal(await count(), 1);
+}
+
+test("queries bind values, and transactions are all or nothing", async (t) => {
+  await checkQueries(declare(t, { migrations: NOTES }));
+  await checkQueries(declare(t, { migrations: NOTES }, createFolder(t)));
+});
+
+test("the same works on PostgreSQL", { skip: findPostgresSkip() }, async (t) => {
+  const cluster = await startPostgresCluster();
+  t.after(() => cluster.stop());
+  const url = await cluster.createDatabase();
+  await checkQueries(declare(t, { migrations: NOTES, url }));
+});
+
+test("values that cannot be stored, and calls without a template, are refused", async (t) => {
+  const database = declare(t, {});
+  const wrong = (value: unknown): Promise<unknown> => database.one`select ${value as string}`;
+  await assert.rejects(wrong(undefined), /value 1 of type undefined cannot be stored; use null/);
+  await assert.rejects(wrong({ a: 1 }), /type Object cannot be stored; use JSON\.stringify/);
+  const text = "select 1" as unknown as TemplateStringsArray;
+  await assert.rejects(database.one(text), /notes\.one is a template tag/);
+});
+
+test("a query that was not awaited inside its transaction fails instead of running outside", async (t) => {
+  const database = declare(t, { migrations: NOTES });
+  let late: Promise<unknown> | undefined;
+  await database.transaction(async (queries) => {
+    late = new Promise((resolve) => setTimeout(resolve, 20)).then(
+      () => queries.run`delete from notes`,
+    );
+  });
+  await assert.rejects(late!, /ran after its transaction/);
+});
+
+test("migrations are files in the order of their names, with variants per database", async (t) => {
+  const folder = createFolder(t);
+  const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+  write("0001-notes.sql", "create table notes (id integer); create table tags (name text);");
+  write("0002-first.sql", "broken on purpose");
+  write(
+    "0002-first.sqlite.sql",
+    "insert into notes values (1); -- one; comment\ninsert into notes values (2);",
+  );
+  write("0002-first.postgres.sql", "also broken");
+  const data = createFolder(t);
+  const first = declare(t, { migrations: folder }, data);
+  assert.equal((await first.all`select * from notes`).length, 2);
+  await first.close();
+  // Applied once.
+  const again = declare(t, { migrations: folder }, data);
+  assert.equal((await again.all`select * from notes`).length, 2);
+  await again.close();
+  write("0001-notes.sql", "create table other (id integer)");
+  await assert.rejects(
+    declare(t, { migrations: folder }, data).open(),
+    /database notes: migration 0001-notes of notes was changed after it was applied/,
+  );
+});
+
+test("a failing migration changes nothing and names its file", async (t) => {
+  const data = createFolder(t);
+  const texts = { ...NOTES, "0002-more.sql": "create table more (id integer); select nonsense;" };
+  const broken = declare(t, { migrations: texts }, data);
+  await assert.rejects(
+    broken.open(),
+    /database notes: migration 0002-more of notes failed: no such column/,
+  );
+  const plain = declare(t, {}, data);
+  assert.deepEqual(
+    await plain.all`select name from sqlite_master where name in ('notes', 'more')`,
+    [],
+  );
+  const cases: [DatabaseOptions["migrations"], RegExp][] = [
+    [{ "1-notes.sql": "" }, /1-notes\.sql is not a valid name; expected one like 0001-notes\.sql/],
+    [{ "0001-a.postgres.sql": "" }, /0001-a has no 0001-a\.sqlite\.sql and no 0001-a\.sql/],
+    [{ "0001-a.sql": "select 1;\nselect 'x" }, /0001-a\.sql: line 2: .* is not closed/],
+    [join(data, "missing"), /the folder .*missing cannot be read/],
+  ];
+  for (const [migrations, message] of cases) {
+    await assert.rejects(declare(t, { migrations: migrations! }).open(), message);
+  }
+});
+
+test("statements are separated by semicolons outside strings, comments and bodies", () => {
+  const trigger = `create trigger t after insert on a begin
+    update a set n = case when n > 1 then 2 else 3 end; delete from b where x = ';'; end`;
+  assert.deepEqual(
+    splitSql(`-- a; b\ninsert into "x;y" values (';''"'); ${trigger}; select 1;`, "sqlite"),
+    [`-- a; b\ninsert into "x;y" values (';''"')`, trigger, "select 1"],
+  );
+  const body = "create function f() returns int as $b$ begin return 1; end $b$ language plpgsql";
+  const text = `/* a; /* b; */ */ ${body};\nselect E'it\\';s', '$1;$';; -- end;`;
+  assert.deepEqual(splitSql(text, "postgres"), [
+    `/* a; /* b; */ */ ${body}`,
+    `select E'it\\';s', '$1;$'`,
+  ]);
+  assert.deepEqual(splitSql(" ; /* only; comments */ ; ", "sqlite"), []);
+});
