@@ -16,7 +16,7 @@ import { SERVICES } from "./services/index.ts";
 export const VERSION = readPackageVersion(import.meta.url);
 
 /** Commands that are specified but not implemented; they fail with an error message. */
-export const UNBUILT_COMMANDS = ["init", "run", "check", "build", "deploy"] as const;
+export const UNBUILT_COMMANDS = ["build", "deploy"] as const;
 
 const { log_level, drain_timeout_ms } = createServiceKeys("runtime");
 
@@ -224,9 +224,48 @@ export const runtimeDefinition = defineConfig({
       arguments: ["folder"],
       options: { data, ...createRestoreKeys() },
     },
-    init: unbuilt("Create a project.", "name"),
-    run: unbuilt("Run a service file.", "file"),
-    check: unbuilt("Check a service file.", "file"),
+    init: {
+      summary: "Create a project: a service with a database, a migration and a test.",
+      standalone: true,
+      arguments: ["name"],
+    },
+    run: {
+      summary: "Run a service file (default main.service.ts).",
+      standalone: true,
+      arguments: ["file?"],
+      options: {
+        watch: key(z.boolean().default(false), {
+          description: "Run it again after each change, without refusing a connection.",
+          env: [],
+        }),
+      },
+    },
+    check: {
+      summary: "Find errors of a service file without running it: declarations and types.",
+      standalone: true,
+      arguments: ["file?"],
+      options: { json },
+    },
+    "migrate status": {
+      summary: "Show which migrations of a service are applied.",
+      standalone: true,
+      arguments: ["file?"],
+    },
+    "migrate up": {
+      summary: "Apply pending migrations of a service, as its start does.",
+      standalone: true,
+      arguments: ["file?"],
+    },
+    "migrate new": {
+      summary: "Create the next file in ./migrations.",
+      standalone: true,
+      arguments: ["name"],
+    },
+    test: {
+      summary: "Run the tests of a project, by default all *.test.ts.",
+      standalone: true,
+      arguments: ["file..."],
+    },
     build: unbuilt("Build one self-contained executable.", "file"),
     deploy: unbuilt("Write or apply deployment files.", "file?"),
   },

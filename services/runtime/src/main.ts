@@ -5,11 +5,16 @@ import { SERVICES } from "./services/index.ts";
 import { runAppAdd, runAppRemove } from "./command/app-add.ts";
 import { runBackup } from "./command/backup.ts";
 import { runBucketAdd } from "./command/bucket-add.ts";
+import { runCheck } from "./command/check.ts";
 import { runDoctor } from "./command/doctor.ts";
+import { runInit } from "./command/init.ts";
 import { runLogs } from "./command/logs.ts";
+import { runRun } from "./command/run.ts";
 import { runShare } from "./command/share.ts";
+import { runMigrateNew, runMigrateStatus, runMigrateUp } from "./command/migrate.ts";
 import { runRestore } from "./command/restore.ts";
 import { runStatus } from "./command/status.ts";
+import { runTest } from "./command/run-tests.ts";
 import { runUp } from "./command/up.ts";
 import { runUserAdd } from "./command/user-add.ts";
 import { UNBUILT_COMMANDS, VERSION, runtimeDefinition } from "./config.ts";
@@ -76,9 +81,13 @@ export async function main(): Promise<void> {
         passphraseFile: options.passphrase_file,
         dryRun: options.dry_run,
       }),
-    init: () => refuseCommand("init"),
-    run: () => refuseCommand("run"),
-    check: () => refuseCommand("check"),
+    init: ({ positionals: [name = ""] }) => runInit(name),
+    run: ({ options, positionals: [file] }) => runRun({ file, watch: options.watch }),
+    check: ({ options, positionals: [file] }) => runCheck({ file, json: options.json }),
+    "migrate status": ({ positionals: [file] }) => runMigrateStatus(file),
+    "migrate up": ({ positionals: [file] }) => runMigrateUp(file),
+    "migrate new": ({ positionals: [name = ""] }) => runMigrateNew(name),
+    test: ({ positionals }) => runTest(positionals),
     build: () => refuseCommand("build"),
     deploy: () => refuseCommand("deploy"),
   });

@@ -1,6 +1,6 @@
 // `platform backup`: saves a running platform to a folder.
 import { existsSync } from "node:fs";
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
   BackupError,
@@ -12,16 +12,14 @@ import {
   receiveBackup,
   writeBackup,
   type BackupManifest,
-  type BackupTarget,
 } from "@platform/kernel/backup";
-import { dumpDatabase } from "@platform/kernel/db";
 import { systemClock } from "@platform/kernel/time";
 import { readCredentials } from "../credentials/credentials.ts";
 import { formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
-import { BACKED_UP, SERVICES } from "../services/index.ts";
+import { BACKED_UP } from "../services/index.ts";
 
 /** Version of the data directory as a whole, in the manifest of its backups. */
 export const PLATFORM_DATA_FORMAT = 1;
@@ -41,12 +39,11 @@ export interface BackupOptions {
   version: string;
 }
 
-/** Saves identity, messaging and storage, in this order, and then the files of the platform itself. */
+/** Saves the services in the order of `BACKED_UP`, and then the files of the platform itself. */
 export async function runBackup(options: BackupOptions): Promise<number> {
   const startedMs = systemClock.monotonicMs();
   const data = resolve(options.data);
   const sources = findSources(data);
-  const databases = listDatabases(data);
   const token = sources.length === 0 ? "" : await readToken(data);
   const passphrase =
     options.passphraseFile === undefined ? undefined : await readPassphrase(options.passphraseFile);
@@ -80,7 +77,6 @@ export async function runBackup(options: BackupOptions): Promise<number> {
           target.addPart(entry.name, part);
           marks[entry.name] = { at: part.created_at, mark: part.mark };
         }
-        for (const path of databases) await addDatabase(target, data, path);
         for (const path of await listOwnFiles(data)) await target.addFile(path, join(data, path));
         return marks;
       },
@@ -88,11 +84,6 @@ export async function runBackup(options: BackupOptions): Promise<number> {
     const seconds = ((systemClock.monotonicMs() - startedMs) / 1000).toFixed(1);
     print(`${formatFolder(resolve(options.folder))}: complete, in ${seconds} s`);
     printContents(manifest, passphrase !== undefined);
-    for (const label of listElsewhere(data, databases)) {
-      print(
-        `NOT contained: ${label}, whose database is not in the data folder: save it with pg_dump`,
-      );
-    }
     return 0;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -153,7 +144,7 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
   const say = (text: string): void => print(`${entry.label}: ${text}`);
   say("saving");
   try {
-    const { stream, bytesTotal } = await fetchBackup(options);
+    const { stream, bytesTotal } = await fetchBackup({ ...options, verifiesCertificate: false });
     const onProgress = createProgressPrinter(say);
     const manifest = await receiveBackup(
       { folder, service: entry.name, key, bytesTotal, onProgress },
@@ -165,34 +156,6 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
   } catch (cause) {
     if (!(cause instanceof BackupError)) throw cause;
     throw new BackupError(`${entry.label}: ${cause.message}`, { cause });
-  }
-}
-
-// Of services that do not send their own backup. One of SQLite's transactions is copied, as other processes may do.
-function listDatabases(data: string): string[] {
-  return SERVICES.flatMap(({ database }) =>
-    database !== undefined && existsSync(join(data, database)) ? [database] : [],
-  );
-}
-
-/** The names of running services whose database is elsewhere, such as on a PostgreSQL server. */
-function listElsewhere(data: string, contained: readonly string[]): string[] {
-  const running = readRunning(data)?.services ?? [];
-  return SERVICES.filter(
-    ({ name, database }) =>
-      database !== undefined &&
-      !contained.includes(database) &&
-      running.some((service) => service.name === name),
-  ).map(({ label }) => label);
-}
-
-async function addDatabase(target: BackupTarget, data: string, path: string): Promise<void> {
-  const copy = join(target.folder, "database.copy");
-  try {
-    await dumpDatabase({ url: `sqlite:${join(data, path)}`, file: copy, tables: [] });
-    await target.addFile(path, copy);
-  } finally {
-    await rm(copy, { force: true });
   }
 }
 
@@ -208,11 +171,10 @@ async function listOwnFiles(data: string): Promise<string[]> {
   return [...own, ...gateway.sort()];
 }
 
-function printContents({ parts = [], files }: BackupManifest, isEncrypted: boolean): void {
-  const names = SERVICES.filter(
-    ({ name, database }) =>
-      parts.some(({ service }) => service === name) || files.some(({ path }) => path === database),
-  ).map(({ label }) => label);
+function printContents({ parts = [] }: BackupManifest, isEncrypted: boolean): void {
+  const names = BACKED_UP.filter(({ name }) => parts.some(({ service }) => service === name)).map(
+    ({ label }) => label,
+  );
   print(`contains ${[...names, "credentials", "gateway configuration"].join(", ")}`);
   if (isEncrypted) return;
   print("it is not encrypted, and contains private keys: keep it where only you can read it");

@@ -44,11 +44,20 @@ export async function runLogs(options: LogsOptions): Promise<void> {
   process.stdout.on("error", () => process.exit(0));
   try {
     const { size } = await stat(path);
-    for (const line of await readLast(path, options.lines, format)) process.stdout.write(line);
+    const lines = await readLast(path, options.lines, format);
+    for (const line of lines) process.stdout.write(line);
+    if (lines.length === 0 && options.lines > 0)
+      process.stderr.write(`${describeNothing(options)}\n`);
     if (options.follow) await follow(path, size, format);
   } catch (error) {
     throw explainFileError(error, path);
   }
+}
+
+function describeNothing({ service, level, access, follow: isFollowing }: LogsOptions): string {
+  const source = service === undefined ? "" : ` of ${findEntry(service, "logs").label}`;
+  const kept = access ? "the access log is empty" : `no line${source} at level ${level} or above`;
+  return isFollowing ? `${kept} yet` : kept;
 }
 
 function createFormat({ service, level, access, json }: LogsOptions): Format {

@@ -71,8 +71,6 @@ export interface ServiceEntry {
     /** Name of the listener. */
     listener: string;
   };
-  /** Its SQLite database below the data directory, which `platform backup` copies while it is in use. */
-  database?: string;
   /** Environment variables of its secrets, which are generated once. */
   credentials: readonly string[];
   /** Secrets of the first start, which are not generated once `unless`, a file of the data directory, exists. */

@@ -21,7 +21,13 @@ export const SERVICES: readonly ServiceEntry[] = [
 ];
 
 /** Services that send their own backup, in the order in which they are saved: messages before the objects they refer to. */
-export const BACKED_UP: readonly ServiceEntry[] = [authEntry, pulseEntry, vaultEntry];
+export const BACKED_UP: readonly ServiceEntry[] = [
+  authEntry,
+  pulseEntry,
+  vaultEntry,
+  notifyEntry,
+  tunnelEntry,
+];
 
 /**
  * Selects the services that `--only` names, by `name` or `label`, and the services they require, in start order. An empty

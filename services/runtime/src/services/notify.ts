@@ -1,6 +1,7 @@
 // Table entry of mail.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import {
   formatLocalHost,
   formatUrl,
@@ -30,9 +31,9 @@ export const notifyEntry: ServiceEntry = {
     },
   ],
   probes: "http",
-  database: "notify/notify.db",
+  backup: { listener: "http" },
   // Recovery links are in the development inbox, so that it is never open to all programs of the machine.
-  credentials: [NOTIFY_TOKEN],
+  credentials: [NOTIFY_TOKEN, BACKUP_TOKEN],
   // Mail authenticates callers itself.
   routes: [{ prefix: "/notify", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({
@@ -40,6 +41,7 @@ export const notifyEntry: ServiceEntry = {
     env: {
       PLATFORM_NOTIFY_ADDR: formatAddress(getAddress(context, "notify_addr")),
       PLATFORM_NOTIFY_DATA_DIR: join(context.dataDir, "notify"),
+      ...allowBackups(context),
       [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
       ...choosePublicUrl(context, process.env),
       ...wireIdentity("notify", context, process.env),

@@ -28,6 +28,21 @@ export const pulseEntry: ServiceEntry = {
       default: "127.0.0.1:9092",
       description: "Listening address of messaging for Kafka clients.",
     },
+    {
+      name: "mqtt",
+      key: "pulse_mqtt_addr",
+      env: "PLATFORM_PULSE_MQTT_ADDR",
+      default: "127.0.0.1:1883",
+      description: "Listening address of messaging for MQTT clients.",
+    },
+    {
+      name: "stomp",
+      key: "pulse_stomp_addr",
+      env: "PLATFORM_PULSE_STOMP_ADDR",
+      default: "127.0.0.1:61613",
+      description: "Listening address of messaging for STOMP clients.",
+      isKnownEarly: true,
+    },
   ],
   probes: "http",
   after: ["auth"],
@@ -40,6 +55,8 @@ export const pulseEntry: ServiceEntry = {
     env: {
       PLATFORM_PULSE_HTTP_ADDR: formatAddress(getAddress(context, "pulse_addr")),
       PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "pulse_kafka_addr")),
+      PLATFORM_PULSE_MQTT_ADDR: formatAddress(getAddress(context, "pulse_mqtt_addr")),
+      PLATFORM_PULSE_STOMP_ADDR: formatAddress(getAddress(context, "pulse_stomp_addr")),
       PLATFORM_PULSE_DATA_DIR: join(context.dataDir, "pulse"),
       ...allowBackups(context),
       [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
@@ -47,7 +64,7 @@ export const pulseEntry: ServiceEntry = {
     },
   }),
   describe: (context) =>
-    `Kafka ${formatLocalHost(getAddress(context, "pulse_kafka_addr"))} · behind the gateway at /pulse · docs ${formatUrl(getAddress(context, "pulse_addr"))}/api/docs`,
+    `Kafka ${formatLocalHost(getAddress(context, "pulse_kafka_addr"))} · MQTT ${formatLocalHost(getAddress(context, "pulse_mqtt_addr"))} · STOMP ${formatLocalHost(getAddress(context, "pulse_stomp_addr"))} · behind the gateway at /pulse · docs ${formatUrl(getAddress(context, "pulse_addr"))}/api/docs`,
   trials(context) {
     const gate = context.addresses.get("gate_addr");
     const isBehindGate = gate !== undefined && context.running.some(({ name }) => name === "gate");

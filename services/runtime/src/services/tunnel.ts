@@ -1,6 +1,7 @@
 // Table entry of the tunnel.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
+import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 import { wireIdentity } from "./identity.ts";
 
@@ -16,7 +17,7 @@ export const tunnelEntry: ServiceEntry = {
   label: "tunnel",
   main: TUNNEL_MAIN,
   probes: "http",
-  database: "tunnel/tunnel.db",
+  backup: { listener: "http" },
   after: ["auth"],
   listeners: [
     {
@@ -27,7 +28,7 @@ export const tunnelEntry: ServiceEntry = {
       description: "Listening address of the tunnel's relay: API, clients and public traffic.",
     },
   ],
-  credentials: [TUNNEL_TOKEN],
+  credentials: [TUNNEL_TOKEN, BACKUP_TOKEN],
   // Public traffic reaches the relay directly, by the names of its own domain.
   routes: [],
   configure: (context) => ({
@@ -35,6 +36,7 @@ export const tunnelEntry: ServiceEntry = {
     env: {
       PLATFORM_TUNNEL_ADDR: formatAddress(getAddress(context, "tunnel_addr")),
       PLATFORM_TUNNEL_DATA_DIR: join(context.dataDir, "tunnel"),
+      ...allowBackups(context),
       ...(context.domain === undefined
         ? {}
         : { PLATFORM_TUNNEL_DOMAIN: `tunnel.${context.domain}` }),

@@ -11,6 +11,7 @@ import {
   type ServiceEntry,
 } from "./entry.ts";
 import { trustGateway, wireIdentity } from "./identity.ts";
+import { PULSE_TOKEN } from "./pulse.ts";
 
 /** Id of the root key. */
 export const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
@@ -62,6 +63,7 @@ export const vaultEntry: ServiceEntry = {
       // The default, config.json in the working directory, may be an unrelated file.
       PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
+      ...wireEvents(context),
       ...allowBackups(context),
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
       [SECRET_KEY]: context.credentials[SECRET_KEY] ?? "",
@@ -82,6 +84,17 @@ export const vaultEntry: ServiceEntry = {
     ];
   },
 };
+
+/** Events of buckets can go to messaging: subscriptions with the URL `stomp://platform`. */
+function wireEvents({ running, addresses, credentials }: EntryContext): Record<string, string> {
+  const address = addresses.get("pulse_stomp_addr");
+  if (address === undefined || !running.some(({ name }) => name === "pulse")) return {};
+  return {
+    PLATFORM_VAULT_EVENT_BROKER_URL: `stomp://${formatLocalHost(address)}`,
+    PLATFORM_VAULT_EVENT_BROKER_USER: "storage",
+    PLATFORM_VAULT_EVENT_BROKER_PASSWORD: credentials[PULSE_TOKEN] ?? "",
+  };
+}
 
 // An existing file belongs to the operator.
 async function prepareConfig(context: EntryContext): Promise<string[]> {

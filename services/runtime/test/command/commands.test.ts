@@ -233,6 +233,12 @@ test("logs shows the lines of one service by either name, and follows new ones",
   assert.ok(lines.every(({ service, part }) => service === "auth" || part === "identity"));
   const few = await platform("logs", "auth", "--lines", "2");
   assert.equal(few.out.trim().split("\n").length, 2);
+  const quiet = await platform("logs", "identity", "--level", "error");
+  assert.deepEqual(quiet, {
+    code: 0,
+    out: "",
+    err: "no line of identity at level error or above\n",
+  });
   assert.match(
     (await platform("logs", "identiy")).err,
     /unknown service "identiy"; did you mean "identity"\?/,

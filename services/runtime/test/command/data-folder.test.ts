@@ -1,8 +1,10 @@
 // Data folders in an unusual state.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { openDataFolder } from "../../src/data-folder/data-folder.ts";
 import { anyPort, findStarted, makeFolder, parseEnv, run } from "../fixture/platform-process.ts";
 
 test("a lost credentials.env is created again with a note, and passwords of users stay", async () => {
@@ -33,6 +35,38 @@ test("a lost credentials.env is created again with a note, and passwords of user
   assert.equal(await add.exit, 0, "the new secret is registered");
   second.child.kill("SIGTERM");
   assert.equal(await second.exit, 0);
+});
+
+test("a folder of another user and a file in the way of one are explained", async (t) => {
+  const base = makeFolder();
+  const options = { version: "1.0.0", nowMs: 0, lock: undefined };
+  const folder = join(base, "data");
+  mkdirSync(folder);
+  // Root may read everything.
+  if (process.getuid?.() === 0) {
+    chmodSync(base, 0o755);
+    chmodSync(folder, 0o700);
+    process.seteuid!("nobody");
+    t.after(() => process.seteuid!(0));
+  } else {
+    chmodSync(folder, 0o000);
+    t.after(() => chmodSync(folder, 0o700));
+  }
+  await assert.rejects(
+    openDataFolder(folder, options),
+    /no permission for ".*data\/platform\.lock": run as its owner \(uid \d+\), or choose another folder with --data/,
+  );
+  await assert.rejects(
+    openDataFolder(join(folder, "below"), options),
+    /no permission for ".*data\/below": run as its owner/,
+  );
+  const file = fileURLToPath(import.meta.url);
+  for (const place of [file, join(file, "below")]) {
+    await assert.rejects(
+      openDataFolder(place, options),
+      /" is not a folder: choose another one with --data/,
+    );
+  }
 });
 
 test("a folder of a newer version, a file and a clock that was set back are explained", async () => {

@@ -1,0 +1,50 @@
+// `platform check`: finds errors of a service file without running it.
+import { existsSync, readFileSync } from "node:fs";
+import { relative, resolve } from "node:path";
+import { checkTypes } from "../language/check-types.ts";
+import { compileService } from "../language/compile.ts";
+import { CompileError, formatProblem, type SourceProblem } from "../language/source-problem.ts";
+import { describeMissing, MAIN_FILE } from "./run.ts";
+
+/** Options of `platform check`. */
+export interface CheckOptions {
+  readonly file: string | undefined;
+  /** Prints a JSON array of problems, for editors. */
+  readonly json: boolean;
+}
+
+/** Prints all problems; resolves to 1 if there are errors. */
+export function runCheck({ file = MAIN_FILE, json }: CheckOptions): number {
+  const path = resolve(file);
+  if (!existsSync(path)) throw new Error(describeMissing(file));
+  const source = readFileSync(path, "utf8");
+  const problems = findProblems(path, source);
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  if (json) process.stdout.write(`${JSON.stringify(problems)}\n`);
+  else {
+    for (const problem of problems) {
+      const text = problem.path === relative(process.cwd(), path) ? source : readSource(problem);
+      process.stdout.write(`${formatProblem(problem, text)}\n\n`);
+    }
+    process.stdout.write(errors === 0 ? `${file}: no errors\n` : `${file}: ${errors} errors\n`);
+  }
+  return errors === 0 ? 0 : 1;
+}
+
+function findProblems(path: string, source: string): SourceProblem[] {
+  const name = relative(process.cwd(), path);
+  try {
+    const compiled = compileService(source, name);
+    const types = checkTypes(path, compiled);
+    if (types !== undefined) return [...compiled.warnings, ...types];
+    const message = "types were not checked; install typescript";
+    return [...compiled.warnings, { path: name, line: 1, column: 1, severity: "warning", message }];
+  } catch (error) {
+    if (error instanceof CompileError) return [...error.problems];
+    throw error;
+  }
+}
+
+function readSource({ path }: SourceProblem): string {
+  return readFileSync(resolve(path), "utf8");
+}

@@ -1,0 +1,36 @@
+// `platform init`: creates a project.
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createApiTemplate } from "../project/template.ts";
+
+const NAME = /^[a-z][a-z0-9-]{0,62}$/;
+
+/** Creates a folder with a service, a test and a migration, and prints the commands to type next. */
+export function runInit(name: string): number {
+  const folder = resolve(name);
+  const project = folder.slice(folder.lastIndexOf("/") + 1);
+  if (!NAME.test(project)) {
+    throw new Error(
+      `"${project}": expected a name of lower-case letters, digits and -, like notes`,
+    );
+  }
+  mkdirSync(folder, { recursive: true });
+  if (readdirSync(folder).length > 0) throw new Error(`${name} is not empty; choose another name`);
+  for (const [path, text] of Object.entries(createApiTemplate(project))) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  linkPackage(folder);
+  const place = relative(process.cwd(), folder);
+  process.stdout.write(`Created ${place}.\n\n  cd ${place}\n  platform run --watch\n`);
+  return 0;
+}
+
+/** Links the package of this installation, for editors; commands find it themselves. */
+function linkPackage(folder: string): void {
+  const scope = join(folder, "node_modules/@platform");
+  mkdirSync(scope, { recursive: true });
+  const main = fileURLToPath(import.meta.resolve("@platform/service"));
+  symlinkSync(resolve(dirname(main), ".."), join(scope, "service"), "dir");
+}

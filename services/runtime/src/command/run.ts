@@ -1,0 +1,40 @@
+// `platform run`: runs a service file, with `--watch` again after each change.
+import { existsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { runDeclaredService } from "@platform/service/host";
+import { CompileError } from "../language/source-problem.ts";
+import { registerServiceFiles } from "../language/load-hooks.ts";
+import { watchService } from "../watch/watch.ts";
+
+/** Options of `platform run`. */
+export interface RunOptions {
+  /** Default `main.service.ts`. */
+  readonly file: string | undefined;
+  readonly watch: boolean;
+}
+
+/** File of a service if none is named. */
+export const MAIN_FILE = "main.service.ts";
+
+/** Runs a service; resolves when it has started, or with `watch` when it has stopped. */
+export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<number> {
+  const path = resolve(file);
+  if (!existsSync(path)) throw new Error(describeMissing(file));
+  if (watch) return watchService({ file: path, write: (line) => process.stderr.write(line) });
+  registerServiceFiles();
+  try {
+    await import(pathToFileURL(path).href);
+  } catch (error) {
+    const text = error instanceof Error && !(error instanceof CompileError) ? error.stack : error;
+    process.stderr.write(`${text instanceof CompileError ? text.message : String(text)}\n`);
+    return 1;
+  }
+  await runDeclaredService({ folder: dirname(path) });
+  return 0;
+}
+
+/** The message for a missing file. */
+export function describeMissing(file: string): string {
+  return `${file} does not exist; name a file, or create a project with: platform init NAME`;
+}

@@ -1,0 +1,147 @@
+// Compiles a service file to TypeScript: declarations become calls of @platform/service, lines stay lines.
+import { MagicString } from "magic-string";
+import type {
+  Declaration,
+  EveryDeclaration,
+  RouteDeclaration,
+  StoreDeclaration,
+} from "./declaration.ts";
+import { parseDeclarations, SyntaxProblem } from "./parse.ts";
+import { CompileError, findLineColumn, type SourceProblem } from "./source-problem.ts";
+import { verifyDeclarations } from "./verify.ts";
+
+/** A compiled file. */
+export interface Compiled {
+  /** TypeScript; the same text if the file has no declarations. */
+  readonly code: string;
+  /** Source map as JSON, or null if the file has no declarations. */
+  readonly map: string | null;
+  readonly declarations: readonly Declaration[];
+  readonly warnings: readonly SourceProblem[];
+}
+
+/** Local names of the package's functions: a service may use the plain ones for itself. */
+const LOCAL = {
+  server: "$server",
+  database: "$database",
+  cache: "$cache",
+  route: "$route",
+  every: "$every",
+};
+
+/** Compiles a file. Throws a CompileError that lists all problems with `path:line:column`. */
+export function compileService(source: string, path: string): Compiled {
+  const declarations = parse(source, path);
+  if (declarations.length === 0) return { code: source, map: null, declarations, warnings: [] };
+  const problems = verifyDeclarations({ path, source, declarations });
+  const errors = problems.filter(({ severity }) => severity === "error");
+  if (errors.length > 0) throw new CompileError(errors, source);
+  const text = new MagicString(source);
+  const migrations = declarations.find((one) => one.kind === "migrations");
+  const firstDatabase = declarations.find(({ kind }) => kind === "database");
+  for (const declaration of declarations) {
+    const folder = declaration === firstDatabase ? migrations?.folder : undefined;
+    rewrite(text, declaration, folder);
+  }
+  text.appendLeft(declarations[0]!.start, formatImport(declarations));
+  const map = text.generateMap({ source: path, includeContent: true, hires: "boundary" });
+  return { code: text.toString(), map: map.toString(), declarations, warnings: problems };
+}
+
+function parse(source: string, path: string): Declaration[] {
+  try {
+    return parseDeclarations(source);
+  } catch (error) {
+    if (!(error instanceof SyntaxProblem)) throw error;
+    const position = findLineColumn(source, error.offset);
+    throw new CompileError(
+      [{ path, ...position, severity: "error", message: error.message }],
+      source,
+    );
+  }
+}
+
+function formatImport(declarations: readonly Declaration[]): string {
+  const kinds = new Set(declarations.map(({ kind }) => kind));
+  const names = Object.entries(LOCAL).filter(([kind]) => kinds.has(kind as Declaration["kind"]));
+  const list = names.map(([kind, local]) => `${kind} as ${local}`);
+  return `import { ${list.join(", ")} } from "@platform/service"; `;
+}
+
+function rewrite(text: MagicString, declaration: Declaration, folder: string | undefined): void {
+  const { start, end } = declaration;
+  switch (declaration.kind) {
+    case "server":
+      text.update(start, declaration.options.start, "$server(");
+      text.appendLeft(end, ");");
+      break;
+    case "database":
+    case "cache":
+      rewriteStore(text, declaration, folder);
+      break;
+    case "migrations":
+      // Part of the database's declaration.
+      text.update(start, end, ";");
+      break;
+    case "every":
+      rewriteEvery(text, declaration);
+      break;
+    case "route":
+      rewriteRoute(text, declaration);
+      break;
+    default:
+      declaration satisfies never;
+  }
+}
+
+function rewriteStore(
+  text: MagicString,
+  { kind, start, end, isExported, name, nameRange, options }: StoreDeclaration,
+  folder: string | undefined,
+): void {
+  const head = `${isExported ? "export " : ""}const `;
+  text.update(start, nameRange.start, head);
+  const call = kind === "cache" ? " = $cache(" : ` = $database(${JSON.stringify(name)}, `;
+  const from = kind === "cache" ? ");" : ", import.meta.url);";
+  const added = folder === undefined ? "" : `migrations: ${JSON.stringify(folder)}`;
+  if (options === undefined) {
+    text.appendLeft(end, `${call}{ ${added} }${from}`);
+    return;
+  }
+  if (options.start > nameRange.end) text.update(nameRange.end, options.start, call);
+  else text.appendLeft(nameRange.end, call);
+  if (added !== "") text.appendLeft(options.start + 1, ` ${added},`);
+  text.appendLeft(end, from);
+}
+
+function rewriteEvery(
+  text: MagicString,
+  { start, end, timing, timingRange, parameters, body }: EveryDeclaration,
+): void {
+  text.update(start, timingRange.start, "$every(");
+  text.update(timingRange.start, timingRange.end, `${JSON.stringify(timing)}, async`);
+  if (parameters === undefined) text.appendLeft(timingRange.end, " ()");
+  text.appendRight(body.start, "=> ");
+  text.appendLeft(end, ");");
+}
+
+function rewriteRoute(text: MagicString, declaration: RouteDeclaration): void {
+  const { start, end, method, methodRange, path, pathRange, parameters, clauses, body } =
+    declaration;
+  text.update(start, methodRange.start, "$route(");
+  text.update(methodRange.start, methodRange.end, `${JSON.stringify(method)},`);
+  text.update(pathRange.start, pathRange.end, `${JSON.stringify(path)},`);
+  // The options come before the function: the function's head moves behind them.
+  for (const [index, { name, nameStart, value }] of clauses.entries()) {
+    text.update(nameStart, value.start, `${index === 0 ? "{ " : ""}${name}: `);
+    text.appendLeft(value.end, index === clauses.length - 1 ? " }," : ",");
+  }
+  if (parameters === undefined) text.appendRight(body.start, "async () => ");
+  else {
+    text.appendRight(parameters.start, " async ");
+    text.appendLeft(parameters.end, " ");
+    if (clauses.length > 0) text.move(parameters.start, parameters.end, body.start);
+    text.appendRight(body.start, "=> ");
+  }
+  text.appendLeft(end, ");");
+}

@@ -1,0 +1,155 @@
+// `platform run --watch`: a new process takes over when a file changes; the old one stays if the new one fails.
+import cluster, { type Worker } from "node:cluster";
+import { watch as watchFolder, type FSWatcher } from "node:fs";
+import { basename, dirname } from "node:path";
+import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
+import type { FileMessage } from "./worker.ts";
+
+/** Editors write a file in several steps. */
+const DEBOUNCE_MS = 40;
+const START_MS = 60_000;
+const STOP_MS = 35_000;
+const WATCHES_MAX = 1_000;
+
+/** Options of {@link watchService}. */
+export interface WatchOptions {
+  /** Absolute path of the service file. */
+  readonly file: string;
+  readonly write: (line: string) => void;
+}
+
+/** Runs a service until a signal; resolves to the exit code. */
+export async function watchService(options: WatchOptions): Promise<number> {
+  // Workers share the listening socket, which this process keeps open: no connection is refused during a change.
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  cluster.setupPrimary({
+    exec: new URL("worker.ts", import.meta.url).pathname,
+    args: [options.file],
+    silent: false,
+  });
+  const watch = new Watch(options);
+  watch.begin();
+  const signal = await new Promise<NodeJS.Signals>((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, resolve);
+  });
+  await watch.stop(signal);
+  return 0;
+}
+
+class Watch {
+  readonly #options: WatchOptions;
+  readonly #folders = new Map<string, { watcher: FSWatcher; names: Set<string> | "all" }>();
+  #current: Worker | undefined;
+  #next: Worker | undefined;
+  #port = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopping = false;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    // The file may not compile at first.
+    this.#add({ type: "file", path: options.file });
+  }
+
+  /** Starts a process, which takes over when it is ready. A process that is still starting is replaced. */
+  begin(): void {
+    this.#next?.kill("SIGKILL");
+    const changedAtMs = performance.now();
+    const worker = cluster.fork();
+    this.#next = worker;
+    const timer = setTimeout(() => worker.kill("SIGKILL"), START_MS);
+    worker.on("message", (message: unknown) => {
+      if (isFileMessage(message)) this.#add(message);
+      else if (isServiceMessage(message) && message.type === "ready") {
+        clearTimeout(timer);
+        this.#swap(worker, message.listeners, performance.now() - changedAtMs);
+      }
+    });
+    worker.on("exit", (code, signal) => {
+      clearTimeout(timer);
+      this.#onExit(worker, code, signal);
+    });
+  }
+
+  /** Stops all processes, which drain. */
+  async stop(signal: NodeJS.Signals): Promise<void> {
+    this.#isStopping = true;
+    clearTimeout(this.#timer);
+    for (const { watcher } of this.#folders.values()) watcher.close();
+    const workers = Object.values(cluster.workers ?? {}).filter((one) => one !== undefined);
+    await Promise.all(workers.map((worker) => stopWorker(worker, signal)));
+  }
+
+  #swap(worker: Worker, listeners: readonly ListenerReport[], durationMs: number): void {
+    if (worker !== this.#next) return;
+    this.#next = undefined;
+    const port = listeners[0]?.port ?? 0;
+    const old = this.#current;
+    if (old !== undefined && port !== this.#port) {
+      this.#say(`the port changed from ${this.#port} to ${port}: restart the command to apply it`);
+      void stopWorker(worker, "SIGTERM");
+      return;
+    }
+    this.#current = worker;
+    this.#port = port;
+    this.#say(
+      `${old === undefined ? "running" : "reloaded"} on http://localhost:${port} in ${Math.round(durationMs)} ms`,
+    );
+    if (old !== undefined) void stopWorker(old, "SIGTERM");
+  }
+
+  #onExit(worker: Worker, code: number, signal: string | null): void {
+    if (this.#isStopping) return;
+    if (worker === this.#next) {
+      this.#next = undefined;
+      const state =
+        this.#current === undefined ? "waiting for a change" : "the running version stays";
+      this.#say(`not started: ${state}`);
+    } else if (worker === this.#current) {
+      this.#current = undefined;
+      this.#say(`the service exited (${signal ?? `code ${code}`}): waiting for a change`);
+    }
+  }
+
+  /** Watches folders, not files: editors replace files by new ones. */
+  #add({ type, path }: FileMessage): void {
+    const folder = type === "file" ? dirname(path) : path;
+    const known = this.#folders.get(folder);
+    if (known !== undefined) {
+      if (type === "folder") known.names = "all";
+      else if (known.names !== "all") known.names.add(basename(path));
+      return;
+    }
+    if (this.#folders.size >= WATCHES_MAX) return;
+    const names = type === "folder" ? "all" : new Set([basename(path)]);
+    const watcher = watchFolder(folder, (_, name) => {
+      const watched = this.#folders.get(folder)!.names;
+      if (watched === "all" || name === null || watched.has(name)) this.#onChange();
+    });
+    watcher.on("error", () => this.#folders.delete(folder));
+    this.#folders.set(folder, { watcher, names });
+  }
+
+  #onChange(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.begin(), DEBOUNCE_MS);
+  }
+
+  #say(text: string): void {
+    this.#options.write(`platform: ${text}\n`);
+  }
+}
+
+function isFileMessage(message: unknown): message is FileMessage {
+  const { type } = message as { type?: unknown };
+  return type === "file" || type === "folder";
+}
+
+async function stopWorker(worker: Worker, signal: NodeJS.Signals): Promise<void> {
+  if (worker.isDead()) return;
+  const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+  worker.process.kill(signal);
+  const timer = setTimeout(() => worker.process.kill("SIGKILL"), STOP_MS);
+  await exited;
+  clearTimeout(timer);
+}

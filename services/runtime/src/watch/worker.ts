@@ -1,0 +1,28 @@
+// A process of `platform run --watch`: loads the service and serves on the socket that all its successors share.
+import { dirname } from "node:path";
+import { pathToFileURL } from "node:url";
+import { declared, runDeclaredService } from "@platform/service/host";
+import { registerServiceFiles } from "../language/load-hooks.ts";
+
+/** Message of a worker: a file whose change requires a new process, or a folder of migrations. */
+export interface FileMessage {
+  readonly type: "file" | "folder";
+  readonly path: string;
+}
+
+const [file = ""] = process.argv.slice(2);
+
+function report(type: FileMessage["type"], path: string): void {
+  process.send?.({ type, path } satisfies FileMessage);
+}
+
+registerServiceFiles((path) => report("file", path));
+try {
+  await import(pathToFileURL(file).href);
+  for (const folder of declared.migrationFolders) report("folder", folder);
+  if (declared.routes.length === 0) throw new Error(`${file} declares no route`);
+  await runDeclaredService({ folder: dirname(file), isShared: true });
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+}

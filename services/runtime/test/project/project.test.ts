@@ -1,0 +1,79 @@
+// A project from an empty folder: init, check, test, run.
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { runPlatform, startRun, stopRun } from "../fixture/run-process.ts";
+
+const root = mkdtempSync(join(tmpdir(), "project-"));
+const project = join(root, "notes");
+after(() => rmSync(root, { recursive: true }));
+
+test("init creates a project that checks, passes its tests and runs", async (t) => {
+  const made = runPlatform(root, "init", "notes");
+  assert.deepEqual(made, {
+    status: 0,
+    text: "Created notes.\n\n  cd notes\n  platform run --watch\n",
+  });
+  assert.match(runPlatform(root, "init", "notes").text, /notes is not empty; choose another name/);
+  assert.match(runPlatform(root, "init", "Not es").text, /expected a name of lower-case letters/);
+  assert.deepEqual(runPlatform(project, "check"), {
+    status: 0,
+    text: "main.service.ts: no errors\n",
+  });
+  const tested = runPlatform(project, "test");
+  assert.equal(tested.status, 0, tested.text);
+  assert.ok(!existsSync(join(project, "data")), "tests leave no data");
+  const running = await startRun(t, project);
+  const answer = await fetch(`${running.url}/notes`, {
+    method: "POST",
+    headers: { "Content-Type": "application/x-www-form-urlencoded" },
+    body: '{"text":"hello"}',
+  });
+  assert.equal(((await answer.json()) as { text: string }).text, "hello");
+  await stopRun(running);
+});
+
+test("check reports declarations and types at the author's column, as text and as JSON", () => {
+  const file = join(root, "bad.service.ts");
+  writeFileSync(
+    file,
+    "const n: number = 1;\nexport route GET /x/:id (req) { return n + req.params.nope }\n",
+  );
+  const [problem] = JSON.parse(runPlatform(root, "check", "bad.service.ts", "--json").text) as {
+    message: string;
+  }[];
+  assert.match(problem!.message, /Property 'nope' does not exist/);
+  assert.deepEqual(
+    { ...problem, message: "" },
+    {
+      path: "bad.service.ts",
+      line: 2,
+      column: 55,
+      severity: "error",
+      message: "",
+    },
+  );
+  writeFileSync(file, "server { }\nserver { }\n");
+  assert.match(
+    runPlatform(root, "check", "bad.service.ts").text,
+    /^bad\.service\.ts:2:1: a service has one server/,
+  );
+});
+
+test("run reports errors at the author's line, and handlers' stacks in the log", async (t) => {
+  const file = join(root, "fail.service.ts");
+  writeFileSync(file, 'import "./missing.ts";\nexport route GET / { }\n');
+  const missing = runPlatform(root, "run", "fail.service.ts");
+  assert.equal(missing.status, 1);
+  assert.match(missing.text, /missing\.ts/);
+  writeFileSync(
+    file,
+    'export route GET / () requires "a" {\n  return null;\n}\nexport route GET /fail {\n\n  throw new Error("x");\n}\n',
+  );
+  const running = await startRun(t, root, "fail.service.ts");
+  assert.equal((await fetch(`${running.url}/fail`)).status, 500);
+  await running.waitFor("fail.service.ts:6:9");
+  await stopRun(running);
+});
