@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { expectStatus, join } from "../../services/auth/test/client.ts";
-import { startStage as startAuth } from "../../services/auth/test/stage.ts";
+import { STAGE_KINDS, startStage as startAuth } from "../../services/auth/test/stage.ts";
 import { startStage as startMail } from "../../services/notify/test/stage.ts";
 
 const MFA = "/api/v1/auth/mfa";
@@ -35,7 +35,11 @@ test("a code by SMS arrives through the gateway, works, and is erased from the m
     "smtp.host": "127.0.0.1",
     "smtp.port": 1,
   });
-  const auth = await startAuth({ platform_notify_url: mail.url, notify_token: TOKEN });
+  const auth = await startAuth({
+    ...(await STAGE_KINDS[0]!.prepare()),
+    platform_notify_url: mail.url,
+    notify_token: TOKEN,
+  });
   const ada = await join(auth, "ada");
   const body = { type: "sms", phone: PHONE };
   const made = await expectStatus(200, auth, "POST", `${MFA}/setup`, { token: ada.token, body });
@@ -47,6 +51,11 @@ test("a code by SMS arrives through the gateway, works, and is erased from the m
     token: ada.token,
     body: { factor_id: factor, code },
   });
+  const { expires_at: expiresAt, created_at: createdAt } = await mail.database.db
+    .selectFrom("notify_messages")
+    .select(["expires_at", "created_at"])
+    .executeTakeFirstOrThrow();
+  assert.ok(Math.abs(expiresAt! - createdAt - 600_000) < 10_000, "as long as the code is valid");
   const bodies = await mail.database.db.selectFrom("notify_bodies").selectAll().execute();
   assert.deepEqual(bodies, []);
   assert.ok([...mail.log, ...auth.log].every((line) => !line.includes(code)));
@@ -56,7 +65,11 @@ test("a code by SMS arrives through the gateway, works, and is erased from the m
 
 test("without a gateway identity answers 409", async () => {
   const mail = await startMail({ token: TOKEN, "smtp.host": "127.0.0.1", "smtp.port": 1 });
-  const auth = await startAuth({ platform_notify_url: mail.url, notify_token: TOKEN });
+  const auth = await startAuth({
+    ...(await STAGE_KINDS[0]!.prepare()),
+    platform_notify_url: mail.url,
+    notify_token: TOKEN,
+  });
   const bob = await join(auth, "bob");
   const refused = await expectStatus(409, auth, "POST", `${MFA}/setup`, {
     token: bob.token,

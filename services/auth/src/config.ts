@@ -2,7 +2,7 @@
 import {
   addressKey,
   createOperationKeys,
-  createRestoreKeys,
+  createRestoreCommand,
   createServiceKeys,
   defineConfig,
   key,
@@ -249,12 +249,7 @@ export const authDefinition = defineConfig({
         "Make a user an enabled administrator without second factors, and print a link for setting a password.",
       arguments: ["username"],
     },
-    restore: {
-      summary:
-        "Verify a backup and restore it to the configured data folder, which must be missing or empty; on PostgreSQL also to the configured database, which must not have the service's tables. The service must be stopped.",
-      arguments: ["folder"],
-      options: createRestoreKeys(),
-    },
+    restore: createRestoreCommand(),
   },
 });
 

@@ -14,7 +14,7 @@ import { MfaPolicies } from "./factor/policies.ts";
 import { OneTimeTokens } from "./guard/one-time-tokens.ts";
 import { Throttle } from "./guard/throttle.ts";
 import type { KeyRing } from "./key/key-ring.ts";
-import type { SecretBox } from "./key/secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { AuthMetrics } from "./metrics.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { OAuth } from "./oauth/oauth.ts";

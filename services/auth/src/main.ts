@@ -17,8 +17,9 @@ export async function main(): Promise<void> {
       process.stdout.write(`${await resetAdministrator(config, username, systemClock)}\n`);
     },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
-      const { restoreAuth } = await import("./backup/backup.ts");
-      await restoreAuth(config, { folder, ...options }, (line) => {
+      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      const { describeState } = await import("./backup/backup.ts");
+      await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
         process.stdout.write(`${line}\n`);
       });
     },

@@ -1,7 +1,7 @@
 // Starts the identity service.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { createBackupRoute } from "@platform/kernel/backup";
+import { clearDatabaseCopies, createBackupRoute } from "@platform/kernel/backup";
 import { openDatabase } from "@platform/kernel/db";
 import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
@@ -27,11 +27,11 @@ import { createRbacRoutes } from "./api/rbac-routes.ts";
 import { createSessionRoutes } from "./api/session-routes.ts";
 import { createUserRoutes } from "./api/user-routes.ts";
 import { VERSION, type AuthConfig } from "./config.ts";
-import { clearStaging, takeAuthSnapshot } from "./backup/backup.ts";
+import { describeState, takeAuthSnapshot } from "./backup/backup.ts";
 import { DATA_FORMAT, migrateAll, type AuthDatabase, type AuthTables } from "./database/schema.ts";
 import { createDomain, createStores, startOAuth, type Domain, type Stores } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
-import { createSecretBox } from "./key/secret-box.ts";
+import { createSecretBox } from "@platform/kernel/secrets";
 import { loadSecrets } from "./key/secrets.ts";
 import { createAuthMetrics, createFigures } from "./metrics.ts";
 import { createCorePages } from "./pages/core-pages.ts";
@@ -73,7 +73,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const secrets = loadSecrets(config, database.kind);
   await migrateAll(database, clock.now());
 
-  const box = createSecretBox(secrets.encryption);
+  const box = createSecretBox("auth", secrets.encryption);
   const keys = new KeyRing({
     database,
     box,
@@ -112,7 +112,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("oauth", () => oauth.close());
   const domain = { ...createDomain(stores, oauth, metrics, options.passwordCost), addresses };
 
-  await clearStaging(config);
+  await clearDatabaseCopies(describeState(config));
   const identification = new Identification(domain);
   const feeds = createFeeds(identification, observed, health);
   lifecycle.onDrain("admin feeds", () => feeds.close());
@@ -266,7 +266,7 @@ function createBackupRouteOf(
     token: config.backup_token,
     takeSnapshot: async () => {
       await audit.record({ action: "backup", actor: "operator" });
-      return takeAuthSnapshot(config, database);
+      return takeAuthSnapshot(describeState(config), database);
     },
     stopping,
     clock,

@@ -4,10 +4,15 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { describe, test, type TestContext } from "node:test";
-import { sql } from "kysely";
-import { BackupError, fetchBackup, receiveBackup, verifyBackup } from "@platform/kernel/backup";
-import { openDatabase } from "@platform/kernel/db";
-import { restoreAuth, type AuthPlace } from "../src/backup/backup.ts";
+import {
+  BackupError,
+  fetchBackup,
+  receiveBackup,
+  restoreDatabaseBackup,
+  verifyBackup,
+} from "@platform/kernel/backup";
+import { emptyDatabase } from "@platform/kernel/db-testing";
+import { describeState } from "../src/backup/backup.ts";
 import { DATA_FORMAT } from "../src/database/schema.ts";
 import { Authenticator } from "./authenticator.ts";
 import { call, expectStatus, join, type Person } from "./client.ts";
@@ -16,6 +21,12 @@ import { STAGE_KINDS, startStage, type Stage } from "./stage.ts";
 const token = "a-token-for-backups-only";
 const PASSKEY = "/api/v1/auth/passkey";
 const ignore = (): void => undefined;
+
+type Place = Parameters<typeof describeState>[0];
+
+function restore(place: Place, folder: string, isDryRun = false): Promise<void> {
+  return restoreDatabaseBackup(describeState(place), { folder, dry_run: isDryRun }, ignore);
+}
 
 async function registerPasskey(stage: Stage, person: Person): Promise<Authenticator> {
   const authenticator = new Authenticator(stage.publicUrl);
@@ -47,17 +58,9 @@ function makeFolder(t: TestContext): string {
 }
 
 // All data of the service is gone: its folder, and in PostgreSQL its tables.
-async function destroy({ data_dir: dataDir, database_url: url }: AuthPlace): Promise<void> {
+async function destroy({ data_dir: dataDir, database_url: url }: Place): Promise<void> {
   rmSync(dataDir, { recursive: true, force: true });
-  if (url === undefined) return;
-  const database = openDatabase<Record<never, never>>({ url, service: "test" });
-  const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(
-    database.db,
-  );
-  const schema = sql.id(rows[0]!.name);
-  await sql`drop schema ${schema} cascade`.execute(database.db);
-  await sql`create schema ${schema}`.execute(database.db);
-  await database.close();
+  if (url !== undefined) await emptyDatabase(url);
 }
 
 for (const { kind, skip, prepare } of STAGE_KINDS) {
@@ -89,17 +92,14 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(database, kind);
       assert.ok(Number(audit_events) > 0);
 
-      const place = settings as unknown as AuthPlace;
+      const place = settings as unknown as Place;
       if (kind === "sqlite") {
-        await assert.rejects(
-          restoreAuth(place, { folder, dry_run: false }, ignore),
-          /is not empty; move it away/,
-        );
+        await assert.rejects(restore(place, folder), /is not empty; move it away/);
       }
       await destroy(place);
-      await restoreAuth(place, { folder, dry_run: true }, ignore);
+      await restore(place, folder, true);
       assert.equal(existsSync(place.data_dir), false);
-      await restoreAuth(place, { folder, dry_run: false }, ignore);
+      await restore(place, folder);
 
       const port = new URL(stage.url).port;
       const again = await startStage({ ...settings, addr: `127.0.0.1:${port}` });
@@ -126,12 +126,12 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await receiveBackup({ folder, service: "auth" }, stream);
       await stage.close();
       const target = joinPath(base, "restored");
-      const other: AuthPlace =
+      const other: Place =
         kind === "sqlite"
           ? { data_dir: target, database_url: "postgres://localhost/other" }
           : { data_dir: target, database_url: undefined };
       await assert.rejects(
-        restoreAuth(other, { folder, dry_run: false }, ignore),
+        restore(other, folder),
         /the backup is of a (?:SQLite|PostgreSQL) database/,
       );
       const dataFormats = { oldest: 1, newest: DATA_FORMAT - 1 };
@@ -143,11 +143,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.deepEqual(readdirSync(base), ["backup"]);
       if (kind === "sqlite") return;
       await assert.rejects(
-        restoreAuth(
-          { ...(settings as unknown as AuthPlace), data_dir: target },
-          { folder, dry_run: false },
-          ignore,
-        ),
+        restore({ ...(settings as unknown as Place), data_dir: target }, folder),
         /already exists/,
       );
       assert.deepEqual(readdirSync(base), ["backup"]);

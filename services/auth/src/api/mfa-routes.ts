@@ -74,6 +74,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
       }),
       problems: {
         409: "`channel_unavailable`: no mail service, or no gateway for SMS, is configured",
+        422: "`recipient_rejected`: the address or number does not accept messages",
       },
       answer: factorSetup,
       handle: async (exchange) => {

@@ -7,7 +7,7 @@ import { toDataURL } from "qrcode";
 import type { FactorKind, FactorRow } from "../database/factor.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { Throttle } from "../guard/throttle.ts";
-import type { SecretBox } from "../key/secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Notifier } from "../notify/notifier.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
@@ -124,18 +124,19 @@ export class Factors {
     notifier.requireChannel();
     await throttle.begin({ key: `mfa:send:${userId}`, free: FREE_MESSAGES }, []);
     const code = createSentCode();
+    const expiresAt = clock.now() + SENT_CODE_MS;
     await database.db
       .updateTable("auth_factors")
       .set({
         code_hash: hashCode(codeKey, placeOfCode(factorId, mfaToken), code),
-        code_expires_at: clock.now() + SENT_CODE_MS,
+        code_expires_at: expiresAt,
       })
       .where("id", "=", factorId)
       .execute();
     const to = this.#open(row);
     const text = `${code} is your code. It is valid for 10 minutes. We will never ask you for it.`;
-    if (row.kind === "sms") await notifier.sendSms(to, text);
-    else await notifier.sendEmail({ to, subject: "Your code", text });
+    if (row.kind === "sms") await notifier.sendSms({ to, text, expiresAt });
+    else await notifier.sendEmail({ to, subject: "Your code", text, expiresAt });
     return hideMost(to);
   }
 

@@ -200,7 +200,9 @@ export class Passkeys {
     // Redeemed last, so that only the signer can use up the challenge.
     if (!(await oneTimeTokens.redeemSigned("passkey-login", challenge))) throw badChallenge();
     const { newCounter, credentialBackedUp } = result.authenticationInfo;
-    await database.db
+    // The counter is compared once more: concurrent sign-ins of a copy have read the same one. Synchronised passkeys
+    // have none, and always send 0.
+    const { numUpdatedRows } = await database.db
       .updateTable("auth_passkeys")
       .set({
         counter: newCounter,
@@ -208,7 +210,11 @@ export class Passkeys {
         last_used_at: clock.now(),
       })
       .where("id", "=", row.id)
-      .execute();
+      .where((where) =>
+        newCounter === 0 ? where("counter", "=", 0) : where("counter", "<", newCounter),
+      )
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n) throw badPasskey();
     return { userId: row.user_id, amr: listMethods(row.device_type) };
   }
 

@@ -5,7 +5,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "../database/key.ts";
-import type { SecretBox } from "./secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import {
   generateSigningKey,
   readSigningKey,
@@ -74,6 +74,8 @@ export class KeyRing {
   readonly #listeners = new Set<(keys: KeySet) => void>();
   readonly #opened = new Map<string, SigningKey>();
   #held: readonly Held[] = [];
+  /** Generation of the newest row when `#held` was read. */
+  #newest = 0;
   #current: KeySet | undefined;
   #signature = "";
   #timer: RepeatingTimer | undefined;
@@ -171,13 +173,13 @@ export class KeyRing {
       if (this.#held.some(({ row }) => row.activates_at > now)) {
         throw new PlatformError("conflict", "A successor is already published and waits to sign.");
       }
-      return { kid: await this.#add(now, now + this.#options.overlapMs) };
+      return { kid: await this.#add(this.#newest, now, now + this.#options.overlapMs) };
     }
     const { revokeKid } = rotation;
     if (revokeKid !== undefined && !this.#held.some(({ key }) => key.kid === revokeKid)) {
       throw new PlatformError("not_found", "There is no published key with this id.");
     }
-    const kid = await this.#add(now, now, revokeKid);
+    const kid = await this.#add(this.#newest, now, now, revokeKid);
     await this.refresh();
     return { kid };
   }
@@ -188,10 +190,11 @@ export class KeyRing {
     const isUsable = (row: SigningKeyRow): boolean =>
       row.revoked_at === null && row.activates_at <= clock.now() && row.algorithm === algorithm;
     if (!rows.some(isUsable)) {
-      await this.#add(clock.now(), clock.now());
+      await this.#add(newestOf(rows), clock.now(), clock.now());
       rows = await this.#readRows();
     }
     const now = clock.now();
+    this.#newest = newestOf(rows);
     this.#held = rows
       .filter((row) => row.revoked_at === null && (row.expires_at === null || row.expires_at > now))
       .map((row) => ({ row, key: this.#open(row) }));
@@ -228,7 +231,7 @@ export class KeyRing {
     if (newest.activates_at > now) return;
     if (now - newest.activates_at < rotateAfterMs - overlapMs) return;
     const activatesAt = Math.max(now + overlapMs, newest.activates_at + rotateAfterMs);
-    await this.#add(now, activatesAt);
+    await this.#add(this.#newest, now, activatesAt);
   }
 
   async #readRows(): Promise<SigningKeyRow[]> {
@@ -266,11 +269,14 @@ export class KeyRing {
     }
   }
 
-  async #add(now: number, activatesAt: number, revokeKid?: string): Promise<string> {
+  /**
+   * Creates the key that follows generation `after`, the newest one on which the decision was based: of the nodes that
+   * decide at the same time, one succeeds.
+   */
+  async #add(after: number, now: number, activatesAt: number, revokeKid?: string): Promise<string> {
     const { database, box, algorithm, tokenLifeMs, overlapMs, seedPath, log } = this.#options;
-    const before = await this.#readRows();
-    const generation = (before.at(-1)?.generation ?? 0) + 1;
-    const isFirst = before.length === 0 && seedPath !== undefined;
+    const generation = after + 1;
+    const isFirst = after === 0 && seedPath !== undefined;
     const key = isFirst
       ? readSigningKey(readFileSync(seedPath, "utf8"), algorithm)
       : await generateSigningKey(algorithm);
@@ -317,8 +323,9 @@ export class KeyRing {
     } catch (error) {
       // Another node was first: its key is sufficient unless one was to be revoked.
       if (!isUniqueViolation(error)) throw error;
-      if (revokeKid !== undefined) return this.#add(now, activatesAt, revokeKid);
-      return (await this.#readRows()).at(-1)!.kid;
+      const rows = await this.#readRows();
+      if (revokeKid !== undefined) return this.#add(newestOf(rows), now, activatesAt, revokeKid);
+      return rows.at(-1)!.kid;
     }
     log.info("signing key created", {
       kid: key.kid,
@@ -327,6 +334,11 @@ export class KeyRing {
     });
     return key.kid;
   }
+}
+
+/** Generation of the newest key, 0 without one. */
+function newestOf(rows: readonly SigningKeyRow[]): number {
+  return rows.at(-1)?.generation ?? 0;
 }
 
 function placeOf(kid: string): string {

@@ -1,4 +1,5 @@
 // Messages to users, delivered by the mail service over its HTTP API.
+import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 
 const TIMEOUT_MS = 10_000;
@@ -16,9 +17,14 @@ export interface Message {
   to: string;
   subject: string;
   text: string;
+  /** The message is of no use, and not sent, after this time in ms. */
+  expiresAt?: number | undefined;
 }
 
-/** Sends messages. Throws 409 without a mail service or a gateway for SMS, 503 while the service is unavailable. */
+/**
+ * Sends messages. Throws 409 without a mail service or a gateway for SMS, 422 `recipient_rejected` if the recipient does not
+ * accept them, 503 while the service is unavailable.
+ */
 export class Notifier {
   readonly #options: NotifierOptions;
 
@@ -41,13 +47,13 @@ export class Notifier {
   }
 
   /** Sends an email; resolves when the mail service has accepted it. */
-  sendEmail(message: Message): Promise<void> {
-    return this.#post({ ...message, from: this.#options.from });
+  sendEmail({ expiresAt, ...message }: Message): Promise<void> {
+    return this.#post({ ...message, from: this.#options.from, ...formatExpiry(expiresAt) });
   }
 
-  /** Sends an SMS to a number in E.164 form. */
-  sendSms(to: string, text: string): Promise<void> {
-    return this.#post({ channel: "sms", to, text });
+  /** Sends an SMS to a number in E.164 form; not after `expiresAt`. */
+  sendSms({ to, text, expiresAt }: Omit<Message, "subject">): Promise<void> {
+    return this.#post({ channel: "sms", to, text, ...formatExpiry(expiresAt) });
   }
 
   // Codes and links are secrets: the mail service erases them after delivery.
@@ -56,6 +62,7 @@ export class Notifier {
     const { url, token } = this.#options;
     let response: Response;
     let code: string | undefined;
+    let isRefused = false;
     try {
       response = await fetch(new URL("/api/v1/send", url), {
         method: "POST",
@@ -67,8 +74,13 @@ export class Notifier {
         redirect: "error",
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
-      if (response.status === 422) code = await readProblemCode(response);
-      else await response.body?.cancel();
+      if (response.status === 400 || response.status === 422) {
+        const problem = await readProblem(response);
+        code = problem.code;
+        isRefused = isAboutRecipient(problem);
+      } else {
+        await response.body?.cancel();
+      }
     } catch (cause) {
       throw new PlatformError("unavailable", "The message could not be sent.", {
         cause,
@@ -82,6 +94,13 @@ export class Notifier {
         "The message cannot be sent: the mail service has no gateway for this channel.",
       );
     }
+    if (isRefused) {
+      // Neither the address nor the reply of its server: callers may hold nothing but a token of the first factor.
+      throw new PlatformError(
+        "recipient_rejected",
+        "The recipient does not accept messages: the address or number does not exist, or is blocked.",
+      );
+    }
     throw new PlatformError("unavailable", "The message could not be sent.", {
       cause: new Error(`the mail service returned ${response.status}`),
       headers: { "Retry-After": "5" },
@@ -89,8 +108,26 @@ export class Notifier {
   }
 }
 
-async function readProblemCode(response: Response): Promise<string | undefined> {
-  const problem: unknown = await response.json().catch(() => undefined);
-  const isProblem = typeof problem === "object" && problem !== null && "code" in problem;
-  return isProblem && typeof problem.code === "string" ? problem.code : undefined;
+function formatExpiry(expiresAt: number | undefined): Record<string, string> {
+  return expiresAt === undefined ? {} : { expires_at: new Date(expiresAt).toISOString() };
+}
+
+/** The members of a problem document that decide what a refusal means. */
+const problemSchema = z
+  .object({
+    code: z.string().optional(),
+    errors: z.array(z.object({ path: z.string() })).default([]),
+  })
+  .catch({ errors: [] });
+
+type Problem = z.output<typeof problemSchema>;
+
+async function readProblem(response: Response): Promise<Problem> {
+  return problemSchema.parse(await response.json().catch(() => undefined));
+}
+
+// Suppressed, refused by its server or gateway, or not an address that mail can be sent to.
+function isAboutRecipient({ code, errors }: Problem): boolean {
+  if (code === "recipient_suppressed" || code === "recipient_rejected") return true;
+  return code === "validation_failed" && errors.some(({ path }) => path === "to");
 }

@@ -8,7 +8,7 @@ import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../database/key.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { KeyRing, Rotation } from "../key/key-ring.ts";
-import type { SecretBox } from "../key/secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Rbac, Rights } from "../rbac/rights.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";

@@ -41,6 +41,8 @@ export function explainError(
       return { ...of(422, problems.invalid), fields: nameFields(error, messages) };
     case "channel_unavailable":
       return of(409, problems.noMail);
+    case "recipient_rejected":
+      return of(422, problems.rejected);
     case "conflict":
       return of(409, problems.conflict);
     case "not_found":

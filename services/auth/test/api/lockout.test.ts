@@ -168,6 +168,29 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
   });
 }
 
+test("registrations beyond their queue are 503, and sign-ins meanwhile succeed", async () => {
+  const stage = await startStage({
+    ...(await STAGE_KINDS[0]!.prepare()),
+    password_hash_concurrency: 1,
+    registration_hash_queue: 1,
+    registrations_per_address_hourly: 1_000,
+    registrations_per_network_hourly: 1_000,
+  });
+  const { username, password } = await join(stage, "owner");
+  const registrations = Array.from({ length: 40 }, (_, index) =>
+    call(stage, "POST", REGISTER, { body: { username: `person-${index}`, password: PASSWORD } }),
+  );
+  const signIns = Array.from({ length: 4 }, () =>
+    call(stage, "POST", LOGIN, { body: { username, password } }),
+  );
+  for (const { status } of await Promise.all(signIns)) assert.equal(status, 200);
+  const answers = await Promise.all(registrations);
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201, 503]));
+  const refused = answers.find(({ status }) => status === 503)!;
+  assert.ok(Number(refused.headers.get("retry-after")) >= 1);
+  await stage.close();
+});
+
 async function joinVerified(
   stage: Stage,
   mailbox: Awaited<ReturnType<typeof startMailbox>>,

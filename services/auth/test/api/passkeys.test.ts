@@ -161,6 +161,15 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 49 }),
       });
+      const copies = [await challenge(stage), await challenge(stage), await challenge(stage)];
+      const statuses = await Promise.all(
+        copies.map(async (fresh) => {
+          const body = authenticator.get(fresh, { counter: 51 });
+          return (await call(stage, "POST", `${BASE}/login/finish`, { body })).status;
+        }),
+      );
+      const accepted = statuses.filter((status) => status === 200);
+      assert.equal(accepted.length, 1, "one of several copies at the same time");
       const entered = await expectStatus(200, stage, "POST", `${BASE}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 60 }),
       });

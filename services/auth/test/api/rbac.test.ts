@@ -134,8 +134,21 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         token,
         body: { roles: ["deputy"] },
       });
+      const bindingsOf = async (): Promise<string> => {
+        const { body } = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {
+          token,
+          body: { grant_types: ["client_credentials"], redirect_uris: [], response_types: [] },
+        });
+        return `/api/v1/rbac/clients/${String(body["client_id"])}/roles`;
+      };
+      const [powerful, plain] = [await bindingsOf(), await bindingsOf()];
+      await expectStatus(200, stage, "PUT", powerful, { token, body: { roles: ["admin"] } });
       const own = `/api/v1/rbac/users/${deputy.id}/roles`;
       const attempts: [string, string, unknown?][] = [
+        ["POST", plain, { roles: ["admin"] }],
+        ["PUT", plain, { roles: ["auditor"] }],
+        ["PUT", powerful, { roles: [] }],
+        ["DELETE", powerful, { roles: ["admin"] }],
         ["POST", own, { roles: ["admin"] }],
         ["POST", own, { roles: ["auditor"] }],
         ["POST", ROLES, { name: "mine", permissions: ["audit:read"] }],

@@ -10,7 +10,7 @@ import { createLogger } from "@platform/kernel/log";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
 import { KEY_MIGRATIONS, type KeyTables } from "../../src/database/key.ts";
 import { KeyRing, type KeyRingOptions } from "../../src/key/key-ring.ts";
-import { createSecretBox } from "../../src/key/secret-box.ts";
+import { createSecretBox } from "@platform/kernel/secrets";
 import { generateSigningKey } from "../../src/key/signing-key.ts";
 import { onEachDatabase } from "../databases.ts";
 
@@ -40,7 +40,7 @@ onEachDatabase((makeUrl) => {
   ): Promise<KeyRing> => {
     const ring = new KeyRing({
       database: await connect(url),
-      box: createSecretBox([encryptionKey]),
+      box: createSecretBox("auth", [encryptionKey]),
       clock,
       log,
       algorithm: "ES256",
@@ -147,13 +147,36 @@ onEachDatabase((makeUrl) => {
     assert.equal(nodes[0]!.current.published.length, 2);
   });
 
+  test("a node that has decided on an old view creates no second successor", async () => {
+    const url = await makeUrl();
+    const clock = createManualClock(Date.now());
+    const quick = await startRing(url, clock);
+    let isRotating = false;
+    const database = await connect(url);
+    const db = database.db.withPlugin({
+      transformQuery: ({ node }) => node,
+      // After each read of the late node, before it goes on, the other one tries to rotate.
+      transformResult: async ({ result }) => {
+        if (isRotating) await Promise.allSettled([quick.rotate({ mode: "scheduled" })]);
+        return result;
+      },
+    });
+    const late = await startRing(url, clock, { database: { ...database, db } });
+    isRotating = true;
+    const { kid } = await late.rotate({ mode: "scheduled" });
+    isRotating = false;
+    await late.refresh();
+    assert.equal(late.current.published.length, 2);
+    assert.ok(late.peek(kid), "the successor of the other node is the answer");
+  });
+
   test("rows move to a new first encryption key, and the old one can be removed", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const fresh = randomBytes(32);
     const { kid } = (await startRing(url, clock)).current.active;
-    await startRing(url, clock, { box: createSecretBox([fresh, encryptionKey]) });
-    const third = await startRing(url, clock, { box: createSecretBox([fresh]) });
+    await startRing(url, clock, { box: createSecretBox("auth", [fresh, encryptionKey]) });
+    const third = await startRing(url, clock, { box: createSecretBox("auth", [fresh]) });
     assert.equal(third.current.active.kid, kid);
     await assert.rejects(startRing(url, clock), /PLATFORM_AUTH_ENCRYPTION_KEYS/);
   });

@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
 import { systemClock } from "@platform/kernel/time";
 import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
-import { createSecretBox } from "../../src/key/secret-box.ts";
+import { createSecretBox } from "@platform/kernel/secrets";
 import { ClientStore } from "../../src/oauth/client/client-store.ts";
 import { ItemStore } from "../../src/oauth/token/item-store.ts";
 import { createRefreshRotation } from "../../src/oauth/token/refresh-rotation.ts";
 import { RevocationList } from "../../src/oauth/token/revocation-list.ts";
 import { onEachDatabase } from "../databases.ts";
 
-const box = createSecretBox([Buffer.alloc(32, 1)]);
+const box = createSecretBox("auth", [Buffer.alloc(32, 1)]);
 
 onEachDatabase((makeUrl) => {
   let nodes: { database: AuthDatabase; items: ItemStore; revocations: RevocationList }[];

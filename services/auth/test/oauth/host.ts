@@ -9,7 +9,7 @@ import { systemClock, type Clock } from "@platform/kernel/time";
 import type { SigningAlgorithm } from "../../src/database/key.ts";
 import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import { KeyRing } from "../../src/key/key-ring.ts";
-import { createSecretBox } from "../../src/key/secret-box.ts";
+import { createSecretBox } from "@platform/kernel/secrets";
 import { OAuth } from "../../src/oauth/oauth.ts";
 import { createCorePages } from "../../src/pages/core-pages.ts";
 import { createFrame } from "../../src/pages/create-pages.ts";
@@ -74,7 +74,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     write: (line) => void lines.push(line),
   });
   const algorithm = options.algorithm ?? "ES256";
-  const box = createSecretBox([Buffer.alloc(32, 7)]);
+  const box = createSecretBox("auth", [Buffer.alloc(32, 7)]);
   const keys = new KeyRing({
     database,
     box,

@@ -4,7 +4,7 @@ import type { Transaction } from "kysely";
 import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
 import type { ClientRow } from "../../database/oauth.ts";
 import type { AuthDatabase, AuthTables } from "../../database/schema.ts";
-import type { SecretBox } from "../../key/secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
 import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
 

@@ -4,7 +4,7 @@ import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ItemRow, OAuthTables } from "../../database/oauth.ts";
-import type { SecretBox } from "../../key/secret-box.ts";
+import type { SecretBox } from "@platform/kernel/secrets";
 import { createLostRaceError, createReplayError, isReplayError } from "../core/core-errors.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
 import type { RevocationList } from "./revocation-list.ts";

@@ -52,6 +52,7 @@ export const DE: Messages = {
       seconds > 90
         ? `Zu viele Versuche. Versuchen Sie es in ${Math.ceil(seconds / 60)} Minuten wieder.`
         : `Zu viele Versuche. Versuchen Sie es in ${seconds} Sekunden wieder.`,
+    rejected: "An diese Adresse oder Nummer kann nichts zugestellt werden: Prüfen Sie sie.",
     noMail: "Hier können keine Nachrichten verschickt werden: Fragen Sie den Betreiber.",
     unavailable: "Das geht im Augenblick nicht. Versuchen Sie es in ein paar Sekunden wieder.",
     refused: "Das ist nicht erlaubt.",

@@ -52,6 +52,7 @@ export const EN = {
       seconds > 90
         ? `Too many attempts. Try again in ${Math.ceil(seconds / 60)} minutes.`
         : `Too many attempts. Try again in ${seconds} seconds.`,
+    rejected: "Messages to this address or number are refused. Check it.",
     noMail: "This service cannot send messages. Contact its administrator.",
     unavailable: "This does not work at the moment. Try again in a few seconds.",
     refused: "This is not allowed.",
