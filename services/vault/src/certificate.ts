@@ -16,7 +16,7 @@ export interface CertificateFiles {
   key: string;
 }
 
-const LOOK_EVERY_MS = 10_000;
+const LOOK_EVERY_MS = 2_000;
 
 /** Reads a certificate. Throws if it is invalid. */
 export function readCertificate(files: CertificateFiles): Certificate {
@@ -26,7 +26,7 @@ export function readCertificate(files: CertificateFiles): Certificate {
 }
 
 /**
- * Checks the files every ten seconds and passes a new certificate to `apply`. An invalid one is warned about once, and the
+ * Checks the files every two seconds and passes a new certificate to `apply`. An invalid one is warned about once, and the
  * previous one stays: while a renewal replaces both files, they do not match. Returns a function that stops the checks.
  */
 export function watchCertificate(

@@ -41,7 +41,7 @@ const KEYS = {
   }),
   tls_cert: key(z.string().min(1).optional(), {
     description:
-      "Certificate chain (PEM) of both listeners, which then accept TLS only. Reloaded within ten seconds after a change.",
+      "Certificate chain (PEM) of both listeners, which then accept TLS only. Reloaded within two seconds after a change.",
   }),
   tls_key: key(z.string().min(1).optional(), {
     description: "Key (PEM) of tls_cert.",
@@ -170,6 +170,23 @@ const KEYS = {
   event_networks: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
     description:
       "Private addresses and ranges that events may be sent to. Public addresses are always allowed.",
+  }),
+  event_broker_url: key(
+    z
+      .string()
+      .regex(/^stomps?:\/\/[^/?#@]+$/)
+      .optional(),
+    {
+      description:
+        "Broker to which subscriptions with the URL stomp://platform send events, at destinations that begin with /topic/store. or /queue/store.; its address may be private.",
+      allowed: 'a URL like "stomp://127.0.0.1:61613"',
+    },
+  ),
+  event_broker_user: key(z.string().min(1).max(255).optional(), {
+    description: "Login at event_broker_url.",
+  }),
+  event_broker_password: key(z.string().min(1).max(1024).optional(), {
+    description: "Passcode of event_broker_user.",
   }),
   tenant_rate: key(z.int().min(0).max(10_000_000).default(1_000), {
     description: "Sustained request rate of each access key, per second; 0 disables rate limits.",

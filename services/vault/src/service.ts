@@ -3,7 +3,7 @@ import { createHash, hkdfSync } from "node:crypto";
 import { join } from "node:path";
 import { createEngine, createServer } from "@platform/http1";
 import { formatAddress, isLoopbackAddress, type ListenAddress } from "@platform/kernel/config";
-import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
+import { createEgress } from "@platform/kernel/egress";
 import { AdminFeeds } from "@platform/kernel/feeds";
 import { type HealthAnswer, HealthRegistry } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
@@ -29,6 +29,7 @@ import { readCertificate, watchCertificate } from "./certificate.ts";
 import { hasDefaultCredentials, type VaultConfig, VERSION } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
+import { createEventPolicy } from "./delivery/event-policy.ts";
 import type { Owner } from "./model/bucket.ts";
 import { StoreError } from "./model/store-error.ts";
 import type { S3Answer } from "./s3/answer.ts";
@@ -108,7 +109,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const owner: Owner = { id: account.canonicalId, displayName: account.displayName };
   await makeDefaultBuckets(config, store, owner);
 
-  const eventPolicy = createAddressPolicy(config.event_networks);
+  const eventPolicy = createEventPolicy(config);
   const delivery = new Delivery({
     outbox: store.events,
     deadLetters: createDeadLetters({

@@ -4,7 +4,7 @@
 //     ▲                      │ full: the events that it refused are read again when it has room
 //     └── acknowledged ◄─────┘ delivered, or abandoned and written to the dead letters
 import { createHash } from "node:crypto";
-import type { AddressPolicy, EgressFetch } from "@platform/kernel/egress";
+import type { EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { EventOutbox, PendingEvent } from "../model/event.ts";
 import type { DeadLetters } from "./dead-letters.ts";
@@ -12,7 +12,7 @@ import type { EventOrigin } from "./event-record.ts";
 import type { Sender } from "./sender.ts";
 import { createStompSender } from "./stomp.ts";
 import { TargetQueue } from "./target-queue.ts";
-import { readTarget, type DeliveryTarget } from "./target.ts";
+import { readTarget, type DeliveryTarget, type EventPolicy } from "./target.ts";
 import { createWebhookSender, deriveWebhookSecret } from "./webhook.ts";
 
 /** Options of delivery. */
@@ -22,7 +22,7 @@ export interface DeliveryOptions {
   /** For webhooks; checks and pins addresses. */
   fetch: EgressFetch;
   /** For STOMP brokers. */
-  policy: AddressPolicy;
+  policy: EventPolicy;
   /** The secrets of webhooks are derived from it; 32 bytes or more. */
   masterKey: Uint8Array;
   /** Part of each event record. */

@@ -2,12 +2,17 @@
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import type { AddressPolicy } from "@platform/kernel/egress";
 import type { PendingEvent } from "../model/event.ts";
 import { type EventOrigin, formatEvent } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 import { encodeFrame, type StompFrame, StompFrameReader } from "./stomp-frame.ts";
-import type { DeliveryTarget, StompTarget } from "./target.ts";
+import {
+  PLATFORM_BROKER,
+  type DeliveryTarget,
+  type EventPolicy,
+  type PlatformBroker,
+  type StompTarget,
+} from "./target.ts";
 
 const FRAME_BYTES_MAX = 65_536;
 const REASON_CHARS_MAX = 200;
@@ -17,7 +22,7 @@ const PORTS: Readonly<Record<string, number>> = { "stomp:": 61_613, "stomps:": 6
 export interface StompSenderOptions {
   target: StompTarget & Pick<DeliveryTarget, "names">;
   origin: EventOrigin;
-  policy: AddressPolicy;
+  policy: EventPolicy;
   /** Time limit of connecting, of the login and of each receipt, in ms. Default 10 000. */
   timeoutMs?: number;
   /** A connection without traffic is closed after this long, in ms. Default 30 000. */
@@ -56,17 +61,19 @@ async function openConnection(
   options: StompSenderOptions,
   onClosed: () => void,
 ): Promise<StompConnection> {
-  const url = new URL(options.target.url);
+  const isPlatform = options.target.url === PLATFORM_BROKER;
+  const broker = isPlatform ? options.policy.platformBroker : options.target;
+  if (broker === undefined) throw new Error(`${PLATFORM_BROKER} is not configured`);
+  const url = new URL(broker.url);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const resolve = options.resolve ?? ((name) => lookup(name, { all: true }));
   const addresses =
     isIP(host) === 0 ? await findAddresses(host, resolve) : [{ address: host, family: isIP(host) }];
   // The connection goes to a checked address: the name is not resolved again.
-  if (
-    addresses.length === 0 ||
-    !addresses.every(({ address }) => options.policy.isAllowed(address))
-  )
-    throw new Error(`${host}: the address is not allowed`);
+  // The operator chose the platform's broker: its address may be private.
+  const isAllowed =
+    isPlatform || addresses.every(({ address }) => options.policy.isAllowed(address));
+  if (addresses.length === 0 || !isAllowed) throw new Error(`${host}: the address is not allowed`);
   const { address } = addresses[0]!;
   const port = url.port === "" ? PORTS[url.protocol]! : Number(url.port);
   const socket =
@@ -74,7 +81,7 @@ async function openConnection(
       ? connectTls({ host: address, port, ...(isIP(host) === 0 ? { servername: host } : {}) })
       : connectTcp({ host: address, port });
   const connection = new StompConnection(socket, host, options, onClosed);
-  await connection.logIn();
+  await connection.logIn(broker);
   return connection;
 }
 
@@ -122,8 +129,7 @@ class StompConnection {
     socket.on("close", () => this.close("the broker closed the connection"));
   }
 
-  async logIn(): Promise<void> {
-    const { user, password } = this.#options.target;
+  async logIn({ url, user, password }: PlatformBroker | StompTarget): Promise<void> {
     const timer = setTimeout(
       () => this.close(`no login within ${this.#timeoutMs} ms`),
       this.#timeoutMs,
@@ -131,7 +137,7 @@ class StompConnection {
     this.#socket.write(
       encodeFrame("CONNECT", {
         "accept-version": "1.2",
-        host: readVirtualHost(this.#options.target.url),
+        host: readVirtualHost(url),
         "heart-beat": "0,0",
         ...(user === undefined ? {} : { login: user }),
         ...(password === undefined ? {} : { passcode: password }),

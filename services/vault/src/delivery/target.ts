@@ -2,6 +2,25 @@
 import type { AddressPolicy } from "@platform/kernel/egress";
 import { isIP } from "node:net";
 
+/** URL of the broker of the platform, which the configuration names, in subscriptions. */
+export const PLATFORM_BROKER = "stomp://platform";
+/** Destinations at the platform's broker: the creator of a subscription may have no rights there. */
+const PLATFORM_DESTINATION = /^\/(?:topic|queue)\/store\.[\w-]+(?:\.[\w-]+)*$/;
+
+/** The platform's broker. */
+export interface PlatformBroker {
+  /** As in a `StompTarget`. */
+  url: string;
+  user?: string | undefined;
+  password?: string | undefined;
+}
+
+/** The addresses that events may be sent to. */
+export interface EventPolicy extends AddressPolicy {
+  /** The broker behind `stomp://platform`; undefined if there is none. */
+  readonly platformBroker?: PlatformBroker | undefined;
+}
+
 /** An HTTP endpoint that is posted to. */
 export interface WebhookTarget {
   kind: "webhook";
@@ -52,8 +71,9 @@ export function checkWebhook(url: string, policy: AddressPolicy): WebhookTarget 
 /** Validates a STOMP target. Throws a TargetError. */
 export function checkStomp(
   target: { url: string; destination: string; user?: string; password?: string },
-  policy: AddressPolicy,
+  policy: EventPolicy,
 ): StompTarget {
+  if (target.url === PLATFORM_BROKER) return checkPlatformTarget(target, policy);
   const parsed = parseUrl(target.url, ["stomp:", "stomps:"]);
   checkHost(parsed, policy);
   if (parsed.search !== "" || parsed.hash !== "" || !VIRTUAL_HOST.test(parsed.pathname))
@@ -70,6 +90,22 @@ export function checkStomp(
     ...(user === undefined ? {} : { user }),
     ...(password === undefined ? {} : { password }),
   };
+}
+
+function checkPlatformTarget(
+  { destination, user, password }: { destination: string; user?: string; password?: string },
+  { platformBroker }: EventPolicy,
+): StompTarget {
+  if (platformBroker === undefined)
+    throw new TargetError(`${PLATFORM_BROKER} is not configured (event_broker_url).`);
+  if (user !== undefined || password !== undefined)
+    throw new TargetError(`${PLATFORM_BROKER} takes no credentials.`);
+  checkText("destination", destination, DESTINATION_CHARS_MAX);
+  if (!PLATFORM_DESTINATION.test(destination))
+    throw new TargetError(
+      `Destinations at ${PLATFORM_BROKER} begin with /topic/store. or /queue/store.`,
+    );
+  return { kind: "stomp", url: PLATFORM_BROKER, destination };
 }
 
 /** The target of a stored event; `undefined` if no version of this program wrote it. */

@@ -1,5 +1,4 @@
 // The context of operations: the parts of the service, and one request with its caller.
-import type { AddressPolicy } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { AddressSet } from "@platform/kernel/network";
 import type { Clock } from "@platform/kernel/time";
@@ -11,6 +10,7 @@ import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
+import type { EventPolicy } from "../delivery/target.ts";
 import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { S3Request } from "./request.ts";
@@ -32,7 +32,7 @@ export interface ObjectApi {
   /** The domain of websites. */
   readonly websiteDomain: string | undefined;
   /** The addresses that events may be sent to. */
-  readonly eventPolicy: AddressPolicy;
+  readonly eventPolicy: EventPolicy;
   /** True if a user with this name exists. */
   readonly isUser: (name: string) => boolean;
   /** Proxies whose forwarded headers are trusted. */

@@ -143,6 +143,46 @@ async function subscribe(port: number, destination: string): Promise<{ bodies: s
   return { bodies };
 }
 
+test("stomp://platform is the configured broker, for destinations of its own only", async () => {
+  const seen: string[] = [];
+  const url = await startBroker((frame, socket) => {
+    if (frame.command === "CONNECT") {
+      assert.equal(frame.headers.get("passcode"), PASSWORD);
+      socket.write(encodeFrame("CONNECTED", { version: "1.2" }));
+      return;
+    }
+    seen.push(frame.headers.get("destination")!);
+    socket.write(encodeFrame("RECEIPT", { "receipt-id": frame.headers.get("receipt")! }));
+  });
+  await using serving = await serve({
+    env: {
+      PLATFORM_VAULT_EVENT_BROKER_URL: url,
+      PLATFORM_VAULT_EVENT_BROKER_USER: "storage",
+      PLATFORM_VAULT_EVENT_BROKER_PASSWORD: PASSWORD,
+    },
+  });
+  const { s3 } = serving;
+  await s3.must("PUT", "/photos");
+  const put = (stomp: Record<string, string>) =>
+    s3.send("PUT", "/photos?notification", {
+      body: JSON.stringify({ bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp }),
+    });
+  for (const stomp of [
+    { url: "stomp://platform", destination: "/topic/orders" },
+    { url: "stomp://platform", destination: "/topic/store.#" },
+    { url: "stomp://platform", destination: "/topic/store.a", user: "u", password: "p" },
+    // The broker's address is private for everyone else.
+    { url, destination: "/topic/store.a" },
+  ]) {
+    assert.equal((await put(stomp)).status, 400, JSON.stringify(stomp));
+  }
+  const answer = await put({ url: "stomp://platform", destination: "/topic/store.photos" });
+  assert.equal(answer.status, 200);
+  await s3.must("PUT", "/photos/a.jpg", { body: "hello" });
+  await waitUntil(() => seen.length === 1, "the event");
+  assert.deepEqual(seen, ["/topic/store.photos"]);
+});
+
 test("RabbitMQ accepts the events and passes them on", { skip: rabbitMissing }, async () => {
   const { bodies } = await subscribe(rabbit!.stompPort, "/queue/store-events");
   const outbox = new MemoryOutbox();

@@ -1,12 +1,25 @@
 // Checking and restoring a store: its index from records on disk, and folders of the previous format.
 import assert from "node:assert/strict";
-import { readdirSync, rmSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { checkStore } from "../../src/fsck/check-store.ts";
 import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+function runFsck(dataDir: string, ...words: string[]): Promise<{ code: number; text: string }> {
+  const env = { PATH: process.env["PATH"], PLATFORM_VAULT_DATA_DIR: dataDir };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, "fsck", ...words], { env }, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });
+    });
+  });
+}
 
 test("a lost index is rebuilt from segments and files", async (context) => {
   const dataDir = makeFolder(context);
@@ -111,4 +124,36 @@ test("a store of format 1 opens, is intact, and is protected from its next write
   }
   await put(again, "new", "new");
   assert.deepEqual(await again.maintenance.copyIndex(), []);
+});
+
+test("the command lists the damage, changes nothing until --repair, and says what is lost", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await openStore({ dataDir, reserveBytes: 0 });
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
+  await put(store, "kept", makeBytes(2_000_000, 1));
+  await put(store, "lost", makeBytes(2_000_001, 2));
+  await store.close();
+  rmSync(join(dataDir, "index.sqlite"));
+  const dry = await runFsck(dataDir);
+  assert.equal(dry.code, 1, dry.text);
+  assert.match(dry.text, /^restored .*index\.sqlite: 2 objects/m);
+  assert.match(dry.text, /Nothing was changed\. Run the command again with --repair/);
+  const repaired = await runFsck(dataDir, "--repair");
+  assert.match(repaired.text, /^restored .*index\.sqlite: 2 objects/m);
+  const whole = await runFsck(dataDir);
+  assert.equal(whole.code, 0, whole.text);
+
+  const again = await openStore({ dataDir, reserveBytes: 0 });
+  assert.deepEqual(await read(again, "kept"), makeBytes(2_000_000, 1));
+  await again.close();
+  const bodies = readdirSync(join(dataDir, "files"), { recursive: true, withFileTypes: true });
+  for (const body of bodies.filter((entry) => entry.isFile())) {
+    const path = join(body.parentPath, body.name);
+    if (statSync(path).size >= 2_000_001 && readFileSync(path).includes(makeBytes(1_000, 2)))
+      rmSync(path);
+  }
+  const left = await runFsck(dataDir, "--repair");
+  assert.equal(left.code, 1, left.text);
+  assert.match(left.text, /^lost +.*bucket\/lost/m);
+  assert.doesNotMatch(left.text, /kept/);
 });

@@ -247,18 +247,18 @@ test("the access log tells who did what, from where and with which result", asyn
   await s3.must("PUT", "/logged", { key });
   await s3.must("PUT", "/logged/a%20b", { key, body: "x" });
   await s3.send("GET", "/logged/missing", { key });
+  await s3.must("GET", "/healthz", { key: null });
   await vault.stop();
   await vault.start();
+  let whole = "";
   const lines = await waitFor("the log", async () => {
     const listed = await s3.must("GET", "/system-access-logs?list-type=2", { key });
     const texts: string[] = [];
     for (const [, name] of listed.text.matchAll(/<Key>([^<]+)/g)) {
       texts.push((await s3.must("GET", `/system-access-logs/${name}`, { key })).text);
     }
-    const entries = texts
-      .join("")
-      .split("\n")
-      .filter((line) => line.includes('"bucket":"logged"'));
+    whole = texts.join("");
+    const entries = whole.split("\n").filter((line) => line.includes('"bucket":"logged"'));
     return entries.length < 3
       ? undefined
       : entries.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -276,4 +276,6 @@ test("the access log tells who did what, from where and with which result", asyn
   ]);
   assert.match(String(lines[0]!["source_ip"]), /^127\.0\.0\.1:\d+$/);
   assert.match(String(lines[0]!["timestamp"]), /^\d{4}-\d\d-\d\dT/);
+  assert.match(whole, /"operation":"Probe"/);
+  assert.doesNotMatch(whole, /"operation":"Unknown"[^\n]*"status":200/);
 });

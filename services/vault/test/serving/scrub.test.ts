@@ -28,7 +28,9 @@ function flip(path: string): void {
 async function scrub({ admin }: Serving): Promise<NonNullable<ScrubAnswer["last"]>> {
   const started = await admin.send("POST", "/api/v1/scrub");
   assert.equal(started.status, 202, started.text);
-  assert.equal((JSON.parse(started.text) as ScrubAnswer).state, "running");
+  const { state, progress } = JSON.parse(started.text) as ScrubAnswer;
+  assert.equal(state, "running");
+  assert.ok(progress !== null && progress.files_done <= progress.files_total, started.text);
   return waitFor("the end of the scrub", async () => {
     const answer = JSON.parse((await admin.send("GET", "/api/v1/scrub")).text) as ScrubAnswer;
     return answer.state === "idle" ? (answer.last ?? undefined) : undefined;

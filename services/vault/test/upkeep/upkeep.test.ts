@@ -85,6 +85,32 @@ test("flipped bits are never returned, and the scrubber finds them", async (cont
   assert.deepEqual(report.missing, []);
 });
 
+test("the progress of a scrub grows until all files are done", async (context) => {
+  const store = await makeStore(context);
+  const count = 12;
+  for (let index = 0; index < count; index += 1) await put(store, `${index}`, makeBytes(1_200_000));
+  assert.equal(store.maintenance.readScrub().running, undefined);
+  const run = { isOver: false };
+  const scrubbing = store.maintenance.scrub().finally(() => (run.isOver = true));
+  const seen: number[] = [];
+  while (!run.isOver) {
+    const { running } = store.maintenance.readScrub();
+    if (running !== undefined && running.filesDone > 0) {
+      assert.equal(running.filesTotal, count);
+      seen.push(running.filesDone);
+    }
+    await new Promise(setImmediate);
+  }
+  await scrubbing;
+  assert.deepEqual(
+    seen,
+    seen.toSorted((a, b) => a - b),
+  );
+  assert.ok(new Set(seen).size > 2, seen.join());
+  const { running, last } = store.maintenance.readScrub();
+  assert.deepEqual([running, last?.files], [undefined, count]);
+});
+
 test("the leftovers of a crash are removed: staged files at the start, others by the scrubber", async (context) => {
   const dataDir = makeFolder(context);
   const first = await openStore({ dataDir, reserveBytes: 0 });
@@ -115,6 +141,7 @@ test("the memory of incoming bodies is bounded: late bodies wait, later ones are
   assert.equal(first.write(makeBytes(60_000)), undefined);
   const waiting = second.write(makeBytes(60_000));
   assert.ok(waiting instanceof Promise);
+  assert.equal(store.readStats().waitingUploads, 1);
   await assert.rejects(async () => third.write(makeBytes(60_000)), { code: "SlowDown" });
   await third.abort();
   await first.commit();
@@ -122,6 +149,7 @@ test("the memory of incoming bodies is bounded: late bodies wait, later ones are
   await second.commit();
   assert.equal((await read(store, "2")).length, 60_000);
   assert.equal(store.readStats().stagingBytes, 0);
+  assert.equal(store.readStats().waitingUploads, 0);
 });
 
 test("no more files stay open than allowed", async (context) => {

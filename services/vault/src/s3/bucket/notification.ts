@@ -1,11 +1,11 @@
 // Notification subscriptions: the JSON form of this store, and the three XML forms of S3 with a URL instead of an ARN.
 import { randomBytes } from "node:crypto";
-import type { AddressPolicy } from "@platform/kernel/egress";
 import { z } from "zod";
 import {
   checkStomp,
   checkWebhook,
   type EventNameForm,
+  type EventPolicy,
   TargetError,
 } from "../../delivery/target.ts";
 import type { NotificationRule } from "../../model/event.ts";
@@ -83,7 +83,7 @@ const documentSchema = z.union([
 export function toNotificationRule(
   item: z.output<typeof subscriptionSchema>,
   names: EventNameForm,
-  policy: AddressPolicy,
+  policy: EventPolicy,
 ): NotificationRule {
   const { filter, stomp } = item;
   return {
@@ -98,7 +98,7 @@ export function toNotificationRule(
 function checkTarget(
   webhook: string | undefined,
   stomp: z.output<typeof stompSchema> | undefined,
-  policy: AddressPolicy,
+  policy: EventPolicy,
 ) {
   try {
     if (stomp === undefined) return checkWebhook(webhook ?? "", policy);
@@ -158,11 +158,7 @@ export const putBucketNotification: OperationHandler = async (context) => {
   return answerEmpty(200);
 };
 
-function parseJsonRules(
-  body: Buffer,
-  bucketName: string,
-  policy: AddressPolicy,
-): NotificationRule[] {
+function parseJsonRules(body: Buffer, bucketName: string, policy: EventPolicy): NotificationRule[] {
   let document: unknown;
   try {
     document = JSON.parse(body.toString("utf8"));
@@ -180,7 +176,7 @@ function parseJsonRules(
   return read.data.map((item) => toNotificationRule(item, "objstore", policy));
 }
 
-function parseRules(body: Buffer, policy: AddressPolicy): NotificationRule[] {
+function parseRules(body: Buffer, policy: EventPolicy): NotificationRule[] {
   const root = parseXml(body, "NotificationConfiguration");
   if (root.find("EventBridgeConfiguration") !== undefined)
     throw new S3Error("NotImplemented", "EventBridgeConfiguration is not implemented.");
@@ -195,7 +191,7 @@ function parseRules(body: Buffer, policy: AddressPolicy): NotificationRule[] {
   return rules;
 }
 
-function readRule(item: XmlElement, targetName: string, policy: AddressPolicy): NotificationRule {
+function readRule(item: XmlElement, targetName: string, policy: EventPolicy): NotificationRule {
   item.allow("Id", "Event", "Filter", targetName);
   const address = item.getText(targetName).trim();
   const id = item.findText("Id");
