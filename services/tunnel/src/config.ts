@@ -1,6 +1,8 @@
 // The configuration of the relay, and the options of the client.
 import {
   addressKey,
+  createOperationKeys,
+  createRestoreCommand,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -280,6 +282,7 @@ export const tunnelDefinition = defineConfig({
     ...state,
     ...limits,
     ...serviceKeys,
+    ...createOperationKeys("tunnel"),
     otel_endpoint: otelEndpoint,
   },
   file: { flag: "config", env: ["PLATFORM_TUNNEL_CONFIG"] },
@@ -294,6 +297,7 @@ export const tunnelDefinition = defineConfig({
         }),
       },
     },
+    restore: createRestoreCommand(),
     client: {
       summary: "Open tunnels to local services: a port, host:port, an http(s) URL or a folder.",
       standalone: true,

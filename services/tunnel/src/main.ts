@@ -24,6 +24,13 @@ export async function main(): Promise<void> {
       return 2;
     },
     server: ({ config, options }) => serve(config, options.port),
+    restore: async ({ config, options, positionals: [folder = ""] }) => {
+      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      const { describeState } = await import("./database/state.ts");
+      await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
+        process.stdout.write(`${line}\n`);
+      });
+    },
     client: async ({ options, positionals: [target] }) => {
       const { runClient } = await import("./client/run.ts");
       return runClient(options, target);

@@ -1,8 +1,6 @@
 // Starts the relay.
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
-import { openDatabase } from "@platform/kernel/db";
+import { clearDatabaseCopies } from "@platform/kernel/backup";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi } from "@platform/kernel/http";
 import { followRevocations } from "@platform/kernel/identity";
@@ -20,10 +18,13 @@ import {
 } from "@platform/kernel/trace";
 import { CaptureStore } from "./capture/capture-store.ts";
 import { VERSION, type RelayConfig } from "./config.ts";
+import { openRelayDatabase } from "./database/open.ts";
 import { loadSecret } from "./database/secrets.ts";
-import { migrateAll, type TunnelDatabase, type TunnelTables } from "./database/schema.ts";
+import { migrateAll } from "./database/schema.ts";
+import { describeState } from "./database/state.ts";
 import { GoAwayCode } from "./frame/format.ts";
 import { ReceiveBudget } from "./frame/receive-budget.ts";
+import { createRelayBackupRoute } from "./http/backup-route.ts";
 import { acceptLive, createFeeds, isLiveUpgrade } from "./http/feeds.ts";
 import { createApiHandler } from "./http/serve-api.ts";
 import { createRequestRoutes } from "./http/request-routes.ts";
@@ -75,9 +76,12 @@ const STREAMS_DRAIN_MS = 2_000;
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { config, log, lifecycle, clock = systemClock } = options;
   const ids = createIdSource({ clock });
-  const database = openRelayDatabase(config, log);
+  const { data_dir: dataDir, database_url: url } = config;
+  const database = openRelayDatabase({ url, dataDir, log });
   lifecycle.onDrain("database", () => database.close());
   await migrateAll(database, clock.now());
+  const state = describeState(config);
+  await clearDatabaseCopies(state);
   const telemetry = createTelemetry(config, log);
   const { health, registry, spans } = telemetry;
   health.addCheck("database", () => database.check());
@@ -141,6 +145,14 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const apiGuard = createThrottledGuard(guard, throttle, trusted);
   const feeds = createFeeds({ registry, gauges, health, guard: apiGuard, clock, logger: log });
   lifecycle.onDrain("admin feeds", () => feeds.close());
+  const backup = createRelayBackupRoute({
+    database,
+    state,
+    token: config.backup_token,
+    stopping: lifecycle.stopping,
+    clock,
+    metrics: registry,
+  });
   const api = createApi({
     service: "tunnel",
     version: VERSION,
@@ -172,6 +184,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
         subjects,
         onCutOff: (subject, reason) => hub.dropSubject(subject, reason),
       }),
+      backup,
       ...feeds.createRoutes(),
     ],
   });
@@ -263,21 +276,9 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
-  lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
+  const name = config.tls_cert === undefined ? "http" : "https";
+  lifecycle.reportListener({ name, host: config.addr.host ?? "::", port });
   return { port };
-}
-
-function openRelayDatabase(config: RelayConfig, log: Logger): TunnelDatabase {
-  if (config.database_url === undefined) {
-    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
-  }
-  return openDatabase<TunnelTables>({
-    url: config.database_url ?? `sqlite:${join(config.data_dir, "tunnel.db")}`,
-    service: "tunnel",
-    postgres: {
-      onConnectionError: (error) => log.warn("database connection lost", { error }),
-    },
-  });
 }
 
 function createTelemetry(config: RelayConfig, log: Logger) {

@@ -43,6 +43,10 @@ class LocalStream implements StreamListener {
     // A local service that has closed its side takes no further request on this connection.
     if (this.#hasEnded && this.#isHttp) return;
     const socket = this.#socket;
+    if (socket.destroyed) {
+      this.#stream.reset(this.#code);
+      return;
+    }
     this.#stream.delivered += bytes.length;
     if (!socket.write(bytes)) this.#stream.pause();
     if (bytes.length > COPIED_BYTES_MAX && socket.writableLength > 0) this.#stream.keepReads();
@@ -110,7 +114,9 @@ class LocalStream implements StreamListener {
     socket.on("close", () => {
       clearTimeout(this.#connectTimer);
       if (!this.#isConnected) stream.delivered = 0;
-      stream.reset(this.#code);
+      // After a graceful end, queued bytes are still on their way to the relay; further ones for the service reset it.
+      if (this.#hasEnded) stream.resume();
+      else stream.reset(this.#code);
     });
   }
 

@@ -97,6 +97,9 @@ const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
+/** Version of the tables, recorded in backups: the number of migrations. */
+export const DATA_FORMAT = MIGRATIONS.length;
+
 /** Migrates all tables; several processes may do so at the same time. */
 export async function migrateAll(database: TunnelDatabase, nowMs: number): Promise<void> {
   await database.migrate(MIGRATIONS, nowMs, "tunnel");

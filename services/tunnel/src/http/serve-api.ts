@@ -47,13 +47,50 @@ async function answer<U>(
   const socket = { remoteAddress } as unknown as Socket;
   const bindings = { incoming: { socket } } as Parameters<Api["fetch"]>[1];
   const response = await api.fetch(createRequest(exchange, body), bindings);
-  const content = Buffer.from(await response.arrayBuffer());
-  if (isOver()) return;
-  exchange.respond({
-    status: response.status,
-    headers: [...response.headers].filter(([name]) => !OWN_FIELDS.has(name)),
-    body: content,
-  });
+  const reader = response.body?.getReader();
+  const first = await reader?.read();
+  if (isOver()) {
+    await reader?.cancel();
+    return;
+  }
+  const { status } = response;
+  const headers = [...response.headers].filter(([name]) => !OWN_FIELDS.has(name));
+  const second = first?.value === undefined ? first : await reader?.read();
+  if (reader === undefined || second?.value === undefined) {
+    exchange.respond({ status, headers, body: Buffer.from(first?.value ?? "") });
+    return;
+  }
+  exchange.startResponse({ status, headers });
+  await passOn(exchange, reader, [first!.value!, second.value], isOver);
+}
+
+// Long responses, such as a backup, are passed on in pieces, and end early if the client leaves.
+async function passOn<U>(
+  exchange: Exchange<U>,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  pieces: readonly Uint8Array[],
+  isOver: () => boolean,
+): Promise<void> {
+  let wake = (): void => undefined;
+  exchange.onDrain = () => wake();
+  exchange.onAborted = () => wake();
+  const write = async (piece: Uint8Array): Promise<void> => {
+    if (isOver() || exchange.write(piece)) return;
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  };
+  try {
+    for (const piece of pieces) await write(piece);
+    for (let next = await reader.read(); !next.done && !isOver(); next = await reader.read())
+      await write(next.value);
+    if (!isOver()) exchange.end();
+  } catch {
+    // The head has been sent, so that the broken connection is the only way to report it.
+    if (!isOver()) exchange.destroy();
+  } finally {
+    await reader.cancel();
+  }
 }
 
 function createRequest<U>({ head }: Exchange<U>, body: Buffer): Request {

@@ -27,6 +27,7 @@ const NAMES = [
   "list.js",
   "relay.js",
   "share.js",
+  "trace.js",
 ];
 
 /** Reads the files; keys are paths such as `/app.js`, and `/` for the page. */

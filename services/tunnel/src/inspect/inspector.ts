@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { checkLoopback, listenHttp, type HttpListener } from "@platform/kernel/http";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { RequestEvents, Welcome } from "../frame/messages.ts";
+import { Activity, countRequests, TRACE_SECONDS } from "./activity.ts";
 import { loadAssets, type Asset } from "./assets.ts";
 import { LiveFeed } from "./live-feed.ts";
 import { RelayApi, type RelayApiOptions, type RelayCall } from "./relay-api.ts";
@@ -26,6 +27,7 @@ interface ShownTunnel {
 
 const PORTS_TRIED = 20;
 const PING_MS = 15_000;
+const SECOND_MS = 1_000;
 const BODY_BYTES_MAX = 2_097_152;
 const CONNECTIONS_MAX = 128;
 const SECURITY_HEADERS = {
@@ -56,9 +58,12 @@ export class Inspector {
   readonly #assets = loadAssets();
   readonly #feed = new LiveFeed();
   #listener: HttpListener | undefined;
-  #ping: RepeatingTimer | undefined;
+  #timers: RepeatingTimer[] = [];
   #tunnels: ShownTunnel[] = [];
-  #isConnected = false;
+  /** By tunnel id: a name that is taken back after a lost connection keeps its counts. */
+  #activities = new Map<string, Activity>();
+  /** Null while the client is not connected. */
+  #connectedMs: number | null = null;
 
   constructor(options: InspectorOptions) {
     this.#options = options;
@@ -82,36 +87,44 @@ export class Inspector {
         if (code !== "EADDRINUSE" || tried === PORTS_TRIED || port + tried >= 65_535) throw error;
       }
     }
-    this.#ping = every(
-      PING_MS,
-      () => this.#feed.ping(),
-      () => {},
-    );
+    const repeat = (ms: number, work: () => void) => every(ms, work, () => {});
+    this.#timers = [
+      repeat(PING_MS, () => this.#feed.ping()),
+      repeat(SECOND_MS, () => this.#tick()),
+    ];
   }
 
   onWelcome({ tunnels }: Welcome): void {
-    this.#isConnected = true;
+    this.#connectedMs = performance.now();
     this.#tunnels = tunnels.map((grant, index) => {
       const target = this.#options.targets[index] ?? "";
       return "error" in grant
         ? { id: "", url: "", target, error: grant.error.detail }
         : { id: grant.id, url: grant.url, target, error: "" };
     });
+    this.#activities = new Map(
+      this.#tunnels
+        .filter(({ id }) => id !== "")
+        .map(({ id }) => [id, this.#activities.get(id) ?? new Activity(nowSecond())]),
+    );
     this.#feed.send("state", this.#state);
+    this.#feed.send("trace", this.#describeTraces(TRACE_SECONDS));
   }
 
-  onRequests({ requests }: RequestEvents): void {
+  onRequests(events: RequestEvents): void {
+    const { requests } = events;
+    countRequests(events, (tunnel) => this.#activities.get(this.#tunnels[tunnel]?.id ?? ""));
     const ids = requests.map(({ tunnel }) => this.#tunnels[tunnel]?.id ?? "");
     this.#feed.notice(new Set(ids));
   }
 
   onLost(): void {
-    this.#isConnected = false;
+    this.#connectedMs = null;
     this.#feed.send("state", this.#state);
   }
 
   async close(): Promise<void> {
-    await this.#ping?.stop();
+    await Promise.all(this.#timers.map((timer) => timer.stop()));
     this.#feed.close();
     await this.#listener?.close(0);
   }
@@ -119,9 +132,22 @@ export class Inspector {
   get #state(): object {
     return {
       relay: this.#options.relay,
-      connected: this.#isConnected,
+      connected: this.#connectedMs !== null,
+      connected_ms: this.#connectedMs === null ? 0 : performance.now() - this.#connectedMs,
       tunnels: this.#tunnels,
     };
+  }
+
+  #tick(): void {
+    const second = nowSecond();
+    for (const activity of this.#activities.values()) activity.advance(second);
+    // Timers are late at times: a page that missed a second gets it with the next.
+    if (this.#feed.size > 0) this.#feed.send("trace", this.#describeTraces(3));
+  }
+
+  #describeTraces(seconds: number): object {
+    const traces = [...this.#activities].map(([id, activity]) => [id, activity.trace(seconds)]);
+    return Object.fromEntries(traces);
   }
 
   #open(port: number): Promise<HttpListener> {
@@ -176,7 +202,8 @@ export class Inspector {
   }
 
   #stream(response: ServerResponse): void {
-    if (!this.#feed.add(response, this.#state)) {
+    const first = { state: this.#state, trace: this.#describeTraces(TRACE_SECONDS) };
+    if (!this.#feed.add(response, first)) {
       answerProblem(response, 503, "Too many pages of the inspector are open.");
     }
   }
@@ -241,6 +268,10 @@ function answerAsset(request: IncomingMessage, response: ServerResponse, asset: 
 function answerProblem(response: ServerResponse, status: number, detail: string): void {
   response.writeHead(status, { "content-type": "application/problem+json" });
   response.end(JSON.stringify({ status, detail }));
+}
+
+function nowSecond(): number {
+  return Math.floor(performance.now() / SECOND_MS);
 }
 
 function explain(error: unknown): string {

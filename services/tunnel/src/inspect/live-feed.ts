@@ -11,13 +11,17 @@ export class LiveFeed {
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Adds a page; false if there are too many. `state` is its first event. */
-  add(response: ServerResponse, state: object): boolean {
+  get size(): number {
+    return this.#pages.size;
+  }
+
+  /** Adds a page; false if there are too many. `first`: its first events by name. */
+  add(response: ServerResponse, first: Readonly<Record<string, object>>): boolean {
     if (this.#pages.size >= PAGES_MAX) return false;
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     this.#pages.add(response);
     response.on("close", () => this.#pages.delete(response));
-    response.write(formatEvent("state", state));
+    for (const [name, value] of Object.entries(first)) response.write(formatEvent(name, value));
     return true;
   }
 

@@ -75,20 +75,35 @@ export class TcpListener {
 /** Relays bytes between a connection and a stream, with back-pressure both ways, until both have ended. */
 function splice(socket: Socket, stream: Stream): void {
   socket.setTimeout(IDLE_MS, () => socket.destroy());
+  let hasEnded = false;
+  let peerEnded = false;
   stream.listener = {
     onBytes: (bytes) => {
       stream.delivered += bytes.length;
       if (!socket.write(bytes)) stream.pause();
       if (bytes.length > COPIED_BYTES_MAX && socket.writableLength > 0) stream.keepReads();
     },
-    onEnd: () => socket.end(),
+    onEnd: () => {
+      peerEnded = true;
+      socket.end();
+    },
     onDrain: () => socket.resume(),
-    onReset: () => socket.resetAndDestroy(),
+    onReset: () => {
+      // After END the last bytes still have to reach the visitor.
+      if (peerEnded) socket.destroySoon();
+      else socket.resetAndDestroy();
+    },
   };
   socket.on("data", (bytes: Buffer) => {
     if (!stream.write(bytes)) socket.pause();
   });
   socket.on("drain", () => stream.resume());
-  socket.on("end", () => stream.end());
-  socket.on("close", () => stream.reset(ResetCode.Cancelled));
+  socket.on("end", () => {
+    hasEnded = true;
+    stream.end();
+  });
+  socket.on("close", () => {
+    // If both sides have ended, queued bytes are still on their way to the client.
+    if (!hasEnded || !peerEnded) stream.reset(ResetCode.Cancelled);
+  });
 }

@@ -345,6 +345,28 @@ describe("in Chromium", { skip }, () => {
     await row("/broken").getByText("500").waitFor();
   });
 
+  test("the strip counts requests and failures of the last five minutes", async () => {
+    const readStrip = async (): Promise<number[]> => {
+      const label = await page
+        .getByRole("img", { name: /^Last 5 minutes/ })
+        .getAttribute("aria-label");
+      return [...(label ?? "").matchAll(/\d+/g)].slice(1).map(Number);
+    };
+    const [requests = 0, failures = 0] = await readStrip();
+    await visit("/broken");
+    await visit("/image");
+    await until(async () => {
+      const [more = 0, failed = 0] = await readStrip();
+      return more >= requests + 2 && failed >= failures + 1;
+    });
+    assert.match(await page.locator("#rate").innerText(), /^\d+(\.\d)?\/s$/);
+    assert.match(await page.locator("#p50").innerText(), /^\d+ ms$/);
+    assert.match(await page.locator("#up").innerText(), /^\d+ (s|min)$/);
+    const pixels =
+      "(c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].filter((v, i) => i % 4 === 3 && v > 0).length)(document.querySelector('#trace'))";
+    assert.ok(Number(await page.evaluate(pixels)) > 0, "strokes are drawn");
+  });
+
   test("the list is filtered by status and text", async () => {
     await visit("/broken");
     await page.getByRole("button", { name: "5xx" }).click();
@@ -357,7 +379,7 @@ describe("in Chromium", { skip }, () => {
     await page.getByText(/^1 of \d+$/).waitFor();
     assert.deepEqual(await page.locator("#rows td.path").allInnerTexts(), ["/image"]);
     await page.keyboard.press("Escape");
-    await page.getByText(/^\d+ kept$/).waitFor();
+    await page.locator("#count").getByText(/^\d+$/).waitFor();
   });
 
   test("with the keyboard alone a request is chosen, replayed, and copied as curl", async () => {

@@ -1,15 +1,17 @@
 // The inspector's page: tunnels, the live list with its filters, the chosen request, and the keyboard.
 import { formatCurl } from "./curl.js";
 import { showDetail, showNothing } from "./detail.js";
-import { announce, copy, create, find } from "./dom.js";
+import { announce, copy, create, find, formatMs } from "./dom.js";
 import { openEditor } from "./edit.js";
 import { RequestList } from "./list.js";
 import { formatArchiveUrl, getRequest, listRequests, replayRequest } from "./relay.js";
 import { openShares } from "./share.js";
+import { formatUptime, TraceStrip } from "./trace.js";
 
 /** @typedef {import("./relay.js").Detail} Detail */
 /** @typedef {import("./relay.js").Edits} Edits */
 /** @typedef {import("./relay.js").State} State */
+/** @typedef {import("./relay.js").Trace} Trace */
 /** @typedef {import("./relay.js").Tunnel} Tunnel */
 
 const POLL_MS = 5_000;
@@ -29,6 +31,10 @@ let status = "";
 let listCalls = 0;
 let detailCalls = 0;
 
+/** When the client connected, by this page's clock; 0 while it is not connected. */
+let connectedAt = 0;
+
+const strip = new TraceStrip(find("trace", HTMLCanvasElement));
 const list = new RequestList((id) => void open(id));
 
 /** The chosen tunnel; undefined before the relay has answered. */
@@ -49,7 +55,7 @@ async function refresh() {
     if (call !== listCalls) return;
     list.show(requests);
     find("count", HTMLElement).textContent =
-      requests.length === captured ? `${captured} kept` : `${requests.length} of ${captured}`;
+      requests.length === captured ? String(captured) : `${requests.length} of ${captured}`;
     find("empty", HTMLElement).textContent = describeEmpty(requests.length, captured, tunnel);
     find("export", HTMLAnchorElement).href = formatArchiveUrl(tunnel.id, query());
     const current = requests.find(({ id }) => id === list.chosen);
@@ -119,7 +125,8 @@ function copyCurl() {
 }
 
 /** @param {State} state */
-function showState({ connected, tunnels: next, relay }) {
+function showState({ connected, connected_ms: connectedMs, tunnels: next, relay }) {
+  connectedAt = connected ? performance.now() - connectedMs : 0;
   live.textContent = connected ? "live" : `connecting to ${relay}`;
   live.classList.toggle("on", connected);
   const chosen = tunnelChoice.value;
@@ -132,6 +139,15 @@ function showState({ connected, tunnels: next, relay }) {
   showTunnel(tunnelChoice.value !== chosen);
 }
 
+/** The strip and its figures. */
+function showTrace() {
+  const { perSecond, p50Ms } = strip.show(tunnelChoice.value);
+  find("rate", HTMLElement).textContent = `${perSecond}/s`;
+  find("p50", HTMLElement).textContent = p50Ms === null ? "—" : formatMs(p50Ms);
+  find("up", HTMLElement).textContent =
+    connectedAt === 0 ? "—" : formatUptime(performance.now() - connectedAt);
+}
+
 /** @param {boolean} isOther */
 function showTunnel(isOther) {
   const tunnel = currentTunnel();
@@ -142,6 +158,7 @@ function showTunnel(isOther) {
   if (tunnel !== undefined && /^https?:/.test(tunnel.url)) link.href = tunnel.url;
   else link.removeAttribute("href");
   find("target", HTMLElement).textContent = tunnel?.target ?? "";
+  showTrace();
   if (isOther) {
     shown = undefined;
     list.show([]);
@@ -171,6 +188,10 @@ function listen() {
   events.addEventListener("state", ({ data }) => showState(JSON.parse(data)));
   events.addEventListener("requests", ({ data }) => {
     if (JSON.parse(data).tunnels.includes(tunnelChoice.value)) void refresh();
+  });
+  events.addEventListener("trace", ({ data }) => {
+    strip.take(JSON.parse(data));
+    showTrace();
   });
   events.addEventListener("error", () => {
     live.textContent = "the client is not running";

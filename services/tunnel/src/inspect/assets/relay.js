@@ -2,7 +2,8 @@
 
 /**
  * @typedef {{ id: string, url: string, target: string, error: string }} Tunnel
- * @typedef {{ relay: string, connected: boolean, tunnels: Tunnel[] }} State
+ * @typedef {{ relay: string, connected: boolean, connected_ms: number, tunnels: Tunnel[] }} State
+ * @typedef {{ second: number, requests: number[], failures: number[], p50_ms: number | null }} Trace
  * @typedef {{ id: string, method: string, path: string, status: number, latency_ms: number, timestamp: string,
  *   state: "open" | "complete" | "broken", client: string, error: string, request_bytes: number,
  *   response_bytes: number, replay_of?: string }} Summary
