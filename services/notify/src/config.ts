@@ -1,10 +1,10 @@
 // The configuration of the mail service.
-import { hostname } from "node:os";
-import { domainToASCII } from "node:url";
 import { z } from "zod";
 import {
   addressSchema,
   ADDRESS_FORMS,
+  createOperationKeys,
+  createRestoreCommand,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -12,38 +12,21 @@ import {
   readPackageVersion,
   type ConfigOf,
 } from "@platform/kernel/config";
+import { inboundKeys } from "./settings/inbound.ts";
+import {
+  count,
+  DAY_MS,
+  domainName,
+  HOUR_MS,
+  MEBIBYTE,
+  MINUTE_MS,
+  publicUrl,
+} from "./settings/schema.ts";
+import { smsKeys } from "./settings/sms.ts";
+import { smtpKeys } from "./settings/smtp.ts";
 
 /** Shown in health responses, `--version` and metrics. */
 export const VERSION = readPackageVersion(import.meta.url);
-
-/** Presets of SMS gateways. */
-const SMS_PRESETS = ["json", "twilio", "vonage", "messagebird", "sinch"] as const;
-
-/** A preset of an SMS gateway. */
-export type SmsPreset = (typeof SMS_PRESETS)[number];
-
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-const MEBIBYTE = 1024 * 1024;
-
-const count = (min: number, max: number, fallback: number) =>
-  z.int().min(min).max(max).default(fallback);
-const host = () => z.string().min(1).max(253);
-const port = () => z.int().min(1).max(65_535);
-const domainName = () =>
-  z
-    .string()
-    .refine((text) => domainToASCII(text) !== "", "a domain name")
-    .transform((text) => domainToASCII(text));
-
-const publicUrl = () =>
-  z
-    .url({ protocol: /^https?$/ })
-    .max(512)
-    .refine((text) => !/[?#]/.test(text), "a URL without query and fragment")
-    .transform((text) => new URL(text).href.replace(/\/+$/, ""));
 
 const listening = {
   port: key(z.int().min(0).max(65_535).default(8094), {
@@ -61,8 +44,7 @@ const listening = {
     unit: "connections",
   }),
   token: key(z.string().min(1).max(8192).optional(), {
-    description:
-      "Bearer token of the operator, who may send from any domain and manage everything.",
+    description: "Token of the operator, who may send from any domain and manage everything.",
   }),
   body_bytes_max: key(count(1, 65_536 * MEBIBYTE, 256 * MEBIBYTE), {
     description:
@@ -82,7 +64,13 @@ const listening = {
 
 const storage = {
   data_dir: key(z.string().min(1).max(4096).default("./data/notify"), {
-    description: "Data folder: SQLite database.",
+    description:
+      "Data folder: SQLite database, and secrets.json with the key that encrypts its secrets.",
+  }),
+  encryption_keys: key(z.string().min(1).max(65_536).optional(), {
+    description:
+      "Encrypts DKIM keys, webhook secrets and the service's own keys at rest: comma-separated 32-byte keys with the prefix hex: or base64:; the first key is used for encryption, every key for decryption. Generated once on SQLite; required on PostgreSQL.",
+    secret: true,
   }),
   database_url: key(
     z
@@ -120,8 +108,7 @@ const sending = {
     description: "Default sending domain: the default sender is no-reply@<from_domain>.",
   }),
   from_domains: key(z.array(domainName()).max(1_000).default([]), {
-    description:
-      "Further domains that senders with a JWT may use. The operator may use any domain.",
+    description: "Further domains that senders with a JWT may use; the operator may use any.",
   }),
   public_url: key(publicUrl().optional(), {
     description:
@@ -164,135 +151,7 @@ const sending = {
       "Share of hard bounces in an hour above which readiness shows a warning, and webhooks receive bounce_rate.exceeded.",
   }),
   allow_private_targets: key(z.boolean().default(false), {
-    description:
-      "Allows webhooks, direct delivery and the SMS gateway at private and loopback addresses.",
-  }),
-};
-
-const relay = z.strictObject({
-  host: host(),
-  port: port().default(587),
-  user: z.string().max(1024).optional(),
-  pass: z.string().max(8192).optional(),
-  tls: z.enum(["auto", "implicit", "required", "opportunistic", "off"]).default("auto"),
-  weight: z.int().min(0).max(1_000).default(1),
-});
-
-const smtp = {
-  "smtp.mode": key(z.enum(["auto", "relay", "direct", "inbox"]).default("auto"), {
-    description:
-      "relay: through smtp.host or smtp.relays. direct: to the mail exchangers of each recipient's domain, honouring MTA-STS. inbox: mail stays in the development inbox. auto: relay if one is configured, otherwise inbox.",
-  }),
-  "smtp.direct_port": key(port().default(25), {
-    description: "Port of mail exchangers in direct mode.",
-  }),
-  "smtp.host": key(host().optional(), {
-    description: "Host of the SMTP relay. Without a relay, mail is kept in the development inbox.",
-  }),
-  "smtp.port": key(port().default(587), { description: "Port of the SMTP relay." }),
-  "smtp.user": key(z.string().min(1).max(1024).optional(), {
-    description: "User name at the relay.",
-  }),
-  "smtp.pass": key(z.string().min(1).max(8192).optional(), {
-    description: "Password at the relay.",
-    secret: true,
-  }),
-  "smtp.tls": key(
-    z.enum(["auto", "implicit", "required", "opportunistic", "off"]).default("auto"),
-    {
-      description:
-        "TLS to the relay. auto: implicit on port 465, required (STARTTLS with a verified certificate) with a user, otherwise opportunistic.",
-    },
-  ),
-  "smtp.tls_ca_file": key(z.string().min(1).max(4096).optional(), {
-    description: "File with additional certificate authorities (PEM) for relays.",
-  }),
-  "smtp.relays": key(z.array(relay).min(1).max(16).optional(), {
-    description:
-      "Several relays in place of smtp.host: messages are distributed by weight, and an unreachable relay is replaced by the others. Weight 0 is for fail-over only.",
-    secret: true,
-  }),
-  "smtp.hostname": key(host().default(hostname()), {
-    description: "Name of this host in EHLO.",
-    defaultText: "the host name of the machine",
-  }),
-  "smtp.connections_max": key(count(1, 1_000, 20), {
-    description: "Maximum number of concurrent deliveries.",
-    unit: "connections",
-  }),
-  "smtp.destination_connections_max": key(count(1, 1_000, 20), {
-    description: "Maximum number of concurrent deliveries to one destination.",
-    unit: "connections",
-  }),
-  "smtp.destination_rate": key(z.number().min(0).max(100_000).default(0), {
-    description: "Maximum number of deliveries per second to one destination; 0 for no limit.",
-    unit: "messages/s",
-  }),
-  "smtp.messages_per_connection_max": key(count(1, 100_000, 100), {
-    description: "Connections are closed after this number of messages.",
-    unit: "messages",
-  }),
-  "smtp.connect_timeout_ms": key(count(100, 5 * MINUTE_MS, 30 * SECOND_MS), {
-    description: "Timeout of connections and TLS handshakes.",
-    unit: "ms",
-  }),
-  "smtp.command_timeout_ms": key(count(100, 5 * MINUTE_MS, MINUTE_MS), {
-    description: "Maximum wait for the reply to a command.",
-    unit: "ms",
-  }),
-  "smtp.content_timeout_ms": key(count(100, 5 * MINUTE_MS, 5 * MINUTE_MS), {
-    description:
-      "Maximum wait for the reply to a message's content. After it the message is sent again, with the event duplicate_possible.",
-    unit: "ms",
-  }),
-};
-
-const sms = {
-  "sms.preset": key(z.enum(SMS_PRESETS).optional(), {
-    description:
-      "API of the SMS gateway. json: a POST of {to, from, text, id} to sms.url with sms.secret as bearer token. Without sms.preset and sms.url, SMS go to the development inbox, or are refused with 422 if mail is sent by a relay.",
-    defaultText: "json if sms.url is set",
-  }),
-  "sms.account": key(z.string().max(256).default(""), {
-    description: "Account at the gateway, as its preset needs it.",
-  }),
-  "sms.secret": key(z.string().max(8192).default(""), {
-    description: "Token or password at the gateway.",
-    secret: true,
-  }),
-  "sms.from": key(z.string().max(16).default(""), {
-    description: "Sender of SMS that name none: a number, or up to 11 letters and digits.",
-  }),
-  "sms.url": key(z.string().min(8).max(2048).optional(), {
-    description:
-      "URL of the gateway, in place of that of the preset. Placeholders in URL, headers and body: {to}, {to_digits} (without +), {from}, {text}, {id}, {account}, {secret}, {basic} (account:secret in base64); each is escaped for its place.",
-    secret: true,
-  }),
-  "sms.headers": key(
-    z.record(z.string().regex(/^[A-Za-z0-9-]{1,64}$/), z.string().max(4096)).optional(),
-    {
-      description: "Header fields of requests to the gateway, in addition to those of the preset.",
-      secret: true,
-    },
-  ),
-  "sms.body": key(z.string().max(16_384).optional(), {
-    description:
-      "Body of requests to the gateway, in place of that of the preset. Content-Type decides how placeholders are escaped: JSON, form, or not at all.",
-  }),
-  "sms.id_field": key(z.string().max(128).optional(), {
-    description: "Path of the message id in the gateway's JSON answer, such as messages.0.id.",
-  }),
-  "sms.status_field": key(z.string().max(128).optional(), {
-    description:
-      "Path of a member of the gateway's JSON answer that decides with a status of 2xx: other values than sms.status_accepted reject the message.",
-  }),
-  "sms.status_accepted": key(z.array(z.string().max(64)).max(32).optional(), {
-    description: "Values of sms.status_field that accept a message.",
-  }),
-  "sms.timeout_ms": key(count(100, 5 * MINUTE_MS, 15 * SECOND_MS), {
-    description:
-      "Maximum wait for the gateway. After it the message is sent again, with the event duplicate_possible.",
-    unit: "ms",
+    description: "Allows webhooks, direct delivery and SMS gateways at private addresses.",
   }),
 };
 
@@ -308,59 +167,6 @@ const push = {
       defaultText: "mailto:postmaster@<from_domain>",
     },
   ),
-};
-
-const inbound = {
-  inbound_port: key(z.int().min(0).max(65_535).optional(), {
-    description: "SMTP port for inbound mail. Without it no mail is received.",
-  }),
-  inbound_host: key(z.string().min(1).max(253).default("::"), {
-    description: "Address on which inbound mail is received.",
-  }),
-  inbound_tls_cert_file: key(z.string().min(1).max(4096).optional(), {
-    description:
-      "File with the certificate chain for STARTTLS on the inbound port (PEM). Without it STARTTLS is not offered.",
-  }),
-  inbound_tls_key_file: key(z.string().min(1).max(4096).optional(), {
-    description: "File with the private key of inbound_tls_cert_file (PEM).",
-  }),
-  inbound_bytes_max: key(count(1_024, 100 * MEBIBYTE, 25 * MEBIBYTE), {
-    description: "Maximum size of a received message; larger ones are refused with 552.",
-    unit: "bytes",
-  }),
-  inbound_recipients_max: key(count(1, 1_000, 100), {
-    description: "Maximum number of recipients of a received message; further ones get 452.",
-    unit: "recipients",
-  }),
-  inbound_connections_max: key(count(1, 10_000, 200), {
-    description: "Maximum number of inbound SMTP connections; further ones get 421.",
-    unit: "connections",
-  }),
-  inbound_connections_per_address_max: key(count(1, 10_000, 20), {
-    description: "Maximum number of inbound SMTP connections of a client address.",
-    unit: "connections",
-  }),
-  inbound_rate_per_minute: key(count(0, 10_000_000, 600), {
-    description:
-      "Received messages per minute and client address; more get 450. 0 means unlimited.",
-    unit: "messages/min",
-  }),
-  inbound_retention_ms: key(count(HOUR_MS, 3650 * DAY_MS, 7 * DAY_MS), {
-    description: "Contents of received messages are erased after this time.",
-    unit: "ms",
-  }),
-  dmarc_enabled: key(z.boolean().default(true), {
-    description:
-      "Enforces DMARC policies on received mail: messages that fail are refused (reject) or kept without being forwarded (quarantine).",
-  }),
-  dmarc_alignment: key(z.enum(["off", "warn", "enforce"]).default("warn"), {
-    description:
-      "Sending from domains without an active DKIM key, whose mail is not aligned by DKIM: warn logs it once per hour and domain, enforce refuses it with 422.",
-  }),
-  dns_servers: key(z.array(z.string().min(2).max(64)).min(1).max(8).optional(), {
-    description: "DNS servers for SPF, DKIM, DMARC and domain checks: address or address:port.",
-    defaultText: "the servers of the system",
-  }),
 };
 
 const { otlp_endpoint: otel_endpoint, ...serviceKeys } = createServiceKeys("notify");
@@ -380,13 +186,15 @@ export const notifyDefinition = defineConfig({
     ),
     ...storage,
     ...sending,
-    ...smtp,
-    ...sms,
+    ...smtpKeys,
+    ...smsKeys,
     ...push,
-    ...inbound,
+    ...inboundKeys,
     ...serviceKeys,
+    ...createOperationKeys("notify"),
     otel_endpoint,
   },
+  commands: { restore: createRestoreCommand() },
 });
 
 /** The validated configuration. */

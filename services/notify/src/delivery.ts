@@ -13,6 +13,8 @@ export interface LoadedMessage {
   readonly subject: string;
   readonly isSensitive: boolean;
   readonly createdAt: number;
+  /** The message is not sent after this time. */
+  readonly expiresAt: number | undefined;
   readonly traceId: string;
   /** JSON; null if empty. */
   readonly tags: string | null;
@@ -65,6 +67,8 @@ export interface RelayReply {
   /** Enhanced status code (RFC 3463), such as `5.1.1`. */
   enhanced?: string | undefined;
   text: string;
+  /** Id that a gateway gave to the message, for its receipts. */
+  gatewayId?: string | undefined;
 }
 
 /**

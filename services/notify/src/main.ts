@@ -3,6 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { notifyDefinition, VERSION } from "./config.ts";
+import { describeState } from "./database/state.ts";
 import { startNotify } from "./service.ts";
 
 /** Runs the command line of `platform-notify`. */
@@ -19,6 +20,12 @@ export async function main(): Promise<void> {
           await startNotify({ config, log, lifecycle });
         },
       );
+    },
+    restore: async ({ config, options, positionals: [folder = ""] }) => {
+      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
+        process.stdout.write(`${line}\n`);
+      });
     },
   });
 }

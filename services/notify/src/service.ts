@@ -1,43 +1,28 @@
 // Starts the mail service: creates all parts and connects them.
+import { clearDatabaseCopies, takeDatabaseSnapshot } from "@platform/kernel/backup";
 import { createEgress } from "@platform/kernel/egress";
-import { HealthRegistry } from "@platform/kernel/health";
-import { BodyBudget, createApi, createBearerGuard, RateLimit } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import {
-  createHttpMetrics,
-  createProcessCollector,
-  MetricRegistry,
-} from "@platform/kernel/metrics";
+import type { SecretBox } from "@platform/kernel/secrets";
 import { every, systemClock, type Clock } from "@platform/kernel/time";
-import { createServiceTracer } from "@platform/kernel/trace";
 import { Analytics } from "./analytics/analytics.ts";
 import { BounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
 import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
-import { VERSION, type NotifyConfig } from "./config.ts";
+import type { NotifyConfig } from "./config.ts";
 import { openNotifyDatabase } from "./database/open.ts";
-import { migrateAll, readKey, type NotifyDatabase } from "./database/schema.ts";
+import { migrateAll, type NotifyDatabase } from "./database/schema.ts";
+import { openSecretBox, readKey } from "./database/secrets.ts";
+import { describeState } from "./database/state.ts";
+import { ReportSender } from "./dmarc/report-sender.ts";
 import { DmarcReports } from "./dmarc/reports.ts";
-import { createDnsLookup } from "./dns/lookup.ts";
+import { DnsResolver } from "./dns/resolver.ts";
 import { createAlignmentCheck } from "./domain/alignment.ts";
 import { Domains } from "./domain/domains.ts";
-import { createAnalyticsRoutes } from "./http/analytics-routes.ts";
-import { createDmarcRoutes } from "./http/dmarc-routes.ts";
-import { createDomainRoutes } from "./http/domain-routes.ts";
-import { createFeeds, QueueLength } from "./http/feeds.ts";
-import { createInboundRoutes } from "./http/inbound-routes.ts";
-import { createInboxRoutes } from "./http/inbox-routes.ts";
-import { createLinkRoutes } from "./http/link-routes.ts";
+import { createNotifyApi } from "./http/create-api.ts";
 import { startListener } from "./http/listener.ts";
-import { createMessageRoutes } from "./http/message-routes.ts";
-import { createPushRoutes } from "./http/push-routes.ts";
-import { createSendRoutes } from "./http/send-routes.ts";
-import { createSuppressionRoutes } from "./http/suppression-routes.ts";
-import { createTemplateRoutes } from "./http/template-routes.ts";
-import { createWebhookRoutes } from "./http/webhook-routes.ts";
 import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { SignedLinks } from "./link/signed-links.ts";
@@ -47,27 +32,26 @@ import { Dispatcher } from "./queue/dispatcher.ts";
 import { ResultRecorder } from "./queue/result-recorder.ts";
 import { findSuppressed } from "./queue/suppressed.ts";
 import { QueueStore } from "./queue/store.ts";
-import { createSmsGateway } from "./relay/create-sms-gateway.ts";
+import { createSmsGateway, createSmsReceipts } from "./relay/create-sms-gateway.ts";
 import { createMailTransport } from "./relay/create-transport.ts";
 import { createPrepareMail } from "./relay/prepare.ts";
 import { Idempotency } from "./send/idempotency.ts";
 import { Messages } from "./send/messages.ts";
+import { sendReport } from "./send/send-report.ts";
 import { Sender } from "./send/sender.ts";
 import { Suppressions } from "./suppression/suppressions.ts";
 import { TemplateStore } from "./template/store.ts";
 import { Templates } from "./template/templates.ts";
 import { Tracking } from "./tracking/tracking.ts";
+import { createTelemetry } from "./telemetry.ts";
 import { Unsubscribes } from "./unsubscribe/unsubscribes.ts";
 import { WebhookCaller } from "./webhook/caller.ts";
+import { SigningSecrets } from "./webhook/signing-secrets.ts";
 import { Webhooks } from "./webhook/webhooks.ts";
 
-const TRACES_FLUSH_MS = 1_000;
 const SWEEP_MS = 60_000;
 /** Time kept of the drain to give back what was not delivered. */
 const RELEASE_MS = 2_000;
-/** JSON and base64 around the attachments and texts. */
-const BODY_OVERHEAD = 1.4;
-const TEXT_BYTES = 12 * 1024 * 1024;
 const WEBHOOK_TIMEOUT_MS = 15_000;
 const WEBHOOK_CALLS_MAX = 256;
 
@@ -88,6 +72,8 @@ export interface NotifyService {
   refill(): Promise<void>;
   /** Calls due webhooks now. */
   callWebhooks(): Promise<void>;
+  /** Sends due DMARC reports now. */
+  sendReports(): Promise<void>;
 }
 
 /** Starts the service; when this resolves, it accepts requests. */
@@ -102,26 +88,15 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   });
   lifecycle.onDrain("database", () => database.close());
   await migrateAll(database, clock.now());
+  const state = describeState(config);
+  await clearDatabaseCopies(state);
+  const box = await openSecretBox(database, {
+    keys: config.encryption_keys,
+    dataDir: config.data_dir,
+  });
 
-  const registry = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "notify", version: VERSION });
-  registry.collect(processCollector);
-  const tracer = createServiceTracer({
-    resource: { service: "notify", version: VERSION },
-    endpoint: config.otel_endpoint,
-    metrics: registry,
-    ids,
-    clock,
-  });
-  lifecycle.onDrain("telemetry", async () => {
-    processCollector.close();
-    await tracer.shutdown(TRACES_FLUSH_MS);
-  });
-  const health = new HealthRegistry({
-    service: "notify",
-    version: VERSION,
-    onCheckError: (check, error) => log.error("health check failed", { check, error }),
-  });
+  const { registry, tracer, health, close } = createTelemetry({ config, log, ids, clock });
+  lifecycle.onDrain("telemetry", close);
   health.addCheck("database", () => database.check());
 
   const suppressions = new Suppressions(database);
@@ -131,7 +106,13 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     countTemplates: () => templates.store.count(),
     countQueued: () => store.countOpen(),
   });
-  const webhooks = new Webhooks({ database, clock, ids, onCalls: () => void caller.run() });
+  const webhooks = new Webhooks({
+    database,
+    clock,
+    ids,
+    secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),
+    onCalls: () => void caller.run(),
+  });
   const fetchTarget = createEgress({
     timeoutMs: WEBHOOK_TIMEOUT_MS,
     callsMax: WEBHOOK_CALLS_MAX,
@@ -157,7 +138,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     fieldsOf: (delivery) => unsubscribes.formatFields(delivery),
   });
   const links = new SignedLinks({
-    key: await readKey(database, "link_key"),
+    key: await readKey(database, box, "link_key"),
     publicUrl: () => config.public_url ?? (relays === undefined ? bound.url : undefined),
   });
   const tracking = new Tracking({
@@ -177,7 +158,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     clock,
     log,
   });
-  const bounceAddresses = await createBounceAddresses(config, database);
+  const bounceAddresses = await createBounceAddresses(config, database, box);
   const bounceReports =
     bounceAddresses === undefined
       ? undefined
@@ -190,11 +171,12 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
           clock,
           log,
         });
-  const lookup = createDnsLookup(config.dns_servers);
+  const dns = new DnsResolver({ servers: config.dns_servers, clock });
   const domains = new Domains({
     database,
+    box,
     clock,
-    lookup,
+    lookup: dns.lookupNow,
     configured: listDomains(config),
     mailHost: config.inbound_port === undefined ? undefined : config["smtp.hostname"],
   });
@@ -204,10 +186,11 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   const inbound = new Inbound({
     config,
     database,
+    box,
     bounceReports,
     isOwnDomain,
     readAggregate: (row, content) => dmarcReports.read(row, content),
-    lookup,
+    lookup: dns.lookup,
     fetch: fetchTarget,
     metrics,
     tracer,
@@ -221,9 +204,17 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     senderOf: ({ message, position }) =>
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
-  const relays = createMailTransport(config, prepare, clock);
+  const relays = createMailTransport({ config, dns, prepare, clock });
   const gateway = createSmsGateway(config);
-  const webPush = await createWebPush({ config, database, fetch: fetchTarget, clock, ids, log });
+  const webPush = await createWebPush({
+    config,
+    database,
+    box,
+    fetch: fetchTarget,
+    clock,
+    ids,
+    log,
+  });
   if (relays === undefined) {
     log.warn("mail is not sent: it is kept in the development inbox");
   } else {
@@ -296,51 +287,43 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     clock,
     retentionMs: config.message_retention_ms,
   });
-  const bodyBytesMax = Math.ceil(config.attachment_bytes_max * BODY_OVERHEAD) + TEXT_BYTES;
-  const rate =
-    verifier === undefined || config.send_rate_per_minute === 0
-      ? undefined
-      : new RateLimit({
-          name: "send",
-          detail: "Messages are sent faster than the limit of this client allows.",
-          clock,
-          ratePerSecond: config.send_rate_per_minute / 60,
-          capacity: config.send_burst,
-        });
-  const guard = createBearerGuard(verifier);
-  const queueLength = new QueueLength(() => store.countOpen());
-  lifecycle.onDrain("queue length", () => queueLength.stop());
-  const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
-  lifecycle.onDrain("admin feeds", () => feeds.close());
-  const api = createApi({
-    bodyBudget: createBodyBudget(config, bodyBytesMax),
-    service: "notify",
-    version: VERSION,
-    title: "Mail",
-    description: "Transactional mail, templates, bounces and suppression.",
-    guard,
-    routes: [
-      ...createSendRoutes({ sender, rate, bodyBytesMax }),
-      ...createMessageRoutes(messages),
-      ...createTemplateRoutes(templates, sender),
-      ...createSuppressionRoutes(suppressions, clock),
-      ...createWebhookRoutes(webhooks, fetchTarget),
-      ...createInboundRoutes(inbound),
-      ...createDomainRoutes(domains),
-      ...createDmarcRoutes(dmarcReports, clock),
-      ...createInboxRoutes(relays === undefined ? inbox : undefined),
-      ...createPushRoutes(webPush),
-      ...createLinkRoutes({ unsubscribes, tracking, clock, log }),
-      ...createAnalyticsRoutes(new Analytics(database), clock),
-      ...feeds.createRoutes(),
-    ],
-    metricsToken: config.metrics_token,
+  const reportSender = new ReportSender({
+    database,
+    clock,
+    log,
+    orgName: config.from_domain ?? "localhost",
+    readTexts: (name) => dns.readTexts(name),
+    send: (mail) => sendReport(sender, tracer, mail),
+  });
+  lifecycle.onDrain("reports to other domains", () => reportSender.stop());
+  const { api, feeds } = createNotifyApi({
+    config,
+    verifier,
+    registry,
     health,
-    metrics: registry,
-    httpMetrics: createHttpMetrics(registry),
-    logger: log,
     tracer,
     clock,
+    log,
+    lifecycle,
+    countOpen: () => store.countOpen(),
+    takeSnapshot: () => takeDatabaseSnapshot(state, database),
+    sender,
+    messages,
+    templates,
+    suppressions,
+    webhooks,
+    inbound,
+    domains,
+    dmarcReports,
+    reportSender,
+    inbox: relays === undefined ? inbox : undefined,
+    webPush,
+    smsReceipts:
+      gateway === undefined ? undefined : createSmsReceipts({ config, database, webhooks, clock }),
+    unsubscribes,
+    tracking,
+    analytics: new Analytics(database),
+    fetchTarget,
   });
   const sweeps = every(
     SWEEP_MS,
@@ -368,6 +351,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
   feeds.start();
+  if (config.dmarc_reports && config.from_domain !== undefined) reportSender.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: listener.host, port: listener.port });
@@ -376,23 +360,19 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     database,
     refill: () => dispatcher.refill(),
     callWebhooks: () => caller.run(),
+    sendReports: () => reportSender.run(),
   };
-}
-
-// A client may always send the largest message.
-function createBodyBudget({ body_bytes_max: max }: NotifyConfig, largest: number): BodyBudget {
-  const bytesPerClientMax = Math.max(largest, Math.floor(max / 2));
-  return new BodyBudget({ bytesMax: Math.max(max, largest), bytesPerClientMax });
 }
 
 async function createBounceAddresses(
   { bounce_domain, from_domain, inbound_port }: NotifyConfig,
   database: NotifyDatabase,
+  box: SecretBox,
 ): Promise<BounceAddresses | undefined> {
   const domain = bounce_domain ?? (inbound_port === undefined ? undefined : from_domain);
   return domain === undefined
     ? undefined
-    : new BounceAddresses(await readKey(database, "bounce_key"), domain);
+    : new BounceAddresses(await readKey(database, box, "bounce_key"), domain);
 }
 
 function listDomains({ from_domain, from_domains }: NotifyConfig): ReadonlySet<string> {

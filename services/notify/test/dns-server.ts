@@ -1,8 +1,13 @@
 // A DNS server (RFC 1035, UDP) with the records that a test chooses.
 import { createSocket } from "node:dgram";
 
-/** Records by name and type, such as `{ "example.org": { TXT: ["v=spf1 -all"] } }`. MX records are `10 host`. */
-export type Zone = Record<string, Partial<Record<"A" | "TXT" | "MX", string[]>>>;
+type RecordType = "A" | "TXT" | "MX";
+
+/**
+ * Records by name and type, such as `{ "example.org": { TXT: ["v=spf1 -all"] } }`. MX records are `10 host`, or `0 .`. Names
+ * without an entry do not exist; `isFailing` answers SERVFAIL.
+ */
+export type Zone = Record<string, Partial<Record<RecordType, string[]>> & { isFailing?: boolean }>;
 
 /** A running server. */
 export interface DnsServer {
@@ -17,7 +22,8 @@ export interface DnsServer {
   close(): Promise<void>;
 }
 
-const TYPES: Record<number, "A" | "TXT" | "MX"> = { 1: "A", 15: "MX", 16: "TXT" };
+const TYPES: Record<number, RecordType> = { 1: "A", 15: "MX", 16: "TXT" };
+const SERVER_FAILURE = 2;
 const NAME_ERROR = 3;
 
 /** Starts a server on a free port of the loopback interface. */
@@ -49,16 +55,18 @@ function answer({ zone, queries }: DnsServer, query: Buffer): Buffer {
   const type = TYPES[query.readUInt16BE(at + 1)];
   const name = labels.join(".").toLowerCase();
   queries.push(`${type} ${name}`);
-  const records = (type === undefined ? undefined : zone[name]?.[type]) ?? [];
+  const entry = zone[name];
+  const records = (type === undefined ? undefined : entry?.[type]) ?? [];
+  const code = entry === undefined ? NAME_ERROR : entry.isFailing === true ? SERVER_FAILURE : 0;
   const head = Buffer.alloc(12);
   query.copy(head, 0, 0, 2);
-  head.writeUInt16BE(0x8180 | (zone[name] === undefined ? NAME_ERROR : 0), 2);
+  head.writeUInt16BE(0x8180 | code, 2);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(records.length, 6);
   return Buffer.concat([head, question, ...records.map((one) => encodeRecord(type!, one))]);
 }
 
-function encodeRecord(type: "A" | "TXT" | "MX", value: string): Buffer {
+function encodeRecord(type: RecordType, value: string): Buffer {
   const data = encodeData(type, value);
   const head = Buffer.alloc(12);
   head.writeUInt16BE(0xc00c, 0);
@@ -69,7 +77,7 @@ function encodeRecord(type: "A" | "TXT" | "MX", value: string): Buffer {
   return Buffer.concat([head, data]);
 }
 
-function encodeData(type: "A" | "TXT" | "MX", value: string): Buffer {
+function encodeData(type: RecordType, value: string): Buffer {
   switch (type) {
     case "A":
       return Buffer.from(value.split(".").map(Number));
@@ -83,6 +91,7 @@ function encodeData(type: "A" | "TXT" | "MX", value: string): Buffer {
       const [priority, host] = value.split(" ");
       const labels = host!
         .split(".")
+        .filter((label) => label !== "")
         .map((label) => `${String.fromCharCode(label.length)}${label}`);
       return Buffer.concat([
         Buffer.from([0, Number(priority)]),

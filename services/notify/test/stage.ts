@@ -74,7 +74,8 @@ export const STAGE_KINDS: readonly StageKind[] = [
     skip: findPostgresSkip(),
     prepare: async () => {
       cluster ??= startPostgresCluster();
-      return { database_url: await (await cluster).createDatabase() };
+      const url = await (await cluster).createDatabase();
+      return { database_url: url, encryption_keys: `hex:${"5e".repeat(32)}` };
     },
   },
 ];

@@ -1,4 +1,4 @@
-// Table of aggregate DMARC reports about our domains.
+// Tables of aggregate DMARC reports: those about our domains, and those that we send to others.
 import type { Migration } from "@platform/kernel/db";
 
 /** An aggregate report that another receiver sent about one of our domains. */
@@ -18,9 +18,26 @@ export interface DmarcReportRow {
   received_at: number;
 }
 
+/** The report of a day to a policy domain. `due_at` is the next attempt or the end of the lease; null when it has ended. */
+export interface DmarcSentRow {
+  domain: string;
+  begins_at: number;
+  status: "pending" | "sent" | "skipped" | "failed";
+  attempts: number;
+  due_at: number | null;
+  /** Number of received messages in the report. */
+  messages: number;
+  /** JSON array of the addresses that it was sent to. */
+  recipients: string;
+  /** Reason why it was not sent, or not to all addresses. */
+  detail: string;
+  updated_at: number;
+}
+
 /** Tables of DMARC. */
 export interface DmarcTables {
   notify_dmarc_reports: DmarcReportRow;
+  notify_dmarc_sent: DmarcSentRow;
 }
 
 /** Migrations of these tables. */
@@ -35,6 +52,16 @@ export const DMARC_MIGRATIONS: readonly Migration[] = [
         records ${t.text} not null, received_at ${t.integer} not null,
         primary key (domain, org_name, report_id))`,
       "create index notify_dmarc_reports_by_time on notify_dmarc_reports (begins_at)",
+    ],
+  },
+  {
+    id: "0002-sent",
+    statements: (t) => [
+      `create table notify_dmarc_sent (
+        domain ${t.text} not null, begins_at ${t.integer} not null, status ${t.text} not null,
+        attempts ${t.integer} not null, due_at ${t.integer}, messages ${t.integer} not null,
+        recipients ${t.text} not null, detail ${t.text} not null, updated_at ${t.integer} not null,
+        primary key (begins_at, domain))`,
     ],
   },
 ];

@@ -14,7 +14,7 @@ type DkimKeyState = "pending" | "active" | "retired";
 export interface DkimKeyRow {
   domain: string;
   selector: string;
-  /** PKCS #8, PEM. */
+  /** PKCS #8, PEM, sealed. */
   private_key: string;
   /** SubjectPublicKeyInfo, base64. */
   public_key: string;

@@ -10,6 +10,7 @@ export interface InboundRuleRow {
   forward_to: string;
   /** Rules with a higher priority match first; then older ones. */
   priority: number;
+  /** Sealed. */
   secret: string;
   /** The secret before the last rotation; it also signs until `previous_until`. */
   previous_secret: string | null;
@@ -127,6 +128,12 @@ export const INBOUND_MIGRATIONS: readonly Migration[] = [
     statements: (t) => [
       `alter table notify_inbound add column arc ${t.text} not null default 'none'`,
       `alter table notify_inbound add column arc_domain ${t.text} not null default ''`,
+    ],
+  },
+  {
+    id: "0003-by-policy",
+    statements: () => [
+      "create index notify_inbound_by_policy on notify_inbound (policy_domain, received_at)",
     ],
   },
 ];

@@ -4,8 +4,14 @@ import type { Migration } from "@platform/kernel/db";
 /** Channel of a message. */
 export type Channel = "email" | "sms" | "push";
 
-/** Stream of a message: unsubscribing and bulk limits concern `bulk` only. */
-export type Stream = "transactional" | "bulk";
+/** Streams that clients may choose: unsubscribing and bulk limits concern `bulk` only. */
+export const CLIENT_STREAMS = ["transactional", "bulk"] as const;
+
+/** All streams; `report` has the reports that the service sends itself. */
+export const STREAMS = [...CLIENT_STREAMS, "report"] as const;
+
+/** Stream of a message. */
+export type Stream = (typeof STREAMS)[number];
 
 /** States of a delivery. */
 export const DELIVERY_STATUSES = [
@@ -41,6 +47,8 @@ export interface MessageRow {
   sensitive: number;
   created_at: number;
   send_at: number | null;
+  /** The message is not sent after this time. */
+  expires_at: number | null;
   trace_id: string;
 }
 
@@ -88,6 +96,16 @@ interface EventRow {
   type: string;
   at: number;
   detail: string | null;
+  /** Unique within the message, for events that may happen once. */
+  event_key?: string | null;
+}
+
+/** The id that a gateway gave to a delivery, for its receipts. */
+interface GatewayIdRow {
+  gateway_id: string;
+  message_id: string;
+  position: number;
+  created_at: number;
 }
 
 /** A used idempotency key and, once it is known, the answer. */
@@ -108,6 +126,7 @@ export interface MessageTables {
   notify_deliveries: DeliveryRow;
   notify_events: Omit<EventRow, "id"> & { id?: number };
   notify_idempotency: IdempotencyRow;
+  notify_gateway_ids: GatewayIdRow;
 }
 
 /** Migrations of these tables. */
@@ -140,6 +159,26 @@ export const MESSAGE_MIGRATIONS: readonly Migration[] = [
         client ${t.text} not null, key ${t.text} not null, request_hash ${t.text} not null, message_id ${t.text} not null,
         status ${t.integer}, answer ${t.text}, created_at ${t.integer} not null, primary key (client, key))`,
       "create index notify_idempotency_by_time on notify_idempotency (created_at)",
+    ],
+  },
+  {
+    id: "0002-events-once",
+    statements: (t) => [
+      `alter table notify_events add column event_key ${t.text}`,
+      "create unique index notify_events_once on notify_events (message_id, event_key) where event_key is not null",
+    ],
+  },
+  {
+    id: "0003-expiry",
+    statements: (t) => [`alter table notify_messages add column expires_at ${t.integer}`],
+  },
+  {
+    id: "0004-gateway-ids",
+    statements: (t) => [
+      `create table notify_gateway_ids (
+        gateway_id ${t.text} primary key, message_id ${t.text} not null, position ${t.integer} not null,
+        created_at ${t.integer} not null)`,
+      "create index notify_gateway_ids_by_message on notify_gateway_ids (message_id)",
     ],
   },
 ];

@@ -1,5 +1,4 @@
 // All tables of the service and their migrations, one history per part.
-import { randomBytes } from "node:crypto";
 import type { Database, Migration } from "@platform/kernel/db";
 import { DMARC_MIGRATIONS, type DmarcTables } from "./dmarc.ts";
 import { DOMAIN_MIGRATIONS, type DomainTables } from "./domain.ts";
@@ -27,8 +26,6 @@ export type NotifyTables = MessageTables &
 /** The service's database. */
 export type NotifyDatabase = Database<NotifyTables>;
 
-const KEY_BYTES = 32;
-
 const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "message", migrations: MESSAGE_MIGRATIONS },
   { name: "suppression", migrations: SUPPRESSION_MIGRATIONS },
@@ -42,32 +39,10 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "setting", migrations: SETTING_MIGRATIONS },
 ];
 
+/** Version of the tables as a whole, recorded in backups: the number of migrations. */
+export const DATA_FORMAT = HISTORIES.reduce((sum, { migrations }) => sum + migrations.length, 0);
+
 /** Migrates all tables; several nodes may do so concurrently. */
 export async function migrateAll(database: NotifyDatabase, nowMs: number): Promise<void> {
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
-}
-
-/** Returns a random key of 256 bits, which is generated once for all nodes. */
-export async function readKey(database: NotifyDatabase, name: string): Promise<Buffer> {
-  const create = (): string => randomBytes(KEY_BYTES).toString("base64");
-  return Buffer.from(await readSetting(database, name, create), "base64");
-}
-
-// The first caller's `create` decides the value for all nodes.
-async function readSetting(
-  { db }: NotifyDatabase,
-  name: string,
-  create: () => string,
-): Promise<string> {
-  await db
-    .insertInto("notify_settings")
-    .values({ name, value: create() })
-    .onConflict((conflict) => conflict.column("name").doNothing())
-    .execute();
-  const { value } = await db
-    .selectFrom("notify_settings")
-    .select("value")
-    .where("name", "=", name)
-    .executeTakeFirstOrThrow();
-  return value;
 }

@@ -4,6 +4,7 @@ import type { Migration } from "@platform/kernel/db";
 /** A generated value. */
 interface SettingRow {
   name: string;
+  /** Sealed. */
   value: string;
 }
 

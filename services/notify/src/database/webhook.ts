@@ -7,6 +7,7 @@ export interface WebhookRow {
   url: string;
   /** JSON array of event types; empty means all. */
   events: string;
+  /** Sealed. */
   secret: string;
   /** The secret before the last rotation; it also signs until `previous_until`. */
   previous_secret: string | null;

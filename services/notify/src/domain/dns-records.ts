@@ -1,6 +1,6 @@
 // DNS records of a sending domain: those to set, and what DNS has.
 import type { DkimKeyRow } from "../database/domain.ts";
-import type { DnsLookup } from "../dns/lookup.ts";
+import type { DnsLookup } from "../dns/resolver.ts";
 
 /** A record to set. */
 export interface DnsRecord {

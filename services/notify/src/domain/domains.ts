@@ -2,16 +2,20 @@
 import { createPrivateKey, generateKeyPair } from "node:crypto";
 import { promisify } from "node:util";
 import { PlatformError } from "@platform/kernel/errors";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import type { DkimKeyRow } from "../database/domain.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
-import { limitLookups, type DnsLookup } from "../dns/lookup.ts";
+import { toPlace } from "../database/secrets.ts";
+import { limitLookups } from "../dns/budget.ts";
+import type { DnsLookup } from "../dns/resolver.ts";
 import { signMessage, type SigningKey } from "./dkim-signature.ts";
 import { checkRecord, listRecords, type CheckedRecord } from "./dns-records.ts";
 
 /** Options of {@link Domains}. */
 export interface DomainsOptions {
   database: NotifyDatabase;
+  box: SecretBox;
   clock: Clock;
   lookup: DnsLookup;
   /** Domains of the configuration. */
@@ -66,7 +70,7 @@ export class Domains {
 
   /** Reads domains and keys, which other nodes may have changed. */
   async load(): Promise<void> {
-    const { database, configured } = this.#options;
+    const { database, box, configured } = this.#options;
     const rows = await database.db
       .selectFrom("notify_domains")
       .select("domain")
@@ -79,10 +83,10 @@ export class Domains {
       .execute();
     this.#names = new Set([...configured, ...rows.map(({ domain }) => domain)]);
     this.#signing = new Map(
-      active.map(({ domain, selector, private_key: pem }) => [
-        domain,
-        { domain, selector, key: createPrivateKey(pem) },
-      ]),
+      active.map(({ domain, selector, private_key: sealed }) => {
+        const key = createPrivateKey(box.open(sealed, placeOf(domain, selector)));
+        return [domain, { domain, selector, key }];
+      }),
     );
   }
 
@@ -191,15 +195,17 @@ export class Domains {
   }
 
   async #createKey(domain: string): Promise<void> {
-    const { database, clock } = this.#options;
+    const { database, box, clock } = this.#options;
     const nowMs = clock.now();
+    const selector = `p${Math.floor(nowMs / 1_000).toString(36)}`;
     const { publicKey, privateKey } = await generateKeys("rsa", { modulusLength: KEY_BITS });
+    const pem = privateKey.export({ type: "pkcs8", format: "pem" });
     await database.db
       .insertInto("notify_dkim_keys")
       .values({
         domain,
-        selector: `p${Math.floor(nowMs / 1_000).toString(36)}`,
-        private_key: privateKey.export({ type: "pkcs8", format: "pem" }),
+        selector,
+        private_key: box.seal(pem, placeOf(domain, selector)),
         public_key: publicKey.export({ type: "spki", format: "der" }).toString("base64"),
         state: "pending",
         created_at: nowMs,
@@ -243,4 +249,8 @@ export class Domains {
     if (this.#names.has(domain)) return;
     throw new PlatformError("not_found", `The domain ${domain} is not a sending domain.`);
   }
+}
+
+function placeOf(domain: string, selector: string): string {
+  return toPlace("notify_dkim_keys.private_key", `${domain}/${selector}`);
 }

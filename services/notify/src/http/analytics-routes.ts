@@ -3,6 +3,7 @@ import { z } from "zod";
 import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import { DIMENSIONS, type Analytics } from "../analytics/analytics.ts";
+import { STREAMS } from "../database/message.ts";
 import { requireSender, visibleClient } from "./access.ts";
 
 const DAY_MS = 86_400_000;
@@ -13,7 +14,7 @@ const analyticsQuery = z.object({
   from: z.iso.date().optional().describe("First day in UTC; default: six days before `to`."),
   to: z.iso.date().optional().describe("Last day in UTC; default: today."),
   by: z.enum(DIMENSIONS).default("day"),
-  stream: z.enum(["transactional", "bulk"]).optional(),
+  stream: z.enum(STREAMS).optional(),
   template: z.string().max(128).optional(),
 });
 

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
-import type { DmarcReportRow } from "../database/dmarc.ts";
+import type { DmarcReportRow, DmarcSentRow } from "../database/dmarc.ts";
+import type { ReportSender } from "../dmarc/report-sender.ts";
 import type { DmarcReports } from "../dmarc/reports.ts";
 import { requireManager } from "./access.ts";
 
@@ -17,7 +18,11 @@ const periodQuery = z.object({
 });
 
 /** Creates the routes. */
-export function createDmarcRoutes(reports: DmarcReports, clock: Clock): ApiRoute[] {
+export function createDmarcRoutes(
+  reports: DmarcReports,
+  sender: ReportSender,
+  clock: Clock,
+): ApiRoute[] {
   const operation = { tag: "DMARC", access: requireManager, query: periodQuery } as const;
   return [
     defineRoute({
@@ -47,6 +52,17 @@ export function createDmarcRoutes(reports: DmarcReports, clock: Clock): ApiRoute
         return { period, reports: (await reports.list(fromMs, toMs, REPORTS_MAX)).map(toReport) };
       },
     }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/dmarc/sent-reports",
+      summary: "Aggregate reports of a month about received mail, to the domains that ask for them",
+      description: `Newest first, at most ${REPORTS_MAX}.`,
+      handle: async ({ query }) => {
+        const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
+        return { period, reports: (await sender.list(fromMs, toMs, REPORTS_MAX)).map(toSent) };
+      },
+    }),
   ];
 }
 
@@ -68,5 +84,16 @@ function toReport(row: DmarcReportRow) {
     failed_spf: row.failed_spf,
     failed_dkim: row.failed_dkim,
     sources: JSON.parse(row.records) as unknown,
+  };
+}
+
+function toSent(row: DmarcSentRow) {
+  return {
+    domain: row.domain,
+    day: new Date(row.begins_at).toISOString().slice(0, 10),
+    status: row.status,
+    messages: row.messages,
+    recipients: JSON.parse(row.recipients) as string[],
+    detail: row.detail,
   };
 }

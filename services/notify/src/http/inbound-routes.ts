@@ -6,7 +6,6 @@ import {
   createValidationError,
   defineRoute,
   pageQuery,
-  readPage,
   type ApiRoute,
 } from "@platform/kernel/http";
 import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
@@ -15,6 +14,7 @@ import { findPatternFault } from "../inbound/pattern.ts";
 import type { InboundRules, RuleFields } from "../inbound/rules.ts";
 import type { InboundStore } from "../inbound/store.ts";
 import { requireManager } from "./access.ts";
+import { listMessages, respondRaw } from "./stored-mail.ts";
 import { requireAllowedTarget } from "./target.ts";
 
 const PRIORITY_MAX = 1_000_000;
@@ -146,12 +146,12 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
         status: z.enum(["accepted", "quarantined", "rejected"]).optional(),
       }),
       handle: async ({ query }) => {
-        const page = await readPage(query, {
+        const list = {
           key: z.string().max(64),
-          read: (limit, before) => store.list(query, limit, before),
-          keyOf: ({ id }) => id,
-        });
-        return { messages: page.items.map(toMessage), next_cursor: page.next_cursor };
+          read: (limit: number, before: string | undefined) => store.list(query, limit, before),
+          keyOf: ({ id }: InboundRow) => id,
+        };
+        return listMessages(query, list, toMessage);
       },
     }),
     defineRoute({
@@ -175,9 +175,7 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
         const { id } = await find(params["id"]!);
         const content = await store.readContent(id);
         if (content === undefined) throw new PlatformError("gone", "The content has expired.");
-        return new Response(new Uint8Array(content), {
-          headers: { "Content-Type": "message/rfc822" },
-        });
+        return respondRaw(content);
       },
     }),
     defineRoute({

@@ -1,11 +1,12 @@
 // The development inbox: list, read, raw, HTML view, delete.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, type ApiRoute } from "@platform/kernel/http";
 import type { InboxRow } from "../database/inbox.ts";
 import type { Inbox, InboxItem } from "../inbox/inbox.ts";
 import { parseMail, renderView, VIEW_POLICY } from "../inbox/view.ts";
 import { requireManager } from "./access.ts";
+import { listMessages, respondRaw } from "./stored-mail.ts";
 
 /** Creates the routes. `inbox` is undefined if a relay is configured: the operations then answer 404. */
 export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
@@ -31,12 +32,12 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       query: pageQuery,
       handle: async ({ query }) => {
         const found = requireInbox();
-        const page = await readPage(query, {
+        const list = {
           key: z.int(),
-          read: (limit, before) => found.list(limit, before),
-          keyOf: ({ id }) => id,
-        });
-        return { messages: page.items.map(toSummary), next_cursor: page.next_cursor };
+          read: (limit: number, before: number | undefined) => found.list(limit, before),
+          keyOf: ({ id }: InboxItem) => id,
+        };
+        return listMessages(query, list, toSummary);
       },
     }),
     defineRoute({
@@ -74,10 +75,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       summary: "The message as it would be sent",
       answerType: "message/rfc822",
       handle: async ({ params }) => {
-        const { content } = await read(params["id"]!);
-        return new Response(new Uint8Array(content), {
-          headers: { "Content-Type": "message/rfc822" },
-        });
+        return respondRaw((await read(params["id"]!)).content);
       },
     }),
     defineRoute({

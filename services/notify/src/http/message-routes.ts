@@ -1,7 +1,12 @@
 // Stored messages: list, status with events, cancel.
 import { z } from "zod";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
-import { DELIVERY_STATUSES, type DeliveryRow, type MessageRow } from "../database/message.ts";
+import {
+  DELIVERY_STATUSES,
+  STREAMS,
+  type DeliveryRow,
+  type MessageRow,
+} from "../database/message.ts";
 import { summarizeStatus, type Messages } from "../send/messages.ts";
 import { requireSender, visibleClient } from "./access.ts";
 
@@ -9,7 +14,7 @@ const listQuery = pageQuery.extend({
   status: z.enum(DELIVERY_STATUSES).optional(),
   to: z.string().max(320).optional(),
   template: z.string().max(128).optional(),
-  stream: z.enum(["transactional", "bulk"]).optional(),
+  stream: z.enum(STREAMS).optional(),
   tag: z.string().max(64).optional(),
 });
 
@@ -78,6 +83,7 @@ function toSummary(message: MessageRow, deliveries: readonly DeliveryRow[]) {
     size_bytes: message.size_bytes,
     created_at: new Date(message.created_at).toISOString(),
     send_at: message.send_at === null ? null : new Date(message.send_at).toISOString(),
+    expires_at: message.expires_at === null ? null : new Date(message.expires_at).toISOString(),
     recipients: deliveries.map((one) => ({
       address: one.address,
       kind: one.kind,

@@ -12,6 +12,7 @@ import type { Sender } from "../send/sender.ts";
 import { templateRequest } from "../send/request.ts";
 import type { StoredTemplate } from "../template/store.ts";
 import type { Templates } from "../template/templates.ts";
+import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import { clientOf, requireManager, requireSender } from "./access.ts";
 
 const TEXT_CHARACTERS_MAX = 1024 * 1024;
@@ -47,7 +48,11 @@ const previewBody = z.strictObject({
 });
 
 /** Creates the routes. */
-export function createTemplateRoutes(templates: Templates, sender: Sender): ApiRoute[] {
+export function createTemplateRoutes(
+  templates: Templates,
+  sender: Sender,
+  unsubscribes: Unsubscribes,
+): ApiRoute[] {
   const { store } = templates;
   const operation = { tag: "Templates", access: requireManager } as const;
   const find = async (wanted: string, variant: string): Promise<StoredTemplate> => {
@@ -180,6 +185,7 @@ export function createTemplateRoutes(templates: Templates, sender: Sender): ApiR
       method: "POST",
       path: "/api/v1/templates/{name}/preview",
       summary: "Render a template without sending it",
+      description: "`unsubscribe_url` is a sample, whose page changes nothing.",
       access: requireSender,
       body: previewBody,
       handle: async ({ params, body, caller }) =>
@@ -187,7 +193,7 @@ export function createTemplateRoutes(templates: Templates, sender: Sender): ApiR
           name: params["name"]!,
           locale: body.locale,
           client: clientOf(caller),
-          variables: body.variables,
+          variables: { ...unsubscribes.createSampleVariables(), ...body.variables },
           isStrict: body.strict,
         }),
     }),
@@ -200,6 +206,7 @@ export function createTemplateRoutes(templates: Templates, sender: Sender): ApiR
       handle: async ({ params, body, caller, span }) => {
         const request = {
           ...body,
+          variables: { ...unsubscribes.createSampleVariables(), ...body.variables },
           template: params["name"]!,
           stream: "transactional" as const,
           send_at: undefined,

@@ -33,8 +33,8 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       problems: { 422: "The URL is, or resolves to, a private address" },
       handle: async ({ body }) => {
         await requireAllowedTarget(probe, body.url, "url");
-        const row = await webhooks.create(body.url, body.events);
-        return { ...toSummary(row), secret: row.secret };
+        const { row, secret } = await webhooks.create(body.url, body.events);
+        return { ...toSummary(row), secret };
       },
     }),
     defineRoute({
@@ -58,8 +58,8 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       summary: "Replace the secret; for 24 hours calls are signed with both",
       status: 201,
       handle: async ({ params }) => {
-        const row = await webhooks.rotate(params["id"]!);
-        return { ...toSummary(row), secret: row.secret };
+        const { row, secret } = await webhooks.rotate(params["id"]!);
+        return { ...toSummary(row), secret };
       },
     }),
     defineRoute({

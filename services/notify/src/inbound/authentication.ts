@@ -1,6 +1,7 @@
 // SPF, DKIM and DMARC of received mail (RFC 7208, RFC 6376, RFC 7489), checked by mailauth.
 import { authenticate, type DMARCResult } from "mailauth";
-import { limitLookups, type DnsLookup } from "../dns/lookup.ts";
+import { limitLookups } from "../dns/budget.ts";
+import type { DnsLookup } from "../dns/resolver.ts";
 
 /** Source of a message. */
 export interface MailSource {

@@ -1,44 +1,30 @@
 // Posts received messages to the targets of their rules, with retries that survive restarts.
-import { EgressError, type EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
-import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
-import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
+import type { InboundForwardRow, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { NotifyMetrics } from "../metrics.ts";
-import { signWebhook } from "../webhook/signature.ts";
+import { callTarget, planCall, type CallParts, type CallResult } from "../webhook/signed-call.ts";
 import { createPayload } from "./payload.ts";
-import { listSecrets, type InboundRules } from "./rules.ts";
+import type { InboundRules } from "./rules.ts";
 import type { InboundStore } from "./store.ts";
 
 /** Options of {@link Forwarder}. */
-export interface ForwarderOptions {
+export interface ForwarderOptions extends CallParts {
   database: NotifyDatabase;
   rules: InboundRules;
   store: InboundStore;
-  /** Checks and pins addresses; does not follow redirects. */
-  fetch: EgressFetch;
   metrics: NotifyMetrics;
-  clock: Clock;
   log: Logger;
 }
 
-type AttemptResult =
-  | { kind: "delivered"; detail: string }
-  | { kind: "failed"; detail: string }
-  | { kind: "retry"; detail: string; afterMs?: number | undefined };
-
 const MINUTE_MS = 60_000;
-/** Delays after each failed attempt; about seven hours in all. */
-const RETRY_MS = [1, 5, 15, 30, 45, 60, 72, 72, 72, 72].map((minutes) => minutes * MINUTE_MS);
-const RETRY_AFTER_MS_MAX = 72 * MINUTE_MS;
 const POLL_MS = 1_000;
 /** Longer than the timeout of a request. */
 const LEASE_MS = 2 * MINUTE_MS;
 /** A document is held in memory during its request. */
 const CONCURRENCY_MAX = 8;
 const CONCURRENCY_PER_RULE_MAX = 2;
-const DETAIL_CHARACTERS_MAX = 300;
-const USER_AGENT = "platform-notify/1";
 
 /** Forwards received messages. */
 export class Forwarder {
@@ -113,16 +99,8 @@ export class Forwarder {
     const { clock, metrics, log } = this.#options;
     const result = await this.#post(forward);
     const nowMs = clock.now();
-    const delayMs = RETRY_MS[forward.attempts];
-    const isLast = result.kind === "retry" && delayMs === undefined;
-    const status = isLast ? "failed" : result.kind === "retry" ? "pending" : result.kind;
-    const hintMs = result.kind === "retry" ? (result.afterMs ?? 0) : 0;
-    await this.#record(forward, {
-      status,
-      detail: result.detail.slice(0, DETAIL_CHARACTERS_MAX),
-      due_at: status === "pending" ? nowMs + Math.max(delayMs!, hintMs) : null,
-      updated_at: nowMs,
-    });
+    const { status, detail, dueAt } = planCall(result, forward.attempts, nowMs);
+    await this.#record(forward, { status, detail, due_at: dueAt, updated_at: nowMs });
     metrics.countForward(status);
     const level = status === "delivered" ? "info" : "warn";
     log[level]("inbound message forwarded", {
@@ -130,12 +108,12 @@ export class Forwarder {
       rule_id: forward.rule_id,
       status,
       attempts: forward.attempts + 1,
-      detail: result.detail,
+      detail,
     });
   }
 
-  async #post(forward: InboundForwardRow): Promise<AttemptResult> {
-    const { rules, store, clock } = this.#options;
+  async #post(forward: InboundForwardRow): Promise<CallResult> {
+    const { rules, store } = this.#options;
     const { inbound_id: id, rule_id: ruleId } = forward;
     const rule = rules.all.find((one) => one.id === ruleId);
     // Another node may have created it; the rules are read again within a minute.
@@ -148,24 +126,9 @@ export class Forwarder {
     const payload = await createPayload(row, content, { ruleId, recipients }).catch(
       (error: Error) => ({ ...describeUnparsed(row, ruleId), parse_error: error.message }),
     );
-    const body = JSON.stringify(payload);
-    const nowMs = clock.now();
-    const call = { id: `${id}-${ruleId}`, timestampSeconds: Math.floor(nowMs / 1_000), body };
-    return this.#call(rule, body, signWebhook(call, listSecrets(rule, nowMs)));
-  }
-
-  async #call(
-    { forward_to: url }: InboundRuleRow,
-    body: string,
-    signed: Record<string, string>,
-  ): Promise<AttemptResult> {
-    try {
-      const headers = { "content-type": "application/json", "user-agent": USER_AGENT, ...signed };
-      return judgeAnswer(await this.#options.fetch(url, { method: "POST", headers, body }));
-    } catch (error) {
-      const detail = error instanceof EgressError ? error.message : "the request failed";
-      return { kind: "retry", detail };
-    }
+    const secrets = rules.listSecrets(rule);
+    const call = { id: `${id}-${ruleId}`, url: rule.forward_to, body: JSON.stringify(payload) };
+    return callTarget(this.#options, { ...call, secrets });
   }
 
   async #listDueRules(): Promise<string[]> {
@@ -212,16 +175,6 @@ export class Forwarder {
       .where("fence", "=", fence)
       .execute();
   }
-}
-
-// 410 ends the retries, as Standard Webhooks recommends; every other answer than 2xx may change.
-function judgeAnswer({ status, headers }: Response): AttemptResult {
-  const detail = `answered with status ${status}`;
-  if (status >= 200 && status < 300) return { kind: "delivered", detail };
-  if (status === 410) return { kind: "failed", detail };
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-  const afterMs = seconds > 0 ? Math.min(seconds * 1_000, RETRY_AFTER_MS_MAX) : undefined;
-  return { kind: "retry", detail, afterMs };
 }
 
 function describeUnparsed(row: InboundRow, ruleId: string): object {

@@ -3,14 +3,16 @@ import type { EgressFetch } from "@platform/kernel/egress";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
 import type { BounceReports } from "../bounce/bounce-reports.ts";
 import type { NotifyConfig } from "../config.ts";
 import type { InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
-import type { DnsLookup } from "../dns/lookup.ts";
+import type { DnsLookup } from "../dns/resolver.ts";
 import type { NotifyMetrics } from "../metrics.ts";
+import { SigningSecrets } from "../webhook/signing-secrets.ts";
 import { createAuthentication } from "./authentication.ts";
 import { Forwarder } from "./forwarder.ts";
 import { Receiver } from "./receiver.ts";
@@ -23,6 +25,7 @@ import { InboundStore } from "./store.ts";
 export interface InboundOptions {
   config: NotifyConfig;
   database: NotifyDatabase;
+  box: SecretBox;
   bounceReports: BounceReports | undefined;
   /** See `ReceiverOptions`. */
   isOwnDomain: (domain: string) => boolean;
@@ -52,10 +55,11 @@ export class Inbound {
   readonly #reports: ReportReader;
 
   constructor(options: InboundOptions) {
-    const { config, database, clock, ids, log, metrics, fetch } = options;
+    const { config, database, box, clock, ids, log, metrics, fetch } = options;
     this.#options = options;
     this.fetch = fetch;
-    this.rules = new InboundRules({ database, clock, ids });
+    const secrets = new SigningSecrets({ box, clock, table: "notify_inbound_rules" });
+    this.rules = new InboundRules({ database, clock, ids, secrets });
     this.store = new InboundStore({ database, clock, retentionMs: config.inbound_retention_ms });
     const { rules, store } = this;
     this.forwarder = new Forwarder({ database, rules, store, fetch, metrics, clock, log });

@@ -4,7 +4,7 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { InboundRuleRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
-import { createWebhookSecret } from "../webhook/signature.ts";
+import type { SigningSecrets } from "../webhook/signing-secrets.ts";
 import { matchesPattern } from "./pattern.ts";
 
 /** Options of {@link InboundRules}. */
@@ -12,6 +12,7 @@ export interface InboundRulesOptions {
   database: NotifyDatabase;
   clock: Clock;
   ids: IdSource;
+  secrets: SigningSecrets;
 }
 
 /** Fields of a rule that its creator chooses. */
@@ -19,8 +20,6 @@ export type RuleFields = Pick<InboundRuleRow, "name" | "pattern" | "forward_to" 
 
 /** Maximum number of rules; each recipient is compared with all of them. */
 const RULES_MAX = 1_000;
-/** Both secrets sign for this time after a rotation. */
-const ROTATION_MS = 24 * 3_600_000;
 
 /** The rules. */
 export class InboundRules {
@@ -59,23 +58,23 @@ export class InboundRules {
     return rule;
   }
 
-  /** Creates a rule with a new secret; throws `conflict` if there are too many. */
-  async create(fields: RuleFields): Promise<InboundRuleRow> {
-    const { database, clock, ids } = this.#options;
+  /** Returns the secrets that sign requests of a rule now. */
+  listSecrets(rule: InboundRuleRow): string[] {
+    return this.#options.secrets.list(rule);
+  }
+
+  /** Creates a rule; its secret is shown only now. Throws `conflict` if there are too many. */
+  async create(fields: RuleFields): Promise<{ id: string; secret: string }> {
+    const { database, clock, ids, secrets } = this.#options;
     if (this.#rules.length >= RULES_MAX) {
       throw new PlatformError("conflict", `At most ${RULES_MAX} inbound rules are allowed.`);
     }
-    const rule: InboundRuleRow = {
-      ...fields,
-      id: ids.uuid(),
-      secret: createWebhookSecret(),
-      previous_secret: null,
-      previous_until: null,
-      created_at: clock.now(),
-    };
+    const id = ids.uuid();
+    const { secret, columns } = secrets.create(id);
+    const rule: InboundRuleRow = { ...fields, id, ...columns, created_at: clock.now() };
     await database.db.insertInto("notify_inbound_rules").values(rule).execute();
     await this.load();
-    return rule;
+    return { id, secret };
   }
 
   /** Replaces the fields of a rule; throws `not_found`. */
@@ -85,14 +84,10 @@ export class InboundRules {
   }
 
   /** Replaces the secret of a rule; the previous one also signs for 24 h. Throws `not_found`. */
-  async rotateSecret(id: string): Promise<InboundRuleRow> {
-    const { secret } = this.get(id);
-    await this.#set(id, {
-      secret: createWebhookSecret(),
-      previous_secret: secret,
-      previous_until: this.#options.clock.now() + ROTATION_MS,
-    });
-    return this.get(id);
+  async rotateSecret(id: string): Promise<{ id: string; secret: string }> {
+    const { secret, columns } = this.#options.secrets.rotate(this.get(id));
+    await this.#set(id, columns);
+    return { id, secret };
   }
 
   /** Deletes a rule and fails its pending forwards; throws `not_found`. */
@@ -126,10 +121,4 @@ export class InboundRules {
     if (numUpdatedRows === 0n) throw new PlatformError("not_found", "There is no such rule.");
     await this.load();
   }
-}
-
-/** Returns the secrets that sign requests of a rule. */
-export function listSecrets(rule: InboundRuleRow, nowMs: number): string[] {
-  const { secret, previous_secret: previous, previous_until: until } = rule;
-  return previous !== null && until !== null && until > nowMs ? [secret, previous] : [secret];
 }

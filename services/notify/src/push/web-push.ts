@@ -2,9 +2,11 @@
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import type { NotifyConfig } from "../config.ts";
-import { readKey, type NotifyDatabase } from "../database/schema.ts";
+import type { NotifyDatabase } from "../database/schema.ts";
+import { readKey } from "../database/secrets.ts";
 import { PushDelivery } from "./delivery.ts";
 import { PushSubscriptions } from "./subscriptions.ts";
 import { Vapid } from "./vapid.ts";
@@ -13,6 +15,7 @@ import { Vapid } from "./vapid.ts";
 export interface WebPushOptions {
   config: NotifyConfig;
   database: NotifyDatabase;
+  box: SecretBox;
   fetch: EgressFetch;
   clock: Clock;
   ids: IdSource;
@@ -30,11 +33,11 @@ export interface WebPush {
 
 /** Creates Web Push; its key pair is generated once. */
 export async function createWebPush(options: WebPushOptions): Promise<WebPush> {
-  const { config, database, fetch, clock, ids, log } = options;
+  const { config, database, box, fetch, clock, ids, log } = options;
   const contact =
     config["push.contact"] ?? `mailto:postmaster@${config.from_domain ?? "localhost"}`;
   const subscriptions = new PushSubscriptions({ database, clock, ids });
-  const vapid = new Vapid(await readKey(database, "vapid_key"), contact);
+  const vapid = new Vapid(await readKey(database, box, "vapid_key"), contact);
   const delivery = new PushDelivery({ subscriptions, vapid, fetch, clock, log });
   return { subscriptions, vapid, delivery, fetch, allowsHttp: config.allow_private_targets };
 }

@@ -174,6 +174,11 @@ export class Dispatcher {
         this.#hasBacklog = true;
         return;
       }
+      const { expiresAt = Number.POSITIVE_INFINITY } = delivery.message;
+      if (clock.now() >= expiresAt) {
+        await this.#record(delivery, "expired");
+        return;
+      }
       const outcome = await this.#attempt(delivery);
       // The connection is free: another delivery uses it while the result is written.
       this.#pump();
@@ -207,7 +212,7 @@ export class Dispatcher {
   }
 
   // A result is kept until the database accepts it: a lost result would send the message again.
-  async #record(delivery: Delivery, outcome: Outcome | "suppressed"): Promise<void> {
+  async #record(delivery: Delivery, outcome: Outcome | "suppressed" | "expired"): Promise<void> {
     const { clock, retryMs, random, store, log, onResult } = this.#options;
     const result = toResult(delivery, outcome, {
       nowMs: clock.now(),

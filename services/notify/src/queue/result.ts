@@ -13,12 +13,13 @@ export interface ResultOptions {
   isStopping: boolean;
 }
 
+const EXPIRED = { relay: "", text: "the message expired before it could be sent" };
 const SUPPRESSED = { relay: "", text: "the address was suppressed after the message was accepted" };
 
 /** Returns the result of an attempt, with its events. */
 export function toResult(
   delivery: Delivery,
-  outcome: Outcome | "suppressed",
+  outcome: Outcome | "suppressed" | "expired",
   options: ResultOptions,
 ): DeliveryResult {
   const repeated = delivery.mayBeDuplicate
@@ -34,6 +35,7 @@ export function toResult(
     const events = [{ type: "suppressed", detail: SUPPRESSED.text }];
     return { delivery, status: "suppressed", reply: SUPPRESSED, dueAt: undefined, events };
   }
+  if (outcome === "expired") return expireResult(delivery, EXPIRED, repeated);
   const { reply } = outcome;
   switch (outcome.kind) {
     case "sent":
@@ -67,6 +69,8 @@ function deferResult(
     const events = [...repeated, { type: "failed", detail }];
     return { delivery, status: "failed", reply, dueAt: undefined, events };
   }
+  const { expiresAt = Number.POSITIVE_INFINITY } = delivery.message;
+  if (nowMs + delayMs >= expiresAt) return expireResult(delivery, reply, repeated);
   const events = [...repeated, { type: "deferred", detail: describe(reply) }];
   if (mayHaveArrived) {
     const detail = "the connection was lost after the content was sent; the message is sent again";
@@ -74,6 +78,15 @@ function deferResult(
   }
   const dueAt = isStopping ? nowMs : nowMs + delayMs;
   return { delivery, status: "deferred", reply, dueAt, events };
+}
+
+function expireResult(
+  delivery: Delivery,
+  reply: DeliveryResult["reply"],
+  repeated: DeliveryResult["events"],
+): DeliveryResult {
+  const events = [...repeated, { type: "expired", detail: describe(reply) }];
+  return { delivery, status: "failed", reply, dueAt: undefined, events };
 }
 
 function describe({ relay, code, enhanced, text }: DeliveryResult["reply"]): string {

@@ -53,6 +53,7 @@ const LANES_MAX = 64;
 const CLAIM_MAX = 250;
 const GROUP_MAX = 64;
 const TRANSACTIONS_MAX = 2;
+const GATEWAY_ID_CHARACTERS_MAX = 255;
 
 /** The durable queue. */
 export class QueueStore {
@@ -187,6 +188,7 @@ export class QueueStore {
       for (const rows of splitRows(events)) {
         await trx.insertInto("notify_events").values(rows).execute();
       }
+      await addGatewayIds(trx, valid, nowMs);
       await eraseSensitive(trx, valid);
       await this.#onResults(trx, valid);
       return recorded;
@@ -206,6 +208,7 @@ export function toLoadedMessage(row: MessageRow, content: Uint8Array): LoadedMes
     subject: row.subject,
     isSensitive: row.sensitive === 1,
     createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
     traceId: row.trace_id,
     tags: row.tags,
     metadata: row.metadata,
@@ -253,6 +256,32 @@ async function recordResult(
     .where("due_at", "is not", null)
     .executeTakeFirst();
   return numUpdatedRows === 1n;
+}
+
+async function addGatewayIds(
+  trx: Transaction<NotifyTables>,
+  results: readonly DeliveryResult[],
+  nowMs: number,
+): Promise<void> {
+  const rows = results.flatMap(({ delivery, reply: { gatewayId } }) =>
+    gatewayId === undefined || gatewayId.length > GATEWAY_ID_CHARACTERS_MAX
+      ? []
+      : [
+          {
+            gateway_id: gatewayId,
+            message_id: delivery.message.id,
+            position: delivery.position,
+            created_at: nowMs,
+          },
+        ],
+  );
+  for (const group of splitRows(rows)) {
+    await trx
+      .insertInto("notify_gateway_ids")
+      .values(group)
+      .onConflict((conflict) => conflict.column("gateway_id").doNothing())
+      .execute();
+  }
 }
 
 // The content of a sensitive message is erased with its last delivery.

@@ -1,5 +1,6 @@
 // Deliveries from the database whose addresses were suppressed after their messages were accepted.
 import { toAddressKey } from "../address/mailbox.ts";
+import { STREAMS } from "../database/message.ts";
 import type { Delivery } from "../delivery.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
 
@@ -9,7 +10,7 @@ export async function findSuppressed(
   deliveries: readonly Delivery[],
 ): Promise<ReadonlySet<Delivery>> {
   const found = new Set<Delivery>();
-  for (const stream of ["transactional", "bulk"] as const) {
+  for (const stream of STREAMS) {
     const some = deliveries.filter(({ message }) => message.stream === stream);
     if (some.length === 0) continue;
     const addresses = some.map(({ address }) => address);

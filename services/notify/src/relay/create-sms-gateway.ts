@@ -1,6 +1,10 @@
 // Creates the transport of SMS from the configuration.
 import { createEgress } from "@platform/kernel/egress";
 import type { NotifyConfig } from "../config.ts";
+import type { Clock } from "@platform/kernel/time";
+import type { NotifyDatabase } from "../database/schema.ts";
+import type { Webhooks } from "../webhook/webhooks.ts";
+import { SmsReceipts } from "./sms/receipts.ts";
 import { SmsGateway } from "./sms/sms-gateway.ts";
 
 const CALLS_MAX = 64;
@@ -27,4 +31,18 @@ export function createSmsGateway(config: NotifyConfig): SmsGateway | undefined {
       allowedNetworks: config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [],
     }),
   });
+}
+
+/** Options of {@link createSmsReceipts}. */
+export interface SmsReceiptsParts {
+  config: NotifyConfig;
+  database: NotifyDatabase;
+  webhooks: Webhooks;
+  clock: Clock;
+}
+
+/** Creates the receipts of the gateway. */
+export function createSmsReceipts({ config, ...parts }: SmsReceiptsParts): SmsReceipts {
+  const secrets = { receipt: config["sms.receipt_secret"], api: config["sms.secret"] };
+  return new SmsReceipts({ ...parts, preset: config["sms.preset"] ?? "json", secrets });
 }

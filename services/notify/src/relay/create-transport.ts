@@ -1,8 +1,10 @@
 // Creates the transport of mail from the configuration.
 import { readFileSync } from "node:fs";
+import { getCACertificates } from "node:tls";
 import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
 import type { NotifyConfig } from "../config.ts";
+import type { DnsResolver } from "../dns/resolver.ts";
 import { DirectDelivery } from "./direct/direct-delivery.ts";
 import { StsPolicies } from "./direct/mta-sts.ts";
 import { MxResolver } from "./direct/mx.ts";
@@ -22,35 +24,40 @@ interface RelaySettings {
   weight: number;
 }
 
+/** Options of {@link createMailTransport}. */
+export interface MailTransportOptions {
+  config: NotifyConfig;
+  dns: DnsResolver;
+  prepare: PrepareMail;
+  clock: Clock;
+}
+
 /** Creates the transport of mail; undefined for the development inbox. Throws if no relay is configured for relay mode. */
 export function createMailTransport(
-  config: NotifyConfig,
-  prepare: PrepareMail,
-  clock: Clock,
+  options: MailTransportOptions,
 ): RelayGroup | DirectDelivery | undefined {
+  const { config } = options;
   const relays = listRelays(config);
   switch (config["smtp.mode"]) {
     case "inbox":
       return undefined;
     case "direct":
-      return createDirectDelivery(config, prepare, clock);
+      return createDirectDelivery(options);
     case "relay":
       if (relays.length === 0) throw new Error("smtp.mode relay requires smtp.host or smtp.relays");
-      return createRelayGroup(config, relays, prepare, clock);
+      return createRelayGroup(options, relays);
     case "auto":
-      return relays.length === 0 ? undefined : createRelayGroup(config, relays, prepare, clock);
+      return relays.length === 0 ? undefined : createRelayGroup(options, relays);
     default:
       return config["smtp.mode"] satisfies never;
   }
 }
 
 function createRelayGroup(
-  config: NotifyConfig,
+  { config, prepare, clock }: MailTransportOptions,
   settings: readonly RelaySettings[],
-  prepare: PrepareMail,
-  clock: Clock,
 ): RelayGroup {
-  const ca = readCa(config);
+  const ca = readAuthorities(config["smtp.tls_ca_file"]);
   const relays = settings.map(({ host, port, user, pass, tls, weight }): RelayOptions => ({
     ...readConnectionOptions(config),
     endpoint: { host, port, user, pass, ca, tls: tls === "auto" ? chooseTls(port, user) : tls },
@@ -60,21 +67,21 @@ function createRelayGroup(
   return new RelayGroup({ relays, prepare, now, random: Math.random });
 }
 
-function createDirectDelivery(
-  config: NotifyConfig,
-  prepare: PrepareMail,
-  clock: Clock,
-): DirectDelivery {
+function createDirectDelivery(options: MailTransportOptions): DirectDelivery {
+  const { config, dns, prepare, clock } = options;
   const allowed = config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [];
   const resolver = new MxResolver({
-    servers: config.dns_servers ?? [],
+    dns,
     policy: createAddressPolicy(allowed),
-    clock,
     random: Math.random,
   });
   const policies = new StsPolicies({
-    readTexts: (name) => resolver.readTexts(name),
-    fetch: createEgress({ allowedNetworks: allowed }),
+    readTexts: (name) => dns.readTexts(name),
+    fetch: createEgress({
+      allowedNetworks: allowed,
+      resolve: (host) => dns.resolveHost(host),
+      ca: readAuthorities(config.mta_sts_ca),
+    }),
     clock,
   });
   return new DirectDelivery({
@@ -83,7 +90,7 @@ function createDirectDelivery(
     prepare,
     port: config["smtp.direct_port"],
     server: readConnectionOptions(config),
-    ca: readCa(config),
+    ca: readAuthorities(config["smtp.tls_ca_file"]),
   });
 }
 
@@ -98,9 +105,11 @@ function readConnectionOptions(config: NotifyConfig) {
   };
 }
 
-function readCa(config: NotifyConfig): string | undefined {
-  const file = config["smtp.tls_ca_file"];
-  return file === undefined ? undefined : readFileSync(file, "utf8");
+// A list replaces the authorities that are trusted by default, so that it contains them.
+function readAuthorities(file: string | undefined): string[] | undefined {
+  return file === undefined
+    ? undefined
+    : [...getCACertificates("default"), readFileSync(file, "utf8")];
 }
 
 function listRelays(config: NotifyConfig): RelaySettings[] {

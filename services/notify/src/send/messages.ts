@@ -172,6 +172,7 @@ export class Messages {
         await trx.deleteFrom("notify_events").where("message_id", "in", ids).execute();
         await trx.deleteFrom("notify_deliveries").where("message_id", "in", ids).execute();
         await trx.deleteFrom("notify_bodies").where("message_id", "in", ids).execute();
+        await trx.deleteFrom("notify_gateway_ids").where("message_id", "in", ids).execute();
         await trx.deleteFrom("notify_messages").where("id", "in", ids).execute();
       });
     }

@@ -1,5 +1,6 @@
 // Requests to send: their schemas.
 import { z } from "zod";
+import { CLIENT_STREAMS, type Stream } from "../database/message.ts";
 import { URGENCIES } from "../push/content.ts";
 
 const RECIPIENTS_MAX = 50;
@@ -52,8 +53,12 @@ const envelopeFields = {
   headers: z.record(z.string(), z.string()).default({}).describe("Additional header fields."),
   tags: z.array(z.string().min(1).max(64)).max(10).default([]),
   metadata: z.record(z.string().max(64), z.string().max(512)).default({}),
-  stream: z.enum(["transactional", "bulk"]).default("transactional"),
+  stream: z.enum(CLIENT_STREAMS).default("transactional"),
   send_at: z.iso.datetime({ offset: true }).optional().describe("Time of delivery."),
+  expires_at: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe("The message is not sent after this time, for example a code."),
   push: push.prefault({}).describe("Settings of push messages."),
   track_opens: z.boolean().optional().describe("Default: as configured for the stream."),
   track_clicks: z.boolean().optional().describe("Default: as configured for the stream."),
@@ -77,8 +82,8 @@ export const templateRequest = z.strictObject({
   strict: z.boolean().default(false).describe("Missing variables are an error."),
 });
 
-/** A request to send a message. */
-export type SendRequest = z.output<typeof sendRequest>;
+/** A request to send a message; the service's own may have any stream. */
+export type SendRequest = Omit<z.output<typeof sendRequest>, "stream"> & { stream: Stream };
 
 /** A request to send a template. */
 export type TemplateRequest = z.output<typeof templateRequest>;

@@ -1,7 +1,6 @@
 // Sends messages: checks, suppression list, content, durable queue; then waits for the relay for a short time.
 import { isUniqueViolation } from "@platform/kernel/db";
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { createValidationError } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
@@ -26,6 +25,7 @@ import { listRecipients } from "./recipients.ts";
 import type { SendRequest, TemplateRequest } from "./request.ts";
 import { createSmsDraft } from "./sms.ts";
 import { chooseTracking } from "./tracking-choice.ts";
+import { readExpiry, readSendAt } from "./times.ts";
 import { Waiters } from "./waiters.ts";
 
 /** Options of {@link Sender}. */
@@ -76,7 +76,6 @@ export interface SendContext {
     | undefined;
 }
 
-const SEND_AHEAD_MS_MAX = 30 * 86_400_000;
 const COUNT_REUSE_MS = 500;
 
 /** Accepts messages. */
@@ -190,7 +189,8 @@ export class Sender {
   ): Promise<SendAnswer> {
     const { clock, ids, store, dispatcher, waitMs, log } = this.#options;
     const nowMs = clock.now();
-    const sendAt = this.#readSendAt(request, nowMs, context.path);
+    const sendAt = readSendAt(request, nowMs, context.path);
+    const expiresAt = readExpiry(request, sendAt ?? nowMs, context.path);
     await this.#checkQueue();
     const id = context.template?.messageId ?? ids.uuid();
     const { draft, recipients, suppressed, content, headerId } = await this.#prepare(
@@ -215,10 +215,11 @@ export class Sender {
       sensitive: request.sensitive ? 1 : 0,
       created_at: nowMs,
       send_at: sendAt ?? null,
+      expires_at: expiresAt,
       trace_id: context.span.context.traceId,
     };
     const loaded = toLoadedMessage(message, content);
-    const queueClass = request.stream === "bulk" ? 1 : 0;
+    const queueClass = request.stream === "transactional" ? 0 : 1;
     const leaseUntil = nowMs + LEASE_MS;
     const deliveries = recipients.map(({ kind, mailbox }, position): DeliveryRow => {
       const isReady =
@@ -357,14 +358,6 @@ export class Sender {
       `The address ${first!.address} is on the suppression list (${first!.reason}).`,
       { fields: { delivery_status: "suppressed", suppressed, reason: first!.reason } },
     );
-  }
-
-  #readSendAt({ send_at: text }: SendRequest, nowMs: number, path: string): number | undefined {
-    if (text === undefined) return undefined;
-    const atMs = Date.parse(text);
-    if (atMs - nowMs <= SEND_AHEAD_MS_MAX) return atMs > nowMs ? atMs : undefined;
-    const message = "at most 30 days ahead";
-    throw createValidationError([{ in: "body", path: `${path}send_at`, message }]);
   }
 
   async #checkQueue(): Promise<void> {

@@ -44,7 +44,9 @@ export class Suppressions {
       .selectAll()
       .where("address", "in", [...new Set(addresses.map(toAddressKey))])
       .execute();
-    const blocking = rows.filter(({ reason }) => reason !== "unsubscribe" || stream === "bulk");
+    const blocking = rows.filter(
+      ({ reason }) => reason !== "unsubscribe" || stream !== "transactional",
+    );
     return new Map(blocking.map((row) => [row.address, row]));
   }
 

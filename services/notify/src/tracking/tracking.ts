@@ -1,4 +1,5 @@
 // Open and click tracking: off unless a message or its stream asks for it.
+import { addEventOnce } from "../database/events.ts";
 import type { Stream } from "../database/message.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { SignedLinks } from "../link/signed-links.ts";
@@ -88,9 +89,11 @@ export class Tracking {
       sentAtMs: row.status === "sent" ? row.updated_at : undefined,
       otherClickAtMs: type === "clicked" ? others.at(-1)?.at : undefined,
     };
-    const isFiltered = isAutomatic(request);
-    if (!isKnown || isFiltered) metrics.countTracked(type, isFiltered);
-    if (isFiltered || isKnown) return;
+    if (isAutomatic(request)) {
+      metrics.countTracked(type, true);
+      return;
+    }
+    if (isKnown) return;
     const event = {
       message_id: messageId,
       position,
@@ -107,10 +110,13 @@ export class Tracking {
       metadata: JSON.parse(row.metadata ?? "{}") as unknown,
       ...(target === undefined ? {} : { url: target }),
     };
-    await database.transaction(async (trx) => {
-      await trx.insertInto("notify_events").values(event).execute();
+    // Several requests may have found no event at the same time: one of them adds it.
+    const isNew = await database.transaction(async (trx) => {
+      if (!(await addEventOnce(trx, event, target))) return false;
       await webhooks.addIn(trx, [{ type: `message.${type}`, atMs: visit.nowMs, data }]);
+      return true;
     });
+    if (isNew) metrics.countTracked(type, false);
   }
 
   async #read({ messageId, position }: TrackedDelivery) {

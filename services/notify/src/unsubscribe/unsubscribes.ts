@@ -14,6 +14,8 @@ export interface Subscription {
   address: string;
   messageId: string;
   position: number;
+  /** True for links of previews and test sends, which change nothing. */
+  isSample?: boolean;
 }
 
 /** Options of {@link Unsubscribes}. */
@@ -30,6 +32,8 @@ export interface UnsubscribesOptions {
 /** Links of transactional mail do not exist, so that the stream is always the same. */
 const STREAM = "bulk";
 const PURPOSE = "unsubscribe";
+const SAMPLE = "sample";
+const SAMPLE_ADDRESS = "reader@example.org";
 
 /** Unsubscribe links and their effect. */
 export class Unsubscribes {
@@ -49,6 +53,13 @@ export class Unsubscribes {
     return this.#options.links.format(PURPOSE, [STREAM, address, messageId, position]);
   }
 
+  /** Returns variables for previews and test sends: a link with the page of a real one that changes nothing. */
+  createSampleVariables(): Record<string, string> {
+    const { links } = this.#options;
+    if (!links.isAvailable) return {};
+    return { unsubscribe_url: links.format(PURPOSE, [SAMPLE, SAMPLE_ADDRESS, "", 0]) };
+  }
+
   /**
    * Returns the fields of a delivery with CRLF; "" for transactional mail, and for messages accepted before the public URL
    * was removed. Both fields must be signed (RFC 8058 section 4).
@@ -66,12 +77,18 @@ export class Unsubscribes {
   parse(token: string): Subscription | undefined {
     const values = this.#options.links.parse(PURPOSE, token);
     if (values === undefined) return undefined;
-    const [, address, messageId, position] = values;
-    return { address: String(address), messageId: String(messageId), position: Number(position) };
+    const [stream, address, messageId, position] = values;
+    return {
+      address: String(address),
+      messageId: String(messageId),
+      position: Number(position),
+      isSample: stream === SAMPLE,
+    };
   }
 
   /** Unsubscribes an address from bulk mail; when this resolves, it is on disk. Repetitions have no effect. */
-  async apply({ address, messageId, position }: Subscription): Promise<void> {
+  async apply({ address, messageId, position, isSample = false }: Subscription): Promise<void> {
+    if (isSample) return;
     const { database, suppressions, webhooks, metrics, clock, log } = this.#options;
     const nowMs = clock.now();
     const isNew = await database.transaction(async (trx) => {

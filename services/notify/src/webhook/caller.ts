@@ -1,17 +1,13 @@
 // Calls webhooks: at least once, each at its own pace, with retries over hours.
-import { EgressError, type EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
-import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { WebhookRow } from "../database/webhook.ts";
-import { signWebhook } from "./signature.ts";
+import { callTarget, planCall, type CallParts } from "./signed-call.ts";
 import type { DueCall, Webhooks } from "./webhooks.ts";
 
 /** Options of {@link WebhookCaller}. */
-export interface WebhookCallerOptions {
+export interface WebhookCallerOptions extends CallParts {
   webhooks: Webhooks;
-  /** Checks and pins addresses; does not follow redirects. */
-  fetch: EgressFetch;
-  clock: Clock;
   log: Logger;
 }
 
@@ -19,9 +15,6 @@ const POLL_MS = 1_000;
 const LEASE_MS = 60_000;
 /** Concurrent calls of a webhook. */
 const CALLS_MAX = 8;
-const MINUTE_MS = 60_000;
-/** Delays of the retries in minutes: about 16 hours in all. */
-const RETRY_MINUTES = [1, 5, 15, 30, 45, 60, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72];
 
 /** Calls webhooks until it is stopped. */
 export class WebhookCaller {
@@ -78,36 +71,17 @@ export class WebhookCaller {
     }
   }
 
-  async #call(due: DueCall): Promise<void> {
+  async #call({ call, url, secrets }: DueCall): Promise<void> {
     const { webhooks, clock, log } = this.#options;
-    const { call } = due;
-    const failure = await this.#send(due);
-    if (failure === undefined) {
-      await webhooks.finish(call, "delivered", "");
-      return;
-    }
-    const delay = RETRY_MINUTES[call.attempts];
-    if (delay !== undefined) {
-      await webhooks.finish(call, "pending", failure, clock.now() + delay * MINUTE_MS);
-      return;
-    }
-    log.warn("a webhook call was given up", { webhook: call.webhook_id, call: call.id, failure });
-    await webhooks.finish(call, "failed", failure);
-  }
-
-  /** Returns the reason of a failure. */
-  async #send({ call, url, secrets }: DueCall): Promise<string | undefined> {
-    const { fetch, clock } = this.#options;
-    const timestampSeconds = Math.floor(clock.now() / 1000);
-    const headers = {
-      "content-type": "application/json",
-      ...signWebhook({ id: call.id, timestampSeconds, body: call.payload }, secrets),
-    };
-    try {
-      const { status } = await fetch(url, { method: "POST", headers, body: call.payload });
-      return status >= 200 && status < 300 ? undefined : `the target returned ${status}`;
-    } catch (error) {
-      return error instanceof EgressError ? error.message : "the call failed";
-    }
+    const { id, payload: body, attempts } = call;
+    const result = await callTarget(this.#options, { url, id, body, secrets });
+    const state = planCall(result, attempts, clock.now());
+    await webhooks.finish(call, state);
+    if (state.status !== "failed") return;
+    log.warn("a webhook call failed finally", {
+      webhook: call.webhook_id,
+      call: id,
+      failure: state.detail,
+    });
   }
 }

@@ -3,6 +3,7 @@
 /** Types of events. */
 export const WEBHOOK_EVENTS = [
   "message.sent",
+  "message.delivered",
   "message.deferred",
   "message.bounced",
   "message.failed",

@@ -6,15 +6,22 @@ import type { Clock } from "@platform/kernel/time";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import type { WebhookCallRow, WebhookRow } from "../database/webhook.ts";
 import type { WebhookEvent, WebhookEventType } from "./event.ts";
-import { createWebhookSecret } from "./signature.ts";
+import type { CallState } from "./signed-call.ts";
+import type { NewSecret, SigningSecrets } from "./signing-secrets.ts";
 
 /** Options of {@link Webhooks}. */
 export interface WebhooksOptions {
   database: NotifyDatabase;
   clock: Clock;
   ids: IdSource;
+  secrets: SigningSecrets;
   /** Called when calls were added. */
   onCalls: () => void;
+}
+
+/** A webhook with its secret, which is shown once. */
+export interface WebhookWithSecret extends Pick<NewSecret, "secret"> {
+  row: WebhookRow;
 }
 
 /** A pending call with the secrets that sign it. */
@@ -26,7 +33,6 @@ export interface DueCall {
 
 const WEBHOOKS_MAX = 100;
 const KNOWN_MS = 1_000;
-const ROTATION_MS = 24 * 3_600_000;
 const RETENTION_MS = 7 * 24 * 3_600_000;
 const PENDING_MAX = 100_000;
 
@@ -40,23 +46,18 @@ export class Webhooks {
   }
 
   /** Creates a webhook; its secret is shown only now. An empty list of events means all. */
-  async create(url: string, events: readonly WebhookEventType[]): Promise<WebhookRow> {
-    const { database, clock, ids } = this.#options;
+  async create(url: string, events: readonly WebhookEventType[]): Promise<WebhookWithSecret> {
+    const { database, clock, ids, secrets } = this.#options;
     if ((await this.list()).length >= WEBHOOKS_MAX) {
       throw new PlatformError("conflict", `There are ${WEBHOOKS_MAX} webhooks, the maximum.`);
     }
-    const row: WebhookRow = {
-      id: ids.uuid(),
-      url,
-      events: JSON.stringify(events),
-      secret: createWebhookSecret(),
-      previous_secret: null,
-      previous_until: null,
-      created_at: clock.now(),
-    };
+    const id = ids.uuid();
+    const { secret, columns } = secrets.create(id);
+    const shown = { id, url, events: JSON.stringify(events), created_at: clock.now() };
+    const row = { ...shown, ...columns };
     await database.db.insertInto("notify_webhooks").values(row).execute();
     this.#known = undefined;
-    return row;
+    return { row, secret };
   }
 
   async list(): Promise<WebhookRow[]> {
@@ -79,17 +80,13 @@ export class Webhooks {
   }
 
   /** Replaces the secret; for 24 hours the old one signs as well. Throws `not_found`. */
-  async rotate(id: string): Promise<WebhookRow> {
-    const { database, clock } = this.#options;
+  async rotate(id: string): Promise<WebhookWithSecret> {
+    const { database, secrets } = this.#options;
     const row = await this.#find(id);
-    const next = {
-      secret: createWebhookSecret(),
-      previous_secret: row.secret,
-      previous_until: clock.now() + ROTATION_MS,
-    };
-    await database.db.updateTable("notify_webhooks").set(next).where("id", "=", id).execute();
+    const { secret, columns } = secrets.rotate(row);
+    await database.db.updateTable("notify_webhooks").set(columns).where("id", "=", id).execute();
     this.#known = undefined;
-    return { ...row, ...next };
+    return { row: { ...row, ...columns }, secret };
   }
 
   /** Adds the calls of events in a transaction. */
@@ -130,7 +127,8 @@ export class Webhooks {
     leaseUntil: number,
     max: number,
   ): Promise<DueCall[]> {
-    const { db } = this.#options.database;
+    const { database, secrets } = this.#options;
+    const { db } = database;
     const rows = await db
       .selectFrom("notify_webhook_calls")
       .selectAll()
@@ -148,22 +146,25 @@ export class Webhooks {
         .where("due_at", "=", call.due_at)
         .executeTakeFirst();
       if (numUpdatedRows === 0n) continue;
-      due.push({ call, url: webhook.url, secrets: listSecrets(webhook, nowMs) });
+      due.push({
+        call: { ...call, due_at: leaseUntil },
+        url: webhook.url,
+        secrets: secrets.list(webhook),
+      });
     }
     return due;
   }
 
-  /** Records the result of a call; without `dueAt` it has ended. */
+  /** Records the state of a call after an attempt. A replay in the meantime takes precedence. */
   async finish(
-    { id, attempts }: WebhookCallRow,
-    status: WebhookCallRow["status"],
-    detail: string,
-    dueAt?: number,
+    { id, attempts, due_at }: WebhookCallRow,
+    { status, detail, dueAt }: CallState,
   ): Promise<void> {
     await this.#options.database.db
       .updateTable("notify_webhook_calls")
-      .set({ status, attempts: attempts + 1, detail, due_at: dueAt ?? null })
+      .set({ status, attempts: attempts + 1, detail, due_at: dueAt })
       .where("id", "=", id)
+      .where("due_at", "=", due_at)
       .execute();
   }
 
@@ -242,11 +243,6 @@ export class Webhooks {
 function wants({ events }: WebhookRow, type: WebhookEventType): boolean {
   const chosen = JSON.parse(events) as string[];
   return chosen.length === 0 || chosen.includes(type);
-}
-
-function listSecrets({ secret, previous_secret, previous_until }: WebhookRow, nowMs: number) {
-  const isRotating = previous_secret !== null && (previous_until ?? 0) > nowMs;
-  return isRotating ? [secret, previous_secret] : [secret];
 }
 
 function missing(): PlatformError {

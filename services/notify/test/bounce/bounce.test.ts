@@ -8,7 +8,9 @@ import { BounceAddresses } from "../../src/bounce/bounce-address.ts";
 import { BounceReports } from "../../src/bounce/bounce-reports.ts";
 import { concernsAddress } from "../../src/bounce/classify.ts";
 import { parseReports } from "../../src/bounce/report.ts";
+import { openSecretBox, readKey } from "../../src/database/secrets.ts";
 import { Suppressions } from "../../src/suppression/suppressions.ts";
+import { SigningSecrets } from "../../src/webhook/signing-secrets.ts";
 import { Webhooks } from "../../src/webhook/webhooks.ts";
 import { startSink } from "../sink.ts";
 import { startStage } from "../stage.ts";
@@ -176,17 +178,21 @@ describe("reports about sent mail", () => {
     const mail = { to: "ada@example.org", subject: "Hello", text: "Hello" };
     const { body } = await stage.call("POST", "/api/v1/send", mail);
     const { database } = stage;
-    const { value } = await database.db
-      .selectFrom("notify_settings")
-      .select("value")
-      .where("name", "=", "bounce_key")
-      .executeTakeFirstOrThrow();
+    const dataDir = String(stage.settings["data_dir"]);
+    const box = await openSecretBox(database, { keys: undefined, dataDir });
+    const key = await readKey(database, box, "bounce_key");
     const clock = systemClock;
-    const webhooks = new Webhooks({ database, clock, ids: createIdSource(), onCalls: () => {} });
+    const webhooks = new Webhooks({
+      database,
+      clock,
+      ids: createIdSource(),
+      secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),
+      onCalls: () => {},
+    });
     const bounces: string[] = [];
     const reports = new BounceReports({
       database,
-      addresses: new BounceAddresses(Buffer.from(value, "base64"), "shop.example"),
+      addresses: new BounceAddresses(key, "shop.example"),
       suppressions: new Suppressions(database),
       webhooks,
       metrics: {

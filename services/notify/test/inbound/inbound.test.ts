@@ -287,7 +287,7 @@ describe("forwards", () => {
       return body.forwards[0].attempts === 1 ? body.forwards[0] : undefined;
     });
     assert.equal(failed.status, "pending");
-    assert.equal(failed.detail, "answered with status 503");
+    assert.equal(failed.detail, "the target returned 503");
     await stage.close();
     hooks.status = 200;
     const again = await startStageOn(stage.settings);

@@ -1,30 +1,18 @@
 // Delivery through a relay that works, refuses, defers, hangs or drops the connection.
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { startRelayedStage } from "../relayed-stage.ts";
 import { startSink, type Sink, type SinkOptions } from "../sink.ts";
 import { startStage, until, type Stage } from "../stage.ts";
 
 const MAIL = { to: "ada@example.org", subject: "Hello", text: "Hello Ada" };
-const OPEN: { close(): Promise<void> }[] = [];
+const start = (options: SinkOptions = {}, settings: Record<string, unknown> = {}) =>
+  startRelayedStage(settings, options);
 
+const SINKS: Sink[] = [];
 after(async () => {
-  for (const one of OPEN.toReversed()) await one.close();
+  for (const sink of SINKS) await sink.close();
 });
-
-async function start(
-  options: SinkOptions = {},
-  settings: Record<string, unknown> = {},
-): Promise<{ sink: Sink; stage: Stage }> {
-  const sink = await startSink(options);
-  const stage = await startStage({
-    "smtp.host": "127.0.0.1",
-    "smtp.port": sink.port,
-    from_domain: "shop.example",
-    ...settings,
-  });
-  OPEN.push(sink, { close: () => stage.close(500) });
-  return { sink, stage };
-}
 
 interface Event {
   type: string;
@@ -197,6 +185,45 @@ describe("a deferring relay", () => {
   });
 });
 
+describe("messages that expire", () => {
+  test("are not sent after their time, whether they wait or are retried", async () => {
+    const { sink, stage } = await start();
+    await sink.close();
+    const inMinutes = (minutes: number): string =>
+      new Date(Date.now() + minutes * 60_000).toISOString();
+    const late = await stage.call("POST", "/api/v1/send", { ...MAIL, expires_at: inMinutes(8) });
+    assert.equal(late.status, 202, late.text);
+    const soon = await stage.call("POST", "/api/v1/send", { ...MAIL, expires_at: inMinutes(2) });
+    assert.equal(soon.status, 422, "the first retry would be after its end");
+    assert.equal(soon.body.delivery_status, "failed");
+    const back = await startSink({ port: sink.port });
+    SINKS.push(back);
+    stage.advance(10 * 60_000);
+    const events = await until(async () => {
+      await stage.refill();
+      const found = await readEvents(stage, late.body.message_id);
+      return found.some(({ type }) => type === "expired") ? found : undefined;
+    });
+    assert.match(events.at(-1)!.detail, /expired before it could be sent/);
+    const { body } = await stage.call("GET", `/api/v1/messages/${late.body.message_id}`);
+    assert.equal(body.status, "failed");
+    assert.equal(Date.parse(body.expires_at) > 0, true);
+    assert.equal(back.arrived.length, 0);
+    const sent = await stage.call("POST", "/api/v1/send", { ...MAIL, expires_at: inMinutes(30) });
+    assert.equal(sent.status, 200, sent.text);
+  });
+
+  test("must expire in the future, and after send_at", async () => {
+    const { stage } = await start();
+    const [past, later] = ["2020-01-01T00:00:00Z", new Date(Date.now() + 3_600_000).toISOString()];
+    for (const times of [{ expires_at: past }, { expires_at: later, send_at: later }]) {
+      const { status, body } = await stage.call("POST", "/api/v1/send", { ...MAIL, ...times });
+      assert.equal(status, 400);
+      assert.match(body.detail, /expires_at/);
+    }
+  });
+});
+
 describe("a broken relay", () => {
   test("nothing is lost while it is down, and it is sent once when it is back", async () => {
     const { sink, stage } = await start();
@@ -204,7 +231,7 @@ describe("a broken relay", () => {
     const queued = await stage.call("POST", "/api/v1/send", MAIL);
     assert.equal(queued.status, 202);
     const back = await startSink({ port: sink.port });
-    OPEN.push(back);
+    SINKS.push(back);
     stage.advance(10 * 60_000);
     await until(async () => {
       await stage.refill();
@@ -298,7 +325,7 @@ describe("several relays", () => {
     const good = await startSink();
     const bad = await startSink();
     await bad.close();
-    OPEN.push(good);
+    SINKS.push(good);
     const stage = await startStage({
       "smtp.relays": [
         { host: "127.0.0.1", port: bad.port, tls: "off", weight: 100 },
@@ -306,7 +333,6 @@ describe("several relays", () => {
       ],
       from_domain: "shop.example",
     });
-    OPEN.push({ close: () => stage.close(500) });
     for (let index = 0; index < 3; index += 1) {
       assert.equal((await stage.call("POST", "/api/v1/send", MAIL)).status, 200);
     }
@@ -315,7 +341,7 @@ describe("several relays", () => {
 
   test("messages are distributed by weight", async () => {
     const sinks = [await startSink(), await startSink(), await startSink()];
-    OPEN.push(...sinks);
+    SINKS.push(...sinks);
     const [heavy, light, spare] = sinks;
     const stage = await startStage({
       "smtp.relays": sinks.map(({ port }, index) => ({
@@ -326,7 +352,6 @@ describe("several relays", () => {
       })),
       from_domain: "shop.example",
     });
-    OPEN.push({ close: () => stage.close(500) });
     const messages = Array.from({ length: 200 }, () => MAIL);
     const { body } = await stage.call("POST", "/api/v1/send/batch", { messages });
     assert.ok(body.results.every((one: { status: string }) => one.status === "sent"));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import PostalMime from "postal-mime";
-import { STAGE_KINDS, startStageOn, type Answer, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, startStageOn, type Answer, type Stage } from "../stage.ts";
 
 for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`templates on ${kind}`, { skip: skip ?? false }, () => {
@@ -216,3 +216,33 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
     });
   });
 }
+
+test("previews and test sends have an unsubscribe link that changes nothing", async () => {
+  const stage = await startStage();
+  const template = {
+    name: "news",
+    subject: "News",
+    html: "<a href='{{ unsubscribe_url }}'>stop</a>",
+  };
+  await stage.call("POST", "/api/v1/templates", template);
+  const preview = await stage.call("POST", "/api/v1/templates/news/preview", {});
+  assert.equal(preview.status, 200, preview.text);
+  assert.deepEqual(preview.body.warnings, []);
+  const to = "ada@example.org";
+  const sent = await stage.call("POST", "/api/v1/templates/news/test", { to });
+  const mail = await stage.call("GET", `/api/v1/inbox/${sent.body.message_id}`);
+  for (const html of [preview.body.html, mail.body.html] as string[]) {
+    const [, path = ""] = /mail\.test\/notify(\/unsubscribe\/[^']+)/.exec(html)!;
+    const page = await stage.call("GET", path);
+    assert.equal(page.status, 200);
+    assert.match(page.text, /reader@example\.org|reader&#64;example/);
+    const done = await stage.call("POST", path, "List-Unsubscribe=One-Click", {
+      "Content-Type": "application/x-www-form-urlencoded",
+    });
+    assert.equal(done.status, 200);
+  }
+  assert.deepEqual((await stage.call("GET", "/api/v1/suppression")).body.addresses, []);
+  const own = { variables: { unsubscribe_url: "https://x.example/" } };
+  const chosen = await stage.call("POST", "/api/v1/templates/news/preview", own);
+  assert.match(chosen.body.html, /https:\/\/x\.example/);
+});

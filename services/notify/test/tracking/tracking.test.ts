@@ -83,13 +83,16 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await visit(stage, image!, { "User-Agent": BROWSER }, "HEAD");
       assert.deepEqual(await listEvents(stage, id), []);
 
-      const opened = await visit(stage, image!);
+      const [opened] = (await Promise.all(
+        Array.from({ length: 20 }, () => visit(stage, image!)),
+      )) as [Response];
       assert.equal(opened.headers.get("content-type"), "image/gif");
       assert.equal(opened.headers.get("cache-control"), "no-store");
       const clicked = await visit(stage, first!);
       assert.equal(clicked.headers.get("location"), "https://shop.example/a?x=1&y=2");
       // Faster than a reader.
       await visit(stage, second!);
+      await Promise.all(Array.from({ length: 20 }, () => visit(stage, image!)));
       stage.advance(5_000);
       await visit(stage, first!);
       await visit(stage, image!);
@@ -112,6 +115,10 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(click.body.data.recipient, "ada@example.org");
       assert.deepEqual(click.body.data.tags, ["welcome"]);
       const metrics = await stage.call("GET", "/metrics");
+      assert.match(
+        metrics.text,
+        /platform_notify_tracked_total\{type="opened",source="reader"\} 1/,
+      );
       assert.match(
         metrics.text,
         /platform_notify_tracked_total\{type="clicked",source="reader"\} 2/,

@@ -13,8 +13,8 @@ export interface DirectDeliveryOptions {
   port: number;
   /** Options of the connections. */
   server: Omit<SmtpServerOptions, "endpoint">;
-  /** Additional certificate authorities in PEM. */
-  ca: string | undefined;
+  /** Trusted certificate authorities in PEM; undefined for the default ones. */
+  ca: readonly string[] | undefined;
 }
 
 /** Servers with open connections or in use. */

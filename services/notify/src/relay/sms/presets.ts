@@ -1,6 +1,6 @@
 // Requests and answers of common SMS gateways.
 
-import type { SmsPreset } from "../../config.ts";
+import type { SmsPreset } from "../../settings/sms.ts";
 
 /** The form of a gateway's API, with placeholders. */
 export interface GatewayShape {

@@ -1,7 +1,7 @@
 // Delivers SMS through the HTTP API of a gateway.
 import { EgressError, type EgressFetch } from "@platform/kernel/egress";
 import type { Delivery, Outcome, RelayReply, Transport } from "../../delivery.ts";
-import type { SmsPreset } from "../../config.ts";
+import type { SmsPreset } from "../../settings/sms.ts";
 import { GATEWAY_SHAPES, type GatewayShape } from "./presets.ts";
 import { compileTemplate, type RequestTemplate, type TemplatePlace } from "./template.ts";
 
@@ -105,7 +105,7 @@ export class SmsGateway implements Transport {
     if (ok && (statusField === "" || statusAccepted.includes(state ?? ""))) {
       const id = readPath(answer, idField);
       const text = id === undefined ? "accepted" : `accepted as ${clean(id, values)}`;
-      return { kind: "sent", reply: { relay, code: status, text } };
+      return { kind: "sent", reply: { relay, code: status, text, gatewayId: id } };
     }
     const reason = ok ? `${statusField}: ${state ?? "missing"}` : findReason(answer);
     const reply: RelayReply = { relay, code: status, text: clean(reason, values) };

@@ -11,8 +11,8 @@ export interface SmtpEndpoint {
   host: string;
   port: number;
   tls: TlsMode;
-  /** Additional certificate authorities in PEM. */
-  ca?: string | undefined;
+  /** Trusted certificate authorities in PEM. Default: those of Node. */
+  ca?: readonly string[] | undefined;
   user?: string | undefined;
   pass?: string | undefined;
   /** Name in the certificate. Default: `host`. */
@@ -88,7 +88,7 @@ function toTlsOptions({ host, servername, tls, ca }: SmtpEndpoint) {
     ...(isIP(name) === 0 ? { servername: name } : {}),
     // Encryption without a verified certificate is still better than plain text, which is the alternative.
     rejectUnauthorized: tls !== "opportunistic",
-    ...(ca === undefined ? {} : { ca }),
+    ...(ca === undefined ? {} : { ca: [...ca] }),
   };
 }
 

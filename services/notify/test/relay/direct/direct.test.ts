@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { allowsExchanger, parseStsPolicy, StsPolicies } from "../../../src/relay/direct/mta-sts.ts";
-import { startDns, type DnsRecords } from "../../dns.ts";
+import { startDnsServer, type Zone } from "../../dns-server.ts";
 import { startSink, type SinkOptions } from "../../sink.ts";
 import { startStage, until } from "../../stage.ts";
 
@@ -13,12 +13,12 @@ after(async () => {
 });
 
 async function start(
-  records: Record<string, DnsRecords>,
+  zone: Zone,
   options: SinkOptions = {},
   settings: Record<string, unknown> = {},
 ) {
   const sink = await startSink(options);
-  const dns = await startDns(records);
+  const dns = await startDnsServer(zone);
   const stage = await startStage({
     "smtp.mode": "direct",
     "smtp.direct_port": sink.port,
@@ -37,14 +37,11 @@ describe("direct delivery", () => {
   test("mail goes to the exchanger with the lowest preference that answers", async () => {
     const { sink, send } = await start({
       "a.example": {
-        mx: [
-          [20, "mx2.a.example"],
-          [10, "mx1.a.example"],
-        ],
+        MX: ["20 mx2.a.example", "10 mx1.a.example"],
       },
       // Nothing listens there: it is tried first, and refused.
-      "mx1.a.example": { a: ["127.0.0.2"] },
-      "mx2.a.example": { a: ["127.0.0.1"] },
+      "mx1.a.example": { A: ["127.0.0.2"] },
+      "mx2.a.example": { A: ["127.0.0.1"] },
     });
     const sent = await send("ada@a.example");
     assert.equal(sent.status, 200, sent.text);
@@ -52,13 +49,13 @@ describe("direct delivery", () => {
   });
 
   test("a domain without MX is its own exchanger", async () => {
-    const { sink, send } = await start({ "b.example": { a: ["127.0.0.1"] } });
+    const { sink, send } = await start({ "b.example": { A: ["127.0.0.1"] } });
     assert.equal((await send("ada@b.example")).status, 200);
     assert.equal(sink.accepted.length, 1);
   });
 
   test("domains that do not exist, or accept no mail, are rejected and suppressed", async () => {
-    const { stage, send } = await start({ "null.example": { mx: [[0, ""]] } });
+    const { stage, send } = await start({ "null.example": { MX: ["0 ."] } });
     const refused = await send("ada@null.example");
     assert.equal(refused.status, 422);
     assert.equal(refused.body.enhanced_code, "5.1.10");
@@ -70,9 +67,9 @@ describe("direct delivery", () => {
   });
 
   test("a failure of DNS defers the mail, and it is sent when DNS answers", async () => {
-    const { sink, dns, stage, send } = await start({ "c.example": { fail: true } });
+    const { sink, dns, stage, send } = await start({ "c.example": { isFailing: true } });
     assert.equal((await send("ada@c.example")).status, 202);
-    dns.records["c.example"] = { a: ["127.0.0.1"] };
+    dns.zone["c.example"] = { A: ["127.0.0.1"] };
     stage.advance(10 * 60_000);
     await until(async () => {
       await stage.refill();
@@ -82,7 +79,7 @@ describe("direct delivery", () => {
 
   test("exchangers on private addresses are refused", async () => {
     const { sink, send } = await start(
-      { "d.example": { mx: [[10, "mx.d.example"]] }, "mx.d.example": { a: ["127.0.0.1"] } },
+      { "d.example": { MX: ["10 mx.d.example"] }, "mx.d.example": { A: ["127.0.0.1"] } },
       {},
       { allow_private_targets: false },
     );
@@ -94,7 +91,7 @@ describe("direct delivery", () => {
 
   test("a slow domain does not delay the others", async () => {
     const { sink, send } = await start(
-      { "slow.example": { a: ["127.0.0.1"] }, "fast.example": { a: ["127.0.0.1"] } },
+      { "slow.example": { A: ["127.0.0.1"] }, "fast.example": { A: ["127.0.0.1"] } },
       {
         reply: (step, to) => (step === "RCPT" && to.endsWith("slow.example") ? "hang" : undefined),
       },

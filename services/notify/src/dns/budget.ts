@@ -1,18 +1,5 @@
-// DNS lookups with a time budget, from the system's servers or configured ones.
-import { Resolver } from "node:dns/promises";
-
-/** Looks up records: TXT as lists of strings per record, MX as objects, others as strings. Rejects with a DNS error code. */
-export type DnsLookup = (name: string, type: string) => Promise<string[][] | string[]>;
-
-const TRY_MS = 1_500;
-const TRIES = 2;
-
-/** Creates lookups; `servers` are `address` or `address:port`, undefined for those of the system. */
-export function createDnsLookup(servers: readonly string[] | undefined): DnsLookup {
-  const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
-  if (servers !== undefined) resolver.setServers(servers);
-  return async (name, type) => (await resolver.resolve(name, type)) as string[][] | string[];
-}
+// Time budgets of lookups.
+import type { DnsLookup } from "./resolver.ts";
 
 /**
  * Returns lookups that share one budget: after `budgetMs` all fail with `ETIMEOUT`, so that the checks of a message end
