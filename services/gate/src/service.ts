@@ -1,41 +1,37 @@
 // The composition root of the gateway: creates all parts and connects them, from top to bottom.
-import { availableParallelism } from "node:os";
 import { HealthRegistry } from "@platform/kernel/health";
-import { createIdSource } from "@platform/kernel/ids";
-import {
-  readFeed,
-  type Revocation,
-  RevocationFollower,
-  RevocationSet,
-  warnOfWeakSecret,
-} from "@platform/kernel/identity";
+import { warnOfWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
-import { every, systemClock } from "@platform/kernel/time";
-import {
-  type SpanCounts,
-  type Tracer,
-  createOtlpExporter,
-  createTracer,
-} from "@platform/kernel/trace";
+import { systemClock } from "@platform/kernel/time";
+import { AccessControl } from "./control/access-control.ts";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import { GATE_VERSION, type GateConfig, ROUTE_DRAIN_MS_MAX } from "./config/document.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
+import { startCanaries } from "./control/canaries.ts";
 import { Controller, buildState } from "./control/controller.ts";
 import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
 import { WorkerPool } from "./control/worker-pool.ts";
+import { createRevocations, reportRevocations } from "./control/followed-revocations.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
 import { type BoundAddress, probeListenAddress } from "./control/listen-probe.ts";
+import { readBreakers } from "./control/breakers.ts";
 import { MetricsStream } from "./control/metrics-stream.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
   getOverlayPath,
+  getStateFolder,
 } from "./control/overlay-file.ts";
+import { createGateTracer } from "./control/gate-tracer.ts";
+import { countWorkers } from "./control/worker-count.ts";
+import { HealthChecks } from "./control/health-checks.ts";
+import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
+import { OidcSignIn } from "./control/oidc-sign-in.ts";
 import { RoutePlanner } from "./control/planner.ts";
 import type { Change } from "./control/worker-handle.ts";
 import { createGateApi } from "./http/api.ts";
@@ -50,8 +46,11 @@ import { createFeeds } from "./http/feeds.ts";
 import { listInternalRoutes } from "./http/internal-routes.ts";
 import {
   ActiveCounts,
+  ConcurrencyRows,
   type GlobalSpec,
+  LINKS_MAX,
   ROUTES_MAX,
+  SharedLinkState,
   SharedRouteState,
   SharedTargetState,
   TARGETS_MAX,
@@ -66,12 +65,9 @@ const WORKER_STUCK_MS = 15_000;
 const WORKER_START_MS = 30_000;
 const TRACES_FLUSH_MS = 1000;
 const ACCESS_LOG_CHECK_MS = 1000;
-const WARNING_CHECK_MS = 1000;
 /** Delay before a slot is reused; the streams of its removed route have ended by then. */
 const SLOT_REUSE_DELAY_MS = ROUTE_DRAIN_MS_MAX + 10_000;
 const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
-/** Systems on which several threads can share a listening port. */
-const REUSE_PORT_PLATFORMS: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
 
 /** Options of {@link startGate}. */
 export interface GateOptions {
@@ -114,21 +110,47 @@ export async function startGate(options: GateOptions): Promise<void> {
       },
       hasAccessLog,
     );
+  const networks = new NetworkLists();
   const mainScope = config.admin_addr === undefined ? "all" : "probes";
   const buildMainGlobals = (of: GateConfig, hasAccessLog: boolean): GlobalSpec =>
     buildListenerGlobals(mainScope, of, hasAccessLog);
-  const state = buildState(config, await store.read(), buildMainGlobals);
+  const state = buildState(config, await store.read(), buildMainGlobals, networks);
+  const access = new AccessControl({
+    folder: getStateFolder(config.data_dir, loaded.path),
+    isEphemeral: config.ephemeral,
+    cookieKeys: config.cookie_keys?.map((text) => Buffer.from(text, "base64url")),
+    clock: systemClock,
+    log,
+    runExclusive: (work) => controller.runExclusive(work),
+    apply: (change) => applyToAll({ access: change, upsert: [], remove: [] }),
+  });
+  await access.load();
+  const signIn = new OidcSignIn({
+    findClient: (client) => controller.findOidcClient(client),
+    cookieKeys: access.cookieKeys,
+    keepCookieKeys: () => access.keepCookieKeys(),
+    clock: systemClock,
+    log,
+  });
+  lifecycle.onDrain("state folder", () => access.close());
 
   const shared = allocateSharedBuffers(mainScope === "all" ? workers : workers + 1);
   const active = new ActiveCounts(shared);
   const targets = new SharedTargetState(shared.targets);
   const routeStates = new SharedRouteState(shared.routes);
+  const concurrency = new ConcurrencyRows(shared.concurrency, shared.workers, 0);
+  const links = new SharedLinkState(shared.links);
   const planner: RoutePlanner = new RoutePlanner({
     routesMax: ROUTES_MAX,
     targetsMax: TARGETS_MAX,
+    linksMax: LINKS_MAX,
     reuseDelayMs: SLOT_REUSE_DELAY_MS,
     readNowMs: readMonotonicMs,
-    onRouteReuse: (slot) => routeStates.clear(slot),
+    onRouteReuse: (slot) => {
+      routeStates.clear(slot);
+      concurrency.clear(slot);
+    },
+    onLinkReuse: (slot) => links.clear(slot),
     onTargetReuse: (slot) => {
       targets.clear(slot);
       active.clear(slot);
@@ -156,6 +178,9 @@ export async function startGate(options: GateOptions): Promise<void> {
     shared,
     log,
     listRevocations: revocations?.list,
+    listAccess: () => access.list(),
+    cookieKeys: access.cookieKeys,
+    refreshSession: (client: string, sealed: string) => signIn.refresh(client, sealed),
     silentMs: WORKER_SILENT_MS,
     stuckMs: WORKER_STUCK_MS,
     startMs: WORKER_START_MS,
@@ -190,18 +215,36 @@ export async function startGate(options: GateOptions): Promise<void> {
         );
   if (admin !== undefined) workerPools.push(admin);
 
+  const applyToAll = async (change: Change): Promise<void> => {
+    await main.apply(change);
+    // The admin listener has no routes and other internal routes; all other settings are the same.
+    await admin?.apply(toAdminChange(change));
+  };
+  const canaries = await startCanaries({
+    planner,
+    links,
+    routeStates,
+    folder: getStateFolder(config.data_dir, loaded.path),
+    isEphemeral: config.ephemeral,
+    log,
+  });
+  lifecycle.onDrain("canaries", () => canaries.timer.stop());
+  const checks = new HealthChecks({
+    planner,
+    targets,
+    readNowMs: () => readMonotonicMs() - shared.startedMs,
+    log: (level, msg, fields) => log[level](msg, fields),
+  });
+  lifecycle.onDrain("health checks", () => checks.stop());
   const controller: Controller = new Controller(
     {
       planner,
       store,
+      networks,
       log,
       loadConfig: () => reloadConfig(options.sources, loaded).config,
       buildGlobals: buildMainGlobals,
-      apply: async (change) => {
-        await main.apply(change);
-        // The admin listener has no routes and other internal routes; all other settings are the same.
-        await admin?.apply(toAdminChange(change));
-      },
+      apply: applyToAll,
       onChange: (title, actor) => feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
     },
     state,
@@ -211,11 +254,14 @@ export async function startGate(options: GateOptions): Promise<void> {
   const processCollector = createProcessCollector({ service: "gate", version: GATE_VERSION });
   registry.collect(processCollector);
   registry.collect(metrics);
+  registry.collect(canaries.engine);
+  registry.collect(checks);
   const health = new HealthRegistry({ service: "gate", version: GATE_VERSION });
   const tracer = createGateTracer(config, metrics.spanCounts);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
+    readBreakers: () => readBreakers(planner.listSpecs(), links),
     readNow: () => new Date(),
     readMonotonicMs,
     onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
@@ -225,8 +271,12 @@ export async function startGate(options: GateOptions): Promise<void> {
   const api = createGateApi({
     controller,
     planner,
+    canaries: canaries.engine,
+    readCircuit: (link) => links.describeCircuit(link),
     metrics,
     stream,
+    access,
+    signIn,
     feedRoutes: feeds.createRoutes(),
     registry,
     health,
@@ -279,6 +329,10 @@ export async function startGate(options: GateOptions): Promise<void> {
     onError: (error) => log.error("cannot rotate the access log", { error: error.message }),
   });
   lifecycle.onDrain("access log rotation", () => rotation.close());
+  const networkFiles = watchNetworkFiles(networks, () =>
+    controller.reload({ caller: "address list file" }),
+  );
+  lifecycle.onDrain("address list files", () => networkFiles.stop());
   lifecycle.onReload("configuration", async () => {
     await Promise.all(workerPools.map((pool) => pool.reopenAccessLog()));
     // The controller has logged the failure, and the previous configuration stays active.
@@ -288,90 +342,15 @@ export async function startGate(options: GateOptions): Promise<void> {
 }
 
 function toAdminChange(change: Change): Change {
-  if (change.globals === undefined) return { upsert: [], remove: [] };
+  const access = change.access === undefined ? {} : { access: change.access };
+  if (change.globals === undefined) return { ...access, upsert: [], remove: [] };
   const { accessLog: _accessLog, ...globals } = change.globals;
   return {
+    ...access,
     upsert: [],
     remove: [],
     globals: { ...globals, internalRoutes: listInternalRoutes("all") },
   };
-}
-
-interface RevocationParts {
-  registry: MetricRegistry;
-  lifecycle: Lifecycle;
-  /** Shows a warning in the responses of the readiness probe, or removes it. */
-  showWarning: (text: string | undefined) => void;
-}
-
-interface GateRevocations {
-  follower: RevocationFollower;
-  list: () => { issuer: string; entries: Revocation[] };
-}
-
-// One follower for all workers: it passes each page to them, and new workers begin with all entries.
-function createRevocations(
-  config: GateConfig,
-  log: Logger,
-  onAdded: (entries: readonly Revocation[]) => void,
-): GateRevocations | undefined {
-  const feed = readFeed(config);
-  if (feed === undefined) return undefined;
-  const { jwt_issuer: issuer = "" } = config;
-  const revocations = new RevocationSet(issuer);
-  const follower = new RevocationFollower({
-    ...feed,
-    revocations,
-    onAdded,
-    clock: systemClock,
-    log,
-  });
-  follower.start();
-  return { follower, list: () => ({ issuer, entries: revocations.list() }) };
-}
-
-function reportRevocations(
-  follower: RevocationFollower | undefined,
-  { registry, lifecycle, showWarning }: RevocationParts,
-): void {
-  if (follower === undefined) return;
-  registry.collect(follower);
-  let shown: string | undefined;
-  const timer = every(
-    WARNING_CHECK_MS,
-    () => {
-      const warning = follower.describe();
-      if (warning === shown || lifecycle.stopping.aborted) return;
-      shown = warning;
-      showWarning(warning);
-    },
-    () => undefined,
-  );
-  lifecycle.onDrain("revocations", async () => {
-    await timer.stop();
-    await follower.stop();
-  });
-}
-
-// The span counts of the control plane are merged with those of the workers, not kept in the tracer's own registry.
-function createGateTracer(config: GateConfig, counts: SpanCounts): Tracer {
-  const { otlp_endpoint: endpoint } = config;
-  const resource = { service: "gate", version: GATE_VERSION };
-  return createTracer({
-    ids: createIdSource(),
-    clock: systemClock,
-    exporter:
-      endpoint === undefined ? undefined : createOtlpExporter({ endpoint, resource, counts }),
-  });
-}
-
-function countWorkers(config: GateConfig, log: Logger): number {
-  const wanted = config.workers === "auto" ? availableParallelism() : config.workers;
-  if (wanted === 1 || REUSE_PORT_PLATFORMS.has(process.platform)) return wanted;
-  if (config.workers !== "auto") {
-    log.warn("starting one worker: threads cannot share a port on this system", { wanted });
-  }
-  return 1;
 }
 
 async function probeAdminAddress(config: GateConfig): Promise<BoundAddress | undefined> {

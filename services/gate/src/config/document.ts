@@ -19,13 +19,16 @@ import {
   WORKERS_MAX,
   makeRouteKey,
 } from "../shared-state/index.ts";
+import { accessKeys } from "./access-keys.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
+import { findSharedMethods } from "./route-methods.ts";
 import {
   BYTES_MAX,
   cuttableField,
   DAY_MS,
   filePath,
   later,
+  redisUrl,
   serviceUrl,
   text,
   unset,
@@ -44,14 +47,14 @@ const TRUSTED_PROXIES_MAX = 1024;
 const IDENTITY_FIELDS_MAX = 64;
 const HOUR_MS = 3_600_000;
 
-/** A set of routes with distinct prefixes and hosts. */
+/** A set of routes with distinct prefixes, hosts and methods. */
 export const routesSchema = z
   .array(routeSchema)
   .max(ROUTES_MAX)
   .superRefine((list, context) => {
     const seen = new Map<string, number>();
     for (const [index, route] of list.entries()) {
-      const name = makeRouteKey(route.host, route.prefix);
+      const name = makeRouteKey(route.host, route.prefix, route.methods);
       const first = seen.get(name);
       if (first === undefined) seen.set(name, index);
       else {
@@ -61,6 +64,13 @@ export const routesSchema = z
           message: `routes[${first}] has the same prefix and host`,
         });
       }
+    }
+    for (const { index, method } of findSharedMethods(list)) {
+      context.addIssue({
+        code: "custom",
+        path: [index, "methods"],
+        message: `another route with the same prefix and host has ${method}, too`,
+      });
     }
   });
 
@@ -272,6 +282,14 @@ const unrouted = {
   }),
 };
 
+const limits = {
+  limits_redis_url: key(unset(redisUrl()), {
+    description:
+      "Redis that counts the requests of rate limits for all gateways. While it does not respond within 50 ms, each gateway counts its own.",
+    secret: true,
+  }),
+};
+
 const accessLog = {
   access_log_path: key(unset(filePath()), {
     description: "JSONL file for the requests of routes with access_log.",
@@ -299,14 +317,7 @@ const notBuilt = {
   secret_url: unbuilt(text(), "Secret service for certificates.", "PLATFORM_SECRET_URL"),
   secret_api_key: unbuilt(text(), "Key for the secret service.", "PLATFORM_SECRET_API_KEY"),
   secret_tenant_id: unbuilt(text(), "Tenant of the secrets.", "PLATFORM_SECRET_TENANT_ID"),
-  limits_redis_url: unbuilt(
-    text(),
-    "Redis that shares rate limits.",
-    "PLATFORM_GATE_LIMITS_REDIS_URL",
-  ),
   registry: unbuilt(text(), "Registry of middleware.", "PLATFORM_REGISTRY"),
-  cluster: unbuilt(text(), "Name of this cluster, as used in policies.", "PLATFORM_CLUSTER"),
-  region: unbuilt(text(), "Name of this region, as used in policies.", "PLATFORM_REGION"),
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 
@@ -330,10 +341,13 @@ export const gateDefinition = defineConfig({
     ...identityFields,
     ...bounds,
     ...unrouted,
+    ...limits,
     ...accessLog,
+    ...accessKeys,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {
-      description: "Keep changes made through the API only in memory.",
+      description:
+        "Keep changes made through the API only in memory; the state on disk is read, not written.",
     }),
     routes: key(unsetOr(routesSchema.default([])), {
       description: "Routes; see below.",

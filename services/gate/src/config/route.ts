@@ -1,6 +1,14 @@
 // The schema of one route; fields of the specification that are not available yet are refused by name.
-import { networkSchema } from "@platform/kernel/config";
 import * as z from "zod";
+import { methodsField } from "./route-methods.ts";
+import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
+import {
+  type RouteResilienceFields,
+  checkResilienceFields,
+  routeResilienceFields,
+} from "./route-resilience.ts";
+import { type RouteLimitFields, checkLimitFields, routeLimitFields } from "./route-limits.ts";
+import { type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
 import {
   BYTES_MAX,
   DAY_MS,
@@ -16,6 +24,16 @@ import {
   yesNo,
 } from "./value.ts";
 
+/** Keys of which a route has exactly one. */
+const ORIGINS_OF_RESPONSES = [
+  "target",
+  "targets",
+  "targets_weighted",
+  "redirect",
+  "respond",
+] as const;
+/** Keys of which a route has at most one. */
+const PATH_CHANGES = ["raw_path", "strip_prefix", "replace_prefix", "rewrite"] as const;
 const TARGETS_MAX = 256;
 const WEIGHT_MAX = 1_000_000;
 
@@ -27,39 +45,6 @@ const weightedTargetSchema = z.strictObject({
     description: "share relative to the sum of all weights",
   }),
 });
-
-const routeAuthSchema = z
-  .strictObject({
-    type: z.enum(["none", "bearer"]).meta({
-      description: "`none` opens the route, `bearer` requires a JWT of the route's own issuer",
-    }),
-    jwks_url: unset(serviceUrl()).meta({
-      description: "key set that verifies the tokens; default: the key jwks_url",
-    }),
-    required_scope: unset(text(256)).meta({ description: "scope that a token must have" }),
-    issuer: unset(text()).meta({
-      description: "required value of `iss`; default: the key jwt_issuer",
-    }),
-    audience: unset(text()).meta({
-      description: "value that `aud` must contain; default: the key jwt_audience",
-    }),
-    leeway_s: later(wholeNumber(1, 600)).meta({
-      description: "Not available yet: accepted clock skew in seconds",
-    }),
-  })
-  .superRefine((auth, context) => {
-    if (auth.type === "none") {
-      for (const key of ["jwks_url", "required_scope", "issuer", "audience"] as const) {
-        if (auth[key] !== undefined) {
-          context.addIssue({
-            code: "custom",
-            path: [key],
-            message: 'is not allowed with type "none"',
-          });
-        }
-      }
-    }
-  });
 
 const model = z.strictObject({ url: serviceUrl(), model: text(256) });
 
@@ -73,9 +58,13 @@ export const routeSchema = z
   .strictObject({
     prefix: pathPrefix().meta({
       description:
-        "path prefix, matched by whole segments; with a trailing `/` it matches only paths below it; identifies the route together with `host`",
+        "path prefix, matched by whole segments; with a trailing `/` it matches only paths below it; identifies the route together with `host` and `methods`",
     }),
     host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
+    methods: methodsField(),
+    registered_by: unset(text(256)).meta({
+      description: "service whose registration created the route; a new one replaces it",
+    }),
     target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
     targets: unset(
       z
@@ -123,9 +112,8 @@ export const routeSchema = z
         "timeout for the whole request up to the response head, including retries, in ms",
     }),
     access_log: yesNo().meta({ description: "write a JSONL line for each request of the route" }),
-    auth: unset(routeAuthSchema).meta({
-      description: "access control of the route instead of the global token and JWT settings",
-    }),
+    ...routeGuardFields,
+    ...routeTrafficFields,
     client_cert_path: unset(filePath()).meta({
       description: "client certificate for the upstream (PEM)",
     }),
@@ -135,22 +123,12 @@ export const routeSchema = z
     root_ca_path: unset(filePath()).meta({
       description: "certificate authorities that verify the upstream (PEM)",
     }),
+    ...routeLimitFields,
+    ...routeResilienceFields,
     status: z.unknown().optional().meta({
       description: "read-only status of the route; ignored on write",
     }),
 
-    canary_auto_promote: later(anyFlag()).meta({
-      description: "Not available yet: automatic promotion",
-    }),
-    canary_promote_step: later(wholeNumber(1, 100)).meta({
-      description: "Not available yet: percentage points per step",
-    }),
-    canary_promote_sec: later(wholeNumber(1, 86_400)).meta({
-      description: "Not available yet: time between steps, in seconds",
-    }),
-    canary_max_error_rate: later(anyNumber()).meta({
-      description: "Not available yet: fraction above which the canary is rolled back",
-    }),
     middleware: later(anyText()).meta({ description: "Not available yet: request middleware" }),
     response_middleware: later(anyText()).meta({
       description: "Not available yet: response middleware",
@@ -158,35 +136,11 @@ export const routeSchema = z
     wasm_split: later(anyObject()).meta({
       description: "Not available yet: A/B split of middleware",
     }),
-    rate_limit_rpm: later(wholeNumber(1, 1_000_000_000)).meta({
-      description: "Not available yet: requests per minute per client address",
-    }),
     cache_ttl_seconds: later(wholeNumber(1, 31_536_000)).meta({
       description: "Not available yet: time to live in the response cache, in seconds",
     }),
     cache_methods: later(z.array(anyText())).meta({
       description: "Not available yet: cached methods",
-    }),
-    max_concurrent_requests: later(wholeNumber(1, 1_000_000)).meta({
-      description: "Not available yet: maximum concurrent requests",
-    }),
-    max_queue_size: later(wholeNumber(1, 1_000_000)).meta({
-      description: "Not available yet: maximum queued requests",
-    }),
-    queue_timeout_ms: later(wholeNumber(1, DAY_MS)).meta({
-      description: "Not available yet: queue timeout in ms",
-    }),
-    ip_allowlist: later(z.array(networkSchema())).meta({
-      description: "Not available yet: allowed client addresses",
-    }),
-    ip_blocklist: later(z.array(networkSchema())).meta({
-      description: "Not available yet: blocked client addresses",
-    }),
-    require_api_key: later(anyFlag()).meta({
-      description: "Not available yet: require an API key of a tenant",
-    }),
-    allowed_tenants: later(z.array(anyText())).meta({
-      description: "Not available yet: allowed tenants",
     }),
     prompt_guard: later(anyFlag()).meta({
       description: "Not available yet: prompt injection guard",
@@ -213,42 +167,29 @@ export const routeSchema = z
         min_confidence: anyNumber(),
       }),
     ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
-    circuit_breaker: later(anyObject()).meta({
-      description: "Not available yet: circuit breaker settings",
-    }),
-    health_check: later(anyObject()).meta({
-      description: "Not available yet: active health checks",
-    }),
-    openapi: later(z.union([anyText(), anyObject()])).meta({
-      description: "Not available yet: document or file that requests are validated against",
-    }),
-    openapi_allow_unknown: later(anyFlag()).meta({
-      description: "Not available yet: allow operations that are not in the document",
-    }),
-    policy: later(z.union([anyText(), anyObject()])).meta({
-      description: "Not available yet: policy lines",
-    }),
     record: later(anyFlag()).meta({
       description: "Not available yet: record headers and bodies for replay",
     }),
   })
   .superRefine((route, context) => {
-    const given = (["target", "targets", "targets_weighted"] as const).filter(
-      (key) => route[key] !== undefined,
-    );
+    const given = ORIGINS_OF_RESPONSES.filter((key) => route[key] !== undefined);
     if (given.length === 0) {
       context.addIssue({
         code: "custom",
         path: ["target"],
-        message: "set exactly one of target, targets, targets_weighted",
+        message: `set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}`,
       });
     }
     for (const key of given.slice(1)) {
       context.addIssue({
         code: "custom",
         path: [key],
-        message: `is not allowed with ${given[0]}; set exactly one of target, targets, targets_weighted`,
+        message: `is not allowed with ${given[0]}; set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}`,
       });
+    }
+    const paths = PATH_CHANGES.filter((key) => route[key] !== undefined && route[key] !== false);
+    for (const key of paths.slice(1)) {
+      context.addIssue({ code: "custom", path: [key], message: `is not allowed with ${paths[0]}` });
     }
     if ((route.client_cert_path === undefined) !== (route.client_key_path === undefined)) {
       context.addIssue({
@@ -257,13 +198,18 @@ export const routeSchema = z
         message: "client_cert_path and client_key_path must be set together",
       });
     }
+    checkLimitFields(route as RouteLimitFields, context);
+    checkResilienceFields(route as RouteResilienceFields, context);
   })
   .transform(dropAbsent);
 
 /** A validated route without absent keys and without `status`. */
-export interface RouteConfig {
+export interface RouteConfig
+  extends RouteResilienceFields, RouteGuardFields, RouteLimitFields, RouteTrafficFields {
   readonly prefix: string;
   readonly host?: string;
+  readonly methods?: readonly string[];
+  readonly registered_by?: string;
   readonly target?: string;
   readonly targets?: readonly string[];
   readonly load_balancer?: (typeof LOAD_BALANCERS)[number];
@@ -277,14 +223,6 @@ export interface RouteConfig {
   readonly idle_timeout_ms?: number;
   readonly total_timeout_ms?: number;
   readonly access_log?: boolean;
-  readonly auth?: {
-    readonly type: "none" | "bearer";
-    readonly jwks_url?: string;
-    readonly required_scope?: string;
-    readonly issuer?: string;
-    readonly audience?: string;
-    readonly leeway_s?: number;
-  };
   readonly client_cert_path?: string;
   readonly client_key_path?: string;
   readonly root_ca_path?: string;

@@ -72,6 +72,14 @@ export function serviceUrl() {
   });
 }
 
+/** The URL of a Redis server: `redis://` or, with TLS, `rediss://`. */
+export function redisUrl() {
+  return text(PREFIX_CHARS_MAX).refine(
+    (value) => /^rediss?:\/\/[^/]+(?:\/\d{0,4})?$/.test(value) && URL.canParse(value),
+    { error: "expected a URL such as redis://user:password@host:6379/0, or rediss:// for TLS" },
+  );
+}
+
 /** The path prefix of a route. */
 export function pathPrefix() {
   return text(PREFIX_CHARS_MAX)
@@ -102,15 +110,19 @@ export function hostName() {
     });
 }
 
-/** The name of a field that may be removed from requests; refuses fields that requests require. */
-export function cuttableField() {
+/** The name of a header field. */
+export function fieldName() {
   return z
     .string()
     .max(128)
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "expected the name of a header field" })
-    .refine((name) => !NEEDED_FIELDS.has(name.toLowerCase().replaceAll("_", "-")), {
-      error: "expected a field that requests do not require",
-    });
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "expected the name of a header field" });
+}
+
+/** The name of a field that may be removed from requests; refuses fields that requests require. */
+export function cuttableField() {
+  return fieldName().refine((name) => !NEEDED_FIELDS.has(name.toLowerCase().replaceAll("_", "-")), {
+    error: "expected a field that requests do not require",
+  });
 }
 
 const NEEDED_FIELDS = new Set(["host", "connection", "content-length", "transfer-encoding"]);

@@ -4,6 +4,7 @@ import type { LoadedGate } from "../config/load.ts";
 import { buildState } from "./controller.ts";
 import { buildGlobals } from "./globals.ts";
 import { isEmptyOverlay } from "./overlay.ts";
+import { NetworkLists } from "./network-lists.ts";
 import { createOverlayFile, getOverlayPath } from "./overlay-file.ts";
 
 /** Validates configuration, certificate files and overlay like a start. Throws the same errors as a start. */
@@ -15,8 +16,11 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     configPath: loaded.path,
     descriptors: { limit: undefined, workers: 1 },
   };
-  const state = buildState(loaded.config, overlay, (config, hasAccessLog) =>
-    buildGlobals(config, context, hasAccessLog),
+  const state = buildState(
+    loaded.config,
+    overlay,
+    (config, hasAccessLog) => buildGlobals(config, context, hasAccessLog),
+    new NetworkLists(),
   );
   const file = loaded.hasFile ? loaded.path : `${loaded.path} (does not exist, which is allowed)`;
   const changes = isEmptyOverlay(overlay)

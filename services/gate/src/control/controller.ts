@@ -4,6 +4,7 @@ import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type HeaderReader, createEtag, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
+import { findSharedMethods } from "../config/route-methods.ts";
 import type { RouteConfig } from "../config/route.ts";
 import {
   type GlobalSpec,
@@ -22,10 +23,13 @@ import {
   type RouteName,
   applyOverlay,
   indexRoutes,
+  registerRoutes,
   removeRoute,
   replaceRoutes,
   upsertRoute,
 } from "./overlay.ts";
+import type { NetworkLists } from "./network-lists.ts";
+import type { OidcClientSpec } from "./oidc-provider.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
 import { stringifySorted } from "./sorted-json.ts";
@@ -33,7 +37,14 @@ import type { Change } from "./worker-handle.ts";
 
 const CHANGES_WAITING_MAX = 256;
 /** Configuration keys that are read only at startup. */
-const START_ONLY_KEYS = ["addr", "admin_addr", "workers", "ephemeral"] as const;
+const START_ONLY_KEYS = [
+  "addr",
+  "admin_addr",
+  "workers",
+  "ephemeral",
+  "data_dir",
+  "cookie_keys",
+] as const;
 
 /** The complete desired state of the gateway. */
 export interface GateState {
@@ -71,6 +82,7 @@ export interface ChangeReport {
 export interface ControllerOptions {
   planner: RoutePlanner;
   store: OverlayStore;
+  networks: NetworkLists;
   log: Logger;
   /** Reads the configuration again; throws ConfigError. */
   loadConfig: () => GateConfig;
@@ -82,13 +94,15 @@ export interface ControllerOptions {
   onChange?: (title: string, caller: string) => void;
 }
 
-/** Builds the state of a configuration and an overlay. Reuses resolved routes of `known`. */
+/** Builds the state of a configuration and an overlay. Reuses lists of networks and the resolved routes of `known`. */
 export function buildState(
   config: GateConfig,
   overlay: Overlay,
   buildGlobals: ControllerOptions["buildGlobals"],
+  networks: NetworkLists,
   known?: RouteSet,
 ): GateState {
+  if (known === undefined) networks.begin();
   const base = indexRoutes(config.routes);
   const routes = applyOverlay(base, overlay);
   if (routes.size > ROUTES_MAX) {
@@ -97,12 +111,19 @@ export function buildState(
       `${routes.size} routes exceed the maximum of ${ROUTES_MAX}`,
     );
   }
+  const [shared] = findSharedMethods([...routes.values()]);
+  if (shared !== undefined) {
+    throw new PlatformError(
+      "validation_failed",
+      `two routes with the same prefix and host have the method ${shared.method}`,
+    );
+  }
   const defaults = readRouteDefaults(config);
   const resolved = new Map<RouteKey, ResolvedRoute>();
   let hasAccessLog = false;
   for (const [key, route] of routes) {
     const before = known?.get(key);
-    resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults));
+    resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults, networks));
     hasAccessLog ||= route.access_log === true;
   }
   const globals = buildGlobals(config, hasAccessLog);
@@ -121,6 +142,7 @@ export class Controller {
     this.#options = options;
     this.#started = state.config;
     this.#state = state;
+    this.#warn([...state.resolved.values()]);
   }
 
   /** The active state. */
@@ -142,13 +164,27 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
       const { config, base, overlay, routes } = this.#state;
-      if (!routes.has(makeRouteKey(name.host, name.prefix))) {
+      if (!routes.has(makeRouteKey(name.host, name.prefix, name.methods))) {
         throw new PlatformError(
           "not_found",
           `route ${makeRouteLabel(name.host, name.prefix)} does not exist`,
         );
       }
       return this.#change(config, removeRoute(overlay, base, name), request, "route removed");
+    });
+  }
+
+  /** Replaces the routes that a service has registered. */
+  registerRoutes(
+    service: string,
+    routes: readonly RouteConfig[],
+    request: ChangeRequest,
+  ): Promise<ChangeReport> {
+    return this.#queue.run(async () => {
+      this.#checkMatch(request);
+      const { config, base, overlay } = this.#state;
+      const next = registerRoutes(overlay, base, service, indexRoutes(routes));
+      return this.#change(config, next, request, "routes registered");
     });
   }
 
@@ -166,10 +202,11 @@ export class Controller {
   reload(request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
+      const { buildGlobals, networks } = this.#options;
       try {
         const config = this.#options.loadConfig();
         const overlay = await this.#options.store.read();
-        const next = buildState(config, overlay, this.#options.buildGlobals);
+        const next = buildState(config, overlay, buildGlobals, networks);
         const report = await this.#transition(next, request, "configuration reloaded", false);
         return { ...report, restartRequired: this.#listStartOnly(config) };
       } catch (cause) {
@@ -183,9 +220,28 @@ export class Controller {
     });
   }
 
+  /** The client of browser sign-in with this name, if an active route uses it. */
+  findOidcClient(client: string): OidcClientSpec | undefined {
+    for (const { oidc } of this.#state.resolved.values()) {
+      if (oidc?.client === client) return oidc;
+    }
+    return undefined;
+  }
+
+  /** Runs work between two changes: those of workers must not overlap. */
+  runExclusive<T>(work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(work);
+  }
+
   /** Resolves when no change is in progress. */
   settle(): Promise<void> {
     return this.#queue.settle();
+  }
+
+  #warn(routes: readonly ResolvedRoute[]): void {
+    for (const { label, warnings } of routes) {
+      for (const warning of warnings) this.#options.log.warn(warning, { route: label });
+    }
   }
 
   #checkMatch({ headers }: ChangeRequest): void {
@@ -198,8 +254,8 @@ export class Controller {
     request: ChangeRequest,
     what: string,
   ): Promise<ChangeReport> {
-    const { buildGlobals } = this.#options;
-    const next = buildState(config, overlay, buildGlobals, this.#state.resolved);
+    const { buildGlobals, networks } = this.#options;
+    const next = buildState(config, overlay, buildGlobals, networks, this.#state.resolved);
     return this.#transition(next, request, what, true);
   }
 
@@ -231,6 +287,7 @@ export class Controller {
     }
     planned.commit();
     this.#state = next;
+    this.#warn([...diff.added, ...diff.updated]);
     this.#audit(what, request, diff, before, next);
     return {
       added: diff.added.length,

@@ -67,6 +67,30 @@ const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: stri
     "platform_gate_descriptor_errors_total",
     "Failures with EMFILE or ENFILE (out of file descriptors).",
   ],
+  ["rateLimited", "platform_gate_rate_limited_total", "Requests refused by a rate limit."],
+  [
+    "rateLimitsLocal",
+    "platform_gate_rate_limits_local_total",
+    "Requests limited by this process alone because Redis did not respond.",
+  ],
+  [
+    "rateKeysEvicted",
+    "platform_gate_rate_keys_evicted_total",
+    "Keys of rate limits dropped while in use because the table was full.",
+  ],
+  ["queued", "platform_gate_queued_total", "Requests that waited for a place on their route."],
+  ["queueFull", "platform_gate_queue_full_total", "Requests refused because a queue was full."],
+  [
+    "queueTimeouts",
+    "platform_gate_queue_timeouts_total",
+    "Requests refused after they had waited for queue_timeout_ms.",
+  ],
+  ["circuitsOpened", "platform_gate_circuits_opened_total", "Circuits that were opened."],
+  [
+    "circuitRefused",
+    "platform_gate_circuit_refused_total",
+    "Requests refused because all circuits of their route were open.",
+  ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];
@@ -155,7 +179,8 @@ export class GateMetrics implements Collector {
 
   /** True if the target in this slot is ejected. */
   isEjected(slot: number): boolean {
-    return this.#options.targets.readEjectedUntilMs(slot) > this.#options.readSharedMs();
+    const { targets, readSharedMs } = this.#options;
+    return targets.isDown(slot) || targets.readEjectedUntilMs(slot) > readSharedMs();
   }
 
   /** Number of active requests at the target in this slot. */

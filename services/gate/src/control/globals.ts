@@ -76,6 +76,7 @@ export function buildGlobals(
           },
         }
       : {}),
+    ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
     ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
   };
 }
@@ -93,6 +94,8 @@ export function readRouteDefaults(config: GateConfig): RouteDefaults {
     jwksUrl: config.jwks_url,
     issuer: config.jwt_issuer,
     audience: config.jwt_audience,
+    isBindingStrict: config.strict_token_binding,
+    place: { cluster: config.cluster, region: config.region },
     cutFields: config.identity_fields,
   };
 }

@@ -20,7 +20,7 @@ export interface MetricsUpdate {
   p99_ms: number | null;
   /** Always null: the gateway has no response cache yet. */
   cache_hit_ratio: number | null;
-  /** Always empty: the gateway has no circuit breakers yet. */
+  /** State of the circuit breaker of each target by URL: closed, half_open or open. */
   breakers: Record<string, string>;
 }
 
@@ -28,6 +28,7 @@ export interface MetricsUpdate {
 export interface MetricsStreamOptions {
   readTotals: () => GateTotals;
   readConnections: () => ConnectionCounts;
+  readBreakers: () => Record<string, string>;
   /** Wall clock, for the timestamp. */
   readNow: () => Date;
   /** Monotonic milliseconds, for the rates. */
@@ -99,7 +100,7 @@ export class MetricsStream {
       p50_ms: estimateQuantileMs(buckets, 0.5),
       p99_ms: estimateQuantileMs(buckets, 0.99),
       cache_hit_ratio: null,
-      breakers: {},
+      breakers: this.#options.readBreakers(),
     };
   }
 }

@@ -1,7 +1,6 @@
 // Stores the overlay in a file next to the configuration: replaced atomically, synced before a change is acknowledged.
-import { open, readFile, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
+import { getErrorCode, readTextFile, removeFile, replaceFile } from "./durable-file.ts";
 import {
   EMPTY_OVERLAY,
   type Overlay,
@@ -25,6 +24,11 @@ export function getOverlayPath(configPath: string): string {
   return `${configPath}.overlay.json`;
 }
 
+/** The folder of the gateway's state; see the key data_dir. */
+export function getStateFolder(dataDir: string | undefined, configPath: string): string {
+  return dataDir ?? `${configPath}.state`;
+}
+
 /** Creates a store in the file at `path`. */
 export function createOverlayFile(path: string): OverlayStore {
   return { read: () => readOverlay(path), write: (overlay) => writeOverlay(path, overlay) };
@@ -43,15 +47,13 @@ export function createEphemeralOverlay(path: string): OverlayStore {
 }
 
 async function readOverlay(path: string): Promise<Overlay> {
-  let text: string;
+  let text: string | undefined;
   try {
-    const { size } = await stat(path);
-    if (size > FILE_BYTES_MAX) throw new Error(`it has more than ${FILE_BYTES_MAX} bytes`);
-    text = await readFile(path, "utf8");
+    text = await readTextFile(path, FILE_BYTES_MAX);
   } catch (cause) {
-    if (getErrorCode(cause) === "ENOENT") return EMPTY_OVERLAY;
     throw new Error(`the overlay ${path} cannot be read: ${describe(cause)}`, { cause });
   }
+  if (text === undefined) return EMPTY_OVERLAY;
   try {
     return decodeOverlay(text);
   } catch (cause) {
@@ -64,9 +66,8 @@ async function readOverlay(path: string): Promise<Overlay> {
 
 async function writeOverlay(path: string, overlay: Overlay): Promise<void> {
   try {
-    if (isEmptyOverlay(overlay)) await rm(path, { force: true });
+    if (isEmptyOverlay(overlay)) await removeFile(path);
     else await replaceFile(path, encodeOverlay(overlay));
-    await syncFolder(dirname(path));
   } catch (cause) {
     throw new PlatformError(
       "conflict",
@@ -74,35 +75,6 @@ async function writeOverlay(path: string, overlay: Overlay): Promise<void> {
       { cause },
     );
   }
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.draft`;
-  const file = await open(draft, "w", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, path);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  // Windows cannot open a folder; a rename is durable there without this.
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-function getErrorCode(cause: unknown): string | undefined {
-  return cause instanceof Error && "code" in cause && typeof cause.code === "string"
-    ? cause.code
-    : undefined;
 }
 
 function describe(cause: unknown): string {

@@ -1,5 +1,6 @@
 // The overlay: changes made through the API on top of the configured routes, as upserts and tombstones.
 import { createHash } from "node:crypto";
+import { PlatformError } from "@platform/kernel/errors";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { type RouteKey, makeRouteKey } from "../shared-state/index.ts";
@@ -11,6 +12,7 @@ const FORMAT_VERSION = 1;
 export interface RouteName {
   readonly prefix: string;
   readonly host?: string;
+  readonly methods?: readonly string[];
 }
 
 /** Changes on top of a base. A key is in at most one of the two maps. */
@@ -32,7 +34,7 @@ export function isEmptyOverlay(overlay: Overlay): boolean {
 
 /** Indexes routes by key; the last of two routes with the same key wins, but the schema refuses duplicates. */
 export function indexRoutes(routes: readonly RouteConfig[]): RouteConfigs {
-  return new Map(routes.map((route) => [makeRouteKey(route.host, route.prefix), route]));
+  return new Map(routes.map((route) => [keyOf(route), route]));
 }
 
 /** Applies the overlay to the base: routes of the base in their order, then added routes. */
@@ -47,7 +49,7 @@ export function applyOverlay(base: RouteConfigs, overlay: Overlay): RouteConfigs
 
 /** Sets one route in the overlay. A route equal to the base is not stored, so that later changes of the base apply. */
 export function upsertRoute(overlay: Overlay, base: RouteConfigs, route: RouteConfig): Overlay {
-  const key = makeRouteKey(route.host, route.prefix);
+  const key = keyOf(route);
   const upserts = new Map(overlay.upserts);
   const tombstones = new Map(overlay.tombstones);
   tombstones.delete(key);
@@ -59,7 +61,7 @@ export function upsertRoute(overlay: Overlay, base: RouteConfigs, route: RouteCo
 
 /** Removes one route in the overlay, with a tombstone if the base contains it. */
 export function removeRoute(overlay: Overlay, base: RouteConfigs, name: RouteName): Overlay {
-  const key = makeRouteKey(name.host, name.prefix);
+  const key = keyOf(name);
   const upserts = new Map(overlay.upserts);
   const tombstones = new Map(overlay.tombstones);
   upserts.delete(key);
@@ -77,6 +79,30 @@ export function replaceRoutes(base: RouteConfigs, routes: RouteConfigs): Overlay
   }
   for (const [key, route] of base) {
     if (!routes.has(key)) tombstones.set(key, nameOf(route));
+  }
+  return { upserts, tombstones };
+}
+
+/**
+ * Replaces the routes that a service has registered. Throws `conflict` if a route of another origin would be replaced.
+ */
+export function registerRoutes(
+  overlay: Overlay,
+  base: RouteConfigs,
+  service: string,
+  routes: RouteConfigs,
+): Overlay {
+  const active = applyOverlay(base, overlay);
+  const upserts = new Map(overlay.upserts);
+  const tombstones = new Map(overlay.tombstones);
+  for (const [key, route] of upserts) if (route.registered_by === service) upserts.delete(key);
+  for (const [key, route] of routes) {
+    const known = active.get(key);
+    if (known !== undefined && known.registered_by !== service) {
+      throw new PlatformError("conflict", `${key.trim()} is already a route of another origin`);
+    }
+    tombstones.delete(key);
+    upserts.set(key, route);
   }
   return { upserts, tombstones };
 }
@@ -122,10 +148,14 @@ export function decodeOverlay(text: string): Overlay {
   return {
     upserts: indexRoutes(routes),
     tombstones: new Map(
-      tombstones.map(({ prefix, host }) => [
-        makeRouteKey(host, prefix),
-        nameOf(host === undefined ? { prefix } : { prefix, host }),
-      ]),
+      tombstones.map(({ prefix, host, methods }) => {
+        const name = {
+          prefix,
+          ...(host === undefined ? {} : { host }),
+          ...(methods === undefined ? {} : { methods }),
+        };
+        return [keyOf(name), name];
+      }),
     ),
   };
 }
@@ -141,13 +171,25 @@ const overlaySchema = z.strictObject({
   version: z.literal(FORMAT_VERSION),
   sha256: z.string(),
   upserts: z.array(z.record(z.string(), z.unknown())),
-  tombstones: z.array(z.strictObject({ prefix: z.string(), host: z.string().optional() })),
+  tombstones: z.array(
+    z.strictObject({
+      prefix: z.string(),
+      host: z.string().optional(),
+      methods: z.array(z.string()).optional(),
+    }),
+  ),
 });
 
-function nameOf(name: RouteName): RouteName {
-  return name.host === undefined
-    ? { prefix: name.prefix }
-    : { prefix: name.prefix, host: name.host };
+function keyOf({ host, prefix, methods }: RouteName): RouteKey {
+  return makeRouteKey(host, prefix, methods);
+}
+
+function nameOf({ prefix, host, methods }: RouteName): RouteName {
+  return {
+    prefix,
+    ...(host === undefined ? {} : { host }),
+    ...(methods === undefined ? {} : { methods }),
+  };
 }
 
 function digest(content: { upserts: unknown; tombstones: unknown }): string {

@@ -7,11 +7,13 @@ import type { RouteDiff } from "./differ.ts";
 export interface PlannerOptions {
   routesMax: number;
   targetsMax: number;
+  linksMax: number;
   /** Delay before a released slot is reused; longer than the drain timeout of removed routes. */
   reuseDelayMs: number;
   readNowMs: () => number;
   onRouteReuse: (slot: number) => void;
   onTargetReuse: (slot: number) => void;
+  onLinkReuse: (slot: number) => void;
 }
 
 /** A diff with assigned slots; it has no effect before {@link commit}. */
@@ -39,8 +41,10 @@ interface Held {
 export class RoutePlanner {
   readonly #routeSlots: SlotTable;
   readonly #targetSlots: SlotTable;
+  readonly #linkSlots: SlotTable;
   readonly #held = new Map<RouteKey, Held>();
   readonly #labels: MetricLabels;
+  #version = 0;
 
   constructor(options: PlannerOptions) {
     const { reuseDelayMs, readNowMs } = options;
@@ -55,6 +59,12 @@ export class RoutePlanner {
       reuseDelayMs,
       readNowMs,
       onReuse: options.onTargetReuse,
+    });
+    this.#linkSlots = new SlotTable({
+      slotsMax: options.linksMax,
+      reuseDelayMs,
+      readNowMs,
+      onReuse: options.onLinkReuse,
     });
     this.#labels = new MetricLabels(options.routesMax * 2);
   }
@@ -86,6 +96,7 @@ export class RoutePlanner {
         targets: route.spec.targets.map((target, index) => ({
           ...target,
           slot: take(this.#targetSlots, route.targetKeys[index] ?? target.url, "upstream"),
+          link: take(this.#linkSlots, makeLinkKey(route.key, target.url), "target"),
         })),
       },
     }));
@@ -100,6 +111,16 @@ export class RoutePlanner {
   /** The spec of an active route; undefined if there is no such route. */
   findSpec(key: RouteKey): RouteSpec | undefined {
     return this.#held.get(key)?.spec;
+  }
+
+  /** Rises with each committed change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The specs of all active routes. */
+  listSpecs(): RouteSpec[] {
+    return Array.from(this.#held.values(), ({ spec }) => spec);
   }
 
   /** Lists every upstream once, with the first of its URLs. */
@@ -119,6 +140,7 @@ export class RoutePlanner {
   }
 
   #commit(next: readonly Held[], removed: readonly RouteKey[]): void {
+    this.#version++;
     for (const held of next) {
       this.#release(held.spec.key);
       this.#held.set(held.spec.key, held);
@@ -135,8 +157,14 @@ export class RoutePlanner {
     this.#routeSlots.release(key);
     for (const [index, target] of held.spec.targets.entries()) {
       this.#targetSlots.release(held.targetKeys[index] ?? target.url);
+      this.#linkSlots.release(makeLinkKey(key, target.url));
     }
   }
+}
+
+// A target that only one route has: URLs of a route are distinct.
+function makeLinkKey(route: RouteKey, url: string): string {
+  return `${route} ${url}`;
 }
 
 const NO_ROUTE_LABEL = "none";

@@ -1,12 +1,19 @@
-// Resolves a validated route: fills in defaults, reads and validates certificate files.
+// Resolves a validated route: fills in defaults, reads and validates its files.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { PlatformError } from "@platform/kernel/errors";
+import type { PolicyPlace } from "../config/policy.ts";
 import type { RouteConfig } from "../config/route.ts";
+import { NetworkLists } from "./network-lists.ts";
+import type { OidcClientSpec } from "./oidc-provider.ts";
+import { resolveGuards } from "./resolve-guards.ts";
+import { resolveHealthCheck, resolveResilience } from "./resolve-resilience.ts";
+import { resolveLimits } from "./resolve-limits.ts";
+import { resolveOpenApi } from "./resolve-openapi.ts";
+import { resolveHeaders, resolveTraffic } from "./resolve-traffic.ts";
+import { describeCause, refuseField } from "./route-fault.ts";
 import { stringifySorted } from "./sorted-json.ts";
 import {
-  type RouteAuthSpec,
   type RouteKey,
   type RouteSpec,
   type RouteTimeouts,
@@ -18,13 +25,6 @@ import {
 } from "../shared-state/index.ts";
 
 const PEM_BYTES_MAX = 1_048_576;
-/** Configuration keys that a route's `auth` inherits. */
-const INHERITED_KEYS: Readonly<Record<string, string>> = {
-  jwks_url: "jwks_url",
-  issuer: "jwt_issuer",
-  audience: "jwt_audience",
-};
-
 /** Defaults of routes. */
 export interface RouteDefaults {
   bodyBytesMax: number;
@@ -32,6 +32,9 @@ export interface RouteDefaults {
   jwksUrl: string | undefined;
   issuer: string | undefined;
   audience: string | undefined;
+  /** Routes must not accept tokens of any issuer or for any audience. */
+  isBindingStrict: boolean;
+  place: PolicyPlace;
   cutFields: readonly string[];
 }
 
@@ -44,33 +47,44 @@ export interface ResolvedRoute {
   /** The configuration as canonical JSON: equal for equal configurations. */
   text: string;
   /** The spec without slots, which the planner assigns. */
-  spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & { targets: Omit<TargetSpec, "slot">[] };
+  spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & {
+    targets: Omit<TargetSpec, "slot" | "link">[];
+  };
   /** One key per target, equal for equal upstreams. */
   targetKeys: string[];
+  /** The client of browser sign-in, which only the control plane uses. */
+  oidc?: OidcClientSpec;
+  /** Risks of the settings, for the log. */
+  warnings: readonly string[];
   /** Hash of the spec: equal for routes with equal behavior. */
   fingerprint: string;
 }
 
-/** Reads a PEM file. */
-export type ReadPem = (path: string) => string;
-
-/** Resolves one route. Throws `validation_failed` with key and file if a certificate is not usable. */
+/** Resolves one route. Throws `validation_failed` with key and file if a file is not usable. */
 export function resolveRoute(
   config: RouteConfig,
   defaults: RouteDefaults,
-  readPem: ReadPem = readPemFile,
+  lists = new NetworkLists(),
 ): ResolvedRoute {
-  const key = makeRouteKey(config.host, config.prefix);
+  const key = makeRouteKey(config.host, config.prefix, config.methods);
   const label = makeRouteLabel(config.host, config.prefix);
-  const upstreamTls = readUpstreamTls(config, label, readPem);
+  const upstreamTls = readUpstreamTls(config, label);
   const targets = listTargets(config);
+  const resilience = resolveResilience(config);
+  const healthCheck = resolveHealthCheck(config);
+  const headers = resolveHeaders(config);
+  const openapi = resolveOpenApi(config, label);
+  const guards = resolveGuards(config, label, defaults);
   const spec: ResolvedRoute["spec"] = {
     key,
     prefix: config.prefix,
     ...(config.host === undefined ? {} : { host: config.host }),
+    ...(config.methods === undefined ? {} : { methods: config.methods }),
     targets,
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,
+    ...(config.replace_prefix === undefined ? {} : { replacePrefix: config.replace_prefix }),
+    ...(headers === undefined ? {} : { headers }),
     hostHeader: config.host_header ?? "client",
     rawPath: config.raw_path ?? false,
     bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
@@ -81,9 +95,17 @@ export function resolveRoute(
       totalMs: config.total_timeout_ms ?? defaults.timeouts.totalMs,
     },
     accessLog: config.access_log ?? false,
-    auth: resolveAuth(config, label, defaults),
-    cutFields: defaults.cutFields,
+    auth: guards.auth,
+    cutFields: [...defaults.cutFields, ...guards.cutFields],
+    steps: {
+      ...resolveLimits(config, label, lists),
+      ...guards.steps,
+      ...resolveTraffic(config),
+      ...(openapi === undefined ? {} : { openapi }),
+    },
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
+    ...(resilience === undefined ? {} : { resilience }),
+    ...(healthCheck === undefined ? {} : { healthCheck }),
   };
   return {
     key,
@@ -91,6 +113,8 @@ export function resolveRoute(
     config,
     text: stringifySorted(config),
     spec,
+    ...(guards.oidc === undefined ? {} : { oidc: guards.oidc }),
+    warnings: guards.warnings,
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
   };
@@ -112,35 +136,12 @@ function listTargets(config: RouteConfig): { url: string; weight: number }[] {
   return urls.map((url) => ({ url, weight: 1 }));
 }
 
-function resolveAuth(config: RouteConfig, label: string, defaults: RouteDefaults): RouteAuthSpec {
-  const auth = config.auth;
-  if (auth === undefined) return { type: "inherit" };
-  if (auth.type === "none") return { type: "none" };
-  const take = (key: string, own: string | undefined, inherited: string | undefined): string => {
-    const value = own ?? inherited;
-    if (value !== undefined) return value;
-    const fault = `is required, or ${INHERITED_KEYS[key]} for all routes: tokens for other services must be rejected`;
-    throw refuse(label, `auth.${key}`, undefined, fault);
-  };
-  return {
-    type: "bearer",
-    jwksUrl: take("jwks_url", auth.jwks_url, defaults.jwksUrl),
-    issuer: take("issuer", auth.issuer, defaults.issuer),
-    audience: take("audience", auth.audience, defaults.audience),
-    ...(auth.required_scope === undefined ? {} : { requiredScope: auth.required_scope }),
-  };
-}
-
-function readUpstreamTls(
-  config: RouteConfig,
-  label: string,
-  readPem: ReadPem,
-): UpstreamTlsSpec | undefined {
+function readUpstreamTls(config: RouteConfig, label: string): UpstreamTlsSpec | undefined {
   const { client_cert_path: certPath, client_key_path: keyPath, root_ca_path: caPath } = config;
   if (certPath === undefined && caPath === undefined) return undefined;
-  const certPem = readNamed(label, "client_cert_path", certPath, readPem);
-  const keyPem = readNamed(label, "client_key_path", keyPath, readPem);
-  const caPem = readNamed(label, "root_ca_path", caPath, readPem);
+  const certPem = readNamed(label, "client_cert_path", certPath);
+  const keyPem = readNamed(label, "client_key_path", keyPath);
+  const caPem = readNamed(label, "root_ca_path", caPath);
   checkPem(label, "root_ca_path", caPath, caPem === undefined ? undefined : { ca: caPem });
   checkPem(
     label,
@@ -155,17 +156,12 @@ function readUpstreamTls(
   };
 }
 
-function readNamed(
-  label: string,
-  key: string,
-  path: string | undefined,
-  readPem: ReadPem,
-): string | undefined {
+function readNamed(label: string, key: string, path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   try {
-    return readPem(path);
+    return readPemFile(path);
   } catch (cause) {
-    throw refuse(label, key, path, `cannot be read: ${describe(cause)}`);
+    throw refuseField(label, key, path, `cannot be read: ${describeCause(cause)}`);
   }
 }
 
@@ -177,25 +173,11 @@ function checkPem(
 ): void {
   if (material === undefined) return;
   if (material.ca !== undefined && !material.ca.includes("-----BEGIN CERTIFICATE-----")) {
-    throw refuse(label, key, path, "contains no PEM certificate");
+    throw refuseField(label, key, path, "contains no PEM certificate");
   }
   try {
     createSecureContext(material);
   } catch (cause) {
-    throw refuse(label, key, path, `is not usable: ${describe(cause)}`);
+    throw refuseField(label, key, path, `is not usable: ${describeCause(cause)}`);
   }
-}
-
-function refuse(
-  label: string,
-  key: string,
-  value: string | undefined,
-  fault: string,
-): PlatformError {
-  const given = value === undefined ? "" : ` ${JSON.stringify(value)}`;
-  return new PlatformError("validation_failed", `route ${label}: ${key}${given} ${fault}`);
-}
-
-function describe(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -3,10 +3,12 @@ import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import {
+  type AccessChange,
   type ApplyMessage,
   type FromWorker,
   type GlobalSpec,
   MetricBlock,
+  type RefreshOutcome,
   type RouteKey,
   type RouteSpec,
   type StageMessage,
@@ -18,6 +20,7 @@ import {
 /** A change without a sequence number. */
 export interface Change {
   globals?: GlobalSpec;
+  access?: AccessChange;
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
 }
@@ -44,6 +47,8 @@ export interface WorkerHandleOptions {
   stuckMs: number;
   /** Timeout from the start of the thread until it listens, in ms. */
   startMs: number;
+  /** Renews the session of a browser. */
+  refreshSession?: ((client: string, sealed: string) => Promise<RefreshOutcome>) | undefined;
   /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
 }
@@ -55,6 +60,8 @@ const ROUTE_MS = 1;
 const PART_ROUTES = 64;
 /** Grace period after the drain deadline before the thread is terminated. */
 const DRAIN_GRACE_MS = 500;
+
+type RefreshRequest = Extract<FromWorker, { type: "refresh-session" }>;
 
 interface Waiting {
   seq: number;
@@ -151,6 +158,7 @@ export class WorkerHandle {
       type: "apply",
       seq: ++this.#seq,
       ...(change.globals === undefined ? {} : { globals: change.globals }),
+      ...(change.access === undefined ? {} : { access: change.access }),
       upsert: change.upsert.slice(at),
       remove: [...change.remove],
     };
@@ -227,12 +235,21 @@ export class WorkerHandle {
       case "reopened":
         this.#reopening.shift()?.();
         return;
+      case "refresh-session":
+        void this.#refreshSession(message);
+        return;
       case "log":
         this.#options.log[message.level](message.msg, { worker: this.index, ...message.fields });
         return;
       default:
         message satisfies never;
     }
+  }
+
+  async #refreshSession({ id, client, sealed }: RefreshRequest): Promise<void> {
+    const unavailable: RefreshOutcome = { kind: "unavailable" };
+    const outcome = await (this.#options.refreshSession?.(client, sealed) ?? unavailable);
+    this.send({ type: "session-refreshed", id, outcome });
   }
 
   #settle(seq: number, outcome: ChangeOutcome): void {

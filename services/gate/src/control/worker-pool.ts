@@ -4,9 +4,12 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Revocation } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import {
+  type AccessChange,
   ActiveCounts,
+  ConcurrencyRows,
   type GlobalSpec,
   type MetricBlock,
+  type RefreshOutcome,
   type RouteKey,
   type RouteSpec,
   type SharedBuffers,
@@ -28,6 +31,12 @@ export interface WorkerPoolOptions {
   log: Logger;
   /** Revocations that new threads begin with; undefined if no feed is followed. */
   listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;
+  /** Keys of sealed cookies. */
+  cookieKeys?: readonly Uint8Array[];
+  /** Renews the session of a browser; never rejects. */
+  refreshSession?: (client: string, sealed: string) => Promise<RefreshOutcome>;
+  /** Access state that new threads begin with. */
+  listAccess?: () => AccessChange;
   silentMs: number;
   stuckMs: number;
   startMs: number;
@@ -39,6 +48,7 @@ export interface WorkerPoolOptions {
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #active: ActiveCounts;
+  readonly #concurrency: ConcurrencyRows;
   readonly #handles = new Map<number, WorkerHandle>();
   readonly #failures = new Map<number, { count: number; startedMs: number }>();
   readonly #routes = new Map<RouteKey, RouteSpec>();
@@ -49,7 +59,9 @@ export class WorkerPool {
   constructor(options: WorkerPoolOptions, globals: GlobalSpec, routes: readonly RouteSpec[]) {
     this.#options = options;
     this.#globals = globals;
-    this.#active = new ActiveCounts(options.shared);
+    const { shared } = options;
+    this.#active = new ActiveCounts(shared);
+    this.#concurrency = new ConcurrencyRows(shared.concurrency, shared.workers, 0);
     for (const route of routes) this.#routes.set(route.key, route);
   }
 
@@ -143,15 +155,17 @@ export class WorkerPool {
   }
 
   #spawn(place: WorkerPoolOptions["places"][number]): void {
-    const { listRevocations } = this.#options;
+    const { listRevocations, listAccess, cookieKeys, refreshSession } = this.#options;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
         ...place,
         shared: this.#options.shared,
+        ...(cookieKeys === undefined ? {} : { cookieKeys }),
         ...(listRevocations === undefined ? {} : { revocations: listRevocations() }),
       },
       log: this.#options.log,
+      refreshSession,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,
       startMs: this.#options.startMs,
@@ -164,7 +178,12 @@ export class WorkerPool {
       startedMs: performance.now(),
     });
     handle.begin(
-      { globals: this.#globals, upsert: [...this.#routes.values()], remove: [] },
+      {
+        globals: this.#globals,
+        ...(listAccess === undefined ? {} : { access: listAccess() }),
+        upsert: [...this.#routes.values()],
+        remove: [],
+      },
       this.#readiness,
     );
   }
@@ -172,6 +191,7 @@ export class WorkerPool {
   #replace(place: WorkerPoolOptions["places"][number], gone: WorkerHandle, reason: string): void {
     this.#handles.delete(gone.index);
     this.#active.clearWorker(gone.index);
+    this.#concurrency.clearWorker(gone.index);
     this.#options.onRetired(gone.metrics);
     if (this.#stopping.signal.aborted) return;
     const past = this.#failures.get(gone.index);

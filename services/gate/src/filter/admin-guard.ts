@@ -4,16 +4,11 @@ import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors"
 import { isLoopback } from "@platform/kernel/network";
 import type { InternalRouteAccess } from "../shared-state/index.ts";
 import { readBearerToken } from "./bearer-token.ts";
-import type { Identity, TokenClaims } from "./identity.ts";
+import type { GateCaller, TokenClaims } from "../exchange/caller.ts";
+import type { Identity } from "./identity.ts";
 
 const ADMIN_ROLE = "admin";
 const ADMIN_SCOPE = "gate:admin";
-
-/** An authorized caller. */
-export type AdminCaller =
-  | { kind: "operator" }
-  | { kind: "user"; claims: TokenClaims }
-  | { kind: "local" };
 
 /**
  * Authorizes a request for an admin path, synchronously if the keys are known. Throws or rejects with 401 if there is no
@@ -23,7 +18,7 @@ export function admitAdmin(
   head: RequestHead,
   peer: string,
   identity: Identity,
-): AdminCaller | Promise<AdminCaller> {
+): GateCaller | Promise<GateCaller> {
   if (identity.isOpen) {
     checkLocal(head, peer);
     return { kind: "local" };
@@ -40,7 +35,7 @@ export function admitAdmin(
   return claims instanceof Promise ? claims.then(admitUser) : admitUser(claims);
 }
 
-function admitUser(claims: TokenClaims): AdminCaller {
+function admitUser(claims: TokenClaims): GateCaller {
   if (claims.roles.includes(ADMIN_ROLE) || claims.scope.includes(ADMIN_SCOPE)) {
     return { kind: "user", claims };
   }

@@ -2,19 +2,14 @@
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { RequestHead } from "@platform/http1";
 import { readBearerToken } from "./bearer-token.ts";
-import type { BearerAuth, Identity, TokenClaims, TokenVerifier } from "./identity.ts";
+import type { GateCaller, TokenClaims } from "../exchange/caller.ts";
+import type { Identity, TokenVerifier } from "./identity.ts";
 
-/** An authorized caller. */
-export type RouteCaller =
-  | { kind: "anonymous" }
-  | { kind: "operator" }
-  | { kind: "user"; claims: TokenClaims };
-
-const ANONYMOUS: RouteCaller = { kind: "anonymous" };
-const OPERATOR: RouteCaller = { kind: "operator" };
+const ANONYMOUS: GateCaller = { kind: "anonymous" };
+const OPERATOR: GateCaller = { kind: "operator" };
 
 /** Admits any caller of a route with `auth: {type: "none"}`; recognizes the operator. */
-export function admitAnyone(head: RequestHead, identity: Identity): RouteCaller {
+export function admitAnyone(head: RequestHead, identity: Identity): GateCaller {
   return identity.isOperator(readBearerToken(head.fields)) ? OPERATOR : ANONYMOUS;
 }
 
@@ -25,7 +20,7 @@ export function admitAnyone(head: RequestHead, identity: Identity): RouteCaller 
 export function admitByGlobals(
   head: RequestHead,
   identity: Identity,
-): RouteCaller | Promise<RouteCaller> {
+): GateCaller | Promise<GateCaller> {
   if (identity.isOpen) return ANONYMOUS;
   const token = readBearerToken(head.fields);
   if (identity.isOperator(token)) return OPERATOR;
@@ -39,25 +34,25 @@ export function admitByGlobals(
 /** Admits users of the route's own issuer that have the required scope. Throws or rejects with 401 or 403. */
 export function admitByRoute(
   head: RequestHead,
-  auth: BearerAuth,
+  scope: string | undefined,
   verify: TokenVerifier,
-): RouteCaller | Promise<RouteCaller> {
+): GateCaller | Promise<GateCaller> {
   const token = readBearerToken(head.fields);
   if (token === "") throw createUnauthorizedError("Credentials are required.");
-  return admitUser(verify, token, auth.requiredScope);
+  return admitUser(verify, token, scope);
 }
 
 function admitUser(
   verify: TokenVerifier,
   token: string,
   scope: string | undefined,
-): RouteCaller | Promise<RouteCaller> {
+): GateCaller | Promise<GateCaller> {
   const claims = verify(token);
   if (claims instanceof Promise) return claims.then((late) => checkScope(late, scope));
   return checkScope(claims, scope);
 }
 
-function checkScope(claims: TokenClaims, scope: string | undefined): RouteCaller {
+function checkScope(claims: TokenClaims, scope: string | undefined): GateCaller {
   if (scope === undefined || claims.scope.includes(scope)) return { kind: "user", claims };
   throw new PlatformError("forbidden", `The token lacks the scope ${scope}.`, {
     headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` },

@@ -1,24 +1,22 @@
 // Identities of callers: the operator by the static token, users by a JWT.
 import type { FieldBlock } from "@platform/http1";
-import type { Claims } from "@platform/kernel/identity";
-import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../shared-state/index.ts";
+import type { TokenClaims } from "../exchange/caller.ts";
+import type {
+  ApiKeySpec,
+  BearerAuth,
+  GlobalSpec,
+  JwtSpec,
+  WorkloadAuth,
+} from "../shared-state/index.ts";
 import { OperatorToken } from "./operator-token.ts";
-
-/** Claims of a verified token that the gateway uses. */
-export type TokenClaims = Pick<Claims, "scope" | "roles"> &
-  Partial<Pick<Claims, "sub" | "tenant" | "all">> &
-  Pick<Claims, "iss" | "jti" | "sid" | "kid">;
 
 /** Verifies a token, synchronously if its keys are known. Returns the claims; throws or rejects with a PlatformError. */
 export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims>;
 
-/** A route's own `auth`. */
-export type BearerAuth = Extract<RouteAuthSpec, { type: "bearer" }>;
-
 /** Provides verifiers; equal settings share one with its keys and its cache of verified tokens. */
 export interface VerifierSource {
   forGlobal(spec: JwtSpec): TokenVerifier;
-  forRoute(spec: BearerAuth): TokenVerifier;
+  forRoute(spec: BearerAuth | WorkloadAuth): TokenVerifier;
 }
 
 /** The active identity settings. */
@@ -55,9 +53,25 @@ export class Identity {
   }
 }
 
+/** Holds the identity settings of the active configuration, which a change replaces. One per worker. */
+export class ActiveIdentity {
+  #current: Identity | undefined;
+
+  /** Throws before the first configuration is active. */
+  get current(): Identity {
+    if (this.#current === undefined) throw new Error("no configuration is active");
+    return this.#current;
+  }
+
+  set current(identity: Identity) {
+    this.#current = identity;
+  }
+}
+
 /** Identity fields for upstreams, formatted once for each claims object. One per worker. */
 export class IdentityLines {
   readonly #lines = new WeakMap<TokenClaims, Buffer>();
+  readonly #keyLines = new WeakMap<ApiKeySpec, Buffer>();
 
   /** The lines `X-User-Id`, `X-User-Roles` and `X-Tenant-Id` of the claims that are present, each with its CRLF. */
   format(claims: TokenClaims): Buffer {
@@ -72,10 +86,19 @@ export class IdentityLines {
     this.#lines.set(claims, lines);
     return lines;
   }
+
+  /** The line `X-Tenant-Id` of an API key. */
+  formatKey(key: ApiKeySpec): Buffer {
+    const known = this.#keyLines.get(key);
+    if (known !== undefined) return known;
+    const lines = Buffer.from(`X-Tenant-Id: ${encodeValue(key.tenant)}\r\n`, "latin1");
+    this.#keyLines.set(key, lines);
+    return lines;
+  }
 }
 
-// A claim can be any text, a field value cannot: all but visible ASCII, and `,` and `%`, is percent-encoded.
-function encodeValue(value: string): string {
+/** A claim can be any text, a field value cannot: all but visible ASCII, and `,` and `%`, is percent-encoded. */
+export function encodeValue(value: string): string {
   return value.replaceAll(/[^!-$&-+\--~]/gu, (unit) =>
     Array.from(
       Buffer.from(unit),

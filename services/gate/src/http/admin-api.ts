@@ -10,14 +10,9 @@ import type { RoutesApiOptions } from "./routes-api.ts";
 export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
 
 const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
-  [["POST"], "/api/v1/routes/register", "Register a service's routes"],
   [["GET"], "/api/v1/admin/middleware", "List middleware"],
   [["POST", "DELETE"], "/api/v1/admin/middleware/{name}", "Register or remove middleware"],
   [["DELETE"], "/api/v1/admin/cache", "Purge the response cache"],
-  [["POST"], "/api/v1/admin/policy/reload", "Reload policies"],
-  [["POST"], "/api/v1/admin/policy/revoke", "Revoke a user's sessions"],
-  [["GET", "POST"], "/api/v1/admin/api-keys", "List or create API keys of tenants"],
-  [["GET", "DELETE"], "/api/v1/admin/api-keys/{id}", "Show or revoke an API key"],
   [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
   [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
   [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],

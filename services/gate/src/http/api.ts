@@ -2,11 +2,17 @@
 import { type Api, type ApiOptions, type ApiRoute, createApi } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
+import type { OidcSignIn } from "../control/oidc-sign-in.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
+import type { AccessControl } from "../control/access-control.ts";
 import { createAdminRoutes } from "./admin-api.ts";
+import { createApiKeyRoutes } from "./api-keys-api.ts";
 import { createConsoleRoutes } from "./console-api.ts";
 import { createIndexRoute } from "./index-api.ts";
 import { describeRoutes } from "./openapi.ts";
+import { createRegisterRoute } from "./register-api.ts";
+import { createPolicyRoutes } from "./policy-api.ts";
+import { createSignInRoutes } from "./sign-in-api.ts";
 import { createWorkerGuard } from "./request.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 
@@ -16,6 +22,8 @@ export type GateApiOptions = RoutesApiOptions &
     /** Metrics of `/metrics`. */
     registry: MetricRegistry;
     stream: MetricsStream;
+    access: AccessControl;
+    signIn: OidcSignIn;
     /** Routes of the admin feeds. */
     feedRoutes: readonly ApiRoute[];
     /** Secret that every request must carry; the workers add it. */
@@ -31,8 +39,12 @@ export function createGateApi(options: GateApiOptions): Api {
     version: GATE_VERSION,
     routes: [
       ...createRouteRoutes(options),
+      createRegisterRoute(controller),
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
+      ...createApiKeyRoutes(options.access),
+      ...createPolicyRoutes(options.access),
+      ...createSignInRoutes(options.signIn),
       createIndexRoute(() => controller.state.config.index_file),
       ...options.feedRoutes,
     ],

@@ -1,5 +1,5 @@
 // The closed list of internal routes, with their current and legacy paths.
-import type { InternalRoute } from "../shared-state/index.ts";
+import { type InternalRoute, SIGN_IN_PATH } from "../shared-state/index.ts";
 
 const LEGACY_PREFIX = "/api/";
 const CURRENT_PREFIX = "/api/v1/";
@@ -32,9 +32,11 @@ const VERSIONED: readonly string[] = [
 
 const VERSIONED_BELOW: readonly string[] = ["admin/middleware/", "admin/api-keys/"];
 
-/** Lists all internal routes, or only the probes for a listener without the admin API. */
+const SIGN_IN: InternalRoute = { path: SIGN_IN_PATH, match: "below", access: "public" };
+
+/** Lists all internal routes, or only the probes and sign-in for a listener without the admin API. */
 export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
-  if (scope === "probes") return [...PROBES];
+  if (scope === "probes") return [...PROBES, SIGN_IN];
   const admin = (path: string, match: InternalRoute["match"]): InternalRoute => ({
     path,
     match,
@@ -50,6 +52,7 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
       ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),
       ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),
     ]),
+    SIGN_IN,
     { path: "/ui/", match: "below", access: "public" },
   ];
 }

@@ -4,10 +4,16 @@ import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
+import type { CanaryEngine, CanaryPhase } from "../control/canary-engine.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
-import { type RouteKey, makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
+import {
+  type CircuitName,
+  type RouteKey,
+  makeRouteKey,
+  makeRouteLabel,
+} from "../shared-state/index.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 
@@ -19,15 +25,27 @@ export type RouteView = RouteConfig & {
   status: {
     /** Origin of the route: the configuration, or a change through the API. */
     source: "configuration" | "api";
-    targets: { url: string; active: number; ejected: boolean }[];
+    targets: TargetView[];
+    /** State of the automatic promotion, and the current weight of the canary in percent. */
+    canary?: { phase: CanaryPhase; weight: number };
   };
 };
+
+interface TargetView {
+  url: string;
+  active: number;
+  ejected: boolean;
+  /** State of the circuit, if the route has a circuit breaker. */
+  circuit?: CircuitName;
+}
 
 /** Options of the route and admin endpoints. */
 export interface RoutesApiOptions {
   controller: Controller;
   planner: RoutePlanner;
   metrics: GateMetrics;
+  canaries: CanaryEngine;
+  readCircuit: (link: number) => CircuitName;
 }
 
 const deleteQuery = z.object({
@@ -35,6 +53,7 @@ const deleteQuery = z.object({
     .string({ error: "is required once: DELETE /api/v1/routes?prefix=/shop" })
     .min(1, { error: "is required: DELETE /api/v1/routes?prefix=/shop" }),
   host: z.string({ error: "must be given once" }).optional(),
+  methods: z.string({ error: "must be given once: methods=GET,POST" }).optional(),
 });
 
 /** Creates the endpoints for routes. */
@@ -81,10 +100,14 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       answerType: "text/plain",
       problems: { ...problems, 404: "The route does not exist" },
       handle: async (exchange) => {
-        const { host = "" } = exchange.query;
+        const { host = "", methods = "" } = exchange.query;
         const prefix = normalizePrefix(exchange.query.prefix);
-        const name = host === "" ? { prefix } : { prefix, host: host.toLowerCase() };
-        if (name.host === undefined) checkHostMeant(controller, prefix);
+        const name = {
+          prefix,
+          ...(host === "" ? {} : { host: host.toLowerCase() }),
+          ...(methods === "" ? {} : { methods: methods.toUpperCase().split(",").sort() }),
+        };
+        if (host === "" && methods === "") checkHostMeant(controller, prefix);
         const report = await controller.removeRoute(name, readChangeRequest(exchange));
         exchange.answerHeaders.set("ETag", report.etag);
         return `route ${makeRouteLabel(name.host, prefix)} removed\n`;
@@ -101,15 +124,27 @@ export function viewRoutes(options: RoutesApiOptions): RouteView[] {
     status: {
       source: overlay.upserts.has(key) ? "api" : "configuration",
       targets: viewTargets(options, key),
+      ...viewCanary(options, key),
     },
   }));
 }
 
-function viewTargets(options: RoutesApiOptions, key: RouteKey): RouteView["status"]["targets"] {
-  return (options.planner.findSpec(key)?.targets ?? []).map(({ url, slot }) => ({
+function viewCanary(
+  { canaries }: RoutesApiOptions,
+  key: RouteKey,
+): Pick<RouteView["status"], "canary"> {
+  const canary = canaries.view(key);
+  return canary === undefined ? {} : { canary };
+}
+
+function viewTargets(options: RoutesApiOptions, key: RouteKey): TargetView[] {
+  const spec = options.planner.findSpec(key);
+  const hasBreaker = spec?.resilience?.breaker !== undefined;
+  return (spec?.targets ?? []).map(({ url, slot, link }) => ({
     url,
     active: options.metrics.countActive(slot),
     ejected: options.metrics.isEjected(slot),
+    ...(hasBreaker ? { circuit: options.readCircuit(link) } : {}),
   }));
 }
 

@@ -1,22 +1,21 @@
 // The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
 import { createEngine, createServer, HexPool, type Engine, type Server } from "@platform/http1";
-import type { Revocation, RevocationSet } from "@platform/kernel/identity";
+import type { Revocation } from "@platform/kernel/identity";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { AddressSet } from "@platform/kernel/network";
-import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
-import type { CompiledRoute, CompileRouteOptions } from "../route/compiled-route.ts";
+import { type CompiledRoute, RequestState } from "../exchange/exchange.ts";
+import { Identity, type VerifierSource } from "../filter/identity.ts";
+import type { StepParts } from "../filter/step-parts.ts";
+import type { CompileRouteOptions } from "../route/compile-route.ts";
 import { PlanCache } from "../route/plan-cache.ts";
 import { RouteTable } from "../route/route-table.ts";
 import {
   ActiveCounts,
   MetricBlock,
   readMonotonicMs,
-  SharedRouteState,
-  SPAN_LOSS_COUNTERS,
   SharedTargetState,
   type ApplyMessage,
   type FromWorker,
@@ -32,22 +31,28 @@ import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
 import { ControlProxy } from "../request/control-proxy.ts";
 import { ErrorLog } from "../request/error-log.ts";
+import type { AccessState } from "../filter/access-state.ts";
+import type { ControlLink } from "../filter/control-link.ts";
 import { FaultLog } from "./fault-log.ts";
+import { GuardFaults } from "./guard-faults.ts";
 import type { ActiveConfig } from "../request/active-config.ts";
+import { createResilienceOptions, createStepParts } from "./step-parts.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
 import { describeBounds, describeListenerTls } from "./listener-settings.ts";
+import { createSpanExporter } from "./span-exporter.ts";
+import { waitAtMost } from "./wait-at-most.ts";
 import { Probes } from "../request/probes.ts";
 import { Recorder } from "../request/recorder.ts";
 import { RequestHandler } from "../request/request-handler.ts";
-import { RequestState } from "../request/request-state.ts";
 import { RouteRegistry } from "../route/route-registry.ts";
 
 /** Options of {@link DataPlane}. */
 export interface DataPlaneOptions {
   init: WorkerInit;
   verifiers: VerifierSource;
-  /** Revoked tokens, which the verifiers reject; undefined if no feed is followed. */
-  revocations: RevocationSet | undefined;
+  /** API keys, revocations and the global policy; the verifiers reject revoked tokens. */
+  access: AccessState;
+  control: ControlLink;
   /** Sends a message to the control plane. */
   send: (message: FromWorker) => void;
 }
@@ -67,10 +72,11 @@ export class DataPlane {
   readonly #faults: FaultLog;
   readonly #forwarder: Forwarder;
   readonly #budget = new RetryBudget();
+  readonly #steps: StepParts;
   readonly #probes = new Probes();
   readonly #book: RouteRegistry;
   readonly #routeParts: Omit<CompileRouteOptions, "limits">;
-  readonly #revoked: RevokedStreams | undefined;
+  readonly #revoked: RevokedStreams;
   readonly #ticker: RepeatingTimer;
   #config: ActiveConfig | undefined;
   #server: Server | undefined;
@@ -109,7 +115,6 @@ export class DataPlane {
       health,
       budget: this.#budget,
       block: this.#block,
-      onRouteIdle: (route) => this.#book.settle(route),
       onDescriptorShortage: (code) => this.#faults.noteShortage(code, "an upstream's connection"),
     });
     this.#book = new RouteRegistry({
@@ -117,23 +122,32 @@ export class DataPlane {
       onDrained: (key, cut) => options.send({ type: "route-drained", key, cut }),
       cutExchanges: (route) => this.#cutExchanges(route),
     });
+    const guardFaults = new GuardFaults((msg, fields) => this.#log("warn", msg, fields));
+    this.#steps = createStepParts({
+      init,
+      verifiers: options.verifiers,
+      access: options.access,
+      control: options.control,
+      onGuardError: (msg, url, error) => guardFaults.note(msg, url, error),
+      block: this.#block,
+      readNowMs: this.#engine.now,
+      log: this.#log.bind(this),
+    });
     this.#routeParts = {
       pools: this.#pools,
       plans: new PlanCache(),
-      verifiers: options.verifiers,
-      routeState: new SharedRouteState(shared.routes),
+      steps: this.#steps,
+      resilience: createResilienceOptions(shared, this.#block, this.#steps.readNowMs),
+      routeState: this.#steps.routeState,
       active,
       health,
       random: Math.random,
     };
-    const { revocations } = options;
-    if (revocations !== undefined) {
-      this.#revoked = new RevokedStreams({
-        revocations,
-        listActive: () => this.#forwarder.listActive(),
-        onEnded: (ended) => this.#log("info", "streams of ended sessions closed", { ended }),
-      });
-    }
+    this.#revoked = new RevokedStreams({
+      access: options.access,
+      listActive: () => this.#forwarder.listActive(),
+      onEnded: (ended) => this.#log("info", "streams of ended sessions closed", { ended }),
+    });
     this.#ticker = every(
       TICK_MS,
       () => this.#tick(),
@@ -171,7 +185,7 @@ export class DataPlane {
 
   /** Adds revocations; see {@link RevokedStreams}. */
   revoke(entries: readonly Revocation[]): void {
-    this.#revoked?.add(entries);
+    this.#revoked.add(entries);
   }
 
   /** Reopens the access log. */
@@ -202,6 +216,7 @@ export class DataPlane {
     await this.#ticker.stop();
     this.#tick();
     this.#pools.close();
+    this.#steps.limiter.close();
     this.#resolver.close();
     this.#config?.control.close(0);
     await Promise.all([
@@ -219,7 +234,9 @@ export class DataPlane {
     if (globals === undefined) throw new Error("the first change has no globals");
     const isChanged = message.globals !== undefined;
     const trusted = isChanged ? new AddressSet(globals.trustedProxies) : before!.trusted;
-    const identity = isChanged ? new Identity(globals, this.#options.verifiers) : before!.identity;
+    const identity = isChanged
+      ? new Identity(globals, this.#options.verifiers)
+      : this.#steps.identity.current;
     const staged = await this.#book.stage(message.upsert, message.remove, {
       ...this.#routeParts,
       limits: globals.limits,
@@ -243,11 +260,13 @@ export class DataPlane {
         : new ControlProxy(this.#engine, globals.control);
     if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
     if (isChanged) this.#takeOver(globals, before?.globals, accessLog);
+    if (message.access !== undefined) this.#revoked.change(message.access);
+    this.#steps.identity.current = identity;
     if (before === undefined) {
-      this.#config = { globals, table, trusted, identity, control };
+      this.#config = { globals, table, trusted, identity: this.#steps.identity, control };
       await this.#listen(this.#config);
     } else {
-      Object.assign(before, { globals, table, trusted, identity, control });
+      Object.assign(before, { globals, table, trusted, control });
     }
     await staged.commit();
   }
@@ -271,6 +290,7 @@ export class DataPlane {
     accessLog: AccessLogWriter | undefined,
   ): void {
     this.#probes.setVersion(globals.serviceVersion);
+    this.#steps.limiter.setRedis(globals.limitsRedisUrl);
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));
@@ -296,7 +316,7 @@ export class DataPlane {
       recorder: this.#recorder,
       block: this.#block,
       hexPool: new HexPool(),
-      identityLines: new IdentityLines(),
+      onRouteIdle: (route) => this.#book.settle(route),
       errorLog: new ErrorLog(this.#log.bind(this), this.#engine.now),
       onError,
     });
@@ -353,7 +373,7 @@ export class DataPlane {
     }
     this.#budget.tick();
     this.#book.tick();
-    this.#revoked?.tick();
+    this.#revoked.tick();
   }
 
   #log(
@@ -365,32 +385,11 @@ export class DataPlane {
   }
 }
 
-function createSpanExporter(globals: GlobalSpec, block: MetricBlock): SpanExporter | undefined {
-  if (globals.otlpEndpoint === undefined) return undefined;
-  return createOtlpExporter({
-    endpoint: globals.otlpEndpoint,
-    resource: { service: "gate", version: globals.serviceVersion },
-    counts: {
-      exported: (spans) => block.addCounter("spansExported", spans),
-      dropped: (reason, spans) => block.addCounter(SPAN_LOSS_COUNTERS[reason], spans),
-    },
-  });
-}
-
 function isSameControl(one: GlobalSpec, other: GlobalSpec): boolean {
   return (
     one.control.socketPath === other.control.socketPath &&
     one.control.secret === other.control.secret
   );
-}
-
-async function waitAtMost(promise: Promise<void>, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  await Promise.race([promise, late]);
-  clearTimeout(timer);
 }
 
 function describeError(error: unknown): string {

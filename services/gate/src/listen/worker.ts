@@ -2,6 +2,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { RevocationSet } from "@platform/kernel/identity";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
+import { AccessState } from "../filter/access-state.ts";
+import { ControlLink } from "../filter/control-link.ts";
 import { createVerifierSource } from "../filter/verifier-source.ts";
 import { DataPlane } from "./data-plane.ts";
 
@@ -12,6 +14,8 @@ const init = workerData as WorkerInit;
 const revocations =
   init.revocations === undefined ? undefined : new RevocationSet(init.revocations.issuer);
 revocations?.add(init.revocations?.entries ?? []);
+const access = new AccessState(revocations);
+const control = new ControlLink(send);
 const onKeysError = (url: string, error: unknown): void => {
   const text = error instanceof Error ? error.message : String(error);
   send({
@@ -23,8 +27,9 @@ const onKeysError = (url: string, error: unknown): void => {
 };
 const plane = new DataPlane({
   init,
-  verifiers: createVerifierSource(onKeysError, revocations),
-  revocations,
+  verifiers: createVerifierSource(onKeysError, (claims) => access.isRevoked(claims)),
+  access,
+  control,
   send,
 });
 
@@ -41,6 +46,9 @@ port.on("message", (message: ToWorker) => {
       return;
     case "revocations":
       plane.revoke(message.entries);
+      return;
+    case "session-refreshed":
+      control.receive(message);
       return;
     case "reopen-access-log":
       void plane.reopenAccessLog();

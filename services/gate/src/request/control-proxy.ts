@@ -14,8 +14,8 @@ import {
   CONTROL_SECRET_HEADER,
   type GlobalSpec,
 } from "../shared-state/index.ts";
-import { answerProblem } from "./answers.ts";
-import type { GateExchange, RequestState } from "./request-state.ts";
+import { answerProblem } from "../exchange/answers.ts";
+import type { GateExchange, RequestState } from "../exchange/exchange.ts";
 
 const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
 

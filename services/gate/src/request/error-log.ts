@@ -1,6 +1,6 @@
 // Logs the errors that the gateway itself responds with, so that a trace id in a response leads to its reason.
 import type { RequestEnd } from "@platform/http1";
-import type { GateExchange } from "./request-state.ts";
+import type { GateExchange } from "../exchange/exchange.ts";
 
 const SECOND_MS = 1000;
 /** Lines per second and worker: a flood of invalid requests must not fill the log. */

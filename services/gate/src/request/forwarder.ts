@@ -6,16 +6,21 @@ import type {
   ForwardTarget,
   HeadWriter,
   RequestEnd,
+  ResponseHead,
   Tunnel,
 } from "@platform/http1";
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
-import { answerProblem } from "./answers.ts";
-import { RequestState, type GateExchange } from "./request-state.ts";
-import type { CompiledRoute, RouteTarget } from "../route/compiled-route.ts";
+import { answerProblem } from "../exchange/answers.ts";
+import {
+  type CompiledRoute,
+  type GateExchange,
+  RequestState,
+  type RouteTarget,
+} from "../exchange/exchange.ts";
 import type { ActiveCounts, MetricBlock } from "../shared-state/index.ts";
 import type { RetryBudget } from "../upstream/retry-budget.ts";
-import { decideRetry } from "../upstream/retry-policy.ts";
+import { decideRetry, RETRIES_MAX_DEFAULT } from "../upstream/retry-policy.ts";
 import type { TargetHealth } from "../upstream/target-health.ts";
 
 /** Options of {@link Forwarder}. */
@@ -25,8 +30,6 @@ export interface ForwarderOptions {
   health: TargetHealth;
   budget: RetryBudget;
   block: MetricBlock;
-  /** Called when the last request of a removed route has ended. */
-  onRouteIdle: (route: CompiledRoute) => void;
   /**
    * Called with the system's error code when no file descriptor is left for an upstream connection. It should free some:
    * the request is retried once.
@@ -38,39 +41,43 @@ const SHORTAGE = "The gateway has no file descriptor left for an upstream connec
 
 /** Forwards requests along routes and observes their outcome; one per worker. */
 export class Forwarder implements ForwardObserver<RequestState> {
-  /** Head of the ring of exchanges that are being forwarded, internal ones included. */
+  /** Head of the ring of exchanges that pass a route or are proxied to the control plane. */
   readonly #active = new RequestState();
   readonly #options: ForwarderOptions;
   readonly #retriesAt: number;
   readonly #refusedAt: number;
   readonly #ejectionsAt: number;
   readonly #tunnelsAt: number;
+  readonly #circuitRefusedAt: number;
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
     this.#retriesAt = options.block.findCounter("retries");
     this.#refusedAt = options.block.findCounter("retriesRefused");
     this.#ejectionsAt = options.block.findCounter("ejections");
+    this.#circuitRefusedAt = options.block.findCounter("circuitRefused");
     this.#tunnelsAt = options.block.findCounter("webSocketsActive");
   }
 
   /** Forwards a request along its route. */
   start(exchange: GateExchange, route: CompiledRoute): void {
     const state = exchange.userData;
-    const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
+    const index = this.#choose(state, route);
+    if (index === -1) {
+      this.#refuse(exchange, route);
+      return;
+    }
     state.tried.push(index);
     this.#options.budget.addRequest();
-    route.inFlight++;
-    state.link(this.#active);
     exchange.forward(this.#enter(state, route.targets[index]!), this);
   }
 
-  /** Adds an exchange that another part forwards; it is removed by its `unlink`. */
-  enterInternal(state: RequestState): void {
+  /** Adds an exchange to the active ones; it is removed by its `unlink`. */
+  enter(state: RequestState): void {
     state.link(this.#active);
   }
 
-  /** The exchanges that are being forwarded. They may end during the iteration. */
+  /** The active exchanges. They may end during the iteration. */
   *listActive(): Generator<RequestState> {
     for (let state = this.#active.next; state !== this.#active;) {
       const { next } = state;
@@ -85,6 +92,29 @@ export class Forwarder implements ForwardObserver<RequestState> {
     state.ids.write(writer);
     if (state.identityLines !== null) writer.raw(state.identityLines);
     if (state.maxForwards !== "") writer.field("Max-Forwards", state.maxForwards);
+    for (const step of state.route!.steps.requestHooks) step.onRequestHead!(exchange, writer);
+  }
+
+  onResponse(exchange: GateExchange, head: ResponseHead): ForwardTarget | null {
+    const state = exchange.userData;
+    const { resilience } = state.route!;
+    if (resilience === undefined || !resilience.isRetried(head.status)) return null;
+    if (!state.isIdempotent || state.retries >= resilience.retry!.attemptsMax) return null;
+    // Another attempt at the same target if there is no other: the status may be a passing one.
+    let index = this.#choose(state, state.route!);
+    if (index === -1) index = resilience.admits(state.target!.link) ? state.target!.index : -1;
+    if (index === -1 || !this.#takeRetry()) return null;
+    resilience.noteStatus(state.target!.link, head.status);
+    this.#noteHealth(state, head.status);
+    return this.#retryAt(state, index);
+  }
+
+  onResponseHead(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void {
+    const state = exchange.userData;
+    state.route!.resilience?.noteStatus(state.target!.link, head.status);
+    for (const [name, value] of state.responseFields) writer.field(name, value);
+    for (const step of state.route!.steps.responseHooks)
+      step.onResponseHead!(exchange, head, writer);
   }
 
   onTunnel(exchange: GateExchange, tunnel: Tunnel): void {
@@ -98,14 +128,10 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const isShort = isDescriptorShortage(failure.code);
     // The gateway is at fault, not the target.
     if (isShort) this.#options.onDescriptorShortage(failure.code);
-    else this.#judge(target, failure.kind);
+    else this.#judge(state.route!, target, failure.kind);
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
-    if (next !== null) {
-      this.#count(this.#retriesAt, 1);
-      this.#leave(state);
-      return this.#enter(state, next);
-    }
+    if (next !== null) return next;
     if (isShort) {
       answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
       return null;
@@ -117,14 +143,47 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   /** Accounts for the end of a request that {@link start} forwarded. */
   finish(state: RequestState, end: RequestEnd): void {
-    const route = state.route!;
-    const { health, onRouteIdle } = this.#options;
-    if (end.upstreamMs >= 0) health.noteSuccess(state.target!.slot);
+    if (end.upstreamMs >= 0) this.#noteHealth(state, end.status);
     if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
     if (end.outcome === "request-refused") state.code = codeOfRefusal(end.status);
     this.#leave(state);
-    state.unlink();
-    if (--route.inFlight === 0 && route.isRemoved) onRouteIdle(route);
+  }
+
+  // Targets whose circuit is open count as tried.
+  #choose(state: RequestState, route: CompiledRoute): number {
+    const { tried, forwarding } = state;
+    let index = this.#isPreferredUsable(state, route)
+      ? state.preferredTarget
+      : route.balancer.pick(tried, forwarding.clientAddress);
+    const { resilience } = route;
+    if (resilience === undefined) return index;
+    while (index !== -1 && !resilience.admits(route.targets[index]!.link)) {
+      tried.push(index);
+      index = route.balancer.pick(tried, forwarding.clientAddress);
+    }
+    return index;
+  }
+
+  #isPreferredUsable({ preferredTarget, tried }: RequestState, route: CompiledRoute): boolean {
+    if (preferredTarget === -1 || tried.length > 0) return false;
+    return !this.#options.health.isEjected(route.targets[preferredTarget]!.slot);
+  }
+
+  #refuse(exchange: GateExchange, route: CompiledRoute): void {
+    this.#count(this.#circuitRefusedAt, 1);
+    const links = route.targets.map(({ link }) => link);
+    const seconds = route.resilience?.readRetryAfterSeconds(links) ?? 1;
+    const headers = { "Retry-After": String(seconds) };
+    answerProblem(exchange, "circuit_open", "The upstream is failing; try again later.", headers);
+  }
+
+  #noteHealth(state: RequestState, status: number): void {
+    const { slot } = state.target!;
+    if (state.route!.resilience?.isOutlier(status) !== true) {
+      this.#options.health.noteSuccess(slot);
+    } else if (this.#options.health.noteFailure(slot, false)) {
+      this.#count(this.#ejectionsAt, 1);
+    }
   }
 
   #enter(state: RequestState, target: RouteTarget): ForwardTarget {
@@ -138,7 +197,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   }
 
   // Only the target's own failures count against it, not those of the gateway or a race on an idle connection.
-  #judge(target: RouteTarget, kind: FailureKind): void {
+  #judge(route: CompiledRoute, target: RouteTarget, kind: FailureKind): void {
     switch (kind) {
       case "queue-full":
       case "queue-timeout":
@@ -148,6 +207,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
         return;
       default:
     }
+    // A malformed response shows a target that is there: it is refused each time, and does not open the circuit.
+    if (kind !== "malformed-response") route.resilience?.note(target.link, true);
     this.#options.block.addUpstreamError(target.slot);
     const isRefused = kind === "connect-refused" || kind === "connect-failed";
     if (this.#options.health.noteFailure(target.slot, isRefused)) {
@@ -155,17 +216,20 @@ export class Forwarder implements ForwardObserver<RequestState> {
     }
   }
 
-  #chooseNext(exchange: GateExchange, failure: ForwardFailure): RouteTarget | null {
-    // A retry after a timeout could make the client wait as long again.
-    if (failure.kind === "response-timeout" || failure.kind === "total-timeout") return null;
+  #chooseNext(exchange: GateExchange, failure: ForwardFailure): ForwardTarget | null {
     const state = exchange.userData;
     const route = state.route!;
+    const retry = route.resilience?.retry;
+    // A retry after a timeout could make the client wait as long again.
+    if (failure.kind === "total-timeout") return null;
+    if (failure.kind === "response-timeout" && retry?.onTimeout !== true) return null;
     const decision = decideRetry({
       idempotent: state.isIdempotent,
       requestSent: failure.requestSent,
       replayable: failure.replayable,
       isTargetBlameless: failure.kind === "reset-on-idle" || isDescriptorShortage(failure.code),
       retries: state.retries,
+      retriesMax: retry?.attemptsMax ?? RETRIES_MAX_DEFAULT,
       refreshed: state.wasRefreshed,
     });
     switch (decision.kind) {
@@ -173,21 +237,34 @@ export class Forwarder implements ForwardObserver<RequestState> {
         return null;
       case "same-target":
         state.wasRefreshed = true;
-        return state.target;
+        this.#count(this.#retriesAt, 1);
+        return this.#reenter(state, state.target!);
       case "other-target":
         break;
       default:
         return decision satisfies never;
     }
-    const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
-    if (index === -1) return null;
-    if (decision.spend && !this.#options.budget.takeRetry()) {
-      this.#count(this.#refusedAt, 1);
-      return null;
-    }
+    const index = this.#choose(state, route);
+    if (index === -1 || (decision.spend && !this.#takeRetry())) return null;
+    return this.#retryAt(state, index);
+  }
+
+  #takeRetry(): boolean {
+    if (this.#options.budget.takeRetry()) return true;
+    this.#count(this.#refusedAt, 1);
+    return false;
+  }
+
+  #retryAt(state: RequestState, index: number): ForwardTarget {
     state.tried.push(index);
     state.retries++;
-    return route.targets[index]!;
+    this.#count(this.#retriesAt, 1);
+    return this.#reenter(state, state.route!.targets[index]!);
+  }
+
+  #reenter(state: RequestState, target: RouteTarget): ForwardTarget {
+    this.#leave(state);
+    return this.#enter(state, target);
   }
 
   #count(at: number, change: number): void {

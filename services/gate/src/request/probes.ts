@@ -1,7 +1,7 @@
 // Liveness and readiness probes, answered by the worker from prepared responses.
 import { Method, prepareAnswer, type PreparedAnswer } from "@platform/http1";
-import { answerProblem } from "./answers.ts";
-import type { GateExchange } from "./request-state.ts";
+import { answerProblem } from "../exchange/answers.ts";
+import type { GateExchange } from "../exchange/exchange.ts";
 
 const SERVICE = "gate";
 const READINESS_PATH = "/readyz";

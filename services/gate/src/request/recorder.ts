@@ -4,7 +4,7 @@ import type { SpanExporter } from "@platform/kernel/trace";
 import type { AccessLineFormat } from "../access-log/access-line.ts";
 import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import type { MetricBlock } from "../shared-state/index.ts";
-import type { GateExchange } from "./request-state.ts";
+import type { GateExchange } from "../exchange/exchange.ts";
 
 /** nginx's convention for clients that disconnected before a response. */
 const CLIENT_CLOSED_REQUEST = 499;

@@ -1,5 +1,5 @@
 // Reasons why the gateway refuses a request with 400.
-import type { PathFault } from "../route/path-scan.ts";
+import type { PathFault } from "../exchange/path-scan.ts";
 
 /** Reason why a request is refused with 400. */
 export type RequestFault = PathFault | "path-parameter-hides-route";

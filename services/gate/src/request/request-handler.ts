@@ -1,8 +1,7 @@
-// Handles each request: reads its IDs and path, finds its internal or proxied route, authorizes and forwards it.
+// Handles each request: reads its IDs and path, then passes it to its internal route or to the steps of its route.
 import { isDeepStrictEqual } from "node:util";
 import {
   type HexPool,
-  joinLines,
   Known,
   Method,
   type PreparedAnswer,
@@ -13,21 +12,23 @@ import {
   prepareAnswer,
   readHostName,
 } from "@platform/http1";
-import { toPlatformError } from "@platform/kernel/errors";
-import { admitAdmin, isLocalRequest, isOpenTo } from "../filter/admin-guard.ts";
-import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
-import type { IdentityLines } from "../filter/identity.ts";
-import { type CompiledRoute, SeriesCache } from "../route/compiled-route.ts";
-import { PathScan, type PathFault } from "../route/path-scan.ts";
-import { METHOD_LABELS, type MetricBlock, type InternalRoute } from "../shared-state/index.ts";
-import type { Forwarder } from "./forwarder.ts";
-import { answerError, answerProblem, readMethod } from "./answers.ts";
+import { answerProblem, readMethod } from "../exchange/answers.ts";
+import type { GateCaller } from "../exchange/caller.ts";
+import type { CompiledRoute, GateExchange } from "../exchange/exchange.ts";
+import { SeriesCache } from "../exchange/series-cache.ts";
+import { isLocalRequest } from "../filter/admin-guard.ts";
+import { admitByGlobals } from "../filter/admit-caller.ts";
+import { PathScan, type PathFault } from "../exchange/path-scan.ts";
+import { METHOD_LABELS, type MetricBlock } from "../shared-state/index.ts";
 import type { ErrorLog } from "./error-log.ts";
 import type { ActiveConfig } from "./active-config.ts";
+import type { Forwarder } from "./forwarder.ts";
+import { InternalHandler } from "./internal-handler.ts";
+import { Pipeline } from "./pipeline.ts";
 import { describeFault, type RequestFault } from "./request-fault.ts";
 import type { Probes } from "./probes.ts";
 import type { Recorder } from "./recorder.ts";
-import type { GateCaller, GateExchange } from "./request-state.ts";
+import { settle } from "./settle.ts";
 
 /** Options of {@link RequestHandler}. */
 export interface RequestHandlerOptions {
@@ -37,15 +38,16 @@ export interface RequestHandlerOptions {
   recorder: Recorder;
   block: MetricBlock;
   hexPool: HexPool;
-  identityLines: IdentityLines;
   errorLog: ErrorLog;
+  /** Called when the last request of a removed route has ended. */
+  onRouteIdle: (route: CompiledRoute) => void;
   /** Called when a request fails inside the gateway. */
   onError: (error: unknown) => void;
 }
 
 const LOCAL: GateCaller = { kind: "local" };
-const ROOT = Buffer.from("/");
 const OPTIONS_ANSWER = prepareAnswer({ status: 204 });
+const ROOT = Buffer.from("/");
 const SHED_ANSWER: PreparedAnswer = prepareAnswer({
   status: 503,
   headers: [
@@ -70,19 +72,26 @@ export class RequestHandler {
   readonly #badAt: number;
   readonly #shedAt: number;
   readonly #noRoute = new SeriesCache(0);
-  readonly #internalSeries = new WeakMap<InternalRoute, SeriesCache>();
+  readonly #pipeline: Pipeline;
+  readonly #internal: InternalHandler;
 
   readonly #onEnd = (exchange: GateExchange, end: RequestEnd): void => {
-    const { forwarder, recorder } = this.#options;
+    const { recorder, errorLog } = this.#options;
     const state = exchange.userData;
-    if (state.target !== null) forwarder.finish(state, end);
+    if (state.isInPipeline) this.#pipeline.finish(exchange, state.route!, end);
     else state.unlink();
     recorder.record(exchange, end);
-    this.#options.errorLog.note(exchange, end);
+    errorLog.note(exchange, end);
   };
 
   constructor(options: RequestHandlerOptions) {
     this.#options = options;
+    this.#pipeline = new Pipeline(options);
+    this.#internal = new InternalHandler({
+      ...options,
+      shed: (exchange) => this.#shed(exchange),
+      onBadRequest: () => this.#count(this.#badAt),
+    });
     this.#requestsAt = options.block.findCounter("requests");
     this.#badAt = options.block.findCounter("badRequests");
     this.#shedAt = options.block.findCounter("shed");
@@ -107,7 +116,7 @@ export class RequestHandler {
       return;
     }
     const internal = config.table.findInternalRoute(this.#scan);
-    if (internal !== undefined) this.#handleInternal(exchange, internal);
+    if (internal !== undefined) this.#internal.handle(exchange, internal, this.#scan);
     else if (state.isShed) this.#shed(exchange);
     else this.#handleRouted(exchange);
   }
@@ -152,6 +161,14 @@ export class RequestHandler {
       this.#answerUnrouted(exchange);
       return;
     }
+    if (config.table.hasMethods) {
+      const chosen = this.#chooseByMethod(exchange, route);
+      if (chosen === undefined) {
+        this.#answerMethodNotAllowed(exchange, route);
+        return;
+      }
+      route = chosen;
+    }
     state.route = route;
     state.series = route.series;
     if (recorder.needsRequestLine(exchange)) this.#keepRequestLine(exchange);
@@ -166,7 +183,7 @@ export class RequestHandler {
     } else if (!scan.clean) {
       exchange.forwardPath = scan.readPath();
     }
-    this.#admit(exchange, route);
+    this.#pipeline.start(exchange, route);
   }
 
   /**
@@ -182,10 +199,16 @@ export class RequestHandler {
     const scan = (this.#bareScan ??= new PathScan());
     const path = this.#scan.readBarePath();
     const fault = scan.read(path, 0, path.length, table.prefixBytesMax);
-    const bare = fault === null ? table.findRoute(scan, host) : undefined;
+    const found = fault === null ? table.findRoute(scan, host) : undefined;
+    const method = table.hasMethods ? readMethod(exchange) : "";
+    const choose = (route: CompiledRoute | undefined): CompiledRoute | undefined =>
+      route === undefined || !table.hasMethods
+        ? route
+        : (table.chooseByMethod(route, method) ?? route);
+    const bare = choose(found);
     const isOwn = fault === null && table.findInternalRoute(scan) !== undefined;
-    if (fault === null && !isOwn && bare === literal) return literal;
-    if (!isOwn && bare !== undefined && isSameEntry(literal, bare)) return bare;
+    if (fault === null && !isOwn && found === literal) return literal;
+    if (!isOwn && bare !== undefined && isSameEntry(choose(literal), bare)) return found;
     this.#refuse(exchange, "path-parameter-hides-route");
     return "refused";
   }
@@ -203,6 +226,27 @@ export class RequestHandler {
     });
   }
 
+  // A preflight belongs to the route of the method that it asks about.
+  #chooseByMethod(exchange: GateExchange, route: CompiledRoute): CompiledRoute | undefined {
+    const { table } = this.#options.config;
+    const { head } = exchange;
+    const chosen = table.chooseByMethod(route, readMethod(exchange));
+    if (chosen !== undefined || head.methodId !== Method.OPTIONS) return chosen;
+    const wanted = table.chooseByMethod(
+      route,
+      head.fields.find("access-control-request-method") ?? "",
+    );
+    return wanted?.spec.steps.cors === undefined ? undefined : wanted;
+  }
+
+  #answerMethodNotAllowed(exchange: GateExchange, route: CompiledRoute): void {
+    const allow = this.#options.config.table.listMethods(route).join(", ");
+    this.#admitUnrouted(exchange, () => {
+      const detail = "The route does not accept this method.";
+      answerProblem(exchange, "method_not_allowed", detail, { Allow: allow });
+    });
+  }
+
   #isLocalIndex({ head, connection }: GateExchange): boolean {
     const isRead = head.methodId === Method.GET || head.methodId === Method.HEAD;
     return (
@@ -212,12 +256,13 @@ export class RequestHandler {
 
   // Callers without access to the gateway must not learn which routes exist.
   #admitUnrouted(exchange: GateExchange, answer: () => void): void {
-    const { identity } = this.#options.config;
+    const { config, onError } = this.#options;
+    const identity = config.identity.current;
     if (identity.isOpen) {
       answer();
       return;
     }
-    this.#settle(exchange, () => admitByGlobals(exchange.head, identity), answer);
+    settle(exchange, () => admitByGlobals(exchange.head, identity), { onResult: answer, onError });
   }
 
   #keepRequestLine(exchange: GateExchange): void {
@@ -225,152 +270,6 @@ export class RequestHandler {
     state.path = this.#scan.readPath();
     state.method = readMethod(exchange);
     state.startedAtEpochMs = Date.now();
-  }
-
-  #admit(exchange: GateExchange, route: CompiledRoute): void {
-    const { identity } = this.#options.config;
-    const { auth } = route.spec;
-    if (auth.type !== "bearer" && identity.isOpen) {
-      this.#forward(exchange, route);
-      return;
-    }
-    const { head } = exchange;
-    const then = (caller: GateCaller): void => {
-      const state = exchange.userData;
-      state.caller = caller;
-      state.holdsOperatorToken =
-        caller.kind === "operator" ||
-        (auth.type === "none" && identity.holdsOperatorToken(head.fields));
-      if (caller.kind === "user") {
-        state.identityLines = this.#options.identityLines.format(caller.claims);
-      }
-      this.#forward(exchange, route);
-    };
-    switch (auth.type) {
-      case "none":
-        this.#settle(exchange, () => admitAnyone(head, identity), then);
-        return;
-      case "inherit":
-        this.#settle(exchange, () => admitByGlobals(head, identity), then);
-        return;
-      case "bearer":
-        this.#settle(exchange, () => admitByRoute(head, auth, route.verify!), then);
-        return;
-      default:
-        auth satisfies never;
-    }
-  }
-
-  #forward(exchange: GateExchange, route: CompiledRoute): void {
-    const { bodyBytesMax } = route.spec;
-    exchange.bodyBytesMax = bodyBytesMax;
-    exchange.bodyIdleMs = route.spec.timeouts.idleMs;
-    if (exchange.head.contentLength > bodyBytesMax) {
-      answerProblem(
-        exchange,
-        "payload_too_large",
-        `The request body is larger than ${bodyBytesMax} bytes.`,
-      );
-      return;
-    }
-    const { fields } = exchange.head;
-    if (
-      fields.has(Known.MaxForwards) &&
-      this.#isLastHop(exchange, joinLines(fields, Known.MaxForwards))
-    )
-      return;
-    this.#options.forwarder.start(exchange, route);
-  }
-
-  /** Decrements Max-Forwards of OPTIONS and TRACE (RFC 9110 section 7.6.2); true if this is the last hop, which answers. */
-  #isLastHop(exchange: GateExchange, sent: string): boolean {
-    const state = exchange.userData;
-    const { methodId } = exchange.head;
-    state.maxForwards = sent;
-    if (methodId !== Method.OPTIONS && methodId !== Method.TRACE) return false;
-    if (!/^\d{1,9}$/.test(sent)) return false;
-    const left = Number(sent);
-    state.maxForwards = String(left - 1);
-    if (left > 0) return false;
-    if (methodId === Method.OPTIONS) exchange.respond(OPTIONS_ANSWER);
-    else answerProblem(exchange, "not_implemented", "The gateway does not answer TRACE.");
-    return true;
-  }
-
-  #handleInternal(exchange: GateExchange, internal: InternalRoute): void {
-    const state = exchange.userData;
-    const { config, probes } = this.#options;
-    if (internal.metricsId !== undefined)
-      state.series = this.#findInternalSeries(internal, internal.metricsId);
-    if (internal.access === "probe") {
-      probes.answer(exchange, internal.path);
-      return;
-    }
-    if (state.isShed) {
-      this.#shed(exchange);
-      return;
-    }
-    if (this.#scan.hasEncodedSeparator) {
-      this.#refuse(exchange, "encoded-separator");
-      return;
-    }
-    if (!this.#scan.clean) exchange.forwardPath = this.#scan.readPath();
-    const { head, connection } = exchange;
-    if (isOpenTo(internal.access, head, connection.remoteAddress, config.identity)) {
-      state.caller = LOCAL;
-      config.control.start(exchange);
-      return;
-    }
-    this.#settle(
-      exchange,
-      () => admitAdmin(head, connection.remoteAddress, config.identity),
-      (caller) => {
-        state.caller = caller;
-        // A stream of the admin API ends when its caller's token is revoked.
-        this.#options.forwarder.enterInternal(state);
-        config.control.start(exchange);
-      },
-    );
-  }
-
-  // Continues synchronously if the verdict is known, otherwise when it is available and the request still exists.
-  #settle<T>(exchange: GateExchange, judge: () => T | Promise<T>, then: (value: T) => void): void {
-    let verdict: T | Promise<T>;
-    try {
-      verdict = judge();
-    } catch (error) {
-      answerError(exchange, toPlatformError(error));
-      return;
-    }
-    if (!(verdict instanceof Promise)) {
-      then(verdict);
-      return;
-    }
-    const { sequence } = exchange;
-    const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
-    const proceed = async (): Promise<void> => {
-      let value: T;
-      try {
-        value = await verdict;
-      } catch (error) {
-        if (!isOver()) answerError(exchange, toPlatformError(error));
-        return;
-      }
-      if (!isOver()) then(value);
-    };
-    proceed().catch((error: unknown) => {
-      this.#options.onError(error);
-      if (!isOver()) exchange.destroy();
-    });
-  }
-
-  #findInternalSeries(internal: InternalRoute, metricsId: number): SeriesCache {
-    let series = this.#internalSeries.get(internal);
-    if (series === undefined) {
-      series = new SeriesCache(metricsId);
-      this.#internalSeries.set(internal, series);
-    }
-    return series;
   }
 
   #count(at: number): void {
@@ -381,9 +280,10 @@ export class RequestHandler {
 
 // The prefix can only be stripped from, or a raw path forwarded below, a path that literally starts with it.
 function isSameEntry(literal: CompiledRoute | undefined, bare: CompiledRoute): boolean {
-  const { auth, stripPrefix, rawPath } = bare.spec;
+  const { auth, steps, stripPrefix, rawPath } = bare.spec;
   if (stripPrefix || rawPath) return false;
-  return literal === undefined || isDeepStrictEqual(literal.spec.auth, auth);
+  if (literal === undefined) return true;
+  return isDeepStrictEqual(literal.spec.auth, auth) && isDeepStrictEqual(literal.spec.steps, steps);
 }
 
 function readHost(exchange: GateExchange): string {

@@ -1,6 +1,10 @@
 // Caches compiled forwarding plans: targets with equal rewrite rules share one.
 import { compilePlan, FORWARDING_FIELDS, ID_FIELDS, type ForwardPlan } from "@platform/http1";
-import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
+import {
+  CONTROL_CALLER_HEADER,
+  CONTROL_SECRET_HEADER,
+  type HeaderRules,
+} from "../shared-state/index.ts";
 
 /** Rewrite rules of one target. */
 export interface Rewrite {
@@ -13,6 +17,7 @@ export interface Rewrite {
   prependPath: string;
   /** Removed from requests in addition to {@link CUT_FIELDS}. */
   cutFields: readonly string[];
+  headers: HeaderRules | undefined;
   responseHeadMs: number;
   bodyIdleMs: number;
   totalMs: number;
@@ -43,17 +48,19 @@ export class PlanCache {
 
   /** Returns the plan of a rewrite; `isAnonymous` also removes Authorization. Throws like `compilePlan`. */
   compile(rewrite: Rewrite, isAnonymous: boolean): ForwardPlan {
-    const { host, keepsHost, stripPathBytes, prependPath, cutFields } = rewrite;
+    const { host, keepsHost, stripPathBytes, prependPath, cutFields, headers } = rewrite;
     const { responseHeadMs, bodyIdleMs, totalMs } = rewrite;
-    const key = `${host} ${keepsHost} ${isAnonymous} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs} ${cutFields.join()}`;
+    const key = `${host} ${keepsHost} ${isAnonymous} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs} ${cutFields.join()} ${JSON.stringify(headers)}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const cuts = [...CUT_FIELDS, ...cutFields];
+    const cuts = [...CUT_FIELDS, ...cutFields, ...(headers?.removeRequest ?? [])];
     const plan = compilePlan({
       ...(keepsHost ? {} : { host: { value: host } }),
       hostFallback: host,
       removeRequestFields: isAnonymous ? [...cuts, "Authorization"] : cuts,
-      addRequestFields: [VIA_FIELD],
+      addRequestFields: [VIA_FIELD, ...(headers?.addRequest ?? [])],
+      removeResponseFields: headers?.removeResponse ?? [],
+      addResponseFields: headers?.addResponse ?? [],
       stripPathBytes,
       prependPath,
       timeouts: { responseHeadMs, bodyIdleMs, totalMs, tunnelIdleMs: bodyIdleMs },

@@ -1,12 +1,7 @@
 // Finds the longest matching prefix of a path with one hash lookup per length at which a prefix may end.
-import { hashPrefix, type PathScan } from "./path-scan.ts";
+import type { EncodedPrefix } from "../exchange/exchange.ts";
+import { hashPrefix, type PathScan } from "../exchange/path-scan.ts";
 import { forEachInSlices } from "./slices.ts";
-
-/** A prefix with its hash. Created by {@link encodePrefix}. */
-export interface EncodedPrefix {
-  readonly bytes: Uint8Array;
-  readonly hash: number;
-}
 
 /** Encodes a prefix that starts with `/` and contains characters up to U+00FF. */
 export function encodePrefix(prefix: string): EncodedPrefix {

@@ -1,5 +1,6 @@
 // The routes of a worker: a change is compiled first, then committed as a whole; replaced routes drain.
-import { compileRoute, type CompiledRoute, type CompileRouteOptions } from "./compiled-route.ts";
+import type { CompiledRoute } from "../exchange/exchange.ts";
+import { compileRoute, type CompileRouteOptions } from "./compile-route.ts";
 import { forEachInSlices } from "./slices.ts";
 import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 
@@ -45,7 +46,7 @@ export class RouteRegistry {
   ): Promise<StagedRoutes> {
     const compiled: CompiledRoute[] = [];
     const discard = (): void => {
-      for (const route of compiled) for (const held of route.pools) held.release(0);
+      for (const route of compiled) release(route);
     };
     try {
       await forEachInSlices(upsert, (spec) => compiled.push(compileRoute(spec, options)));
@@ -100,7 +101,12 @@ export class RouteRegistry {
   }
 
   #finish(route: CompiledRoute, cut: number): void {
-    for (const held of route.pools) held.release(0);
+    release(route);
     this.#options.onDrained(route.key, cut);
   }
+}
+
+function release(route: CompiledRoute): void {
+  route.steps.close();
+  for (const held of route.pools) held.release(0);
 }

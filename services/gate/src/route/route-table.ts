@@ -1,13 +1,16 @@
 // Routes a request: to an internal route, otherwise to the route with the longest prefix.
 import type { InternalRoute } from "../shared-state/index.ts";
-import type { PathScan } from "./path-scan.ts";
-import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
+import type { PathScan } from "../exchange/path-scan.ts";
+import type { EncodedPrefix } from "../exchange/exchange.ts";
+import { encodePrefix, PrefixTable } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";
 
 /** The properties of a route that the table requires. */
 export interface RouteEntry {
   readonly encodedPrefix: EncodedPrefix;
   readonly host?: string | undefined;
+  /** Absent: all that no other route with this prefix and host has. */
+  readonly methods?: readonly string[] | undefined;
 }
 
 /** Immutable route table; each change builds a new one from the same route objects. */
@@ -16,6 +19,10 @@ export class RouteTable<R extends RouteEntry> {
   readonly prefixBytesMax: number;
   /** True if a route has a host, so that the host of requests matters. */
   readonly hasHosts: boolean;
+  /** True if a route has methods: then {@link chooseByMethod} decides between the routes of a prefix. */
+  readonly hasMethods: boolean;
+  /** Routes with the same prefix and host, by the one that {@link findRoute} returns; empty if no route has methods. */
+  readonly #byMethod: ReadonlyMap<R, readonly R[]>;
   readonly #internalExact: PrefixTable<InternalRoute>;
   readonly #internalBelow: PrefixTable<InternalRoute>;
   readonly #anyHost: PrefixTable<R>;
@@ -27,7 +34,10 @@ export class RouteTable<R extends RouteEntry> {
     internalRoutes: readonly InternalRoute[],
   ): Promise<RouteTable<E>> {
     const groups = new Map<string, [EncodedPrefix, E][]>([["", []]]);
+    const byMethod = new Map<E, E[]>();
+    const firsts = new Map<string, E>();
     await forEachInSlices(routes, (route) => {
+      if (isVariant(route, firsts, byMethod)) return;
       const host = route.host?.toLowerCase() ?? "";
       const group = groups.get(host);
       if (group === undefined) groups.set(host, [[route.encodedPrefix, route]]);
@@ -39,14 +49,17 @@ export class RouteTable<R extends RouteEntry> {
       const matching = internalRoutes.filter((path) => path.match === match);
       return PrefixTable.build(matching.map((path) => [encodePrefix(path.path), path]));
     };
-    return new RouteTable(byHost, await own("exact"), await own("below"));
+    return new RouteTable(byHost, byMethod, await own("exact"), await own("below"));
   }
 
   private constructor(
     byHost: Map<string, PrefixTable<R>>,
+    byMethod: ReadonlyMap<R, readonly R[]>,
     internalExact: PrefixTable<InternalRoute>,
     internalBelow: PrefixTable<InternalRoute>,
   ) {
+    this.#byMethod = byMethod;
+    this.hasMethods = byMethod.size > 0;
     this.#internalExact = internalExact;
     this.#internalBelow = internalBelow;
     this.#anyHost = byHost.get("")!;
@@ -82,4 +95,46 @@ export class RouteTable<R extends RouteEntry> {
     }
     return undefined;
   }
+
+  /** The route with the prefix and host of `found` that has the method; undefined if there is none. */
+  chooseByMethod(found: R, method: string): R | undefined {
+    const variants = this.#byMethod.get(found);
+    if (variants === undefined) return found;
+    const own = method === "HEAD" ? ["HEAD", "GET"] : [method];
+    return (
+      variants.find(({ methods }) => methods?.some((each) => own.includes(each))) ??
+      variants.find(({ methods }) => methods === undefined)
+    );
+  }
+
+  /** The methods of the routes with the prefix and host of `found`, for Allow. */
+  listMethods(found: R): string[] {
+    const methods = (this.#byMethod.get(found) ?? []).flatMap((route) => route.methods ?? []);
+    return [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort();
+  }
+}
+
+// A second route with the same prefix and host is not in the prefix table, but beside the first.
+function isVariant<E extends RouteEntry>(
+  route: E,
+  firsts: Map<string, E>,
+  byMethod: Map<E, E[]>,
+): boolean {
+  const name = `${route.host?.toLowerCase() ?? ""} ${Buffer.from(route.encodedPrefix.bytes).toString("latin1")}`;
+  const first = firsts.get(name);
+  if (first === undefined) {
+    firsts.set(name, route);
+    if (route.methods !== undefined) byMethod.set(route, [route]);
+    return false;
+  }
+  const variants = byMethod.get(first);
+  if (
+    route.methods === undefined &&
+    (variants ?? [first]).some((other) => other.methods === undefined)
+  ) {
+    throw new RangeError(`duplicate prefix ${name}`);
+  }
+  if (variants === undefined) byMethod.set(first, [first, route]);
+  else variants.push(route);
+  return true;
 }

@@ -1,4 +1,5 @@
 // Settings of a worker other than its routes: plain, validated data; files are already read.
+import type { TokenProfile } from "@platform/kernel/identity";
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
 /** Access control of an internal route. */
@@ -25,12 +26,14 @@ export interface InternalRoute {
   metricsId?: number;
 }
 
-/** Verification of user tokens on routes without their own `auth`. */
+/** Verification of tokens. */
 export interface JwtSpec {
   /** HS256 key. */
   secret?: string;
-  /** Key set for RS256 and ES256; requires `issuer` and `audience`. */
+  /** Key set for RS256 and ES256; what it requires depends on `profile`. */
   jwksUrl?: string;
+  /** Default: access tokens. */
+  profile?: TokenProfile;
   issuer?: string;
   audience?: string;
   /** Accepted clock skew in seconds. */
@@ -115,6 +118,8 @@ export interface GlobalSpec {
   hasIndex: boolean;
   /** Status of requests without a route. */
   noRouteStatus: 404 | 502;
+  /** Redis server that counts rate-limited requests for all gateways. */
+  limitsRedisUrl?: string;
   /** OTLP/HTTP base URL; absent if spans are not exported. */
   otlpEndpoint?: string;
 }

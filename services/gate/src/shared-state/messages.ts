@@ -1,5 +1,6 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { Revocation } from "@platform/kernel/identity";
+import type { AccessChange } from "./access-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
@@ -19,18 +20,21 @@ export interface WorkerInit {
     /** False on platforms without `SO_REUSEPORT`, which have only one worker. */
     reusePort: boolean;
   };
+  /** Keys of sealed cookies, the first of which seals. */
+  cookieKeys?: readonly Uint8Array[];
   /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */
   revocations?: { issuer: string; entries: readonly Revocation[] };
 }
 
 /**
- * One change. Each worker's sequence numbers start at 1 and increase by one. The first change contains `globals` and
- * all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
+ * One change. Each worker's sequence numbers start at 1 and increase by one. The first change contains `globals`, all of
+ * `access` and all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
  */
 export interface ApplyMessage {
   type: "apply";
   seq: number;
   globals?: GlobalSpec;
+  access?: AccessChange;
   upsert: RouteSpec[];
   remove: RouteKey[];
 }
@@ -45,6 +49,12 @@ export interface StageMessage {
   upsert: RouteSpec[];
 }
 
+/** Outcome of the renewal of a browser's session. `ended`: the user must sign in again. */
+export type RefreshOutcome =
+  | { kind: "renewed"; sealed: string }
+  | { kind: "ended" }
+  | { kind: "unavailable" };
+
 /** Messages from the control plane to a worker. */
 export type ToWorker =
   | StageMessage
@@ -55,6 +65,8 @@ export type ToWorker =
   | { type: "drain"; deadlineMs: number }
   /** Tokens that were revoked since the previous such message. */
   | { type: "revocations"; entries: readonly Revocation[] }
+  /** The answer to `refresh-session`. */
+  | { type: "session-refreshed"; id: number; outcome: RefreshOutcome }
   /** The access log was renamed or removed: open its path again; replies `reopened`. */
   | { type: "reopen-access-log" };
 
@@ -72,6 +84,8 @@ export type FromWorker =
   /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }
+  /** Renew the session of a browser; replied with `session-refreshed`. */
+  | { type: "refresh-session"; id: number; client: string; sealed: string }
   /** A line for the log of the process. */
   | {
       type: "log";

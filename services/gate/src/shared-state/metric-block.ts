@@ -47,6 +47,19 @@ export const WORKER_COUNTERS = [
   "unsentBytes",
   /** Failures with EMFILE or ENFILE. */
   "descriptorErrors",
+  /** Requests refused by a rate limit. */
+  "rateLimited",
+  /** Requests that were limited by this process alone because Redis did not respond. */
+  "rateLimitsLocal",
+  /** Keys of rate limits that were dropped while in use because the table was full. */
+  "rateKeysEvicted",
+  /** Requests that waited for a place on their route, and those refused because the queue was full or too slow. */
+  "queued",
+  "queueFull",
+  "queueTimeouts",
+  /** Circuits that were opened, and requests refused because all circuits of their route were open. */
+  "circuitsOpened",
+  "circuitRefused",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */
@@ -80,7 +93,7 @@ export interface MetricSeries {
 export { DURATION_BOUNDS_SECONDS };
 
 const COUNTERS_AT = 1;
-const SERIES_AT = 32;
+const SERIES_AT = 64;
 const BUCKETS = DURATION_BOUNDS_SECONDS.length + 1;
 const SERIES_FLOATS = 5 + BUCKETS;
 const TARGETS_AT = SERIES_AT + METRIC_SERIES_MAX * SERIES_FLOATS;
@@ -96,7 +109,7 @@ export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER"
  * Metrics with one writer (the worker) and one reader (the control plane); aligned 64-bit words are never torn.
  *
  *     [0] series in use   [1 …] WORKER_COUNTERS
- *     [32 …] series: metricsId, method, status, count, seconds, buckets   (series 0: overflow)
+ *     [64 …] series: metricsId, method, status, count, seconds, buckets   (series 0: overflow)
  *     then, by target slot: upstream errors
  */
 export class MetricBlock {

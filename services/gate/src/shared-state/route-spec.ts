@@ -1,6 +1,9 @@
 // Settings of one route for workers: plain, validated data; files are already read.
 
-/** Identifies a route by its optional host and prefix. Created by {@link makeRouteKey} only. */
+import type { HealthCheckSpec, ResilienceSpec } from "./resilience-spec.ts";
+import type { StepSpecs } from "./step-specs.ts";
+
+/** Identifies a route by its optional host, prefix and optional methods. Created by {@link makeRouteKey} only. */
 export type RouteKey = string & { readonly __brand: "RouteKey" };
 
 /** Load balancing strategy of a route. */
@@ -14,6 +17,8 @@ export interface TargetSpec {
   weight: number;
   /** Slot in {@link import("./target-state.ts").SharedTargetState}; equal for equal {@link makeTargetKey}. */
   slot: number;
+  /** Slot of this target on this route in {@link import("./link-state.ts").SharedLinkState}. */
+  link: number;
 }
 
 /** TLS material for the upstreams of a route, as PEM text. */
@@ -25,18 +30,56 @@ export interface UpstreamTlsSpec {
   caPem?: string;
 }
 
+/** Tokens of a key set. */
+export interface BearerAuth {
+  type: "bearer";
+  jwksUrl: string;
+  /** Scope that the token must have; 403 without it. */
+  requiredScope?: string;
+  /** Checked if present, like `audience`; without one of them any type of token is accepted. */
+  issuer?: string;
+  audience?: string;
+  /** Accepted clock skew; default 30. */
+  leewaySeconds?: number;
+}
+
+/** Identities of workloads: SPIFFE JWT-SVIDs. */
+export interface WorkloadAuth {
+  type: "workload";
+  jwksUrl: string;
+  audience: string;
+  trustDomain: string;
+  leewaySeconds?: number;
+}
+
+/** Another service judges each request. */
+export interface ForwardAuth {
+  type: "forward";
+  url: string;
+  timeoutMs: number;
+  /** Request fields that the service gets; absent: all. */
+  requestFields?: readonly string[];
+  /** Fields of its response for the upstream. */
+  upstreamFields: readonly string[];
+}
+
+/** Browser users sign in at an identity provider. */
+export interface OidcAuth {
+  type: "oidc";
+  /** See `describeOidcClient`. */
+  client: string;
+  /** Fields for the upstream and the claims that they get. */
+  claimFields: readonly (readonly [field: string, claim: string])[];
+}
+
 /** Access control of a proxied route. `inherit`: the global token and JWT settings apply. */
 export type RouteAuthSpec =
   | { type: "inherit" }
   | { type: "none" }
-  | {
-      type: "bearer";
-      jwksUrl: string;
-      /** Scope that the token must have; 403 without it. */
-      requiredScope?: string;
-      issuer?: string;
-      audience?: string;
-    };
+  | BearerAuth
+  | WorkloadAuth
+  | ForwardAuth
+  | OidcAuth;
 
 /** Timeouts of one exchange in milliseconds; 0 disables a timeout. */
 export interface RouteTimeouts {
@@ -50,6 +93,14 @@ export interface RouteTimeouts {
   totalMs: number;
 }
 
+/** Changes of fields, compiled into the forwarding plan. */
+export interface HeaderRules {
+  removeRequest: readonly string[];
+  addRequest: readonly (readonly [name: string, value: string])[];
+  removeResponse: readonly string[];
+  addResponse: readonly (readonly [name: string, value: string])[];
+}
+
 /** One route. Values `0`, `""` and `[]` of the configuration are already replaced by defaults. */
 export interface RouteSpec {
   key: RouteKey;
@@ -57,6 +108,8 @@ export interface RouteSpec {
   prefix: string;
   /** Lower case without a port; absent: any host. */
   host?: string;
+  /** Sorted, in upper case; absent: all that no other route with this prefix and host has. */
+  methods?: readonly string[];
   /** Slot in {@link import("./route-state.ts").SharedRouteState}. */
   slot: number;
   /** ID of the `route` label in worker metrics, above 0; see {@link import("./metric-block.ts").MetricBlock}. */
@@ -66,6 +119,10 @@ export interface RouteSpec {
   balancer: BalancerKind;
   /** Removes the prefix from the forwarded path. */
   stripPrefix: boolean;
+  /** Path in place of the prefix; absent: the prefix stays unless `stripPrefix` is set. */
+  replacePrefix?: string;
+  /** Changes of the fields of requests and responses. */
+  headers?: HeaderRules;
   /** `client` forwards the client's Host, `target` sends the target's authority. */
   hostHeader: "client" | "target";
   /** Forwards the path as sent instead of normalized. */
@@ -79,6 +136,11 @@ export interface RouteSpec {
   /** Additional request fields that clients may not set for the upstream; see {@link CUT_FIELDS_DEFAULT}. */
   cutFields: readonly string[];
   upstreamTls?: UpstreamTlsSpec;
+  steps: StepSpecs;
+  /** Absent if the route uses none of it. */
+  resilience?: ResilienceSpec;
+  /** Absent without active health checks. */
+  healthCheck?: HealthCheckSpec;
 }
 
 /** 10 MiB, the specification's default of `max_body_size`. */
@@ -100,9 +162,14 @@ export const ROUTE_TIMEOUTS_DEFAULT: Readonly<RouteTimeouts> = {
   totalMs: 0,
 };
 
-/** Creates the key of a route; hosts are case-insensitive, prefixes are not. */
-export function makeRouteKey(host: string | undefined, prefix: string): RouteKey {
-  return `${(host ?? "").toLowerCase()} ${prefix}` as RouteKey;
+/** Creates the key of a route; hosts are case-insensitive, prefixes and methods, which are sorted, are not. */
+export function makeRouteKey(
+  host: string | undefined,
+  prefix: string,
+  methods: readonly string[] = [],
+): RouteKey {
+  const suffix = methods.length === 0 ? "" : ` ${methods.join()}`;
+  return `${(host ?? "").toLowerCase()} ${prefix}${suffix}` as RouteKey;
 }
 
 /** The `route` label of a route in metrics, logs and spans: its prefix, preceded by its host if it has one. */

@@ -1,4 +1,8 @@
 // Shared memory of one gateway process: sizes, allocation and clock.
+import { randomInt } from "node:crypto";
+import { CONCURRENCY_INTS } from "./concurrency-rows.ts";
+import { LINKS_MAX, LINK_STATE_INTS } from "./link-state.ts";
+import { RATE_TABLE_BYTES } from "./rate-table.ts";
 import { ROUTE_STATE_INTS } from "./route-state.ts";
 import { TARGET_STATE_INTS } from "./target-state.ts";
 
@@ -17,15 +21,23 @@ export const WORKERS_MAX = 256;
 /**
  * Memory shared by all workers of a process for routing decisions; metrics are in one block per worker.
  *
- *     routes   Int32  [ROUTES_MAX][ROUTE_STATE_INTS]     round-robin index, by Atomics
+ *     routes   Int32  [ROUTES_MAX][ROUTE_STATE_INTS]     round-robin index and tickets, by Atomics
  *     targets  Int32  [TARGETS_MAX][TARGET_STATE_INTS]   health, by Atomics
  *     active   Int32  [workers][TARGETS_MAX]            active exchanges, one writer per row
+ *     concurrency  Int32  [workers][ROUTES_MAX][CONCURRENCY_INTS]   bounded concurrency, one writer per row
+ *     links    Int32  [LINKS_MAX][LINK_STATE_INTS]       circuits, canary counts and weights, by Atomics
+ *     rates    counts of rate-limited requests; see SharedRateTable
  */
 export interface SharedBuffers {
   workers: number;
   routes: SharedArrayBuffer;
   targets: SharedArrayBuffer;
   active: SharedArrayBuffer;
+  concurrency: SharedArrayBuffer;
+  links: SharedArrayBuffer;
+  rates: SharedArrayBuffer;
+  /** Random seed of hashes in shared memory, unknown to clients. */
+  seed: number;
   /** `readMonotonicMs()` at allocation; times in shared memory are relative to it. */
   startedMs: number;
 }
@@ -40,11 +52,20 @@ export function allocateSharedBuffers(workers: number): SharedBuffers {
     routes: new SharedArrayBuffer(ROUTES_MAX * ROUTE_STATE_INTS * 4),
     targets: new SharedArrayBuffer(TARGETS_MAX * TARGET_STATE_INTS * 4),
     active: new SharedArrayBuffer(workers * TARGETS_MAX * 4),
+    concurrency: new SharedArrayBuffer(workers * ROUTES_MAX * CONCURRENCY_INTS * 4),
+    links: new SharedArrayBuffer(LINKS_MAX * LINK_STATE_INTS * 4),
+    rates: new SharedArrayBuffer(RATE_TABLE_BYTES),
+    seed: randomInt(2 ** 32),
     startedMs: readMonotonicMs(),
   };
 }
 
+// On Bun each thread has an hrtime of its own; the origin is the wall clock when the thread began.
+const hasSharedTime = process.versions["bun"] === undefined;
+
 /** Milliseconds of a monotonic clock that is the same for all threads of the process. */
 export function readMonotonicMs(): number {
-  return Number(process.hrtime.bigint() / 1_000_000n);
+  return hasSharedTime
+    ? Number(process.hrtime.bigint() / 1_000_000n)
+    : Math.floor(performance.timeOrigin + performance.now());
 }

@@ -8,6 +8,7 @@ const EJECTIONS = 1;
 const FAILURES = 2;
 const RECOVERED_AT = 3;
 const EJECTIONS_TOTAL = 4;
+const DOWN = 5;
 
 /**
  * The health of upstreams. Times are milliseconds since `SharedBuffers.startedMs`, stored in units of
@@ -15,7 +16,7 @@ const EJECTIONS_TOTAL = 4;
  *
  *     [0] ejected until, 0: not ejected     [1] consecutive ejections (backoff)
  *     [2] consecutive failures              [3] readmitted at, 0: never ejected
- *     [4] ejections since the slot was assigned
+ *     [4] ejections since the slot was assigned   [5] 1: fails its active health checks
  */
 export class SharedTargetState {
   readonly #words: Int32Array;
@@ -77,6 +78,19 @@ export class SharedTargetState {
     const at = slot * TARGET_STATE_INTS;
     Atomics.store(this.#words, at + FAILURES, 0);
     Atomics.store(this.#words, at + EJECTIONS, 0);
+  }
+
+  /** True if the target fails its active health checks. */
+  isDown(slot: number): boolean {
+    return Atomics.load(this.#words, slot * TARGET_STATE_INTS + DOWN) === 1;
+  }
+
+  /** Records the outcome of active health checks; a recovered target starts slowly. */
+  setDown(slot: number, isDown: boolean, nowMs: number): void {
+    const at = slot * TARGET_STATE_INTS;
+    const before = Atomics.exchange(this.#words, at + DOWN, isDown ? 1 : 0);
+    if (before === 0 || isDown) return;
+    Atomics.store(this.#words, at + RECOVERED_AT, Math.max(1, Math.floor(nowMs / 64)));
   }
 
   /** Clears the slot for another target. */

@@ -27,6 +27,8 @@ export interface Balancer {
    * half of a route's targets are treated as ejected; targets of weight 0 are never picked.
    */
   pick(tried: readonly number[], clientIp: string): number;
+  /** True if the target at this index receives requests at all: its weight is above 0. */
+  isWeighted(index: number): boolean;
 }
 
 /** Creates the balancer of one route; `routeSlot` holds its round-robin index. */
@@ -41,7 +43,10 @@ export function createBalancer(
       `a route has ${targets.length} targets, the maximum is ${ROUTE_TARGETS_MAX}`,
     );
   }
-  if (targets.length === 1) return { pick: (tried) => (tried.length === 0 ? 0 : -1) };
+  if (targets.length === 0) return { pick: () => -1, isWeighted: () => false };
+  if (targets.length === 1) {
+    return { pick: (tried) => (tried.length === 0 ? 0 : -1), isWeighted: () => true };
+  }
   return new HealthyBalancer(targets, options, createChooser(kind, targets, routeSlot, options));
 }
 
@@ -81,6 +86,10 @@ class HealthyBalancer implements Balancer {
     this.#allowed[first] = 0;
     const other = this.#choose(this.#allowed, clientIp);
     return other === -1 ? first : other;
+  }
+
+  isWeighted(index: number): boolean {
+    return this.#weighted[index] === 1;
   }
 
   // Excludes ejected targets, at most half of all; further ejected targets keep receiving traffic.

@@ -13,8 +13,9 @@ export interface FailedAttempt {
    * the gateway had no file descriptor for a new connection.
    */
   isTargetBlameless: boolean;
-  /** Number of retries at other targets so far. */
+  /** Number of retries so far, and their maximum. */
   retries: number;
+  retriesMax: number;
   /** The request was already retried on the same target for that reason. */
   refreshed: boolean;
 }
@@ -25,8 +26,8 @@ export type RetryDecision =
   | { kind: "same-target" }
   | { kind: "other-target"; spend: boolean };
 
-/** Maximum number of retries of a request at other targets. */
-const RETRIES_MAX = 2;
+/** Default maximum of retries of a request. */
+export const RETRIES_MAX_DEFAULT = 2;
 
 const GIVE_UP: RetryDecision = { kind: "give-up" };
 const SAME_TARGET: RetryDecision = { kind: "same-target" };
@@ -41,6 +42,6 @@ export function decideRetry(attempt: FailedAttempt): RetryDecision {
   if (!attempt.replayable) return GIVE_UP;
   if (attempt.requestSent && !attempt.idempotent) return GIVE_UP;
   if (attempt.isTargetBlameless && !attempt.refreshed) return SAME_TARGET;
-  if (attempt.retries >= RETRIES_MAX) return GIVE_UP;
+  if (attempt.retries >= attempt.retriesMax) return GIVE_UP;
   return attempt.requestSent ? OTHER_TARGET : OTHER_TARGET_FREE;
 }

@@ -23,8 +23,9 @@ export class TargetHealth {
     this.#readNowMs = readNowMs;
   }
 
-  /** True if the target is ejected now. Ends an ejection that has expired. */
+  /** True if the target is ejected now or fails its active health checks. Ends an ejection that has expired. */
   isEjected(slot: number): boolean {
+    if (this.#targets.isDown(slot)) return true;
     const untilMs = this.#targets.readEjectedUntilMs(slot);
     if (untilMs === 0) return false;
     const nowMs = this.#readNowMs();

@@ -125,6 +125,14 @@ for (const spelling of ["round_robin", "round-robin", "roundrobin"]) {
   });
 }
 
+test("cluster and region have the defaults of the specification", () => {
+  const { cluster, region } = load("{}");
+  assert.deepEqual([cluster, region], ["default", "us-east"]);
+  const env = { PLATFORM_CLUSTER: "blue", PLATFORM_REGION: "eu" };
+  const set = load("{}", env);
+  assert.deepEqual([set.cluster, set.region], ["blue", "eu"]);
+});
+
 test("hosts are compared in lower case and without a trailing dot", () => {
   assert.equal(loadRoute({ host: "API.Example.com." }).host, "api.example.com");
 });
@@ -150,23 +158,11 @@ test("environment and flags win over the file, in this order", () => {
 });
 
 const unbuiltRouteFields: Record<string, unknown> = {
-  canary_auto_promote: true,
-  canary_promote_step: 10,
-  canary_promote_sec: 60,
-  canary_max_error_rate: 0.01,
   middleware: "m",
   response_middleware: "m",
   wasm_split: { targets: [{ middleware_name: "m", weight: 1 }] },
-  rate_limit_rpm: 60,
   cache_ttl_seconds: 5,
   cache_methods: ["GET"],
-  max_concurrent_requests: 5,
-  max_queue_size: 5,
-  queue_timeout_ms: 5,
-  ip_allowlist: ["10.0.0.0/8"],
-  ip_blocklist: ["10.0.0.1"],
-  require_api_key: true,
-  allowed_tenants: ["t"],
   prompt_guard: true,
   enable_prompt_guard: true,
   pii_redact: true,
@@ -180,11 +176,6 @@ const unbuiltRouteFields: Record<string, unknown> = {
     confidence_header: "x-confidence",
     min_confidence: 0.5,
   },
-  circuit_breaker: { open_ms: 5 },
-  health_check: { path: "/" },
-  openapi: "spec.json",
-  openapi_allow_unknown: true,
-  policy: "allow * *",
   record: true,
 };
 
@@ -244,7 +235,37 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
   ["a negative size", { max_body_size: -1 }, /^max_body_size: -1 is not allowed/],
   ["a certificate without its key", { client_cert_path: "c" }, /^client_key_path: is required/],
   ["an unknown kind of auth", { auth: { type: "basic" } }, /^auth\.type: "basic" .*"bearer"/],
-  ["a scope on an open route", { auth: { type: "none", required_scope: "a" } }, /type "none"$/],
+  [
+    "a scope on an open route",
+    { auth: { type: "none", required_scope: "a" } },
+    /type "none" does not use it$/,
+  ],
+  [
+    "a limit by header without its name",
+    { rate_limits: [{ by: "header", rpm: 1 }] },
+    /^rate_limits\[0\]\.name: .*is required with by: "header"/,
+  ],
+  [
+    "a limit by address with a name",
+    { rate_limits: [{ by: "ip", name: "x", rpm: 1 }] },
+    /^rate_limits\[0\]\.name: .*is not allowed/,
+  ],
+  [
+    "a queue without a concurrency",
+    { max_queue_size: 5 },
+    /^max_queue_size: .*requires max_concurrent_requests/,
+  ],
+  [
+    "a canary without two weighted targets",
+    { canary_auto_promote: true },
+    /^canary_auto_promote: .*requires exactly two targets_weighted/,
+  ],
+  ["an error rate above 1", { canary_max_error_rate: 1.5 }, /^canary_max_error_rate: /],
+  [
+    "a circuit that is not known",
+    { circuit_breaker: { threshold: 1 } },
+    /^circuit_breaker\.?(?:threshold)?: /,
+  ],
   ["a bad CIDR in a list", { ip_allowlist: ["10.0.0.0/33"] }, /^ip_allowlist\[0\]: .*CIDR/],
 ];
 

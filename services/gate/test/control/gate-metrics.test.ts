@@ -19,9 +19,11 @@ function makeMetrics() {
   const planner = new RoutePlanner({
     routesMax: 10,
     targetsMax: 10,
+    linksMax: 1_000,
     reuseDelayMs: 0,
     readNowMs: () => 0,
     onRouteReuse: () => undefined,
+    onLinkReuse: () => undefined,
     onTargetReuse: () => undefined,
   });
   const route = resolveRoute(
@@ -33,6 +35,8 @@ function makeMetrics() {
       cutFields: [],
       issuer: undefined,
       audience: undefined,
+      isBindingStrict: false,
+      place: { cluster: "default", region: "us-east" },
     },
   );
   planner.plan({ added: [route], updated: [], removed: [] }).commit();

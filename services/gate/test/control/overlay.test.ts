@@ -27,6 +27,8 @@ const defaults = {
   cutFields: [],
   issuer: undefined,
   audience: undefined,
+  isBindingStrict: false,
+  place: { cluster: "default", region: "us-east" },
 };
 
 const route: fc.Arbitrary<RouteConfig> = fc.record(

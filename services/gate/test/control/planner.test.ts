@@ -16,6 +16,8 @@ const defaults = {
   cutFields: [],
   issuer: undefined,
   audience: undefined,
+  isBindingStrict: false,
+  place: { cluster: "default", region: "us-east" },
 };
 
 function compile(routes: readonly RouteConfig[]): RouteSet {
@@ -29,9 +31,11 @@ function makePlanner(options: { routesMax?: number; targetsMax?: number; reused?
   const planner = new RoutePlanner({
     routesMax: options.routesMax ?? 100,
     targetsMax: options.targetsMax ?? 100,
+    linksMax: 1_000,
     reuseDelayMs: 1000,
     readNowMs: () => clock.nowMs,
     onRouteReuse: () => undefined,
+    onLinkReuse: () => undefined,
     onTargetReuse: (slot) => options.reused?.push(slot),
   });
   let running: RouteSet = new Map();

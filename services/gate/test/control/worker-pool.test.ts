@@ -34,7 +34,7 @@ function makeRoute(prefix: string): RouteSpec {
     prefix,
     slot: 0,
     metricsId: 1,
-    targets: [{ url: "http://t", weight: 1, slot: 3 }],
+    targets: [{ url: "http://t", weight: 1, slot: 3, link: 0 }],
     balancer: "round_robin",
     stripPrefix: false,
     hostHeader: "client",
@@ -43,6 +43,7 @@ function makeRoute(prefix: string): RouteSpec {
     timeouts: ROUTE_TIMEOUTS_DEFAULT,
     accessLog: false,
     cutFields: [],
+    steps: {},
     auth: { type: "none" },
   };
 }

@@ -17,6 +17,7 @@ async function startSockets(
   const stream = new MetricsStream({
     readTotals: () => ({ ...totals, buckets: [...totals.buckets] }),
     readConnections,
+    readBreakers: () => ({}),
     readNow: () => new Date(clock.nowMs),
     readMonotonicMs: () => clock.nowMs,
     onError: (error) => {

@@ -64,7 +64,7 @@ test("each request of a logging route is logged once and soon, others are not", 
     },
   });
   await ask(gate.port, "/down", { method: "POST" });
-  await waitUntil(() => readLines(path).length === 2, 200);
+  await waitUntil(() => readLines(path).length === 2);
   const [first, second] = readLines(path) as [Line, Line];
   assert.deepEqual(Object.keys(first), [
     "timestamp",

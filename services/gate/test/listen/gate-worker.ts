@@ -74,15 +74,23 @@ export class TestPlanner {
       accessLog: false,
       auth: { type: "inherit" },
       cutFields: CUT_FIELDS_DEFAULT,
+      steps: {},
       ...route,
       targets: route.targets.map((target) => {
         const { url, weight } = typeof target === "string" ? { url: target, weight: 1 } : target;
         const key = makeTargetKey(url, route.upstreamTls);
         const slot = this.#slots.get(key) ?? this.#slots.size;
         this.#slots.set(key, slot);
-        return { url, weight, slot };
+        const linkKey = `link ${prefix} ${url}`;
+        const link = this.#slots.get(linkKey) ?? this.#slots.size;
+        this.#slots.set(linkKey, link);
+        return { url, weight, slot, link };
       }),
     };
+  }
+
+  linksOf(prefix: string, urls: readonly string[]): number[] {
+    return urls.map((url) => this.#slots.get(`link ${prefix} ${url}`) ?? -1);
   }
 
   slotOf(url: string): number {

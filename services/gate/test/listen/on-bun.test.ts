@@ -7,7 +7,16 @@ import { test } from "node:test";
 
 const BUN = new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url)
   .pathname;
-const SUITES = ["routing", "retries", "reload", "identity", "revocations", "feeds"];
+const SUITES = [
+  "routing",
+  "retries",
+  "reload",
+  "identity",
+  "revocations",
+  "feeds",
+  "limits",
+  "resilience",
+];
 const isHere = existsSync(BUN) && process.versions["bun"] === undefined;
 
 test(

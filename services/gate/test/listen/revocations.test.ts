@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
-import { request, type IncomingMessage, type ServerResponse } from "node:http";
+import { Agent, request, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Revocation } from "@platform/kernel/identity";
@@ -83,6 +83,57 @@ test("a token that was verified before is refused with 401 once it is revoked", 
   assert.match(body, /The token was revoked/);
   assert.match(String(headers["www-authenticate"]), /error="invalid_token"/);
   assert.equal((await ask(gate.port, "/", asUser("s2"))).status, 200);
+});
+
+/** Sends requests over one connection, one after another. */
+function connect(gate: GateWorker) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  stops.push(() => agent.destroy());
+  const sockets = new Set<unknown>();
+  const get = async (options: { headers: Record<string, string> }) => {
+    const sent = request({ host: "127.0.0.1", port: gate.port, path: "/", agent, ...options });
+    sent.end();
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+    sockets.add(sent.socket);
+    let body = "";
+    for await (const piece of answer.setEncoding("utf8")) body += String(piece);
+    return { status: answer.statusCode, body };
+  };
+  return { get, sockets };
+}
+
+test("over one connection each request has the identity of its own token", async () => {
+  const gate = await start((incoming, response) =>
+    response.end(String(incoming.headers["x-user-id"])),
+  );
+  const { get, sockets } = connect(gate);
+  const [ada, bob] = [asUser("s1", { sub: "ada" }), asUser("s2", { sub: "bob" })];
+  const forged = { headers: { Authorization: ada.headers.Authorization.slice(0, -2) + "AA" } };
+  const seen: string[] = [];
+  for (const user of [ada, ada, bob, ada, forged, bob, bob, { headers: {} }, ada]) {
+    const { status, body } = await get(user);
+    seen.push(status === 200 ? body : String(status));
+  }
+  assert.deepEqual(seen, ["ada", "ada", "bob", "ada", "401", "bob", "bob", "401", "ada"]);
+  assert.equal(sockets.size, 1);
+});
+
+test("a token that the connection has used is refused after its end and after its revocation", async () => {
+  const gate = await start((_request, response) => response.end("here"));
+  const { get, sockets } = connect(gate);
+  const exp = Math.floor(Date.now() / 1_000) + 2;
+  const short = asUser("s1", { exp });
+  assert.equal((await get(short)).status, 200);
+  const patience = AbortSignal.timeout(10_000);
+  while ((await get(short)).status === 200) patience.throwIfAborted();
+  assert.ok(Date.now() >= exp * 1_000);
+  const long = asUser("s2");
+  const revoked = untilRefused(gate, "s2");
+  assert.equal((await get(long)).status, 200);
+  revoke(gate, ended("s2"));
+  await revoked;
+  assert.equal((await get(long)).status, 401);
+  assert.equal(sockets.size, 1);
 });
 
 test("a worker that starts later refuses what was revoked before", async () => {

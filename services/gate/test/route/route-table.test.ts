@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { PathScan } from "../../src/route/path-scan.ts";
+import { PathScan } from "../../src/exchange/path-scan.ts";
 import { encodePrefix } from "../../src/route/prefix-table.ts";
 import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
 import type { InternalRoute } from "../../src/shared-state/index.ts";

@@ -1,6 +1,7 @@
 // The shared memory of workers: what is added is read, what is cleared is gone, every table has an end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ROUTE_STATE_INTS } from "../../src/shared-state/route-state.ts";
 import {
   ActiveCounts,
   allocateMetricBlock,
@@ -28,7 +29,7 @@ test("active counts are summed over workers, without ended workers", () => {
 
 test("turns wrap without becoming negative", () => {
   const buffers = allocateSharedBuffers(1);
-  new Int32Array(buffers.routes)[3] = 0x7fffffff;
+  new Int32Array(buffers.routes)[3 * ROUTE_STATE_INTS] = 0x7fffffff;
   const routes = new SharedRouteState(buffers.routes);
   assert.deepEqual(
     [routes.takeTurn(3), routes.takeTurn(3), routes.takeTurn(3)],

@@ -34,6 +34,7 @@ function balance(kind: BalancerKind, weights: number[]): Balancer {
     url: `http://t${slot}`,
     weight,
     slot,
+    link: slot,
   }));
   return createBalancer(kind, targets, 0, {
     routeState: routes,

@@ -10,6 +10,7 @@ const SENT_GET: FailedAttempt = {
   replayable: true,
   isTargetBlameless: false,
   retries: 0,
+  retriesMax: 2,
   refreshed: false,
 };
 

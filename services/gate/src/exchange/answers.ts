@@ -1,12 +1,12 @@
 // Responses that the gateway produces itself: problem documents (RFC 9457) with the request's trace ID.
-import { nameOfMethod } from "@platform/http1";
+import { nameOfMethod, type Answer } from "@platform/http1";
 import {
   PlatformError,
   getProblemHeaders,
   toProblem,
   type ErrorCode,
 } from "@platform/kernel/errors";
-import type { GateExchange } from "./request-state.ts";
+import type { GateExchange } from "./exchange.ts";
 
 /** Answers a request with an error; its access log line carries the code. */
 export function answerError(exchange: GateExchange, error: PlatformError): void {
@@ -18,7 +18,7 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
   const context = { instance: state.sentPath, traceId: state.ids.traceId };
   exchange.respond({
     status: error.status,
-    headers: Object.entries(getProblemHeaders(error)),
+    headers: [...Object.entries(getProblemHeaders(error)), ...state.responseFields],
     body: JSON.stringify(toProblem(error, context)),
   });
 }
@@ -31,6 +31,13 @@ export function answerProblem(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   answerError(exchange, new PlatformError(code, detail, { headers }));
+}
+
+/** Sends a response of a step, with the fields that steps have added. */
+export function answerWith(exchange: GateExchange, answer: Answer): void {
+  const { responseFields } = exchange.userData;
+  if (responseFields.length === 0) exchange.respond(answer);
+  else exchange.respond({ ...answer, headers: [...(answer.headers ?? []), ...responseFields] });
 }
 
 /** The path as the client sent it, without the query. */

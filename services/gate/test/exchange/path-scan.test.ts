@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { hashPrefix, PathScan, type PathFault } from "../../src/route/path-scan.ts";
+import { hashPrefix, PathScan, type PathFault } from "../../src/exchange/path-scan.ts";
 
 function scan(target: string): { scan: PathScan; fault: PathFault | null } {
   const path = new PathScan();

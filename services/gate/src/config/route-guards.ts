@@ -1,0 +1,34 @@
+// Fields of a route that decide who may use it.
+import * as z from "zod";
+import { policyLines } from "./policy.ts";
+import { type RouteAuthConfig, routeAuthSchema } from "./route-auth.ts";
+import { text, unset, yesNo } from "./value.ts";
+
+const TENANTS_MAX = 10_000;
+
+/** Fields of {@link RouteGuardFields} with their schemas. */
+export const routeGuardFields = {
+  auth: unset(routeAuthSchema).meta({
+    description: "access control of the route instead of the global token and JWT settings",
+  }),
+  require_api_key: yesNo().meta({
+    description:
+      "require an API key of a tenant in X-API-Key, which is not forwarded; takes the place of the global token and JWT settings, and is required in addition to `auth`",
+  }),
+  allowed_tenants: unset(z.array(text(256)).max(TENANTS_MAX)).meta({
+    description:
+      "tenants that may use the route, by their API key or the claim `tenant`; others get 403",
+  }),
+  policy: unset(policyLines()).meta({
+    description:
+      "policy lines `allow|deny METHOD PATH [if header.NAME == VALUE]`; the first that matches decides, after the global policy; `*` matches any characters; `if cluster == NAME` and `if region == NAME` select lines by place",
+  }),
+};
+
+/** Validated {@link routeGuardFields}. */
+export interface RouteGuardFields {
+  readonly auth?: RouteAuthConfig;
+  readonly require_api_key?: true;
+  readonly allowed_tenants?: readonly string[];
+  readonly policy?: string;
+}

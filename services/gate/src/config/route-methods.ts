@@ -1,0 +1,39 @@
+// Methods of routes: each method of a prefix and host belongs to one route.
+import * as z from "zod";
+import { makeRouteKey } from "../shared-state/index.ts";
+import { unset } from "./value.ts";
+
+const METHODS_MAX = 32;
+const METHOD = /^[!#$%&'*+.^_`|~0-9A-Z-]{1,64}$/;
+
+/** The field `methods` of a route: sorted and distinct. */
+export function methodsField() {
+  return unset(
+    z
+      .array(z.string().regex(METHOD, { error: "expected a method in upper case" }))
+      .max(METHODS_MAX)
+      .transform((methods): readonly string[] => [...new Set(methods)].sort()),
+  ).meta({
+    description:
+      "methods of the route; together with `prefix` and `host` they identify it; other methods get 405 unless another route with this prefix and host has them; GET includes HEAD",
+  });
+}
+
+interface RouteMethods {
+  readonly host?: string;
+  readonly prefix: string;
+  readonly methods?: readonly string[];
+}
+
+/** Finds methods that two routes with the same prefix and host have. */
+export function findSharedMethods(
+  routes: readonly RouteMethods[],
+): { index: number; method: string }[] {
+  const seen = new Set<string>();
+  return routes.flatMap(({ host, prefix, methods = [] }, index) => {
+    const shared = methods.filter((method) => seen.has(makeRouteKey(host, prefix, [method])));
+    for (const method of methods) seen.add(makeRouteKey(host, prefix, [method]));
+    const [method] = shared;
+    return method === undefined ? [] : [{ index, method }];
+  });
+}

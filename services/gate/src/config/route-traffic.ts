@@ -1,0 +1,144 @@
+// Fields of a route that change requests and responses, or answer instead of an upstream.
+import { RE2JS } from "re2js";
+import * as z from "zod";
+import { cuttableField, fieldName, pathPrefix, text, unset, wholeNumber, yesNo } from "./value.ts";
+
+const LIST_MAX = 64;
+const BODY_CHARACTERS_MAX = 65_536;
+const PATTERN_CHARACTERS_MAX = 512;
+const ORIGIN = /^https?:\/\/(?:\*\.)?[a-z0-9.-]+(?::\d{1,5})?$/;
+/** Fields that the gateway or the engine writes. */
+const RESERVED =
+  /^(?:x-forwarded-.*|forwarded|via|traceparent|tracestate|x-request-id|x-user-id|x-user-roles|x-tenant-id|max-forwards|keep-alive|upgrade|te|trailer|date|x-platform-gate-.*)$/;
+
+const fieldValue = () =>
+  z
+    .string()
+    .max(4_096)
+    .regex(/^[\t\x20-\x7e]*$/, { error: "expected printable ASCII" });
+
+const ruleName = () =>
+  cuttableField().refine((name) => !RESERVED.test(name.toLowerCase()), {
+    error: "expected a field that the gateway does not write itself",
+  });
+
+const headerRules = z.strictObject({
+  set: unset(z.record(ruleName(), fieldValue())).meta({ description: "fields to replace or add" }),
+  add: unset(z.record(ruleName(), fieldValue())).meta({
+    description: "fields to add to those that are there",
+  }),
+  remove: unset(z.array(ruleName()).max(LIST_MAX)).meta({ description: "fields to remove" }),
+});
+
+const corsSchema = z
+  .strictObject({
+    origins: z
+      .array(
+        z.string().refine((origin) => origin === "*" || ORIGIN.test(origin), {
+          error: 'expected "*" or an origin in lower case, such as "https://*.example.com"',
+        }),
+      )
+      .min(1)
+      .max(LIST_MAX)
+      .meta({ description: "allowed origins; `*.` stands for any subdomain" }),
+    methods: unset(z.array(text(64)).max(LIST_MAX)).meta({
+      description:
+        "allowed methods; default: those of the route, or GET, HEAD, POST, PUT, PATCH, DELETE",
+    }),
+    headers: unset(z.array(fieldName()).max(LIST_MAX)).meta({
+      description: "allowed request fields; default: Authorization, Content-Type",
+    }),
+    expose_headers: unset(z.array(fieldName()).max(LIST_MAX)).meta({
+      description: "response fields that pages may read",
+    }),
+    credentials: yesNo().meta({ description: "allow cookies and credentials" }),
+    max_age_s: unset(wholeNumber(1, 86_400)).meta({
+      description:
+        "time for which browsers keep the answer to a preflight, in seconds; default: 600",
+    }),
+  })
+  .refine((cors) => cors.credentials !== true || !cors.origins.includes("*"), {
+    path: ["origins"],
+    error: 'expected no "*" with credentials: any page could use the credentials of a user',
+  });
+
+const rewriteSchema = z.strictObject({
+  pattern: text(PATTERN_CHARACTERS_MAX)
+    .superRefine((pattern, context) => {
+      try {
+        RE2JS.compile(pattern);
+      } catch (cause) {
+        const message = cause instanceof Error ? cause.message : String(cause);
+        context.addIssue({
+          code: "custom",
+          message: `expected a regular expression (RE2): ${message}`,
+        });
+      }
+    })
+    .meta({ description: "regular expression (RE2) for the normalized path" }),
+  to: text(2_048)
+    .regex(/^[/$]/, { error: 'expected a path that starts with "/"' })
+    .meta({ description: "new path; `$1` or `${name}` insert groups" }),
+});
+
+const redirectSchema = z.strictObject({
+  to: text(2_048)
+    .regex(/^(?:\/(?!\/)|https?:\/\/)[\x21-\x7e]*$/, {
+      error: "expected a path or an http or https URL",
+    })
+    .meta({
+      description:
+        "address; `{path}`, `{rest}` (the path after the prefix), `{query}` (with its `?`) and `{host}` are inserted",
+    }),
+  status: unset(z.union([301, 302, 303, 307, 308].map((status) => z.literal(status)))).meta({
+    description: "status; default: 308",
+  }),
+});
+
+const respondSchema = z.strictObject({
+  status: wholeNumber(200, 599).default(200),
+  body: unset(z.string().max(BODY_CHARACTERS_MAX)).meta({ description: "body of the response" }),
+  headers: unset(z.record(ruleName(), fieldValue())).meta({
+    description: "fields; default: Content-Type: text/plain; charset=utf-8",
+  }),
+});
+
+/** Fields of {@link RouteTrafficFields} with their schemas. */
+export const routeTrafficFields = {
+  cors: unset(corsSchema).meta({
+    description:
+      "requests of pages of other origins; preflights are answered before authentication",
+  }),
+  request_headers: unset(headerRules).meta({ description: "fields of requests to the upstream" }),
+  response_headers: unset(headerRules).meta({ description: "fields of the upstream's responses" }),
+  replace_prefix: unset(pathPrefix()).meta({
+    description: "forward the path with this in place of the prefix",
+  }),
+  rewrite: unset(z.array(rewriteSchema).max(LIST_MAX)).meta({
+    description: "rules for the forwarded path; the first whose pattern matches applies",
+  }),
+  redirect: unset(redirectSchema).meta({ description: "send clients to another address" }),
+  respond: unset(respondSchema).meta({ description: "answer with a fixed response" }),
+  openapi: unset(z.union([text(), z.record(z.string(), z.unknown())])).meta({
+    description:
+      "OpenAPI document (3.0 or 3.1), or the path of its file in JSON or YAML: requests whose path, query, header fields, cookies or JSON body do not conform get 400",
+  }),
+  openapi_allow_unknown: yesNo().meta({
+    description: "forward operations that are not in the document; otherwise they get 404",
+  }),
+};
+
+type Settings<T extends z.ZodType> = z.output<T>;
+
+/** Validated {@link routeTrafficFields}. */
+export interface RouteTrafficFields {
+  readonly cors?: Settings<typeof corsSchema>;
+  readonly request_headers?: Settings<typeof headerRules>;
+  readonly response_headers?: Settings<typeof headerRules>;
+  readonly replace_prefix?: string;
+  readonly rewrite?: readonly Settings<typeof rewriteSchema>[];
+  readonly redirect?: Settings<typeof redirectSchema>;
+  readonly respond?: Settings<typeof respondSchema>;
+  readonly openapi?: string | Readonly<Record<string, unknown>>;
+  readonly openapi_allow_unknown?: true;
+}

@@ -1,0 +1,334 @@
+// API keys of tenants, revoked users and the global policy: on disk first, then active in every worker, then answered.
+import { createHash, randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { FileLockedError, lockFile } from "@platform/kernel/files";
+import { PlatformError } from "@platform/kernel/errors";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import * as z from "zod";
+import {
+  type AccessChange,
+  type ApiKeySpec,
+  COOKIE_KEY_BYTES,
+  POLICY_DEFAULT,
+  type PolicyRule,
+  type PolicySpec,
+  REVOKED_USERS_MAX,
+  type UserRevocation,
+} from "../shared-state/index.ts";
+import { makeFolder } from "./durable-file.ts";
+import { createEphemeralState, createStateFile, type StateFile } from "./state-file.ts";
+
+/** Maximum number of API keys; revoked ones make room for new ones. */
+const API_KEYS_MAX = 10_000;
+const KEY_BYTES = 32;
+const ID_BYTES = 9;
+/** Marks keys, so that scanners find them in logs and repositories. */
+const KEY_PREFIX = "pgk_";
+
+const apiKeySchema = z.strictObject({
+  id: z.string(),
+  tenant: z.string(),
+  name: z.string(),
+  hash: z.string(),
+  rate_limit_rpm: z.int().nullable(),
+  routes: z.array(z.string()),
+  created_at: z.string(),
+  revoked_at: z.string().nullable(),
+});
+
+/** An API key as it is stored: with its hash only. */
+export type ApiKeyRecord = z.infer<typeof apiKeySchema>;
+
+const cookieKeysSchema = z.array(z.base64url());
+const revocationSchema = z.strictObject({ user: z.string(), revokedAt: z.number() });
+
+const policySchema = z.strictObject({
+  version: z.int(),
+  reloadedAt: z.number(),
+  default: z.enum(["allow", "deny"]),
+  rules: z.array(
+    z.strictObject({
+      effect: z.enum(["allow", "deny"]),
+      methods: z.array(z.string()).exactOptional(),
+      path: z.string().exactOptional(),
+      header: z.strictObject({ name: z.string(), equals: z.string() }).exactOptional(),
+    }),
+  ),
+});
+
+/** Settings of a new key. */
+export interface NewApiKey {
+  tenant: string;
+  name: string;
+  rateLimitRpm: number | null;
+  routes: readonly string[];
+}
+
+/** A reload of the policy; without rules the present ones stay. */
+export interface PolicyReload {
+  version?: number | undefined;
+  default?: "allow" | "deny" | undefined;
+  rules?: readonly PolicyRule[] | undefined;
+}
+
+/** Options of {@link AccessControl}. */
+export interface AccessControlOptions {
+  /** Folder of the state; created at the first change. */
+  folder: string;
+  /** Keeps changes in memory only. */
+  isEphemeral: boolean;
+  /** Configured keys of sealed cookies; undefined: one is generated and stored. */
+  cookieKeys?: readonly Uint8Array[] | undefined;
+  clock: Clock;
+  log: Logger;
+  /** Runs work between two changes of the workers. */
+  runExclusive: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Sends a change to every worker; resolves when all of them have applied it. */
+  apply: (change: AccessChange) => Promise<void>;
+}
+
+/** API keys, revoked users and the global policy of a gateway. */
+export class AccessControl {
+  readonly #options: AccessControlOptions;
+  readonly #keysFile: StateFile<ApiKeyRecord[]>;
+  readonly #revocationsFile: StateFile<UserRevocation[]>;
+  readonly #policyFile: StateFile<PolicySpec>;
+  readonly #keys = new Map<string, ApiKeyRecord>();
+  /** Seconds since 1970 by user, oldest first. */
+  readonly #revoked = new Map<string, number>();
+  readonly #cookieKeysFile: StateFile<string[]>;
+  #cookieKeys: readonly Uint8Array[] = [];
+  #hasStoredCookieKeys = false;
+  #policy: PolicySpec = POLICY_DEFAULT;
+  #unlock: (() => void) | undefined;
+
+  constructor(options: AccessControlOptions) {
+    this.#options = options;
+    const open = <T>(name: string, schema: z.ZodType<T>): StateFile<T> => {
+      const file = createStateFile(join(options.folder, name), schema);
+      return options.isEphemeral ? createEphemeralState(file) : file;
+    };
+    this.#keysFile = open("api-keys.json", z.array(apiKeySchema));
+    this.#revocationsFile = open("revoked-users.json", z.array(revocationSchema));
+    this.#cookieKeysFile = open("cookie-keys.json", cookieKeysSchema);
+    this.#policyFile = open("policy.json", policySchema as z.ZodType<PolicySpec>);
+  }
+
+  /** Reads the stored state. Throws an Error that names a damaged file. */
+  async load(): Promise<void> {
+    const keys = (await this.#keysFile.read()) ?? [];
+    const revoked = (await this.#revocationsFile.read()) ?? [];
+    this.#policy = (await this.#policyFile.read()) ?? POLICY_DEFAULT;
+    await this.#loadCookieKeys();
+    this.#keys.clear();
+    this.#revoked.clear();
+    for (const key of keys) this.#keys.set(key.id, key);
+    for (const { user, revokedAt } of revoked) this.#revoked.set(user, revokedAt);
+  }
+
+  /** Releases the folder for another process. */
+  close(): void {
+    this.#unlock?.();
+    this.#unlock = undefined;
+  }
+
+  /** Keys of sealed cookies: the first seals, all of them open. */
+  get cookieKeys(): readonly Uint8Array[] {
+    return this.#cookieKeys;
+  }
+
+  /** Stores a generated cookie key before its first use, so that sessions survive a restart. */
+  async keepCookieKeys(): Promise<void> {
+    if (this.#hasStoredCookieKeys) return;
+    await this.#change("cookie key stored", {}, async () => {
+      if (this.#hasStoredCookieKeys) return;
+      const texts = this.#cookieKeys.map((key) => Buffer.from(key).toString("base64url"));
+      await this.#cookieKeysFile.write(texts);
+      this.#hasStoredCookieKeys = true;
+    });
+  }
+
+  /** Everything, for a new worker. */
+  list(): AccessChange {
+    return {
+      keys: this.listKeys().flatMap((key) => (key.revoked_at === null ? [toSpec(key)] : [])),
+      revokedUsers: toList(this.#revoked),
+      policy: this.#policy,
+    };
+  }
+
+  /** All keys, the oldest first; revoked ones included. */
+  listKeys(): ApiKeyRecord[] {
+    return [...this.#keys.values()];
+  }
+
+  /** Returns a key; throws `not_found`. */
+  getKey(id: string): ApiKeyRecord {
+    const key = this.#keys.get(id);
+    if (key === undefined) throw new PlatformError("not_found", `API key ${id} does not exist`);
+    return key;
+  }
+
+  /** Creates a key; `plain` is not stored and cannot be shown again. */
+  createKey(wanted: NewApiKey, caller: string): Promise<{ record: ApiKeyRecord; plain: string }> {
+    const plain = `${KEY_PREFIX}${randomBytes(KEY_BYTES).toString("base64url")}`;
+    const record: ApiKeyRecord = {
+      id: randomBytes(ID_BYTES).toString("base64url"),
+      tenant: wanted.tenant,
+      name: wanted.name,
+      hash: createHash("sha256").update(plain).digest("hex"),
+      rate_limit_rpm: wanted.rateLimitRpm,
+      routes: [...wanted.routes],
+      created_at: new Date(this.#options.clock.now()).toISOString(),
+      revoked_at: null,
+    };
+    return this.#change(
+      "API key created",
+      { caller, id: record.id, tenant: record.tenant },
+      async () => {
+        const kept = makeRoom(this.listKeys());
+        await this.#keysFile.write([...kept, record]);
+        replaceKeys(this.#keys, [...kept, record]);
+        await this.#options.apply({ keys: [toSpec(record)] });
+        return { record, plain };
+      },
+    );
+  }
+
+  /** Revokes a key and ends its streams; throws `not_found`. */
+  revokeKey(id: string, caller: string): Promise<ApiKeyRecord> {
+    return this.#change("API key revoked", { caller, id }, async () => {
+      const key = this.getKey(id);
+      if (key.revoked_at !== null) return key;
+      const revoked = { ...key, revoked_at: new Date(this.#options.clock.now()).toISOString() };
+      const keys = this.listKeys().map((each) => (each.id === id ? revoked : each));
+      await this.#keysFile.write(keys);
+      replaceKeys(this.#keys, keys);
+      await this.#options.apply({ removedKeys: [id] });
+      return revoked;
+    });
+  }
+
+  /** Invalidates the tokens that the user holds now, and ends the streams that they opened. */
+  revokeUser(user: string, caller: string): Promise<void> {
+    return this.#change("user revoked", { caller, user }, () =>
+      this.#revoke([{ user, revokedAt: Math.floor(this.#options.clock.now() / 1_000) }]),
+    );
+  }
+
+  /** Raises the policy version and replaces the rules if new ones are given. Throws `conflict` for a lower version. */
+  reloadPolicy(reload: PolicyReload, caller: string): Promise<PolicySpec> {
+    return this.#change("policy reloaded", { caller }, async () => {
+      const before = this.#policy;
+      const version = reload.version ?? before.version + 1;
+      if (version < before.version) {
+        throw new PlatformError(
+          "conflict",
+          `version ${version} is lower than the active version ${before.version}`,
+        );
+      }
+      const policy: PolicySpec = {
+        version,
+        reloadedAt: Math.floor(this.#options.clock.now() / 1_000),
+        default: reload.default ?? (reload.rules === undefined ? before.default : "allow"),
+        rules: reload.rules ?? before.rules,
+      };
+      await this.#policyFile.write(policy);
+      this.#policy = policy;
+      await this.#options.apply({ policy });
+      return policy;
+    });
+  }
+
+  // Keys in use stay: the workers have them.
+  async #loadCookieKeys(): Promise<void> {
+    if (this.#cookieKeys.length > 0) return;
+    const configured = this.#options.cookieKeys;
+    const stored = configured === undefined ? await this.#cookieKeysFile.read() : undefined;
+    this.#hasStoredCookieKeys = configured !== undefined || stored !== undefined;
+    this.#cookieKeys = configured ??
+      stored?.map((text) => Buffer.from(text, "base64url")) ?? [randomBytes(COOKIE_KEY_BYTES)];
+  }
+
+  async #revoke(entries: readonly UserRevocation[]): Promise<void> {
+    const next = new Map(this.#revoked);
+    for (const { user, revokedAt } of entries) {
+      const known = next.get(user) ?? 0;
+      // Deleted first: the order of a map is that of insertion, and dropping begins with the oldest.
+      next.delete(user);
+      next.set(user, Math.max(known, revokedAt));
+    }
+    this.#dropOldest(next);
+    await this.#revocationsFile.write(toList(next));
+    this.#revoked.clear();
+    for (const [user, revokedAt] of next) this.#revoked.set(user, revokedAt);
+    await this.#options.apply({ revokedUsers: entries });
+  }
+
+  #dropOldest(revoked: Map<string, number>): void {
+    for (const user of revoked.keys()) {
+      if (revoked.size <= REVOKED_USERS_MAX) return;
+      revoked.delete(user);
+      this.#options.log.warn("there are too many revoked users: the oldest was dropped", { user });
+    }
+  }
+
+  #change<T>(what: string, fields: Record<string, string>, work: () => Promise<T>): Promise<T> {
+    return this.#options.runExclusive(async () => {
+      await this.#lock();
+      const result = await work();
+      this.#options.log.info(what, { audit: true, ...fields });
+      return result;
+    });
+  }
+
+  // Two processes that write the same files would lose each other's changes.
+  async #lock(): Promise<void> {
+    const { folder, isEphemeral } = this.#options;
+    if (isEphemeral || this.#unlock !== undefined) return;
+    try {
+      await makeFolder(folder);
+      this.#unlock = lockFile(join(folder, "lock"));
+    } catch (cause) {
+      const reason =
+        cause instanceof FileLockedError
+          ? "is used by another gateway; set PLATFORM_GATE_DATA_DIR to a folder of its own"
+          : "is not writable; make it writable, or start the gateway with --ephemeral";
+      throw new PlatformError("conflict", `the folder ${folder} ${reason}`, { cause });
+    }
+    // Another process may have written between the start of this one and the lock.
+    await this.load();
+    await this.#options.apply(this.list());
+  }
+}
+
+function toSpec(key: ApiKeyRecord): ApiKeySpec {
+  return {
+    id: key.id,
+    tenant: key.tenant,
+    sha256: key.hash,
+    ...(key.rate_limit_rpm === null ? {} : { rateLimitRpm: key.rate_limit_rpm }),
+    ...(key.routes.length === 0 ? {} : { routes: key.routes }),
+  };
+}
+
+function toList(revoked: ReadonlyMap<string, number>): UserRevocation[] {
+  return Array.from(revoked, ([user, revokedAt]) => ({ user, revokedAt }));
+}
+
+/** The keys without the oldest revoked one, if there is no room for another. Throws `insufficient_storage`. */
+function makeRoom(keys: readonly ApiKeyRecord[]): readonly ApiKeyRecord[] {
+  if (keys.length < API_KEYS_MAX) return keys;
+  const oldest = keys.find((key) => key.revoked_at !== null);
+  if (oldest !== undefined) return keys.filter((key) => key !== oldest);
+  throw new PlatformError(
+    "insufficient_storage",
+    `there are already ${API_KEYS_MAX} API keys; revoke some first`,
+  );
+}
+
+function replaceKeys(held: Map<string, ApiKeyRecord>, keys: readonly ApiKeyRecord[]): void {
+  held.clear();
+  for (const key of keys) held.set(key.id, key);
+}

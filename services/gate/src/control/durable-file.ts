@@ -1,0 +1,59 @@
+// Replaces files so that they survive a crash: never half written, on disk before the call returns.
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Returns the text of a file, undefined if it does not exist. Throws if it is larger than `bytesMax` or not readable. */
+export async function readTextFile(path: string, bytesMax: number): Promise<string | undefined> {
+  try {
+    const { size } = await stat(path);
+    if (size > bytesMax) throw new Error(`it has more than ${bytesMax} bytes`);
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    if (getErrorCode(cause) === "ENOENT") return undefined;
+    throw cause;
+  }
+}
+
+/** Replaces the content of a file; only the owner may read it. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.draft`;
+  const file = await open(draft, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, path);
+  await syncFolder(dirname(path));
+}
+
+/** Removes a file if it exists. */
+export async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+  await syncFolder(dirname(path));
+}
+
+/** Creates a folder that only its owner may read. */
+export async function makeFolder(path: string): Promise<void> {
+  const created = await mkdir(path, { recursive: true, mode: 0o700 });
+  if (created !== undefined) await syncFolder(dirname(created));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open a folder; a rename is durable there without this.
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The system's code of an error, such as ENOENT. */
+export function getErrorCode(cause: unknown): string | undefined {
+  return cause instanceof Error && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : undefined;
+}

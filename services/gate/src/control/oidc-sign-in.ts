@@ -1,0 +1,273 @@
+// Sign-in of browser users: begin, callback, refresh and sign-out, for all clients of the active routes.
+import { createHash, randomBytes } from "node:crypto";
+import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import {
+  type BrowserSession,
+  type RefreshOutcome,
+  seal,
+  SIGN_IN_PATH,
+  unseal,
+} from "../shared-state/index.ts";
+import {
+  type OidcClientSpec,
+  OidcProvider,
+  type SignInSecrets,
+  type UserTokens,
+} from "./oidc-provider.ts";
+
+/** Time that a user has for a sign-in, in seconds. */
+export const SIGN_IN_SECONDS = 600;
+const SESSION_ID_BYTES = 18;
+/** Providers in use; beyond it all are created again on demand. */
+const PROVIDERS_MAX = 256;
+/** Refreshed sessions whose outcome is kept for requests that still carry the previous cookie. */
+const REFRESHED_MAX = 1_000;
+const REFRESHED_KEPT_MS = 60_000;
+/** Assumed lifetime of an access token if the provider does not say. */
+const FRESH_SECONDS_DEFAULT = 300;
+/** An ID token above this size is not kept: it is only a hint. */
+const ID_TOKEN_CHARACTERS_MAX = 4_096;
+const TARGET_CHARACTERS_MAX = 2_048;
+/** Claims that identify the caller, and those that revocations can name. */
+const CLAIMS: readonly string[] = [
+  "iss",
+  "sub",
+  "sid",
+  "jti",
+  "kid",
+  "client_id",
+  "epoch",
+  "session_exp",
+  "username",
+  "preferred_username",
+  "roles",
+  "tenant",
+  "scope",
+];
+
+/** A sign-in that waits for its callback, as the browser keeps it in a sealed cookie. */
+interface PendingSignIn extends SignInSecrets {
+  client: string;
+  target: string;
+  redirectUri: string;
+  /** Seconds since 1970. */
+  expiresAt: number;
+}
+
+/** Options of {@link OidcSignIn}. */
+export interface OidcSignInOptions {
+  /** Finds a client of the active routes. */
+  findClient: (client: string) => OidcClientSpec | undefined;
+  cookieKeys: readonly Uint8Array[];
+  /** Stores the cookie keys before they are first used. */
+  keepCookieKeys: () => Promise<void>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Signs browser users in and out. */
+export class OidcSignIn {
+  readonly #options: OidcSignInOptions;
+  readonly #providers = new Map<string, OidcProvider>();
+  readonly #refreshed = new Map<string, { outcome: Promise<RefreshOutcome>; atMs: number }>();
+
+  constructor(options: OidcSignInOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a sign-in: the address of the provider, and the cookie of the callback. */
+  async begin(
+    client: string,
+    target: string,
+    origin: string,
+  ): Promise<{ url: string; cookie: { name: string; value: string } }> {
+    await this.#options.keepCookieKeys();
+    const redirectUri = `${origin}${SIGN_IN_PATH}callback`;
+    const { url, secrets } = await this.#findProvider(client).beginSignIn(redirectUri);
+    const pending: PendingSignIn = {
+      ...secrets,
+      client,
+      target: checkTarget(target),
+      redirectUri,
+      expiresAt: this.#readNow() + SIGN_IN_SECONDS,
+    };
+    const name = namePendingCookie(secrets.state);
+    return { url, cookie: { name, value: seal(pending, this.#options.cookieKeys, name) } };
+  }
+
+  /** Finishes a sign-in. Throws `forbidden` if the callback belongs to no sign-in of this browser. */
+  async finish(
+    callback: URLSearchParams,
+    readCookie: (name: string) => string | undefined,
+  ): Promise<{ sealed: string; session: BrowserSession; target: string; cookie: string }> {
+    const cookie = namePendingCookie(callback.get("state") ?? "");
+    const pending = this.#readPending(readCookie(cookie), cookie);
+    if (pending === undefined) {
+      throw new PlatformError(
+        "forbidden",
+        "This sign-in has expired or was begun in another browser.",
+      );
+    }
+    const { client, target, redirectUri } = pending;
+    const provider = this.#findProvider(client);
+    const tokens = await provider.finishSignIn(callback, pending, redirectUri);
+    const session = this.#createSession(this.#findSpec(client), tokens);
+    this.#options.log.info("user signed in", {
+      audit: true,
+      sub: session.claims["sub"],
+      session: session.id,
+    });
+    return { sealed: this.#seal(session), session, target, cookie };
+  }
+
+  /** Renews a session at its provider. Requests with the same cookie share one renewal and its outcome. */
+  refresh(client: string, sealed: string): Promise<RefreshOutcome> {
+    this.#forgetRefreshed();
+    const key = createHash("sha256").update(sealed).digest("base64url");
+    const known = this.#refreshed.get(key);
+    if (known !== undefined) return known.outcome;
+    const outcome = this.#refresh(client, sealed);
+    this.#refreshed.set(key, { outcome, atMs: this.#options.clock.monotonicMs() });
+    void outcome.then(({ kind }) => kind === "unavailable" && this.#refreshed.delete(key));
+    return outcome;
+  }
+
+  /** Ends a session at its provider; returns the address there that the browser is sent to, if there is one. */
+  async signOut(
+    client: string,
+    sealed: string,
+    returnTo: string | undefined,
+  ): Promise<string | undefined> {
+    const session = this.#open(client, sealed);
+    const provider = this.#findProvider(client);
+    try {
+      if (session?.refreshToken !== undefined) await provider.revoke(session.refreshToken);
+      return await provider.findSignOut(session?.idToken, returnTo);
+    } catch (error) {
+      // The user is signed out here in any case.
+      this.#options.log.warn("cannot end the session at the identity provider", {
+        reason: toPlatformError(error).detail,
+      });
+      return undefined;
+    }
+  }
+
+  async #refresh(client: string, sealed: string): Promise<RefreshOutcome> {
+    const session = this.#open(client, sealed);
+    if (session?.refreshToken === undefined) return { kind: "ended" };
+    try {
+      const tokens = await this.#findProvider(client).refresh(session.refreshToken);
+      return { kind: "renewed", sealed: this.#seal(this.#renewSession(session, tokens)) };
+    } catch (error) {
+      const { code, detail } = toPlatformError(error);
+      const fields = { session: session.id, reason: detail };
+      if (code === "forbidden" || code === "not_found") {
+        this.#options.log.info("the session of a user has ended at the identity provider", fields);
+        return { kind: "ended" };
+      }
+      this.#options.log.warn("cannot renew the session of a user", fields);
+      return { kind: "unavailable" };
+    }
+  }
+
+  #createSession(spec: OidcClientSpec, tokens: UserTokens): BrowserSession {
+    const now = this.#readNow();
+    const claims = pickClaims(tokens.claims, spec.claims);
+    const end = claims["session_exp"];
+    const endsAt = now + spec.sessionTtlSeconds;
+    return {
+      id: randomBytes(SESSION_ID_BYTES).toString("base64url"),
+      client: spec.client,
+      claims,
+      signedInAt: now,
+      endsAt: typeof end === "number" ? Math.min(end, endsAt) : endsAt,
+      ...this.#describeTokens(tokens, undefined),
+    };
+  }
+
+  #renewSession(session: BrowserSession, tokens: UserTokens): BrowserSession {
+    const { claims } = this.#findSpec(session.client);
+    return {
+      ...session,
+      claims: { ...session.claims, ...pickClaims(tokens.claims, claims) },
+      ...this.#describeTokens(tokens, session.refreshToken),
+    };
+  }
+
+  // A provider that does not rotate refresh tokens sends none.
+  #describeTokens({ expiresIn, refreshToken, idToken }: UserTokens, known: string | undefined) {
+    const refresh = refreshToken ?? known;
+    const hint =
+      idToken !== undefined && idToken.length <= ID_TOKEN_CHARACTERS_MAX ? { idToken } : {};
+    if (refresh === undefined) return hint;
+    const freshUntil = this.#readNow() + (expiresIn ?? FRESH_SECONDS_DEFAULT);
+    return { ...hint, refreshToken: refresh, freshUntil };
+  }
+
+  #seal(session: BrowserSession): string {
+    return seal(session, this.#options.cookieKeys, session.client);
+  }
+
+  #open(client: string, sealed: string): BrowserSession | undefined {
+    return unseal(sealed, this.#options.cookieKeys, client) as BrowserSession | undefined;
+  }
+
+  #readPending(value: string | undefined, name: string): PendingSignIn | undefined {
+    if (value === undefined) return undefined;
+    const pending = unseal(value, this.#options.cookieKeys, name) as PendingSignIn | undefined;
+    return pending !== undefined && pending.expiresAt > this.#readNow() ? pending : undefined;
+  }
+
+  #findSpec(client: string): OidcClientSpec {
+    const spec = this.#options.findClient(client);
+    if (spec === undefined) throw new PlatformError("not_found", "No route uses this sign-in.");
+    return spec;
+  }
+
+  #findProvider(client: string): OidcProvider {
+    const spec = this.#findSpec(client);
+    const key = JSON.stringify(spec);
+    const known = this.#providers.get(key);
+    if (known !== undefined) return known;
+    if (this.#providers.size >= PROVIDERS_MAX) this.#providers.clear();
+    const provider = new OidcProvider(spec, this.#options.clock);
+    this.#providers.set(key, provider);
+    return provider;
+  }
+
+  #forgetRefreshed(): void {
+    const now = this.#options.clock.monotonicMs();
+    for (const [key, { atMs }] of this.#refreshed) {
+      if (now - atMs < REFRESHED_KEPT_MS && this.#refreshed.size < REFRESHED_MAX) return;
+      this.#refreshed.delete(key);
+    }
+  }
+
+  #readNow(): number {
+    return Math.floor(this.#options.clock.now() / 1_000);
+  }
+}
+
+/** Name of the cookie of one sign-in: several can be open in one browser. */
+function namePendingCookie(state: string): string {
+  return `gate_signin_${createHash("sha256").update(state).digest("hex").slice(0, 16)}`;
+}
+
+/** Only a path of this host: a sign-in must not lead to another site. */
+export function checkTarget(target: string): string {
+  const isLocal = /^\/(?![/\\])/.test(target) && !/[\p{Cc}\\]/u.test(target);
+  return isLocal && target.length <= TARGET_CHARACTERS_MAX ? target : "/";
+}
+
+function pickClaims(
+  claims: Readonly<Record<string, unknown>>,
+  more: readonly string[],
+): Record<string, unknown> {
+  const picked: Record<string, unknown> = {};
+  for (const name of [...CLAIMS, ...more]) {
+    if (claims[name] !== undefined) picked[name] = claims[name];
+  }
+  return picked;
+}

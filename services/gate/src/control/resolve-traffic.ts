@@ -1,0 +1,73 @@
+// Resolves the fields of a route that change requests and responses, or answer instead of an upstream.
+import type { RouteConfig } from "../config/route.ts";
+import type { CorsSpec, HeaderRules, StepSpecs } from "../shared-state/index.ts";
+
+const CORS_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+const CORS_HEADERS = ["Authorization", "Content-Type"];
+const CORS_MAX_AGE_SECONDS = 600;
+const REDIRECT_STATUS = 308;
+/** Fields of upstreams that know of CORS themselves; two answers would contradict each other. */
+const CORS_RESPONSE_FIELDS = [
+  "Access-Control-Allow-Origin",
+  "Access-Control-Allow-Credentials",
+  "Access-Control-Allow-Methods",
+  "Access-Control-Allow-Headers",
+  "Access-Control-Expose-Headers",
+  "Access-Control-Max-Age",
+];
+
+/** Settings of the steps that change or answer requests. */
+export function resolveTraffic(
+  config: RouteConfig,
+): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond"> {
+  const { redirect, respond, rewrite } = config;
+  const cors = resolveCors(config);
+  return {
+    ...(cors === undefined ? {} : { cors }),
+    ...(rewrite === undefined ? {} : { rewrite }),
+    ...(redirect === undefined
+      ? {}
+      : { redirect: { to: redirect.to, status: redirect.status ?? REDIRECT_STATUS } }),
+    ...(respond === undefined
+      ? {}
+      : {
+          respond: {
+            status: respond.status,
+            headers: Object.entries(
+              respond.headers ?? { "Content-Type": "text/plain; charset=utf-8" },
+            ),
+            body: respond.body ?? "",
+          },
+        }),
+  };
+}
+
+/** Changes of the fields; undefined if there are none. */
+export function resolveHeaders(config: RouteConfig): HeaderRules | undefined {
+  const { request_headers: request = {}, response_headers: response = {}, cors } = config;
+  if (config.request_headers === undefined && config.response_headers === undefined && !cors) {
+    return undefined;
+  }
+  return {
+    removeRequest: [...(request.remove ?? []), ...Object.keys(request.set ?? {})],
+    addRequest: [...Object.entries(request.set ?? {}), ...Object.entries(request.add ?? {})],
+    removeResponse: [
+      ...(response.remove ?? []),
+      ...Object.keys(response.set ?? {}),
+      ...(cors === undefined ? [] : CORS_RESPONSE_FIELDS),
+    ],
+    addResponse: [...Object.entries(response.set ?? {}), ...Object.entries(response.add ?? {})],
+  };
+}
+
+function resolveCors({ cors, methods }: RouteConfig): CorsSpec | undefined {
+  if (cors === undefined) return undefined;
+  return {
+    origins: cors.origins,
+    methods: cors.methods ?? methods ?? CORS_METHODS,
+    headers: cors.headers ?? CORS_HEADERS,
+    exposeHeaders: cors.expose_headers ?? [],
+    allowsCredentials: cors.credentials ?? false,
+    maxAgeSeconds: cors.max_age_s ?? CORS_MAX_AGE_SECONDS,
+  };
+}

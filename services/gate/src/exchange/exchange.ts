@@ -1,0 +1,219 @@
+// One request on its route: its state, the compiled route and the contract of the route's steps.
+import {
+  type Exchange,
+  ForwardingFields,
+  type ForwardTarget,
+  type HeadWriter,
+  type RequestEnd,
+  RequestIds,
+  type ResponseHead,
+  type Tunnel,
+} from "@platform/http1";
+import type { ApiKeySpec, RouteKey, RouteSpec } from "../shared-state/index.ts";
+import type { Balancer } from "../upstream/balancer.ts";
+import type { Resilience } from "../upstream/resilience.ts";
+import type { HeldPool } from "../upstream/pool-registry.ts";
+import type { GateCaller, KnownCaller } from "./caller.ts";
+import type { SeriesCache } from "./series-cache.ts";
+
+/** An HTTP exchange that carries a {@link RequestState}. */
+export type GateExchange = Exchange<RequestState>;
+
+const ANONYMOUS: GateCaller = { kind: "anonymous" };
+
+/** State of one connection's current request. */
+export class RequestState {
+  exchange: GateExchange | null = null;
+  /** The connection exceeds `connectionsMax`: requests get 503. */
+  isShed = false;
+  readonly ids = new RequestIds();
+  readonly forwarding = new ForwardingFields();
+  methodIndex = 0;
+  isIdempotent = false;
+  route: CompiledRoute | null = null;
+  series: SeriesCache | null = null;
+  caller: GateCaller = ANONYMOUS;
+  /** Outlives the request: the user of the connection's last one. */
+  knownCaller: KnownCaller | null = null;
+  /** Authorization contains the operator token in some form: it must not be forwarded. */
+  holdsOperatorToken = false;
+  /** API key of a request that required one. */
+  apiKey: ApiKeySpec | null = null;
+  /** Identity fields for the upstream, each line with its CRLF. */
+  identityLines: Buffer | null = null;
+  /** Further fields for the upstream from the service that judged the request. */
+  authLines: Buffer | null = null;
+  /** Cookies for the upstream of a route with sign-in: all but the session. */
+  cookies = "";
+  /** Number of the route's steps that let the request continue. */
+  stepsDone = 0;
+  /** The request has matched {@link route} and passes its steps. */
+  isInPipeline = false;
+  /** Fields for the response, from steps; also added to responses of the gateway itself. */
+  readonly responseFields: [name: string, value: string][] = [];
+  /** Normalized path and method name; copied early because a tunnel outlives its head. Empty if not needed. */
+  path = "";
+  method = "";
+  startedAtEpochMs = 0;
+  /** Max-Forwards for the upstream; empty if the client sent none. */
+  maxForwards = "";
+  target: RouteTarget | null = null;
+  readonly tried: number[] = [];
+  /** Index of the target that the client should get, -1: any. */
+  preferredTarget = -1;
+  retries = 0;
+  wasRefreshed = false;
+  /** Error code if the gateway produced the response, with its detail and the request's method and path. */
+  code = "";
+  detail = "";
+  sentMethod = "";
+  sentPath = "";
+  tunnel: Tunnel | null = null;
+  // Neighbors in the ring of this worker's active exchanges.
+  previous: RequestState = this;
+  next: RequestState = this;
+
+  /** Resets the state for a new request. */
+  begin(exchange: GateExchange): void {
+    this.exchange = exchange;
+    this.route = null;
+    this.series = null;
+    this.caller = ANONYMOUS;
+    this.holdsOperatorToken = false;
+    this.apiKey = null;
+    this.identityLines = null;
+    this.authLines = null;
+    this.cookies = "";
+    this.stepsDone = 0;
+    this.isInPipeline = false;
+    while (this.responseFields.length > 0) this.responseFields.pop();
+    this.path = "";
+    this.method = "";
+    this.maxForwards = "";
+    this.target = null;
+    // Setting `length` would free the array's memory each time.
+    while (this.tried.length > 0) this.tried.pop();
+    this.preferredTarget = -1;
+    this.retries = 0;
+    this.wasRefreshed = false;
+    this.code = "";
+    this.detail = "";
+    this.sentMethod = "";
+    this.sentPath = "";
+    this.tunnel = null;
+  }
+
+  /** Inserts this state into the ring after `head`. */
+  link(head: RequestState): void {
+    this.previous = head;
+    this.next = head.next;
+    head.next.previous = this;
+    head.next = this;
+  }
+
+  /** Removes this state from its ring; a no-op if it is in no ring. */
+  unlink(): void {
+    this.previous.next = this.next;
+    this.next.previous = this.previous;
+    this.previous = this;
+    this.next = this;
+  }
+}
+
+/** A prefix with its hash. Created by `encodePrefix`. */
+export interface EncodedPrefix {
+  readonly bytes: Uint8Array;
+  readonly hash: number;
+}
+
+/** One target of a route. */
+export interface RouteTarget {
+  readonly index: number;
+  /** Slot in the shared active counts and target state. */
+  readonly slot: number;
+  /** Slot in the shared link state. */
+  readonly link: number;
+  readonly url: string;
+  /** The URL as a JSON string for the access log. */
+  readonly urlJson: string;
+  /** Forwards the client's Authorization. */
+  readonly forward: ForwardTarget;
+  /** Removes Authorization because it contains the operator token. */
+  readonly forwardAnonymous: ForwardTarget;
+}
+
+/** An active or draining route. Created by `compileRoute`. */
+export interface CompiledRoute {
+  readonly key: RouteKey;
+  readonly encodedPrefix: EncodedPrefix;
+  readonly host: string | undefined;
+  readonly methods: readonly string[] | undefined;
+  readonly spec: RouteSpec;
+  readonly label: string;
+  readonly labelJson: string;
+  readonly series: SeriesCache;
+  readonly balancer: Balancer;
+  /** Empty if a step answers every request. */
+  readonly targets: readonly RouteTarget[];
+  readonly pools: readonly HeldPool[];
+  readonly steps: RouteSteps;
+  /** Undefined if the route uses none of it. */
+  readonly resilience: Resilience | undefined;
+  /** Requests that have matched the route and have not ended. */
+  inFlight: number;
+  /** The route receives no new requests; its pools are released when no request is active. */
+  isRemoved: boolean;
+}
+
+/** True: the request continues with the next step. False: this step answers it. */
+export type StepResult = boolean;
+
+/**
+ * One step of a route. One object serves all requests of the route; the state of a request is in `exchange.userData`.
+ *
+ * A step refuses a request with a `PlatformError`, thrown or rejected, or answers it with the functions of `answers.ts` and
+ * returns false. Fields for the response, whoever answers, are added to `userData.responseFields`.
+ */
+export interface Step {
+  /**
+   * Judges a request. Returns a promise only if it must wait: if the request has ended when the promise resolves, the
+   * route does not continue.
+   */
+  run(exchange: GateExchange, route: CompiledRoute): StepResult | Promise<StepResult>;
+  /** Appends fields to the upstream request, once per attempt. */
+  onRequestHead?(exchange: GateExchange, writer: HeadWriter): void;
+  /** Appends fields to the upstream's response. */
+  onResponseHead?(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void;
+  /** Called once for each request that this step let continue, when the request has ended. */
+  finish?(exchange: GateExchange, end: RequestEnd): void;
+  /** The request ended while `run` was waiting, and `run` then let it continue: releases what it holds. */
+  abandon?(): void;
+  /** The route was removed and its last request has ended. */
+  close?(): void;
+}
+
+/** The steps of one route in order, and those with hooks. */
+export class RouteSteps {
+  readonly list: readonly Step[];
+  readonly requestHooks: readonly Step[];
+  readonly responseHooks: readonly Step[];
+  readonly #hasFinish: boolean;
+
+  constructor(list: readonly Step[]) {
+    this.list = list;
+    this.requestHooks = list.filter((step) => step.onRequestHead !== undefined);
+    this.responseHooks = list.filter((step) => step.onResponseHead !== undefined);
+    this.#hasFinish = list.some((step) => step.finish !== undefined);
+  }
+
+  /** Finishes the first `count` steps of a request, the last one first. */
+  finish(exchange: GateExchange, end: RequestEnd, count: number): void {
+    if (!this.#hasFinish) return;
+    for (let at = count - 1; at >= 0; at--) this.list[at]!.finish?.(exchange, end);
+  }
+
+  /** Closes all steps. */
+  close(): void {
+    for (const step of this.list) step.close?.();
+  }
+}

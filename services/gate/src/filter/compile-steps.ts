@@ -1,0 +1,50 @@
+// The order of steps. A route gets a step only if its settings use it.
+import { RouteSteps, type Step } from "../exchange/exchange.ts";
+import type { RouteSpec } from "../shared-state/index.ts";
+import { createApiKeyStep, createTenantStep } from "./api-key-step.ts";
+import { createAddressStep } from "./address-step.ts";
+import { createConcurrencyStep } from "./concurrency-step.ts";
+import { createAddressRateStep, createCallerRateStep } from "./rate-limit-step.ts";
+import { createRedirectStep, createRespondStep, createRewriteStep } from "./answer-steps.ts";
+import { createCorsStep } from "./cors-step.ts";
+import { createIdentityStep } from "./identity-step.ts";
+import { createOpenApiStep } from "./openapi-step.ts";
+import { createPolicyStep } from "./policy-step.ts";
+import { createStickyStep } from "./sticky-step.ts";
+import type { StepParts } from "./step-parts.ts";
+
+/** Creates the step of a route; undefined if the route does not use it. Throws if its settings are not usable. */
+type CreateStep = (spec: RouteSpec, parts: StepParts) => Step | undefined;
+
+/** Every step, in the order in which a request passes them; the body limit and the upstream follow. */
+const CREATE_STEPS: readonly CreateStep[] = [
+  createAddressStep,
+  createAddressRateStep,
+  createCorsStep,
+  createIdentityStep,
+  createApiKeyStep,
+  createTenantStep,
+  createPolicyStep,
+  createCallerRateStep,
+  createStickyStep,
+  createConcurrencyStep,
+  createOpenApiStep,
+  createRewriteStep,
+  createRedirectStep,
+  createRespondStep,
+];
+
+/** Compiles the steps of a route. Throws, without retaining anything, if one of them is not usable. */
+export function compileSteps(spec: RouteSpec, parts: StepParts): RouteSteps {
+  const steps: Step[] = [];
+  try {
+    for (const create of CREATE_STEPS) {
+      const step = create(spec, parts);
+      if (step !== undefined) steps.push(step);
+    }
+  } catch (error) {
+    for (const step of steps) step.close?.();
+    throw error;
+  }
+  return new RouteSteps(steps);
+}

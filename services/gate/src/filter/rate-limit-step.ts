@@ -1,0 +1,200 @@
+// The steps of rate limits: by address before the caller is authenticated, by other properties afterwards.
+import { isIPv6 } from "node:net";
+import { createRetryLaterError } from "@platform/kernel/errors";
+import type { GateExchange, Step } from "../exchange/exchange.ts";
+import {
+  makeRouteLabel,
+  RATE_WINDOW_SECONDS,
+  type RateKeySpec,
+  type RateLimitSpec,
+  type RouteSpec,
+} from "../shared-state/index.ts";
+import type { RateLimiter, RateRule, RateVerdict } from "./rate-limiter.ts";
+import type { StepParts } from "./step-parts.ts";
+
+/** Maximum rate limits of a route. */
+const RATE_LIMITS_MAX = 16;
+/** Above the spaces of all routes. */
+const KEY_SPACE = 2 ** 30;
+const KEY_TITLE = "api-key";
+
+/** Limits by address: they come before any costly step. */
+export function createAddressRateStep(spec: RouteSpec, parts: StepParts): Step | undefined {
+  return createStep(spec, parts, (by) => by.kind === "ip");
+}
+
+/** Limits by properties that earlier steps have verified. */
+export function createCallerRateStep(spec: RouteSpec, parts: StepParts): Step | undefined {
+  return createStep(spec, parts, (by) => by.kind !== "ip", spec.steps.requiresApiKey === true);
+}
+
+function createStep(
+  spec: RouteSpec,
+  parts: StepParts,
+  isHere: (by: RateKeySpec) => boolean,
+  countsKeys = false,
+): Step | undefined {
+  const label = makeRouteLabel(spec.host, spec.prefix);
+  const limits: Limit[] = (spec.steps.rateLimits ?? [])
+    .map((limit, index) => new RouteLimit(limit, `${label}:${limit.name}`, spec.slot, index))
+    .filter(({ by }) => isHere(by));
+  if (countsKeys) limits.push(new KeyLimit());
+  return limits.length === 0 ? undefined : new RateLimitStep(limits, parts);
+}
+
+/** A limit of one route. */
+interface Limit {
+  readonly by: RateKeySpec;
+  /** The rule for a request; undefined if the limit does not apply to it. */
+  readRule(exchange: GateExchange): NamedRule | undefined;
+}
+
+interface NamedRule extends RateRule {
+  /** Name in response fields. */
+  readonly title: string;
+  readonly policy: string;
+}
+
+/** The limit that an API key has itself, on all routes together. */
+class KeyLimit implements Limit {
+  readonly by: RateKeySpec = { kind: "api_key" };
+
+  readRule({ userData }: GateExchange): NamedRule | undefined {
+    const perMinute = userData.apiKey?.rateLimitRpm;
+    if (perMinute === undefined) return undefined;
+    const policy = makePolicy(KEY_TITLE, perMinute);
+    return { space: KEY_SPACE, name: KEY_TITLE, title: KEY_TITLE, perMinute, policy };
+  }
+}
+
+function makePolicy(title: string, perMinute: number): string {
+  return `"${title}";q=${perMinute};w=${RATE_WINDOW_SECONDS}`;
+}
+
+class RouteLimit implements Limit, NamedRule {
+  readonly by: RateKeySpec;
+  readonly title: string;
+  readonly space: number;
+  readonly name: string;
+  readonly perMinute: number;
+  readonly policy: string;
+
+  constructor({ by, name, perMinute }: RateLimitSpec, key: string, slot: number, index: number) {
+    this.by = by;
+    this.title = name;
+    this.space = slot * RATE_LIMITS_MAX + index;
+    this.name = key;
+    this.perMinute = perMinute;
+    this.policy = makePolicy(name, perMinute);
+  }
+
+  readRule(): NamedRule {
+    return this;
+  }
+}
+
+class RateLimitStep implements Step {
+  readonly #limits: readonly Limit[];
+  readonly #limiter: RateLimiter;
+  readonly #parts: StepParts;
+  readonly #limitedAt: number;
+
+  constructor(limits: readonly Limit[], parts: StepParts) {
+    this.#limits = limits;
+    this.#limiter = parts.limiter;
+    this.#parts = parts;
+    this.#limitedAt = parts.block.findCounter("rateLimited");
+  }
+
+  run(exchange: GateExchange): boolean | Promise<boolean> {
+    return this.#runFrom(exchange, 0);
+  }
+
+  #runFrom(exchange: GateExchange, first: number): boolean | Promise<boolean> {
+    for (let at = first; at < this.#limits.length; at++) {
+      const limit = this.#limits[at]!;
+      const rule = limit.readRule(exchange);
+      if (rule === undefined) continue;
+      const verdict = this.#limiter.take(rule, readKey(exchange, limit.by));
+      if (verdict instanceof Promise) return this.#wait(exchange, at, rule, verdict);
+      this.#judge(exchange, rule, verdict);
+    }
+    return true;
+  }
+
+  async #wait(
+    exchange: GateExchange,
+    at: number,
+    rule: NamedRule,
+    late: Promise<RateVerdict>,
+  ): Promise<boolean> {
+    const { sequence } = exchange;
+    const verdict = await late;
+    if (exchange.sequence !== sequence) return false;
+    this.#judge(exchange, rule, verdict);
+    return this.#runFrom(exchange, at + 1);
+  }
+
+  #judge(exchange: GateExchange, limit: NamedRule, verdict: RateVerdict): void {
+    const { remaining, resetSeconds, isAllowed } = verdict;
+    const { responseFields } = exchange.userData;
+    responseFields.push(
+      ["RateLimit", `"${limit.title}";r=${remaining};t=${resetSeconds}`],
+      ["RateLimit-Policy", limit.policy],
+    );
+    if (isAllowed) return;
+    const { values } = this.#parts.block;
+    values[this.#limitedAt] = values[this.#limitedAt]! + 1;
+    throw createRetryLaterError(
+      "too_many_requests",
+      `The limit is ${limit.perMinute} requests per minute.`,
+      resetSeconds,
+    );
+  }
+}
+
+/** The key of a request. One without the property is counted by its address: leaving it out does not avoid the limit. */
+function readKey(exchange: GateExchange, by: RateKeySpec): string {
+  const { clientAddress } = exchange.userData.forwarding;
+  const key = readProperty(exchange, by);
+  return key === undefined ? `ip:${readNetwork(clientAddress)}` : `${by.kind}:${key}`;
+}
+
+function readProperty(exchange: GateExchange, by: RateKeySpec): string | undefined {
+  const { caller, apiKey } = exchange.userData;
+  const claims = caller.kind === "user" ? caller.claims : undefined;
+  switch (by.kind) {
+    case "ip":
+      return undefined;
+    case "api_key":
+      return apiKey?.id;
+    case "tenant":
+      return apiKey?.tenant ?? claims?.tenant;
+    case "header":
+      return exchange.head.fields.find(by.name);
+    case "claim":
+      return readClaim(claims?.all?.[by.name]);
+    default:
+      return by satisfies never;
+  }
+}
+
+function readClaim(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** An IPv4 address, or the /64 of an IPv6 address: a subscriber usually has all of its addresses. */
+function readNetwork(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.replace(/%.*$/, "").split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const missing =
+    tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);
+  const all = [
+    ...groups,
+    ...Array.from({ length: missing }, () => "0"),
+    ...(tail ?? "").split(":"),
+  ];
+  return all.slice(0, 4).join(":");
+}

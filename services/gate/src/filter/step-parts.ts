@@ -1,0 +1,25 @@
+// Parts that a worker provides to the steps of all its routes.
+import type { ConcurrencyRows, MetricBlock, SharedRouteState } from "../shared-state/index.ts";
+import type { AccessState } from "./access-state.ts";
+import type { ControlLink } from "./control-link.ts";
+import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
+import type { RateLimiter } from "./rate-limiter.ts";
+
+/** Parts of a worker that steps use; one object per worker. */
+export interface StepParts {
+  verifiers: VerifierSource;
+  identity: ActiveIdentity;
+  identityLines: IdentityLines;
+  access: AccessState;
+  control: ControlLink;
+  /** Keys of sealed cookies. */
+  cookieKeys: readonly Uint8Array[];
+  /** Reports that a service that a guard depends on failed. */
+  onGuardError: (msg: string, url: string, error: unknown) => void;
+  block: MetricBlock;
+  limiter: RateLimiter;
+  concurrency: ConcurrencyRows;
+  routeState: SharedRouteState;
+  /** Milliseconds of the clock that all workers share. */
+  readNowMs: () => number;
+}

@@ -1,0 +1,67 @@
+// Creates the parts of a worker that the steps of its routes use.
+import type { AccessState } from "../filter/access-state.ts";
+import type { ControlLink } from "../filter/control-link.ts";
+import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
+import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
+import type { ResilienceOptions } from "../upstream/resilience.ts";
+import type { StepParts } from "../filter/step-parts.ts";
+import {
+  ConcurrencyRows,
+  readMonotonicMs,
+  SharedLinkState,
+  SharedRateTable,
+  SharedRouteState,
+  type MetricBlock,
+  type SharedBuffers,
+  type WorkerInit,
+} from "../shared-state/index.ts";
+
+/** Options of {@link createStepParts}. */
+export interface StepPartsOptions {
+  init: WorkerInit;
+  verifiers: VerifierSource;
+  access: AccessState;
+  control: ControlLink;
+  onGuardError: StepParts["onGuardError"];
+  block: MetricBlock;
+  /** A monotonic clock in milliseconds. */
+  readNowMs: () => number;
+  log: RateLimiterOptions["log"];
+}
+
+/** Options of the resilience of all routes of a worker. */
+export function createResilienceOptions(
+  shared: SharedBuffers,
+  block: MetricBlock,
+  readNowMs: () => number,
+): ResilienceOptions {
+  const links = new SharedLinkState(shared.links);
+  return { links, readNowMs, onOpen: () => block.addCounter("circuitsOpened", 1) };
+}
+
+/** Creates the parts of one worker. */
+export function createStepParts(options: StepPartsOptions): StepParts {
+  const { init, verifiers, access, control, onGuardError, block, log } = options;
+  const { shared, workerIndex } = init;
+  const offsetMs = readMonotonicMs() - shared.startedMs - options.readNowMs();
+  const readNowMs = (): number => options.readNowMs() + offsetMs;
+  return {
+    verifiers,
+    identity: new ActiveIdentity(),
+    identityLines: new IdentityLines(),
+    access,
+    control,
+    cookieKeys: init.cookieKeys ?? [],
+    onGuardError,
+    block,
+    limiter: new RateLimiter({
+      table: new SharedRateTable(shared.rates, shared.seed),
+      block,
+      readNowMs,
+      log,
+    }),
+    concurrency: new ConcurrencyRows(shared.concurrency, shared.workers, workerIndex),
+    routeState: new SharedRouteState(shared.routes),
+    readNowMs,
+  };
+}

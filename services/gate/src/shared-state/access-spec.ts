@@ -1,0 +1,65 @@
+// API keys, revoked users and the global policy for workers: plain data that changes without a change of routes.
+
+/** An API key of a tenant. The key itself is not stored. */
+export interface ApiKeySpec {
+  id: string;
+  tenant: string;
+  /** SHA-256 of the key in lower-case hex. */
+  sha256: string;
+  /** Requests per minute with this key on all routes. */
+  rateLimitRpm?: number;
+  /** Labels of the routes that the key opens; absent: all routes that admit its tenant. */
+  routes?: readonly string[];
+}
+
+/** Request fields that carry a key; they are not forwarded on routes that require one. */
+export const API_KEY_FIELDS: readonly string[] = ["X-API-Key", "apikey"];
+
+/** Invalidates the tokens of a user that were issued up to a moment. */
+export interface UserRevocation {
+  /** Value of the claims `sub` or `username`. */
+  user: string;
+  /** Seconds since 1970. */
+  revokedAt: number;
+}
+
+/** One rule of a policy. All given conditions must hold. */
+export interface PolicyRule {
+  effect: "allow" | "deny";
+  /** Upper-case methods; absent: any method. */
+  methods?: readonly string[];
+  /** Pattern of the normalized path in which `*` matches any characters; absent: any path. */
+  path?: string;
+  /** Condition on a request header; its name is in lower case. */
+  header?: { name: string; equals: string };
+}
+
+/** The rules for all routes. The first matching rule decides, then the rules of the route, then `default`. */
+export interface PolicySpec {
+  /** Rises with each reload; tokens of a lower version are stale. */
+  version: number;
+  /** Seconds since 1970; tokens without a version that were issued before are stale. */
+  reloadedAt: number;
+  default: "allow" | "deny";
+  rules: readonly PolicyRule[];
+}
+
+/** A change of access. The first change of a worker contains everything. */
+export interface AccessChange {
+  keys?: readonly ApiKeySpec[];
+  /** IDs of revoked keys. */
+  removedKeys?: readonly string[];
+  revokedUsers?: readonly UserRevocation[];
+  policy?: PolicySpec;
+}
+
+/** Maximum number of revoked users; beyond it the oldest revocation is dropped. */
+export const REVOKED_USERS_MAX = 10_000;
+
+/** The policy before the first reload. */
+export const POLICY_DEFAULT: PolicySpec = {
+  version: 1,
+  reloadedAt: 0,
+  default: "allow",
+  rules: [],
+};

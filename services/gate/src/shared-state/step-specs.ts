@@ -1,0 +1,110 @@
+// Settings of the optional steps of a route. A step without settings is not compiled into the route.
+
+import type { PolicyRule } from "./access-spec.ts";
+
+/** A compiled list of networks, shared by all threads; see `buildAddressTrie`. */
+export interface NetworkListSpec {
+  /** Digest of the networks: equal lists have equal digests. */
+  digest: string;
+  trie: SharedArrayBuffer;
+}
+
+/** Client addresses that may use a route. */
+export interface AddressesSpec {
+  /** Only these addresses may; absent: all. */
+  allow: readonly NetworkListSpec[];
+  /** These addresses may not, even if they are in `allow`. */
+  block: readonly NetworkListSpec[];
+}
+
+/** The property of a request that a rate limit counts by. Requests without it are counted by address. */
+export type RateKeySpec =
+  | { kind: "ip" }
+  | { kind: "api_key" }
+  | { kind: "tenant" }
+  | { kind: "header"; name: string }
+  | { kind: "claim"; name: string };
+
+/** One rate limit of a route. */
+export interface RateLimitSpec {
+  /** Name in response fields, unique on the route; also part of the keys in Redis. */
+  name: string;
+  by: RateKeySpec;
+  /** Maximum requests in any 60 s, up to {@link import("./rate-table.ts").RATE_MAX}. */
+  perMinute: number;
+}
+
+/** Bounded concurrency of a route across all workers. */
+export interface ConcurrencySpec {
+  requestsMax: number;
+  /** Requests that wait for a place; 0: none. */
+  queueMax: number;
+  queueTimeoutMs: number;
+}
+
+/** Keeps a client at one target. */
+export interface StickySpec {
+  /** Name of the cookie. */
+  cookie: string;
+  /** Life of the cookie; absent: until the browser ends. */
+  maxAgeSeconds?: number;
+  /** The browser sends the cookie only over TLS. */
+  isSecure: boolean;
+}
+
+/** Requests of pages of other origins. */
+export interface CorsSpec {
+  /** `*`, or origins, in which `*.` stands for any subdomain. */
+  origins: readonly string[];
+  methods: readonly string[];
+  headers: readonly string[];
+  exposeHeaders: readonly string[];
+  allowsCredentials: boolean;
+  maxAgeSeconds: number;
+}
+
+/** A rule for the forwarded path. */
+interface RewriteRule {
+  /** Regular expression of RE2. */
+  pattern: string;
+  to: string;
+}
+
+/** A redirect of all requests. */
+export interface RedirectSpec {
+  to: string;
+  status: number;
+}
+
+/** A fixed response to all requests. */
+interface RespondSpec {
+  status: number;
+  headers: readonly (readonly [name: string, value: string])[];
+  body: string;
+}
+
+/** Validation of requests against an OpenAPI document. */
+export interface OpenApiSpec {
+  document: Readonly<Record<string, unknown>>;
+  /** Forwards requests of operations that are not in the document. */
+  allowsUnknown: boolean;
+}
+
+/** Settings of all optional steps. */
+export interface StepSpecs {
+  /** Requests must carry an API key that opens the route. */
+  requiresApiKey?: true;
+  /** Tenants that may use the route; absent: all. */
+  tenants?: readonly string[];
+  cors?: CorsSpec;
+  openapi?: OpenApiSpec;
+  rewrite?: readonly RewriteRule[];
+  redirect?: RedirectSpec;
+  respond?: RespondSpec;
+  /** Rules after the global policy. */
+  policy?: readonly PolicyRule[];
+  addresses?: AddressesSpec;
+  rateLimits?: readonly RateLimitSpec[];
+  concurrency?: ConcurrencySpec;
+  sticky?: StickySpec;
+}

@@ -1,0 +1,78 @@
+// A canary under live traffic: promoted to all of it, rolled back when it fails, and remembered over a restart.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { waitFor } from "../fixture/condition.ts";
+
+async function startNamed(context: TestContext, name: string) {
+  const state = { url: "", status: 200 };
+  const server = createServer((_request, response) => {
+    response.writeHead(state.status);
+    response.end(name);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return state;
+}
+
+test("a failing canary is rolled back under traffic, and stays so after a restart", async (context) => {
+  const stable = await startNamed(context, "stable");
+  const canary = await startNamed(context, "canary");
+  const folder = makeFolder(context);
+  const config = {
+    workers: 2,
+    routes: [
+      {
+        prefix: "/",
+        targets_weighted: [
+          { url: stable.url, weight: 80 },
+          { url: canary.url, weight: 20 },
+        ],
+        canary_auto_promote: true,
+        canary_promote_step: 20,
+        canary_promote_sec: 1,
+        canary_max_error_rate: 0.2,
+      },
+    ],
+  };
+  const gate = await startGate(context, { runtime: runtimes[0]!, folder, config });
+  const view = async (url: string) => {
+    const [route] = (await (await fetch(`${url}/api/v1/routes`)).json()) as [
+      { status: { canary: { phase: string; weight: number } } },
+    ];
+    return route.status.canary;
+  };
+  const names = { stable: 0, canary: 0 };
+  const send = async (): Promise<void> => {
+    const answer = await fetch(`${gate.url}/shop`);
+    names[(await answer.text()) as keyof typeof names]++;
+  };
+  await waitFor("a promotion under traffic", async () => {
+    await send();
+    const { weight } = await view(gate.url);
+    return weight >= 60 && names.canary > 0 && names.stable > 0;
+  });
+  canary.status = 500;
+  await waitFor("the rollback", async () => {
+    await Promise.all([send(), send(), send(), send()]);
+    return (await view(gate.url)).phase === "rolled_back";
+  });
+  await gate.waitForLine(({ msg }) => msg === "canary rolled back");
+  const before = names.canary;
+  for (let request = 0; request < 20; request++) await send();
+  assert.equal(names.canary, before, "all traffic goes to the stable target");
+  const scrape = await (await fetch(`${gate.url}/metrics`)).text();
+  assert.match(scrape, /^platform_gate_canary_rollbacks_total 1$/m);
+
+  gate.signal("SIGKILL");
+  await gate.ended;
+  const again = await startGate(context, { runtime: runtimes[0]!, folder, config });
+  assert.deepEqual(await view(again.url), { phase: "rolled_back", weight: 0 });
+});

@@ -1,0 +1,87 @@
+// Active health checks: a target that fails them gets no requests until it has recovered.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { waitFor } from "../fixture/condition.ts";
+
+async function startChecked(context: TestContext, name: string) {
+  const state = { url: "", health: "ok" as "ok" | "failing" | "silent", checks: 0 };
+  const server = createServer((request, response) => {
+    if (request.url !== "/health?deep") {
+      response.end(name);
+      return;
+    }
+    state.checks++;
+    if (state.health === "silent") return;
+    response.writeHead(state.health === "ok" ? 204 : 500).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return state;
+}
+
+for (const runtime of runtimes) {
+  test(`a target that fails its checks gets no requests until it recovers (${runtime.name})`, async (context) => {
+    const one = await startChecked(context, "one");
+    const two = await startChecked(context, "two");
+    const gate = await startGate(context, {
+      runtime,
+      config: {
+        workers: 2,
+        routes: [
+          {
+            prefix: "/",
+            targets: [one.url, two.url],
+            health_check: {
+              path: "/health?deep",
+              interval_ms: 100,
+              timeout_ms: 200,
+              healthy_after: 2,
+              unhealthy_after: 2,
+            },
+          },
+        ],
+      },
+    });
+    const readNames = async (): Promise<Set<string>> => {
+      const answers = Array.from({ length: 8 }, async () => (await fetch(gate.url)).text());
+      return new Set(await Promise.all(answers));
+    };
+    const readEjected = async (): Promise<boolean[]> => {
+      const [route] = (await (await fetch(`${gate.url}/api/v1/routes`)).json()) as [
+        { status: { targets: { ejected: boolean }[] } },
+      ];
+      return route.status.targets.map(({ ejected }) => ejected);
+    };
+    await waitFor("checks of both targets", () => one.checks > 0 && two.checks > 0);
+    assert.deepEqual([...(await readNames())].sort(), ["one", "two"]);
+    for (const health of ["failing", "silent"] as const) {
+      one.health = health;
+      await waitFor(
+        `a ${health} target is left out`,
+        async () => (await readEjected())[0] === true,
+      );
+      assert.deepEqual(await readEjected(), [true, false]);
+      assert.deepEqual([...(await readNames())], ["two"]);
+      one.health = "ok";
+      await waitFor("the recovered target serves again", async () =>
+        (await readNames()).has("one"),
+      );
+    }
+    const faults = gate
+      .lines()
+      .filter(({ msg }) => msg === "upstream fails its health checks")
+      .map((line) => line["fault"]);
+    assert.equal(faults[0], "status 500");
+    assert.equal(faults.length, 2);
+    const scrape = await (await fetch(`${gate.url}/metrics`)).text();
+    assert.match(scrape, /^platform_gate_health_checks_total\{result="failed"\} [1-9]/m);
+  });
+}
