@@ -178,6 +178,7 @@ export async function openBroker(options: BrokerOptions) {
     transforms,
     deadLetters,
     backlog,
+    feeds,
     subscriptions,
     groups,
     publisher,

@@ -94,6 +94,111 @@ export const pulseDefinition = defineConfig({
         "How long a Kafka group without members, and its committed offsets, is kept after its last member or commit; 0 means forever.",
       unit: "minutes",
     }),
+    mqtt_addr: addressKey(":1883", {
+      description:
+        "Address for MQTT clients. They may also use WebSocket on http_addr: the path /mqtt, subprotocol mqtt.",
+      env: ["PLATFORM_PULSE_MQTT_ADDR"],
+    }),
+    mqtt_tls_addr: key(addressSchema().optional(), {
+      description: "Address for MQTT clients with TLS; requires tls_cert_file and tls_key_file.",
+      env: ["PLATFORM_PULSE_MQTT_TLS_ADDR"],
+      allowed: 'an address, like "127.0.0.1:8883" or ":8883"',
+    }),
+    mqtt_connections_max: key(count(1, 1_000_000, 20_000), {
+      description: "Maximum number of MQTT connections; further ones are closed immediately.",
+      unit: "connections",
+    }),
+    mqtt_connections_per_address_max: key(count(1, 1_000_000, 10_000), {
+      description:
+        "Maximum number of MQTT connections per IPv4 address or IPv6 /64 network; further ones are closed immediately.",
+      unit: "connections",
+    }),
+    mqtt_connections_per_user_max: key(count(1, 1_000_000, 20_000), {
+      description:
+        "Maximum number of MQTT connections per user or subject of a token; further ones get the reason code 0x97.",
+      unit: "connections",
+    }),
+    mqtt_sessions_max: key(count(1, 1_000_000, 100_000), {
+      description:
+        "Maximum number of MQTT sessions, with and without a connection; further clients get the reason code 0x97.",
+      unit: "sessions",
+    }),
+    mqtt_sessions_per_tenant_max: key(count(1, 1_000_000, 50_000), {
+      description: "Maximum number of MQTT sessions per tenant.",
+      unit: "sessions",
+    }),
+    mqtt_session_expiry_max_s: key(count(0, 315_360_000, 604_800), {
+      description:
+        "Longest time for which an MQTT session is kept without a connection. Clients of MQTT 3.1.1 that keep their session get this time.",
+      unit: "s",
+    }),
+    mqtt_subscriptions_per_session_max: key(count(1, 1_000_000, 10_000), {
+      description: "Maximum number of subscriptions per MQTT session.",
+      unit: "subscriptions",
+    }),
+    mqtt_readers_max: key(count(1, 100_000_000, 500_000), {
+      description:
+        "Maximum number of topics that all connected MQTT clients follow together, counted for each client and topic, about 1 KiB each; further subscriptions get the reason code 0x97.",
+      unit: "topics",
+    }),
+    mqtt_retained_per_tenant_max: key(count(0, 10_000_000, 100_000), {
+      description:
+        "Maximum number of retained messages per tenant; further ones get the reason code 0x97.",
+      unit: "messages",
+    }),
+    mqtt_receive_maximum: key(count(1, 10_000, 1_000), {
+      description:
+        "MQTT messages with QoS 1 and 2 of a client that may be unacknowledged, in each direction.",
+      unit: "messages",
+    }),
+    mqtt_keep_alive_max_s: key(count(10, 65_535, 3_600), {
+      description:
+        "Longest keep-alive of MQTT 5 clients; those that ask for more, or for none, are told this.",
+      unit: "s",
+    }),
+    mqtt_publish_bytes_rate: key(count(0, 10_000_000_000, 0), {
+      description:
+        "Bytes of messages that a tenant may publish over MQTT. Faster clients are read more slowly; beyond 10 s of delay messages get the reason code 0x97. 0 means unlimited.",
+      unit: "bytes/s",
+    }),
+    stomp_addr: addressKey(":61613", {
+      description:
+        "Address for STOMP clients, with TLS if tls_cert_file and tls_key_file are set. They may also use WebSocket on http_addr: the path /stomp, subprotocol v12.stomp, v11.stomp or v10.stomp.",
+      env: ["PLATFORM_PULSE_STOMP_ADDR"],
+    }),
+    stomp_user: key(z.string().min(1).max(255).optional(), {
+      description:
+        "Login of the operator for STOMP clients, with stomp_password, in addition to users_file and tokens.",
+      env: ["PLATFORM_PULSE_STOMP_USER"],
+    }),
+    stomp_password: key(z.string().min(1).max(1024).optional(), {
+      description: "Passcode of stomp_user.",
+      env: ["PLATFORM_PULSE_STOMP_PASSWORD"],
+    }),
+    stomp_connections_max: key(count(1, 100_000, 5_000), {
+      description: "Maximum number of STOMP connections; further ones are closed immediately.",
+      unit: "connections",
+    }),
+    stomp_connections_per_address_max: key(count(1, 100_000, 2_500), {
+      description:
+        "Maximum number of STOMP connections per IPv4 address or IPv6 /64 network; further ones are closed immediately.",
+      unit: "connections",
+    }),
+    stomp_connections_per_user_max: key(count(1, 100_000, 5_000), {
+      description:
+        "Maximum number of STOMP connections per user or subject of a token; further ones get an ERROR frame.",
+      unit: "connections",
+    }),
+    stomp_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
+      description:
+        "STOMP connections without heart-beats and subscriptions are closed after this time without a frame.",
+      unit: "ms",
+    }),
+    stomp_send_bytes_rate: key(count(0, 10_000_000_000, 0), {
+      description:
+        "Bytes of messages that a tenant may send over STOMP. Receipts of faster clients are delayed, by at most 10 s at a time. 0 means unlimited.",
+      unit: "bytes/s",
+    }),
     disk_reserve: key(z.int().min(0).optional(), {
       description:
         "Free disk space to keep. With less, publishing is refused (507) and readiness reports disk_full, while reading, acknowledging, deleting topics and retention continue. Default: the smaller of 1 GiB and a quarter of the disk.",

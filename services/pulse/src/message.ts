@@ -8,6 +8,7 @@ import type { Topic } from "./topic/topics.ts";
  *
  *   platform-message-id    text      platform-expires-at    epoch ms, decimal
  *   platform-priority      decimal   platform-retry-count   decimal
+ *   platform-mqtt          what only MQTT knows of a message: see mqtt/message-form.ts
  */
 
 /** Prefix of the record headers that only the broker writes. */
@@ -16,14 +17,18 @@ const ID_HEADER = "platform-message-id";
 const PRIORITY_HEADER = "platform-priority";
 const EXPIRES_HEADER = "platform-expires-at";
 const RETRY_HEADER = "platform-retry-count";
+const MQTT_HEADER = "platform-mqtt";
 
 /** Metadata of a message. */
 export interface MessageFacts {
+  /** "" for messages of wire protocols, whose id is `<partition>:<offset>`. */
   id: string;
   priority: number;
   /** Epoch milliseconds; `undefined` for no expiry. */
   expiresAt: number | undefined;
   retryCount: number;
+  /** Set for messages of MQTT clients. */
+  mqtt?: Buffer | undefined;
 }
 
 /** A message that can be delivered. */
@@ -36,7 +41,7 @@ export interface Message extends MessageFacts {
   timestamp: number;
   /** Headers of the client. */
   headers: readonly RecordHeader[];
-  /** True if it was published over HTTP, false if a Kafka client wrote it. */
+  /** True if it was published with an id, as over HTTP; false for other messages of wire protocols. */
   isOwn: boolean;
 }
 
@@ -46,14 +51,16 @@ export function toRecord(
   facts: MessageFacts,
   timestamp: number,
 ): NewRecord {
-  const headers = [...content.headers, { key: ID_HEADER, value: Buffer.from(facts.id) }];
+  const headers = [...content.headers];
+  if (facts.id !== "") headers.push({ key: ID_HEADER, value: Buffer.from(facts.id) });
   if (facts.priority !== 0) headers.push(numberHeader(PRIORITY_HEADER, facts.priority));
   if (facts.expiresAt !== undefined) headers.push(numberHeader(EXPIRES_HEADER, facts.expiresAt));
   if (facts.retryCount !== 0) headers.push(numberHeader(RETRY_HEADER, facts.retryCount));
+  if (facts.mqtt !== undefined) headers.push({ key: MQTT_HEADER, value: facts.mqtt });
   return { key: content.key, value: content.payload, headers, timestamp };
 }
 
-/** Converts a record to a message. Messages of Kafka clients get the id `<partition>:<offset>`. */
+/** Converts a record to a message. Messages without an id get `<partition>:<offset>`. */
 export function toMessage(topic: Topic, partition: number, record: StoredRecord): Message {
   const { offset, key, value, timestamp } = record;
   const message: Message = {
@@ -68,12 +75,23 @@ export function toMessage(topic: Topic, partition: number, record: StoredRecord)
     priority: 0,
     expiresAt: undefined,
     retryCount: 0,
+    mqtt: undefined,
     isOwn: false,
   };
   const own = record.headers.filter((header) => header.key.startsWith(OWN_HEADER_PREFIX));
   if (own.length > 0) readFacts(message, own);
   if (message.id === "") message.id = `${partition}:${offset}`;
   return message;
+}
+
+/** Identifies a message in its topic: `partition:offset`. */
+export function placeOf({ partition, offset }: Message): string {
+  return `${partition}:${offset}`;
+}
+
+/** True if a message of a topic is the one at this place. */
+export function isAt(message: Message, partition: number, offset: number): boolean {
+  return message.partition === partition && message.offset === offset;
 }
 
 /** One line of JSON for SSE, WebSocket and tail; payloads and headers that are not text are in base64. */
@@ -105,6 +123,10 @@ export function readText(bytes: Buffer): string | undefined {
 function readFacts(message: Message, own: readonly RecordHeader[]): void {
   message.headers = message.headers.filter((header) => !own.includes(header));
   for (const { key, value } of own) {
+    if (key === MQTT_HEADER) {
+      message.mqtt = value ?? undefined;
+      continue;
+    }
     const text = value?.toString("utf8") ?? "";
     if (key === ID_HEADER) {
       message.id = text;

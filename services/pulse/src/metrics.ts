@@ -11,6 +11,7 @@ export interface MetricSources {
   topics: () => number;
   log: () => LogStats;
   subscribers: () => number;
+  mqttConnections: () => number;
   deadLetters: () => number;
 }
 
@@ -82,6 +83,7 @@ export function createFigures(sources: MetricSources): Figure[] {
     figure("dead_letters", "1/s", "Dead letters", "counter", sources.deadLetters),
     figure("topics", "", "Topics", "gauge", sources.topics),
     figure("subscribers", "", "Subscribers", "gauge", sources.subscribers),
+    figure("mqtt_connections", "", "MQTT connections", "gauge", sources.mqttConnections),
     figure("written", "bytes/s", "Bytes appended to the log", "counter", () => {
       return sources.log().appendedBytes;
     }),

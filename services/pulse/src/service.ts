@@ -1,5 +1,4 @@
 // The composition root of the broker: creates and connects all parts, from top to bottom.
-import { readFileSync } from "node:fs";
 import { createBackupRoute } from "@platform/kernel/backup";
 import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
@@ -35,18 +34,22 @@ import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
 import { createPublishRoutes } from "./http/publish-api.ts";
 import { createReadingRoutes } from "./http/reading-api.ts";
+import { createSocketRoutes } from "./http/socket-routes.ts";
 import { createStatsReader, createStatsRoute } from "./http/stats-api.ts";
 import { Subscribers } from "./http/subscribers.ts";
 import { createTopicRoutes } from "./http/topics-api.ts";
 import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
-import { KafkaServer } from "./kafka/index.ts";
+import { createCredentials, KafkaServer } from "./kafka/index.ts";
+import { MqttServer } from "./mqtt/index.ts";
+import { StompServer } from "./stomp/index.ts";
 import { createFigures, PulseMetrics, type MetricSources } from "./metrics.ts";
 import { takeLogSnapshot } from "./store/backup.ts";
 import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
 import { BATCH_BYTES_MAX } from "./store/store.ts";
-import { readUsersFile } from "./user/users-file.ts";
+import { addStompUser, readUsersFile } from "./user/users-file.ts";
+import { listenForWires, readTls } from "./wire-listeners.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
 /** Largest record batch of a Kafka client, equal to the largest body of the HTTP API. */
@@ -64,8 +67,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const clock = systemClock;
   const idSource = createIdSource();
   const tls = readTls(config);
-  if (config.kafka_tls_addr !== undefined && tls === undefined) {
-    throw new Error("kafka_tls_addr needs tls_cert_file and tls_key_file");
+  for (const key of ["kafka_tls_addr", "mqtt_tls_addr"] as const) {
+    if (config[key] === undefined || tls !== undefined) continue;
+    throw new Error(`${key} needs tls_cert_file and tls_key_file`);
   }
   if (config.partitions_default > config.partitions_max) {
     throw new Error("partitions_default is larger than partitions_max");
@@ -92,6 +96,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
 
   const sources: MetricSources = {
     published: () => publisher.counts.published + kafka.counts.published,
+    mqttConnections: () => mqtt.connectionCount,
     topics: () => topics.count,
     log: () => journal.stats(),
     subscribers: () => subscribers.count,
@@ -120,7 +125,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("broker", () => broker.close());
   const { topicRules } = broker;
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
-  const { subscriptions, groups, publisher, deadLetterQueue, tenantCounts } = broker;
+  const { feeds: messageFeeds, subscriptions, groups, publisher } = broker;
+  const { deadLetterQueue, tenantCounts } = broker;
+  const credentials = createCredentials(users, verifier, topicRules);
 
   const kafka: KafkaServer = await KafkaServer.open({
     store,
@@ -136,9 +143,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     tenantCounts,
     metrics: registry,
     log,
-    users,
-    verifier,
-    topicRules,
+    credentials,
     tokenStreams: followed.streams,
     anonymous: config.anonymous,
     advertised: toAdvertised(config),
@@ -157,6 +162,68 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));
 
+  const mqtt: MqttServer = await MqttServer.open({
+    store,
+    state,
+    topics,
+    feeds: messageFeeds,
+    subscriptions,
+    groups,
+    backlog,
+    deadLetters,
+    publisher,
+    clock,
+    metrics: registry,
+    log,
+    credentials,
+    tokenStreams: followed.streams,
+    anonymous: config.anonymous,
+    origins: config.cors_origins,
+    messageBytesMax: config.message_bytes_max,
+    ackWaitMs: config.ack_wait_ms,
+    sessionsMax: config.mqtt_sessions_max,
+    sessionsPerTenantMax: config.mqtt_sessions_per_tenant_max,
+    subscriptionsPerSessionMax: config.mqtt_subscriptions_per_session_max,
+    readersMax: config.mqtt_readers_max,
+    retainedPerTenantMax: config.mqtt_retained_per_tenant_max,
+    publishBytesPerSecond: config.mqtt_publish_bytes_rate,
+    limits: {
+      connectionsMax: config.mqtt_connections_max,
+      connectionsPerAddressMax: config.mqtt_connections_per_address_max,
+      connectionsPerUserMax: config.mqtt_connections_per_user_max,
+      sessionExpiryMaxSeconds: config.mqtt_session_expiry_max_s,
+      receiveMaximum: config.mqtt_receive_maximum,
+      keepAliveMaxSeconds: config.mqtt_keep_alive_max_s,
+      stallTimeoutMs: config.stall_timeout_ms,
+    },
+  });
+  lifecycle.onDrain("mqtt", (drain) => mqtt.close(Math.max(0, drain.remainingMs() - 2_000)));
+  const stomp = new StompServer({
+    topics,
+    subscriptions,
+    groups,
+    deadLetters,
+    publisher,
+    clock,
+    metrics: registry,
+    log,
+    credentials: createCredentials(addStompUser(users, config), verifier, topicRules),
+    tokenStreams: followed.streams,
+    anonymous: config.anonymous,
+    origins: config.cors_origins,
+    messageBytesMax: config.message_bytes_max,
+    ackWaitMs: config.ack_wait_ms,
+    sendBytesPerSecond: config.stomp_send_bytes_rate,
+    limits: {
+      connectionsMax: config.stomp_connections_max,
+      connectionsPerAddressMax: config.stomp_connections_per_address_max,
+      connectionsPerUserMax: config.stomp_connections_per_user_max,
+      idleTimeoutMs: config.stomp_idle_timeout_ms,
+      stallTimeoutMs: config.stall_timeout_ms,
+    },
+  });
+  lifecycle.onDrain("stomp", (drain) => stomp.close(Math.max(0, drain.remainingMs() - 2_000)));
+
   const outgoing = new OutgoingBudget(config.unsent_bytes_max);
   const subscribers = new Subscribers({
     subscribersMax: config.subscribers_max,
@@ -165,6 +232,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     tokenStreams: followed.streams,
     onError: (error) => log.error("closing slow subscribers failed", { error }),
   });
+  topicRules.watch(() => subscribers.endForbidden());
   const readStats = createStatsReader({
     topics,
     backlog,
@@ -217,6 +285,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     routes: [
       ...createPublishRoutes(publisher, admission),
       createEventStreamRoute({ ...subscribe, origins }),
+      ...createSocketRoutes(),
       ...createAccessRoutes(topicRules),
       ...createTopicRoutes({
         admission,
@@ -262,7 +331,10 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     intercept: (request, response) =>
       handleCors(origins, request, response) || api.intercept(request, response),
     onUpgrade: (request, socket, head) => {
-      if (!feeds.handleUpgrade(request, socket, head)) sockets.handleUpgrade(request, socket, head);
+      if (feeds.handleUpgrade(request, socket, head)) return;
+      if (mqtt.handleUpgrade(request, socket, head)) return;
+      if (stomp.handleUpgrade(request, socket, head)) return;
+      sockets.handleUpgrade(request, socket, head);
     },
     connectionsMax: config.connections_max,
     connectionsPerAddressMax: config.connections_per_address_max,
@@ -284,33 +356,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   feeds.start();
   lifecycle.onDrain("admin feeds", () => feeds.close());
   lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
-  await listenKafka(kafka, config, tls, lifecycle);
+  await listenForWires({ kafka, mqtt, stomp }, config, tls, lifecycle);
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   health.setState("ready");
-}
-
-async function listenKafka(
-  kafka: KafkaServer,
-  { kafka_addr, kafka_tls_addr }: PulseConfig,
-  tls: Tls | undefined,
-  lifecycle: Lifecycle,
-): Promise<void> {
-  const listeners = [
-    { name: "kafka", key: "kafka_addr", address: kafka_addr, tls: undefined },
-    { name: "kafka-tls", key: "kafka_tls_addr", address: kafka_tls_addr, tls },
-  ];
-  for (const { name, key, address, tls: secured } of listeners) {
-    if (address === undefined) continue;
-    const { host = "0.0.0.0", port } = address;
-    const listening = kafka.listen({ host, port }, secured).catch(async (error: unknown) => {
-      throw await explainListenError(
-        error,
-        address,
-        `--${key.replaceAll("_", "-")} or PLATFORM_PULSE_${key.toUpperCase()}`,
-      );
-    });
-    lifecycle.reportListener({ name, host, port: (await listening).port });
-  }
 }
 
 function toAdvertised({ kafka_advertised }: PulseConfig) {
@@ -334,20 +382,6 @@ function createVerifier(
     log.warn("no credentials are configured: only programs on this machine are answered");
   }
   return verifier;
-}
-
-interface Tls {
-  cert: Buffer;
-  key: Buffer;
-}
-
-function readTls(config: PulseConfig): Tls | undefined {
-  const { tls_cert_file, tls_key_file } = config;
-  if (tls_cert_file === undefined && tls_key_file === undefined) return undefined;
-  if (tls_cert_file === undefined || tls_key_file === undefined) {
-    throw new Error("tls_cert_file and tls_key_file must be set together");
-  }
-  return { cert: readFileSync(tls_cert_file), key: readFileSync(tls_key_file) };
 }
 
 function toSyncMode(text: string): SyncMode {

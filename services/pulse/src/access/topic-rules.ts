@@ -24,11 +24,12 @@ interface CompiledRule extends TopicRule {
   matches: (topic: string) => boolean;
 }
 
-/** Rules by role. A change applies to the next request of each caller. */
+/** Rules by role. A change applies to the next request of each caller, and ends subscriptions that have lost their right. */
 export class TopicRules {
   readonly #store: Store;
   readonly #state: StateTable;
   readonly #byRole = new Map<string, readonly CompiledRule[]>();
+  #onChanged: () => void = () => undefined;
 
   constructor(store: Store, state: StateTable) {
     this.#store = store;
@@ -37,6 +38,11 @@ export class TopicRules {
       const rules = readJson(value) as TopicRule[] | undefined;
       if (rules !== undefined) this.#byRole.set(String(key[1]), rules.map(compileRule));
     }
+  }
+
+  /** Sets the function that is called after each change. */
+  watch(onChanged: () => void): void {
+    this.#onChanged = onChanged;
   }
 
   /** All rules, by role. */
@@ -59,13 +65,16 @@ export class TopicRules {
       throw new PlatformError("conflict", `There are rules for ${ROLES_MAX} roles already.`);
     await this.#store.append([this.#state.toPendingJson(["topic-rules", role], rules)]);
     this.#byRole.set(role, compiled);
+    this.#onChanged();
   }
 
   /** Deletes the rules of a role durably; false if it has none. */
   async delete(role: string): Promise<boolean> {
     if (!this.#byRole.has(role)) return false;
     await this.#store.append([this.#state.toPending(["topic-rules", role], null)]);
-    return this.#byRole.delete(role);
+    const isDeleted = this.#byRole.delete(role);
+    this.#onChanged();
+    return isDeleted;
   }
 
   /** The rights of a token: of all topics by its scopes, of others by the rules of its roles. */

@@ -121,6 +121,11 @@ export class Backlog {
     return offset < (this.#of(topic).consumed[partition] ?? 0);
   }
 
+  /** True if a shared subscription to the topic counts its backlog. */
+  hasGroups(topic: Topic): boolean {
+    return this.#groups.has(topic);
+  }
+
   /** Adds a group's backlog until the returned function is called. */
   watchGroup(topic: Topic, countBacklog: () => number): () => void {
     const groups = this.#groups.get(topic) ?? new Set();

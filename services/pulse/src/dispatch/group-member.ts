@@ -25,3 +25,8 @@ interface HeldMessage {
 /** A member with its delivered but unacknowledged messages (`held`), in order of delivery and therefore of deadlines. */
 export type GroupMember = MemberHandle &
   MemberOptions & { sink: Sink; held: Map<string, HeldMessage> };
+
+/** True if a member accepts another message. */
+export function canTake({ held, prefetch, sink }: GroupMember): boolean {
+  return held.size < prefetch && sink.canSend();
+}

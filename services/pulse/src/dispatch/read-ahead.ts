@@ -12,16 +12,15 @@ import type { Outflow } from "@platform/kernel/sockets";
 export class ReadAhead {
   readonly #outflow: Outflow | undefined;
   #queuedBytes = 0;
-  #isWaiting = false;
 
   /** Without an outflow, nothing is counted and every claim succeeds. */
   constructor(outflow: Outflow | undefined) {
     this.#outflow = outflow;
   }
 
-  /** True while a claim waits for room. */
+  /** True while a claim of the client waits for room, of this or another of its subscriptions. */
   get isWaiting(): boolean {
-    return this.#isWaiting;
+    return this.#outflow?.isWaiting === true;
   }
 
   /** True if more than half of the budget is in use: then only messages that can be sent immediately may be read. */
@@ -54,11 +53,9 @@ export class ReadAhead {
     const outflow = this.#outflow;
     if (outflow === undefined) return 0;
     const bytes = Math.min(bytesMax, outflow.guessBytesMax);
-    this.#isWaiting = true;
     const isClaimed = await new Promise<boolean>((resolve) => {
       outflow.claimWhenRoom(bytes, resolve);
     });
-    this.#isWaiting = false;
     return isClaimed ? bytes : undefined;
   }
 

@@ -1,11 +1,16 @@
 // A shared subscription to one topic: each message goes to one member in turn, and to another one if it is not acknowledged.
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
-import type { Message } from "../message.ts";
+import { isAt, placeOf, type Message } from "../message.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
-import type { GroupMember, MemberHandle, MemberOptions } from "./group-member.ts";
+import {
+  canTake,
+  type GroupMember,
+  type MemberHandle,
+  type MemberOptions,
+} from "./group-member.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 import {
   computeBackoffMs,
@@ -14,7 +19,7 @@ import {
   type RedeliverySettings,
   type StoredFailures,
 } from "./redelivery.ts";
-import { LOOKAHEAD_MAX, markGaps, type Sink } from "./subscription.ts";
+import { LOOKAHEAD_MAX, markGaps, TOPIC_DELETED, type Sink } from "./subscription.ts";
 
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Ranges of acknowledged messages above an unacknowledged one, at which delivery pauses. */
@@ -229,9 +234,14 @@ export class SharedSubscription {
     }
   }
 
-  /** Ends the subscription because its topic was deleted. */
-  end(): void {
-    for (const { sink } of Array.from(this.#members)) sink.end("the topic was deleted");
+  /** True if a member has not acknowledged a message, by `partition:offset`. */
+  isHeldBy(member: MemberHandle, place: string): boolean {
+    return this.#members.find((other) => other === member)?.held.has(place) === true;
+  }
+
+  /** Ends the subscription for all members. */
+  end(reason: string): void {
+    for (const { sink } of Array.from(this.#members)) sink.end(reason);
   }
 
   #leave(member: GroupMember): void {
@@ -274,7 +284,7 @@ export class SharedSubscription {
       offer: (_topic, _partition, batch) => {
         if (this.#places[partition.index] === place) this.#offer(place, batch);
       },
-      lose: () => this.end(),
+      lose: () => this.end(TOPIC_DELETED),
     });
   }
 
@@ -384,16 +394,4 @@ export class SharedSubscription {
       for (const [key, { message }] of held) if (message.partition === partition) held.delete(key);
     }
   }
-}
-
-function canTake({ held, prefetch, sink }: GroupMember): boolean {
-  return held.size < prefetch && sink.canSend();
-}
-
-function placeOf({ partition, offset }: Message): string {
-  return `${partition}:${offset}`;
-}
-
-function isAt(message: Message, partition: number, offset: number): boolean {
-  return message.partition === partition && message.offset === offset;
 }

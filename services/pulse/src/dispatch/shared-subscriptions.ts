@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import { readJson, type StateTable } from "../store/state.ts";
+import type { StateTable } from "../store/state.ts";
 import type { Offsets } from "../store/offsets.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
@@ -10,16 +10,19 @@ import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import {
   cursorKey,
+  StoredCursors,
+  toPendingChange,
   toPendingCursor,
   toPendingFailures,
-  type FailureKey,
+  type CursorChange,
 } from "./cursor-records.ts";
 import type { ExpiredForGroups } from "./expiry.ts";
 import type { Feeds } from "./feed.ts";
+import { PrivateSubscriptions } from "./private-subscriptions.ts";
 import { SharedSubscription, type SharedSubscriptionListener } from "./shared-subscription.ts";
-import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
-import type { RedeliverySettings, StoredFailures } from "./redelivery.ts";
-import type { StartAt } from "./subscription.ts";
+import { OffsetRanges } from "../store/offset-ranges.ts";
+import type { RedeliverySettings } from "./redelivery.ts";
+import { TOPIC_DELETED, type StartAt } from "./subscription.ts";
 import { UndeliveredMessages, type UndeliveredLetter } from "./undelivered.ts";
 
 /** Delay before acknowledgements are saved. A crash redelivers unsaved ones. */
@@ -55,11 +58,11 @@ export class SharedSubscriptions {
     Topic,
     Map<string, { group: SharedSubscription; unwatch: () => void }>
   >();
-  readonly #cursors = new Map<string, StoredRanges>();
-  readonly #failures = new Map<string, [offset: number, count: number][]>();
+  readonly #stored: StoredCursors;
   readonly #unsaved = new Map<SharedSubscription, Set<number>>();
   readonly #undelivered: UndeliveredMessages;
   readonly #pending = new Set<SharedSubscription>();
+  readonly #private: PrivateSubscriptions;
   #saving: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ticker: RepeatingTimer | undefined;
@@ -68,16 +71,15 @@ export class SharedSubscriptions {
   constructor(options: SharedSubscriptionsOptions) {
     this.#options = options;
     this.#undelivered = new UndeliveredMessages(options);
-    for (const { key, value } of options.state.take("cursor")) {
-      this.#cursors.set(JSON.stringify(key), readJson(value) as StoredRanges);
-    }
-    for (const { key, value } of options.state.take("failures")) {
-      const [, tenant, name, id, partition, offset] = key as FailureKey;
-      const place = JSON.stringify(["cursor", tenant, name, id, partition]);
-      const stored = this.#failures.get(place) ?? [];
-      stored.push([offset, Number(readJson(value))]);
-      this.#failures.set(place, stored);
-    }
+    this.#stored = new StoredCursors(options.state);
+    this.#private = new PrivateSubscriptions({
+      ...options,
+      exhausted: (undelivered) => {
+        this.#undelivered.add(undelivered);
+        this.#saveSoon();
+      },
+      pending: (group) => this.#watch(group),
+    });
     const { offsets, topics } = options;
     const tenants = new Set([...topics.all()].map(({ tenant }) => tenant));
     for (const tenant of tenants) {
@@ -88,8 +90,8 @@ export class SharedSubscriptions {
         }
       }
     }
-    this.#cursors.clear();
-    this.#forgetOrphans();
+    // If this write is lost, the next start repeats it.
+    options.store.append(this.#stored.takeOrphans()).catch(() => undefined);
     topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
@@ -138,6 +140,29 @@ export class SharedSubscriptions {
     return group;
   }
 
+  /** Opens a subscription of one client that acknowledges; see `PrivateSubscriptions`. */
+  openPrivate(topic: Topic, startAt: StartAt): { group: SharedSubscription; close: () => void } {
+    return this.#private.open(topic, startAt);
+  }
+
+  /** Deletes a group's subscription to a topic durably, with its position. Its members get nothing more. */
+  async remove(group: SharedSubscription): Promise<void> {
+    const { store, offsets } = this.#options;
+    const { tenant, name, topic } = group;
+    await this.save();
+    const groups = this.#byTopic.get(topic);
+    const found = groups?.get(name);
+    if (groups === undefined || found?.group !== group) return;
+    found.unwatch();
+    groups.delete(name);
+    if (groups.size === 0) this.#byTopic.delete(topic);
+    await store.append(this.#retire(group, "the subscription was deleted"));
+    const places = [...offsets.list(tenant, name)];
+    const own = places.filter((place) => place.topic === topic);
+    if (own.length === places.length) await offsets.deleteGroup(tenant, name);
+    else await offsets.deleteOffsets(tenant, name, own);
+  }
+
   /** Moves a group durably: its unacknowledged messages are dropped, and it continues at `offset`. */
   async seek(group: SharedSubscription, partition: number, offset: number): Promise<void> {
     const { tenant, name, topic } = group;
@@ -184,7 +209,7 @@ export class SharedSubscriptions {
       if (!group.has(partition)) continue;
       const change = this.#takeChange(group, partition, []);
       const { low } = change.cursor;
-      pendingRecords.push(...this.#toPendingChange(change));
+      pendingRecords.push(...toPendingChange(this.#options, change));
       commits.push(() => this.#apply(group, partition, low));
     }
     return { pendingRecords, apply: () => commits.forEach((commit) => commit()) };
@@ -216,8 +241,12 @@ export class SharedSubscriptions {
   async #write(): Promise<void> {
     const letters = await this.#undelivered.takeLetters();
     // The cursor must be in the entry of the dead letter.
-    for (const { group, message } of letters) this.#mark(group, message.partition);
-    const changes: Change[] = [];
+    for (const { group, message } of letters) {
+      // A subscription of one client has no stored cursor.
+      if (this.find(group.tenant, group.name, group.topic) !== group) continue;
+      this.#mark(group, message.partition);
+    }
+    const changes: CursorChange[] = [];
     try {
       const pendingRecords = letters.map(({ pending }) => pending);
       for (const [group, partitions] of this.#unsaved) {
@@ -225,7 +254,7 @@ export class SharedSubscriptions {
         for (const partition of partitions) {
           const change = this.#takeChange(group, partition, letters);
           changes.push(change);
-          pendingRecords.push(...this.#toPendingChange(change));
+          pendingRecords.push(...toPendingChange(this.#options, change));
         }
       }
       this.#unsaved.clear();
@@ -250,7 +279,7 @@ export class SharedSubscriptions {
     group: SharedSubscription,
     partition: number,
     letters: readonly UndeliveredLetter[],
-  ): Change {
+  ): CursorChange {
     const own = letters.filter((one) => one.group === group && one.message.partition === partition);
     const failures = group.failuresOf(partition)?.takeChanges() ?? [];
     const stored = group.cursorOf(partition)!;
@@ -285,19 +314,8 @@ export class SharedSubscriptions {
     for (const { index } of topic.stored.partitions) {
       const committed = offsets.find(tenant, name, topic, index);
       if (committed === undefined) continue;
-      const place = JSON.stringify(cursorKey(group, index));
-      const above = this.#cursors.get(place);
-      const ranges = above?.low === committed.offset ? above.ranges : [];
-      const done = new OffsetRanges({ low: committed.offset, ranges });
-      const stored = this.#failures.get(place) ?? [];
-      const failures = stored.filter(([offset]) => !done.has(offset));
-      if (failures.length === stored.length) this.#failures.delete(place);
-      else
-        this.#failures.set(
-          place,
-          stored.filter(([offset]) => done.has(offset)),
-        );
-      group.seek(index, done.toStored(), failures);
+      const { cursor, failures } = this.#stored.take(group, index, committed.offset);
+      group.seek(index, cursor, failures);
     }
     const unwatch = backlog.watchGroup(topic, () => {
       const quiet = group.emptySinceMs !== undefined && clock.monotonicMs() - group.emptySinceMs;
@@ -343,57 +361,30 @@ export class SharedSubscriptions {
     this.#options.offsets.apply(tenant, name, [{ topic, partition, offset }]);
   }
 
-  #toPendingChange({ group, partition, cursor, failures }: Change): PendingRecord[] {
-    const { tenant, name, topic } = group;
-    const commits = [{ topic, partition, offset: cursor.low }];
-    return [
-      ...this.#options.offsets.toPendingCommits(tenant, name, commits),
-      toPendingCursor(this.#options.state, group, partition, cursor),
-      ...failures.map(([offset, count]) =>
-        toPendingFailures(this.#options.state, group, partition, offset, count),
-      ),
-    ];
-  }
-
-  /** Deletes failures of completed messages and of deleted topics or groups. */
-  #forgetOrphans(): void {
-    const pendingRecords: PendingRecord[] = [];
-    for (const [text, failures] of this.#failures) {
-      const [, ...place] = JSON.parse(text) as [string, string, string, string, number];
-      for (const [offset] of failures) {
-        pendingRecords.push(this.#options.state.toPending(["failures", ...place, offset], null));
-      }
-    }
-    this.#failures.clear();
-    // If this write is lost, the next start repeats it.
-    this.#options.store.append(pendingRecords).catch(() => undefined);
-  }
-
   #forget(topic: Topic): void {
     const groups = this.#byTopic.get(topic);
     this.#byTopic.delete(topic);
     const pendingRecords: PendingRecord[] = [];
     for (const { group, unwatch } of groups?.values() ?? []) {
       unwatch();
-      this.#unsaved.delete(group);
-      this.#pending.delete(group);
-      group.end();
-      for (const { index } of topic.stored.partitions) {
-        pendingRecords.push(this.#options.state.toPending(cursorKey(group, index), null));
-        for (const offset of group.failuresOf(index)?.offsets() ?? []) {
-          pendingRecords.push(toPendingFailures(this.#options.state, group, index, offset, 0));
-        }
-      }
+      pendingRecords.push(...this.#retire(group, TOPIC_DELETED));
     }
+    this.#private.end(topic);
     // If this write is lost, the next start ignores the entries.
     this.#options.store.append(pendingRecords).catch(() => undefined);
   }
-}
 
-/** A change of a group in one partition. */
-interface Change {
-  group: SharedSubscription;
-  partition: number;
-  cursor: StoredRanges;
-  failures: StoredFailures;
+  /** Ends a group; returns the records that delete its state. */
+  #retire(group: SharedSubscription, reason: string): PendingRecord[] {
+    const { state } = this.#options;
+    this.#unsaved.delete(group);
+    this.#pending.delete(group);
+    group.end(reason);
+    return group.topic.stored.partitions.flatMap(({ index }) => [
+      state.toPending(cursorKey(group, index), null),
+      ...Array.from(group.failuresOf(index)?.offsets() ?? [], (offset) =>
+        toPendingFailures(state, group, index, offset, 0),
+      ),
+    ]);
+  }
 }

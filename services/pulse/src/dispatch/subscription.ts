@@ -10,6 +10,8 @@ import type { ReadAhead } from "./read-ahead.ts";
 
 /** Maximum number of messages read ahead to find higher priorities. */
 export const LOOKAHEAD_MAX = 10_000;
+/** Reason of the end of a subscription whose topic was deleted. */
+export const TOPIC_DELETED = "the topic was deleted";
 /** Maximum bytes of the messages read ahead. */
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 /** Longest position of a pattern subscription; clients return it as a request header. */
@@ -174,7 +176,7 @@ export class Subscription {
 
   #lose(topic: Topic): void {
     this.#places.delete(topic);
-    if (!this.#isPattern) this.#sink.end("the topic was deleted");
+    if (!this.#isPattern) this.#sink.end(TOPIC_DELETED);
   }
 }
 
@@ -266,6 +268,12 @@ export class Subscriptions {
         this.#count--;
       },
     };
+  }
+
+  /** Counts a reader of a topic that has no `Subscription`, until the returned function is called. */
+  countReader(topic: Topic): () => void {
+    this.#change(topic, 1);
+    return () => this.#change(topic, -1);
   }
 
   #change(topic: Topic, change: number): void {

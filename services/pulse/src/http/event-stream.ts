@@ -92,7 +92,7 @@ class EventStream implements Sink, SubscriberStream {
     response.flushHeaders();
     response.on("drain", opened.pump);
     response.on("close", () => this.#close());
-    this.#subscribers.add(this, caller);
+    this.#subscribers.add(this, caller, opened.isAllowed);
     if (response.destroyed || response.closed) this.#close();
     opened.pump();
   }

@@ -39,6 +39,8 @@ export interface OpenSubscription {
   kind: "plain" | "group";
   subscription: Subscription | undefined;
   group: { group: SharedSubscription; member: MemberHandle } | undefined;
+  /** False when the caller has lost the right for one of its topics. */
+  isAllowed: () => boolean;
   pump: () => void;
   close: () => void;
 }
@@ -93,22 +95,24 @@ export async function openSubscription(
 ): Promise<OpenSubscription> {
   const { topics, subscriptions, groups, deadLetters, admission } = options;
   const tenant = tenantOf(caller);
+  const rights = admission.rightsOf(caller);
   if (isPattern(request.topic)) {
     const matches = compilePattern(request.topic);
-    const rights = admission.rightsOf(caller);
-    const isVisible = (name: string): boolean =>
-      rights.covers("subscribe", name) && !deadLetters.isDeadLetterName(tenant, name);
-    const opened = subscriptions.openPattern(
-      tenant,
-      (name) => matches(name) && isVisible(name),
-      request.startAt,
-      sink,
-    );
-    return plain(opened);
+    const names = new Set<string>();
+    const selects = (name: string): boolean => {
+      const isVisible = matches(name) && rights.covers("subscribe", name);
+      if (!isVisible || deadLetters.isDeadLetterName(tenant, name)) return false;
+      names.add(name);
+      return true;
+    };
+    const opened = subscriptions.openPattern(tenant, selects, request.startAt, sink);
+    return plain(opened, () => [...names].every((name) => rights.covers("subscribe", name)));
   }
   const name = admission.allow(caller, "subscribe", request.topic);
+  const isAllowed = (): boolean => rights.covers("subscribe", name);
   const topic = await topics.ensure(tenant, name);
-  if (request.group === undefined) return plain(subscriptions.open(topic, request.startAt, sink));
+  if (request.group === undefined)
+    return plain(subscriptions.open(topic, request.startAt, sink), isAllowed);
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
   const { isManual, prefetch, ackWaitMs = options.ackWaitMs } = request;
   const member = group.join(sink, { isManual, prefetch, ackWaitMs });
@@ -116,14 +120,18 @@ export async function openSubscription(
     kind: "group",
     subscription: undefined,
     group: { group, member },
+    isAllowed,
     pump: () => group.pump(),
     close: () => member.leave(),
   };
 }
 
-function plain(opened: { subscription: Subscription; close: () => void }): OpenSubscription {
-  const { subscription, close } = opened;
-  return { kind: "plain", subscription, group: undefined, pump: () => subscription.pump(), close };
+function plain(
+  { subscription, close }: { subscription: Subscription; close: () => void },
+  isAllowed: () => boolean,
+): OpenSubscription {
+  const pump = (): void => subscription.pump();
+  return { kind: "plain", subscription, group: undefined, isAllowed, pump, close };
 }
 
 function readNumber(

@@ -10,7 +10,7 @@ import {
 import type { Tenant } from "../topic/name.ts";
 import { tenantOf } from "./admission.ts";
 
-/** Cause of the end of a stream: the client may connect again, or its token was revoked or its session has ended. */
+/** Cause of the end of a stream: the client may connect again, or it has lost its token, session or right. */
 type DropCause = "going-away" | "revoked";
 
 /** One open stream. */
@@ -42,6 +42,8 @@ interface StreamState {
   tenant: Tenant;
   stalledSinceMs: number | undefined;
   pingAtMs: number;
+  /** False when the caller has lost the right that the stream needs. */
+  isAllowed: () => boolean;
   /** End of the caller's session in seconds since 1970. */
   sessionEnd: number;
   /** Removes the stream from those that end when their token is revoked. */
@@ -70,10 +72,14 @@ export class Subscribers {
     throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
   }
 
-  /** Adds a stream, which is dropped when its caller's token is revoked or its session ends. */
-  add(stream: SubscriberStream, caller: Caller): void {
+  /**
+   * Adds a stream, which is dropped when its caller's token is revoked or its session ends, and by `endForbidden` when
+   * `isAllowed` returns false.
+   */
+  add(stream: SubscriberStream, caller: Caller, isAllowed: () => boolean): void {
     const state: StreamState = {
       tenant: tenantOf(caller),
+      isAllowed,
       stalledSinceMs: undefined,
       pingAtMs: performance.now() + PING_MS,
       sessionEnd: (caller.kind === "user" ? findSessionEnd(caller.claims) : undefined) ?? Infinity,
@@ -85,6 +91,8 @@ export class Subscribers {
     state.forget = this.#options.tokenStreams.add(toRevocable(caller.claims), () =>
       stream.drop("the token was revoked", "revoked"),
     );
+    // The rules may have changed while the subscription was opened.
+    if (!isAllowed()) this.#end(stream);
   }
 
   remove(stream: SubscriberStream): void {
@@ -95,10 +103,21 @@ export class Subscribers {
     this.#timer = undefined;
   }
 
+  /** Ends the streams whose callers have lost their right, after a change of the topic rules. */
+  endForbidden(): void {
+    for (const [stream, { isAllowed }] of this.#streams) {
+      if (!isAllowed()) this.#end(stream);
+    }
+  }
+
   /** Ends all streams. */
   close(reason: string): void {
     for (const stream of this.#streams.keys()) stream.drop(reason);
     void this.#timer?.stop();
+  }
+
+  #end(stream: SubscriberStream): void {
+    stream.drop("the right to subscribe was withdrawn", "revoked");
   }
 
   #sweep(): void {

@@ -10,6 +10,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
+import { hasAnyRight } from "../topic/rights.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import {
@@ -46,7 +47,7 @@ export class WebSockets {
     noServer: true,
     maxPayload: FRAME_BYTES_MAX,
     perMessageDeflate: false,
-    // No subprotocol is supported. Clients that request one (MQTT, STOMP) see that none was accepted, and close.
+    // Those of MQTT and STOMP are served elsewhere. Clients that request another see that none was accepted, and close.
     handleProtocols: () => false,
   });
 
@@ -119,7 +120,8 @@ export class WebSockets {
 
   #sendStats(client: WebSocket, caller: Caller): void {
     const tenant = tenantOf(caller);
-    const { subscribers, readStats } = this.#options;
+    const { subscribers, readStats, admission } = this.#options;
+    const rights = admission.rightsOf(caller);
     const send = () => {
       if (client.bufferedAmount < WAITING_BYTES_MAX) client.send(JSON.stringify(readStats(tenant)));
     };
@@ -131,7 +133,7 @@ export class WebSockets {
       ping: () => client.ping(),
       drop: (reason, cause) => client.close(CLOSE_CODES[cause ?? "going-away"], reason),
     };
-    subscribers.add(stream, caller);
+    subscribers.add(stream, caller, () => hasAnyRight(rights));
     client.on("error", () => client.terminate());
     client.on("close", () => {
       void timer.stop();
@@ -158,7 +160,7 @@ class MessageSocket implements Sink, SubscriberStream {
   begin(client: WebSocket, opened: OpenSubscription, caller: Caller): void {
     this.#client = client;
     this.#opened = opened;
-    this.#subscribers.add(this, caller);
+    this.#subscribers.add(this, caller, opened.isAllowed);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       this.#client = undefined;

@@ -1,2 +1,2 @@
 // The Kafka protocol.
-export { KafkaServer, type KafkaServerOptions } from "./kafka-server.ts";
+export { createCredentials, KafkaServer, type KafkaServerOptions } from "./kafka-server.ts";

@@ -24,7 +24,7 @@ import { ALL_RIGHTS } from "../topic/rights.ts";
 import type { Topics } from "../topic/topics.ts";
 import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
-import { ByteQuota } from "./quota.ts";
+import { ByteQuota } from "../byte-quota.ts";
 import { createKafkaRoutes } from "./routes.ts";
 import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
@@ -50,12 +50,8 @@ export interface KafkaServerOptions {
   /** Registry of the server's metrics. */
   metrics: MetricRegistry;
   log: Logger;
-  /** Users for SASL PLAIN and SCRAM, with unique names. */
-  users: readonly PasswordUser[];
-  /** Verifies tokens, which may be the password of SASL PLAIN for any name that is not a user. */
-  verifier: TokenVerifier | undefined;
-  /** Rights of tokens. */
-  topicRules: Pick<TopicRules, "rightsOf">;
+  /** Users for SASL PLAIN and SCRAM, and tokens for PLAIN: see `createCredentials`. */
+  credentials: CredentialStore;
   /** Ends the connections of clients whose token is revoked. */
   tokenStreams: TokenStreams;
   /** Whether clients on this machine may connect without credentials, as the operator. */
@@ -146,7 +142,7 @@ export class KafkaServer {
           fetch: new ByteQuota(clock, fetchBytesPerSecond),
         },
       },
-      createCredentials(options),
+      options.credentials,
       Buffer.from(saltKey, "hex"),
     );
     const metrics = new KafkaMetrics(options.metrics, {
@@ -185,7 +181,15 @@ export class KafkaServer {
   }
 }
 
-function createCredentials({ users, verifier, topicRules }: KafkaServerOptions): CredentialStore {
+/**
+ * The users of wire protocols. `users` have unique names; `verifier` verifies tokens, which may be the password for any name
+ * that is not a user.
+ */
+export function createCredentials(
+  users: readonly PasswordUser[],
+  verifier: TokenVerifier | undefined,
+  topicRules: Pick<TopicRules, "rightsOf">,
+): CredentialStore {
   const passwords = createPasswordStore(users);
   return verifier === undefined
     ? passwords

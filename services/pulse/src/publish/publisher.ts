@@ -14,6 +14,7 @@ import { checkTopicName, type Tenant } from "../topic/name.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
+import { within, withinAsync } from "./message-index.ts";
 import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "../message.ts";
 import type { FirstPlace, MessageIds } from "./message-ids.ts";
@@ -32,6 +33,21 @@ export interface PublishInput {
   messageId?: string | undefined;
   producer?: { id: string; sequence: number } | undefined;
   retryCount?: number;
+  /** Published by a client of a wire protocol: no id is generated, and only the backlogs of groups limit it. */
+  isWire?: boolean;
+  /** The value of the header `platform-mqtt`. */
+  mqtt?: Buffer;
+  /** Messages without a key but with the same order key go to one partition. */
+  orderKey?: Buffer;
+  /** A record of the same atomic entry that is made of the shaped payload, unless the message is delayed. */
+  companion?: Companion;
+}
+
+/** A record that is stored with a message. */
+export interface Companion {
+  toPending: (payload: Buffer) => PendingRecord;
+  /** Called with its offset when both are durable. */
+  settle: (offset: number) => void;
 }
 
 /** Result of a message. */
@@ -95,6 +111,7 @@ interface Prepared {
   duplicate: (() => Promise<FirstPlace>) | undefined;
   pendingRecords: PendingRecord[];
   place: { pending: PendingRecord; partition: number; expiresAt: number | undefined } | undefined;
+  companion: PendingRecord | undefined;
   due: PendingDelay | undefined;
   expiring: ExpiringEntry | undefined;
 }
@@ -137,7 +154,7 @@ export class Publisher {
         within(inputs, index, () => this.#claim(tenant, prepared, options));
       }
       const fresh = all.filter(({ duplicate }) => duplicate === undefined);
-      if (options.isRequeue !== true) admitted = await this.#admit(fresh);
+      if (options.isRequeue !== true) admitted = await this.#admit(all);
       for (const prepared of fresh) await this.#preparePending(prepared);
       await this.#append(fresh, options.also ?? []);
       for (const prepared of all) {
@@ -186,13 +203,14 @@ export class Publisher {
     return {
       input,
       topic,
-      messageId: input.messageId ?? idSource.uuid(),
+      messageId: input.messageId ?? (input.isWire === true ? "" : idSource.uuid()),
       payload: input.payload,
       claims: [],
       outcome: undefined,
       duplicate: undefined,
       pendingRecords: [],
       place: undefined,
+      companion: undefined,
       due: undefined,
       expiring: undefined,
     };
@@ -200,8 +218,8 @@ export class Publisher {
 
   // Runs the topic's transform; failed messages become dead letters with their original payload.
   async #shape(prepared: Prepared): Promise<void> {
-    const { transforms, deadLetters, clock } = this.#options;
-    const { topic, input, messageId } = prepared;
+    const { transforms, deadLetters, clock, idSource } = this.#options;
+    const { topic, input } = prepared;
     if (!transforms.has(topic)) return;
     const result = await transforms.run(topic, input.payload);
     if (result.kind === "done") {
@@ -209,6 +227,7 @@ export class Publisher {
       return;
     }
     const deadLetterTopic = await deadLetters.ensure(topic);
+    const messageId = prepared.messageId === "" ? idSource.uuid() : prepared.messageId;
     const pending = deadLetters.toPending(deadLetterTopic, {
       sourceTopic: topic.name,
       id: messageId,
@@ -258,12 +277,14 @@ export class Publisher {
     for (const { release } of prepared.claims.splice(0)) release(unused);
   }
 
-  async #admit(fresh: readonly Prepared[]): Promise<Topic[]> {
+  async #admit(all: readonly Prepared[]): Promise<Topic[]> {
     const admitted: Topic[] = [];
     try {
-      for (const [index, { topic, outcome }] of fresh.entries()) {
-        if (outcome !== undefined) continue;
-        await withinAsync(fresh, index, () => this.#options.backlog.admit(topic));
+      const { backlog } = this.#options;
+      for (const [index, { topic, outcome, input, duplicate }] of all.entries()) {
+        if (outcome !== undefined || duplicate !== undefined) continue;
+        if (input.isWire === true && !backlog.hasGroups(topic)) continue;
+        await withinAsync(all, index, () => backlog.admit(topic));
         admitted.push(topic);
       }
       return admitted;
@@ -287,9 +308,11 @@ export class Publisher {
       // Starts when the message can be consumed.
       expiresAt: ttlMs === undefined ? undefined : now + delayMs + ttlMs,
       retryCount: input.retryCount ?? 0,
+      mqtt: input.mqtt,
     };
     const key = input.key ?? null;
-    const partition = this.#partitioner.choose(key, topic.stored.partitions.length);
+    const orderKey = key ?? input.orderKey ?? null;
+    const partition = this.#partitioner.choose(orderKey, topic.stored.partitions.length);
     const content = { key, payload, headers: input.headers ?? [] };
     if (delayMs > 0) {
       const record = toRecord(content, facts, now);
@@ -304,6 +327,9 @@ export class Publisher {
     };
     prepared.place = { pending, partition, expiresAt: facts.expiresAt };
     prepared.pendingRecords.unshift(pending);
+    if (input.companion === undefined) return;
+    prepared.companion = input.companion.toPending(payload);
+    prepared.pendingRecords.push(prepared.companion);
   }
 
   async #append(fresh: readonly Prepared[], also: readonly PendingRecord[]): Promise<void> {
@@ -341,7 +367,7 @@ export class Publisher {
   }
 
   #conclude(prepared: Prepared, offsetOf: ReadonlyMap<PendingRecord, number>): PublishOutcome {
-    const { topic, messageId, payload, place, due, expiring } = prepared;
+    const { topic, messageId, payload, place, due, expiring, companion, input } = prepared;
     const { backlog, delays } = this.#options;
     const common = { topic: topic.name, messageId, payload };
     if (due !== undefined) {
@@ -351,7 +377,8 @@ export class Publisher {
     }
     const { pending, partition, expiresAt } = place!;
     const offset = offsetOf.get(pending)!;
-    backlog.noteStored(topic, partition, offset);
+    if (input.isWire !== true) backlog.noteStored(topic, partition, offset);
+    if (companion !== undefined) input.companion?.settle(offsetOf.get(companion)!);
     if (expiresAt !== undefined) expiring?.settle(offset, expiresAt);
     return { kind: "stored", ...common, partition, offset };
   }
@@ -359,33 +386,3 @@ export class Publisher {
 
 /** Maximum total size of the messages of one call: more than a body of 10 MiB, below the batch limit of the log. */
 const ENTRY_BYTES_MAX = 14 * 1024 * 1024;
-
-// Adds the index of the failed message if there are several.
-function within<T>(all: readonly unknown[], index: number, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw all.length === 1 ? error : withIndex(error, index);
-  }
-}
-
-async function withinAsync<T>(
-  all: readonly unknown[],
-  index: number,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw all.length === 1 ? error : withIndex(error, index);
-  }
-}
-
-function withIndex(thrown: unknown, index: number): PlatformError {
-  const error = toPublishError(thrown);
-  return new PlatformError(error.code, error.detail, {
-    headers: error.headers,
-    fields: { ...error.fields, index },
-    cause: error.cause,
-  });
-}

@@ -42,6 +42,22 @@ export function readUsersFile(path: string): User[] {
   return result.data;
 }
 
+/** Adds the configured STOMP user, an operator. Throws if it is incomplete, or in the file as well. */
+export function addStompUser(
+  users: readonly User[],
+  config: { stomp_user?: string | undefined; stomp_password?: string | undefined },
+): readonly User[] {
+  const { stomp_user: name, stomp_password: password } = config;
+  if (name === undefined && password === undefined) return users;
+  if (name === undefined || password === undefined) {
+    throw new Error("stomp_user and stomp_password must be set together");
+  }
+  if (users.some((user) => user.name === name)) {
+    throw new Error(`the stomp_user ${name} is in users_file as well`);
+  }
+  return [...users, { name, password, tenant: "" }];
+}
+
 function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");

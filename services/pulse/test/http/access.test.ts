@@ -170,3 +170,12 @@ test("with a certificate the HTTP listener uses TLS", async (t) => {
   assert.equal(response.statusCode, 200);
   response.resume();
 });
+
+test("the API documents the WebSockets, and answers plain requests to them with 426", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const { body } = await pulse.get("/api/docs/openapi.json");
+  for (const path of ["/ws/subscribe/{topic}", "/api/v1/stats/ws"])
+    assert.ok(body.paths[path].get.responses["101"], path);
+  for (const path of ["/ws/subscribe/a", "/api/v1/stats/ws"])
+    assert.equal((await pulse.get(path)).status, 426, path);
+});

@@ -194,7 +194,12 @@ test("a topic with too many unconsumed messages refuses more until some are cons
   for (let at = 0; at < 10; at++) assert.equal((await publish()).status, 200);
   const refused = await publish();
   assert.deepEqual([refused.status, refused.body.code], [503, "ERR_BACKPRESSURE"]);
-  assert.equal((await pulse.publish({ topic: "b", payload: "x" })).status, 200);
+  const known = { topic: "b", payload: "x", message_id: "known" };
+  assert.equal((await pulse.publish(known)).status, 200);
+  // The duplicate before it counts as a message of the batch.
+  const batch = { messages: [known, { topic: "a", payload: "x" }] };
+  const full = await pulse.post("/api/v1/publish/batch", batch);
+  assert.deepEqual([full.status, full.body.code, full.body.index], [503, "ERR_BACKPRESSURE", 1]);
   await pulse.kill();
   await pulse.start();
   assert.equal((await publish()).status, 503);

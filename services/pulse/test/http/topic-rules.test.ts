@@ -86,6 +86,40 @@ test("a pattern subscribes to the permitted topics only", async (t) => {
   assert.match(error.message, /403/);
 });
 
+test("a removed rule ends the subscriptions that it allowed, and no others", async (t) => {
+  const pulse = await start(t);
+  await setRules(pulse, "app-notes", NOTES);
+  await setRules(pulse, "app-tasks", [{ topics: "tasks", allow: ["subscribe"] }]);
+  const both = as("app-notes", "app-tasks");
+  const open = (path: string, headers = both) =>
+    EventReader.open(`${pulse.url}/api/v1/subscribe/${path}`, headers);
+  for (const topic of ["notes.a", "tasks"])
+    await pulse.post("/api/v1/publish", { topic, payload: topic }, everything);
+  const lost = [await open("notes.a"), await open("notes.a?group=g"), await open("%23")];
+  const kept = [await open("tasks"), await open("notes.a", everything)];
+  const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/notes.a`, {
+    headers: both,
+  });
+  await once(socket, "open");
+  const closed = once(socket, "close");
+  const removed = { method: "DELETE", headers: OPERATOR };
+  assert.equal((await pulse.get(`${RULES}/app-notes`, removed)).status, 204);
+  const [code, reason] = (await closed) as [number, Buffer];
+  assert.deepEqual([code, String(reason)], [1008, "the right to subscribe was withdrawn"]);
+  for (const events of lost) {
+    const [event] = await events.wait(1);
+    assert.equal(event!.data["reason"], "the right to subscribe was withdrawn");
+  }
+  for (const topic of ["notes.a", "tasks"])
+    await pulse.post("/api/v1/publish", { topic, payload: "later" }, everything);
+  for (const events of kept) {
+    const [event] = await events.wait(1);
+    assert.equal(event!.data["payload"], "later");
+    events.close();
+  }
+  assert.equal((await open("notes.a")).status, 403);
+});
+
 test("Kafka clients see, read and write the permitted topics only", async (t) => {
   const pulse = await start(t);
   await setRules(pulse, "app-notes", NOTES);

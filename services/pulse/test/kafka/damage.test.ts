@@ -1,8 +1,9 @@
 // A closed segment is damaged while the broker runs: consumers get an error for it, and everything else.
 import assert from "node:assert/strict";
-import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch as fetchMessage } from "../../src/kafka/protocol/messages/index.ts";
 import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
@@ -11,7 +12,7 @@ import { KafkaClient } from "./client.ts";
 const COUNT = 30;
 
 async function fetchAt(client: KafkaClient, offset: number) {
-  const answer = await client.ask(fetchMessage, 4, {
+  const answer = await client.ask(fetchMessage, 5, {
     replicaId: -1,
     maxWaitMs: 0,
     minBytes: 0,
@@ -33,7 +34,8 @@ function damageMiddle(pulse: PulseProcess): void {
   writeFileSync(path, bytes);
 }
 
-test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records around it", async (t) => {
+/** A broker with a topic of several closed segments, none of which was read since its start. */
+async function startWithSegments(t: TestContext): Promise<PulseProcess> {
   const pulse = await startPulseProcess(t);
   const config = { segment_bytes: 100_000 };
   assert.equal((await pulse.post("/api/v1/topics", { name: "t", config })).status, 201);
@@ -46,6 +48,11 @@ test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records arou
       await pulse.start();
     }
   }
+  return pulse;
+}
+
+test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records around it", async (t) => {
+  const pulse = await startWithSegments(t);
   damageMiddle(pulse);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const codes: number[] = [];
@@ -68,4 +75,25 @@ test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records arou
   const metrics = String((await pulse.get("/metrics")).body);
   assert.match(metrics, /^platform_pulse_log_damaged_ranges [1-9]/m);
   assert.match(metrics, /^platform_pulse_log_quarantine_files [1-9]/m);
+});
+
+test("Kafka consumers get OFFSET_OUT_OF_RANGE before the new start if the first segment is missing", async (t) => {
+  const pulse = await startWithSegments(t);
+  const [first] = globSync("**/topics/**/*.log", { cwd: pulse.folder }).sort();
+  rmSync(join(pulse.folder, first!));
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const { errorCode } = await fetchAt(client, 0);
+    if (errorCode === ERROR_CODES.offsetOutOfRange) break;
+    assert.equal(errorCode, ERROR_CODES.kafkaStorageError);
+    assert.ok(Date.now() < deadline, "the start of the partition moves after the damage");
+    await sleep(50);
+  }
+  const { logStartOffset } = await fetchAt(client, COUNT - 1);
+  assert.ok(logStartOffset > 0 && logStartOffset < COUNT / 2, `${logStartOffset}`);
+  for (let offset = logStartOffset; offset < COUNT; offset++)
+    assert.equal((await fetchAt(client, offset)).errorCode, ERROR_CODES.none, `${offset}`);
+  const tail = await pulse.get(`/api/v1/tail?topic=t&n=${COUNT}`);
+  assert.deepEqual([tail.status, tail.body.count], [200, COUNT - logStartOffset]);
 });

@@ -20,7 +20,7 @@ import {
   saslAuthenticate,
   saslHandshake,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { KafkaServer, type KafkaServerOptions } from "../../src/kafka/index.ts";
+import { createCredentials, KafkaServer, type KafkaServerOptions } from "../../src/kafka/index.ts";
 import { Schemas } from "../../src/schema/schemas.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { StateTable } from "../../src/store/state.ts";
@@ -55,9 +55,11 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
     tenantCounts: new TenantCounts(),
     metrics,
     log: createLogger({ service: "pulse", level: "error" }),
-    users: [{ name: "anna", password: "correct horse", tenant: "red" }],
-    verifier: createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
-    topicRules: new TopicRules(store, state),
+    credentials: createCredentials(
+      [{ name: "anna", password: "correct horse", tenant: "red" }],
+      createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
+      new TopicRules(store, state),
+    ),
     tokenStreams: new TokenStreams(new RevocationSet("")),
     anonymous: "never",
     isAutoCreating: true,

@@ -13,7 +13,7 @@ import {
   metadata,
 } from "../../src/kafka/protocol/messages/index.ts";
 import { FrameReader } from "../../src/kafka/server/frame-reader.ts";
-import { ByteBudget } from "../../src/kafka/server/budget.ts";
+import { ByteBudget } from "@platform/kernel/sockets";
 import { fetchBody, fill, isServed, mebibyte, versionsBody } from "./requests.ts";
 import { KafkaStage } from "./stage.ts";
 

@@ -11,7 +11,7 @@ import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
 import { GroupCoordinator, type GroupLimits } from "../../src/consumer-group/index.ts";
 import type { KafkaBroker } from "../../src/kafka/broker.ts";
-import { ByteQuota } from "../../src/kafka/quota.ts";
+import { ByteQuota } from "../../src/byte-quota.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
 import type { ConnectionFault } from "../../src/kafka/server/connection-context.ts";

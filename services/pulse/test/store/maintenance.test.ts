@@ -56,3 +56,32 @@ test("a damaged log is not opened, the error names the command; check lists the 
   const metrics = await pulse.get("/metrics");
   assert.match(String(metrics.body), /platform_pulse_log_damage_found 0/);
 });
+
+test("damage to stored messages is an error in the log, counted, kept, and costs no other message", async (t) => {
+  const pulse = await startPulseProcess(t);
+  for (let at = 0; at < 20; at++) await pulse.publish({ topic: "orders", payload: `order-${at}!` });
+  await pulse.kill();
+  const log = join(pulse.folder, "queue.wal");
+  const [journal] = globSync("journal/*.journal", { cwd: log });
+  const file = join(log, journal!);
+  const bytes = readFileSync(file);
+  const place = bytes.indexOf("order-7!");
+  assert.ok(place > 0);
+  bytes[place] = bytes[place]! ^ 0x10;
+  writeFileSync(file, bytes);
+
+  await pulse.start();
+  const lines = pulse.errors.map((line) => JSON.parse(line) as { msg: string; file?: string });
+  const [line] = lines.filter(({ msg }) => /stored data is damaged/.test(msg));
+  assert.equal(line?.file, journal);
+  const { body } = await pulse.get("/api/v1/tail?topic=orders&n=100");
+  const payloads = (body.messages as { payload: string }[]).map(({ payload }) => payload);
+  assert.deepEqual(
+    payloads,
+    Array.from({ length: 20 }, (_, at) => `order-${at}!`).filter((_, at) => at !== 7),
+  );
+  const metrics = String((await pulse.get("/metrics")).body);
+  assert.match(metrics, /^platform_pulse_log_damage_found 1$/m);
+  assert.match(metrics, /^platform_pulse_log_quarantine_files 1$/m);
+  assert.equal(globSync("quarantine/*", { cwd: log }).length, 1);
+});

@@ -10,7 +10,7 @@ import {
 import { beginPlain } from "../sasl/plain.ts";
 import { beginScram } from "../sasl/scram.ts";
 import { route, type Route } from "../server/route.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { Authentication } from "../server/session.ts";
 
 const NO_BYTES = Buffer.alloc(0);

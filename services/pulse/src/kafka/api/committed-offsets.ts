@@ -10,7 +10,7 @@ import type { Read } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import { readSubscriptions } from "../subscription.ts";
 import { claimGroup, groupKey, isKafkas } from "./groups.ts";
 

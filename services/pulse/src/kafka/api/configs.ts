@@ -20,7 +20,7 @@ import {
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 
 const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
 

@@ -9,7 +9,7 @@ import type { Read, Written } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { Topic } from "../../topic/topics.ts";
 
 const ZSTD_VERSION_MIN = 10;

@@ -14,7 +14,7 @@ import { describeCluster, findCoordinator, metadata } from "../protocol/messages
 import { UUID_ZERO } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import { toKafkaName } from "../../topic/name.ts";
 import { coversAny } from "../../topic/rights.ts";
 import type { Topic } from "../../topic/topics.ts";

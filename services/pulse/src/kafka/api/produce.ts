@@ -9,7 +9,7 @@ import type { Read, Written } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
 
 /** First versions with record batches v2, and with zstd (KIP-110). */

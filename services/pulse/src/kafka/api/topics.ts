@@ -20,7 +20,7 @@ import { UUID_ZERO, type Read } from "../protocol/schema.ts";
 import { requireRight } from "../server/require-right.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 
 type WantedTopic = Read<typeof createTopics.request>["topics"][number];
 type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];

@@ -1,7 +1,7 @@
 // Users with passwords from the configuration.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { ALL_RIGHTS } from "../../topic/rights.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { CredentialStore, ScramCredential } from "./mechanism.ts";
 import { deriveScramCredential, type ScramMechanism } from "./scram.ts";
 

@@ -1,5 +1,5 @@
 // Types shared by the SASL mechanisms.
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 
 /** Result of one message of a mechanism. */
 export type SaslStep =

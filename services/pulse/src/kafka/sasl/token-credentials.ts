@@ -3,7 +3,7 @@ import { toRevocable, type Claims, type TokenVerifier } from "@platform/kernel/i
 import { isTenant } from "../../topic/name.ts";
 import type { TopicRules } from "../../access/topic-rules.ts";
 import { ALL_RIGHTS, hasAnyRight, type Rights } from "../../topic/rights.ts";
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { CredentialStore } from "./mechanism.ts";
 
 /**

@@ -1,5 +1,6 @@
 // Routes, limits, budgets and callbacks shared by all connections of a Kafka server.
 import type {
+  ByteBudget,
   OutgoingBounds,
   OutgoingBudget,
   OutgoingFault,
@@ -7,7 +8,6 @@ import type {
   ReadShortener,
 } from "@platform/kernel/sockets";
 import type { AnswerRoom } from "./answer-room.ts";
-import type { ByteBudget } from "./budget.ts";
 import type { RouteTable } from "./route.ts";
 import type { FollowToken } from "./token-watch.ts";
 

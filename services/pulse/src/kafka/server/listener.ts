@@ -2,10 +2,14 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import { ConnectionBounds, createReadShortener, OutgoingBudget } from "@platform/kernel/sockets";
+import {
+  ByteBudget,
+  ConnectionBounds,
+  createReadShortener,
+  OutgoingBudget,
+} from "@platform/kernel/sockets";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { AnswerRoom } from "./answer-room.ts";
-import { ByteBudget } from "./budget.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { Connection } from "./connection.ts";
 import type { RouteTable } from "./route.ts";

@@ -1,5 +1,5 @@
 // The state of a connection's client.
-import type { Principal } from "../principal.ts";
+import type { Principal } from "../../user/principal.ts";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 
 /** Progress of a client's authentication. */

@@ -1,10 +1,10 @@
-// The authenticated user of a Kafka connection.
+// The authenticated user of a connection of a wire protocol.
 import type { RevocableToken } from "@platform/kernel/identity";
 import type { Rights } from "../topic/rights.ts";
 
 /** The authenticated user of a connection and its tenant. */
 export interface Principal {
-  /** For logs and `DescribeGroups`; not a secret. */
+  /** For logs and administration; not a secret. */
   name: string;
   tenant: string;
   rights: Rights;
@@ -12,4 +12,9 @@ export interface Principal {
   expiresAtMs?: number;
   /** The client's token, if it has one: the connection ends when it is revoked. */
   token?: RevocableToken;
+}
+
+/** Verifies the password of a user, which may be a token; undefined if it is wrong. */
+export interface PasswordVerifier {
+  verifyPassword(user: string, password: string): Promise<Principal | undefined>;
 }

@@ -1,0 +1,2 @@
+// The MQTT protocol.
+export { MqttServer } from "./mqtt-server.ts";

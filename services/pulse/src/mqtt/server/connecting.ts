@@ -1,0 +1,113 @@
+// CONNECT: authentication, the session, and what the client is told.
+import { randomBytes } from "node:crypto";
+import type { Principal } from "../../user/principal.ts";
+import type { ConnectPacket, Will } from "../packet/packets.ts";
+import type { Properties } from "../packet/properties.ts";
+import { MqttError, REASON } from "../packet/reason-codes.ts";
+import { NEVER_SECONDS, type OpenRequest } from "../session/sessions.ts";
+import { readTopicName } from "../topic/filter.ts";
+import type { ConnectionContext, MqttLimits } from "./connection-context.ts";
+import type { Transport } from "./transport.ts";
+
+/** Longest client identifier in bytes. */
+const CLIENT_ID_BYTES_MAX = 256;
+
+/** An accepted CONNECT. */
+export interface Accepted {
+  principal: Principal;
+  /** The user for bounds and sessions: names of users and subjects of tokens are apart. */
+  owner: string;
+  request: OpenRequest;
+  keepAliveSeconds: number;
+  properties: Properties;
+}
+
+/** Checks a CONNECT. Throws an `MqttError` with the reason of the CONNACK. */
+export async function accept(
+  context: ConnectionContext,
+  transport: Transport,
+  packet: ConnectPacket,
+): Promise<Accepted> {
+  const { authenticationMethod } = packet.properties;
+  if (authenticationMethod !== undefined) {
+    throw new MqttError(REASON.badAuthenticationMethod, "no authentication method is supported");
+  }
+  checkClientId(packet);
+  const principal = await context.authenticate(transport, packet.user, packet.password);
+  if (principal === undefined) {
+    throw new MqttError(REASON.badCredentials, "the user name or the password is wrong");
+  }
+  if (packet.will !== undefined) checkWill(packet.will, principal);
+  const { token, name, tenant } = principal;
+  const owner = token?.sub === undefined ? `user:${name}` : `sub:${token.sub}`;
+  const isAssigned = packet.clientId === "";
+  const clientId = isAssigned ? `auto-${randomBytes(12).toString("hex")}` : packet.clientId;
+  const expirySeconds = chooseExpiry(packet, context.limits);
+  const keepAliveSeconds = chooseKeepAlive(packet, context.limits);
+  return {
+    principal,
+    owner,
+    keepAliveSeconds,
+    request: {
+      identity: { tenant, owner, clientId },
+      cleanStart: packet.cleanStart,
+      expirySeconds,
+      will: packet.will,
+    },
+    properties: describe(packet, context.limits, {
+      ...(isAssigned ? { assignedClientId: clientId } : {}),
+      ...(keepAliveSeconds === packet.keepAliveSeconds
+        ? {}
+        : { serverKeepAliveSeconds: keepAliveSeconds }),
+      ...(expirySeconds === (packet.properties.sessionExpirySeconds ?? 0)
+        ? {}
+        : { sessionExpirySeconds: expirySeconds }),
+      ...(packet.properties.requestResponseInformation === 1
+        ? { responseInformation: `responses/${clientId}` }
+        : {}),
+    }),
+  };
+}
+
+function checkClientId({ clientId, version, cleanStart }: ConnectPacket): void {
+  if (clientId === "" && version === 4 && !cleanStart) {
+    throw new MqttError(REASON.invalidClientId, "a session that is kept needs an identifier");
+  }
+  if (Buffer.byteLength(clientId) > CLIENT_ID_BYTES_MAX) {
+    throw new MqttError(
+      REASON.invalidClientId,
+      `client identifiers have ${CLIENT_ID_BYTES_MAX} bytes at most`,
+    );
+  }
+}
+
+function checkWill({ topic }: Will, { rights }: Principal): void {
+  if (!rights.covers("publish", readTopicName(topic))) {
+    throw new MqttError(REASON.notAuthorized, "publishing to the topic of the will is not allowed");
+  }
+}
+
+function chooseExpiry(packet: ConnectPacket, limits: MqttLimits): number {
+  const { sessionExpirySeconds = 0 } = packet.properties;
+  const asked = packet.version === 5 ? sessionExpirySeconds : packet.cleanStart ? 0 : NEVER_SECONDS;
+  return Math.min(asked, limits.sessionExpiryMaxSeconds);
+}
+
+/** MQTT 3.1.1 has no server keep-alive. */
+function chooseKeepAlive(packet: ConnectPacket, { keepAliveMaxSeconds }: MqttLimits): number {
+  const { keepAliveSeconds, version } = packet;
+  if (version === 4) return keepAliveSeconds;
+  return keepAliveSeconds === 0
+    ? keepAliveMaxSeconds
+    : Math.min(keepAliveSeconds, keepAliveMaxSeconds);
+}
+
+function describe(packet: ConnectPacket, limits: MqttLimits, more: Properties): Properties {
+  if (packet.version === 4) return {};
+  return {
+    receiveMaximum: limits.receiveMaximum,
+    maximumPacketBytes: limits.packetBytesMax,
+    topicAliasMaximum: limits.topicAliasMaximum,
+    ...more,
+  };
+}

@@ -1,0 +1,394 @@
+// The state of a client that may outlive its connection (section 4.1): subscriptions, positions, messages in flight.
+import type { FeedBatch } from "../../dispatch/feed.ts";
+import { PriorityQueue } from "../../dispatch/priority-queue.ts";
+import type { ReadAhead } from "../../dispatch/read-ahead.ts";
+import { LOOKAHEAD_MAX, markGaps } from "../../dispatch/subscription.ts";
+import type { Message } from "../../message.ts";
+import { OffsetRanges, type StoredRanges } from "../../store/offset-ranges.ts";
+import type { PendingRecord } from "../../store/store.ts";
+import type { Topic } from "../../topic/topics.ts";
+import { isFrom } from "../message-form.ts";
+import { MqttError, REASON } from "../packet/reason-codes.ts";
+import type { SessionConnection } from "./connection-port.ts";
+import { Deliveries } from "./deliveries.ts";
+import type { SessionParts } from "./session-parts.ts";
+import type { StoredOutgoing, StoredSession } from "./session-records.ts";
+import { SharedMemberships } from "./shared-memberships.ts";
+import {
+  PartitionReader,
+  TopicReader,
+  type ReaderOwner,
+  type SessionSubscription,
+  type SubscriptionOwner,
+} from "./topic-reader.ts";
+
+const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Identity of a session: the client identifiers of different users are independent. */
+export interface SessionIdentity {
+  tenant: string;
+  /** The user of the client. */
+  owner: string;
+  clientId: string;
+}
+
+/** A session. Its messages stay in the log; it holds positions and what is being sent. */
+export class Session implements ReaderOwner, SubscriptionOwner {
+  readonly identity: SessionIdentity;
+  /** Random, in hex. */
+  readonly id: string;
+  readonly origin: Buffer;
+  readonly parts: SessionParts;
+  readonly subscriptions = new Map<string, SessionSubscription>();
+  readonly deliveries = new Deliveries(this);
+  /** QoS 2 messages by packet identifier that the client has not released; settled when the message is durable. */
+  readonly incoming = new Map<number, Promise<void>>();
+  readonly memberships: SharedMemberships;
+  expirySeconds = 0;
+  connection: SessionConnection | undefined;
+  /** Positions of a session without a connection, and of readers before they begin. */
+  readonly cursors = new Map<string, StoredRanges>();
+  readonly #readers = new Map<Topic, TopicReader>();
+  readonly #queue = new PriorityQueue();
+  readonly #resting = new Set<PartitionReader>();
+  /** False until what is in flight was sent again to the current connection. */
+  #isStarted = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(identity: SessionIdentity, id: string, parts: SessionParts) {
+    this.identity = identity;
+    this.id = id;
+    this.origin = Buffer.from(id, "hex");
+    this.parts = parts;
+    this.memberships = new SharedMemberships(this);
+  }
+
+  /** True if the session outlives its connection. */
+  get isDurable(): boolean {
+    return this.expirySeconds > 0;
+  }
+
+  toStored(disconnectedAt?: number): StoredSession {
+    const { tenant, owner, clientId } = this.identity;
+    const { expirySeconds } = this;
+    const stored = { tenant, owner, clientId, expirySeconds };
+    return disconnectedAt === undefined ? stored : { ...stored, disconnectedAt };
+  }
+
+  storedCursor(place: string): StoredRanges | undefined {
+    return this.cursors.get(place) ?? this.#findPlace(place)?.done?.toStored();
+  }
+
+  storedOutgoing(packetId: number): StoredOutgoing | undefined {
+    return this.deliveries.stored(packetId);
+  }
+
+  /** Begins to serve a connection: sends again what is in flight, then follows the subscriptions. */
+  async start(connection: SessionConnection): Promise<void> {
+    this.connection = connection;
+    await this.deliveries.resend(connection);
+    if (this.connection !== connection) return;
+    this.#isStarted = true;
+    for (const subscription of this.subscriptions.values()) {
+      if (subscription.filter.group !== undefined) {
+        await this.memberships.join(subscription, true).catch(this.parts.onError);
+        if (this.connection !== connection) return;
+        continue;
+      }
+      for (const topic of this.parts.index.match(this.identity.tenant, subscription.filter)) {
+        this.#attach(topic, subscription, "cursor");
+      }
+    }
+    this.pump();
+  }
+
+  /** Stops: the connection is gone. Returns the records that a durable session needs. */
+  suspend(): PendingRecord[] {
+    this.connection = undefined;
+    this.#isStarted = false;
+    this.memberships.leaveAll();
+    this.#queue.clear();
+    this.#resting.clear();
+    const { feeds } = this.parts;
+    for (const reader of this.#readers.values()) {
+      for (const place of reader.partitions) {
+        place.unfollow(feeds);
+        if (place.done !== undefined) this.cursors.set(place.key, place.done.toStored());
+      }
+      reader.uncount();
+    }
+    this.parts.readers.count -= this.#readers.size;
+    this.#readers.clear();
+    const pending = this.deliveries.suspend();
+    this.#wake();
+    return pending;
+  }
+
+  /** Adds or changes a subscription. The returned records must be durable before the client is told. */
+  subscribe(subscription: SessionSubscription): PendingRecord[] {
+    const { filter, options } = subscription;
+    const { index, records } = this.parts;
+    const { tenant } = this.identity;
+    const topics = index.match(tenant, filter);
+    if (!this.parts.readers.hasRoom(topics.length)) throw createReaderError();
+    if (!this.subscriptions.has(filter.text)) {
+      this.subscriptions.set(filter.text, subscription);
+      index.add(tenant, subscription);
+    }
+    const pending = this.isDurable ? [records.subscription(this.id, filter.text, options)] : [];
+    if (filter.group !== undefined) return pending;
+    for (const topic of topics) {
+      if (this.isDurable && options.qos > 0) pending.push(...this.#keepPositions(topic));
+      this.#attach(topic, subscription, "end");
+    }
+    return pending;
+  }
+
+  /** Removes a subscription; undefined if there is none. Messages in flight are still delivered (MQTT-3.10.4-4). */
+  unsubscribe(text: string): PendingRecord[] | undefined {
+    const subscription = this.subscriptions.get(text);
+    if (subscription === undefined) return undefined;
+    this.subscriptions.delete(text);
+    const { index, records } = this.parts;
+    index.remove(this.identity.tenant, subscription);
+    this.memberships.leave(subscription);
+    const pending: PendingRecord[] = [];
+    if (this.isDurable) pending.push(records.subscription(this.id, text, null));
+    for (const topic of index.match(this.identity.tenant, subscription.filter)) {
+      const reader = this.#readers.get(topic);
+      if (reader === undefined || reader.remove(subscription)) continue;
+      for (const place of reader.partitions) {
+        if (place.done !== undefined) pending.push(records.cursor(this.id, place.key, null));
+      }
+      this.#detach(reader);
+    }
+    for (const key of this.cursors.keys()) {
+      if (this.#isSubscribed(key)) continue;
+      this.cursors.delete(key);
+      pending.push(records.cursor(this.id, key, null));
+    }
+    return pending;
+  }
+
+  /** Releases everything: the session has ended. Returns the records that delete it. */
+  end(): PendingRecord[] {
+    const { index, records, saver } = this.parts;
+    saver.forget(this);
+    const { id } = this;
+    const pending = [records.session(id, null)];
+    for (const subscription of this.subscriptions.values()) {
+      index.remove(this.identity.tenant, subscription);
+      pending.push(records.subscription(id, subscription.filter.text, null));
+    }
+    for (const place of this.cursors.keys()) pending.push(records.cursor(id, place, null));
+    for (const packetId of this.incoming.keys())
+      pending.push(records.incoming(id, packetId, false));
+    pending.push(...this.deliveries.end());
+    this.subscriptions.clear();
+    return pending;
+  }
+
+  noteTopic(topic: Topic, subscription: SessionSubscription): void {
+    if (!this.#isStarted) return;
+    if (subscription.filter.group === undefined) this.#attach(topic, subscription, "start");
+    else this.memberships.noteTopic(topic, subscription);
+  }
+
+  hasRoom(): boolean {
+    return this.#queue.count < LOOKAHEAD_MAX && this.#queue.bytes < LOOKAHEAD_BYTES_MAX;
+  }
+
+  canTake(): boolean {
+    return this.#queue.count === 0 && this.canDeliver();
+  }
+
+  /** True if a message of any QoS can be sent now. */
+  canDeliver(): boolean {
+    const { connection, deliveries } = this;
+    if (connection === undefined || !this.#isStarted) return false;
+    return connection.canSend() && deliveries.hasQuota(connection);
+  }
+
+  readAhead(): ReadAhead {
+    return this.connection!.readAhead;
+  }
+
+  rest(place: PartitionReader): void {
+    this.#resting.add(place);
+  }
+
+  lose(topic: Topic): void {
+    const reader = this.#readers.get(topic);
+    if (reader !== undefined) this.#detach(reader);
+  }
+
+  take(place: PartitionReader, batch: FeedBatch): void {
+    const { reader, done } = place;
+    if (done !== undefined) markGaps(done, batch.from, batch.to, batch.messages);
+    if (done === undefined && this.#sendWhole(reader, batch)) {
+      this.parts.backlog.noteConsumed(reader.topic, place.partition.index, batch.to);
+      return;
+    }
+    for (const message of batch.messages) this.#queue.push(message);
+    this.pump();
+  }
+
+  /** Sends waiting messages while the client takes them. */
+  pump(): void {
+    this.#wake();
+    while (this.#queue.count > 0 && this.canDeliver()) {
+      const message = this.#queue.shift()!;
+      const reader = this.#readers.get(message.topic);
+      if (reader !== undefined) this.#deliver(reader, message);
+    }
+    this.connection?.readAhead.countQueued(this.#queue.bytes);
+    if (this.#queue.count === 0 && this.canDeliver()) this.memberships.pump();
+    if (this.#resting.size === 0 || !this.hasRoom()) return;
+    const resting = [...this.#resting];
+    this.#resting.clear();
+    for (const place of resting) place.resume(this.parts.feeds);
+  }
+
+  /** Resolves when a message can be sent; false if the connection is gone. */
+  async waitForRoom(connection: SessionConnection): Promise<boolean> {
+    while (this.connection === connection) {
+      if (connection.canSend() && this.deliveries.hasQuota(connection)) return true;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    return false;
+  }
+
+  #attach(
+    topic: Topic,
+    subscription: SessionSubscription,
+    start: "cursor" | "end" | "start",
+  ): void {
+    const { connection, parts } = this;
+    if (connection?.rights.covers("subscribe", topic.name) !== true) return;
+    let reader = this.#readers.get(topic);
+    if (reader === undefined) {
+      if (!parts.readers.hasRoom(1)) {
+        const { reason, message } = createReaderError();
+        connection.end(reason, message);
+        return;
+      }
+      parts.readers.count++;
+      reader = new TopicReader(topic, parts.subscriptions.countReader(topic));
+      this.#readers.set(topic, reader);
+    }
+    reader.add(subscription);
+    const isKept = this.isDurable && reader.view.qos > 0;
+    for (const partition of topic.stored.partitions) {
+      let place = reader.partitions[partition.index];
+      if (place === undefined) {
+        place = new PartitionReader(reader, partition, this);
+        reader.partitions[partition.index] = place;
+        const stored = isKept ? this.cursors.get(place.key) : undefined;
+        const isFromStart = start === "start" || (start === "cursor" && isKept);
+        if (isKept) this.#skipInFlight(place);
+        // A stored position counts, also if the client subscribes again before the session has started.
+        place.follow(parts.feeds, stored?.low ?? (isFromStart ? 0 : partition.durableEnd));
+      }
+      if (!isKept) continue;
+      place.keep(this.cursors.get(place.key));
+      this.cursors.delete(place.key);
+    }
+  }
+
+  /** Messages in flight are sent again by their packet identifiers, not read again. */
+  #skipInFlight(place: PartitionReader): void {
+    for (const { partition, offset } of this.deliveries.outgoing.values()) {
+      if (partition === place.partition) (place.skipped ??= new Set()).add(offset);
+    }
+  }
+
+  #detach(reader: TopicReader): void {
+    for (const place of reader.partitions) {
+      place.unfollow(this.parts.feeds);
+      this.#resting.delete(place);
+    }
+    reader.uncount();
+    if (this.#readers.delete(reader.topic)) this.parts.readers.count--;
+  }
+
+  /** Positions at which a durable session begins to read a topic; new topics are read from their start. */
+  #keepPositions(topic: Topic): PendingRecord[] {
+    const reader = this.#readers.get(topic);
+    const pending: PendingRecord[] = [];
+    for (const partition of topic.stored.partitions) {
+      const key = `${topic.stored.id.toString("hex")}:${partition.index}`;
+      const place = reader?.partitions[partition.index];
+      if (this.cursors.has(key) || place?.done !== undefined) continue;
+      const stored: StoredRanges = { low: place?.position ?? partition.durableEnd, ranges: [] };
+      this.cursors.set(key, stored);
+      if (stored.low > 0) pending.push(this.parts.records.cursor(this.id, key, stored));
+    }
+    return pending;
+  }
+
+  #wake(): void {
+    if (this.#waiting.length === 0) return;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  #sendWhole({ topic, view, ownView }: TopicReader, batch: FeedBatch): boolean {
+    if (view.qos > 0 || ownView !== view || !this.canTake()) return false;
+    return this.connection!.sendBatch(topic, batch, view);
+  }
+
+  #deliver(reader: TopicReader, message: Message): void {
+    const place = reader.partitions[message.partition];
+    const { offset, expiresAt } = message;
+    if (place === undefined || place.done?.has(offset) === true) return;
+    if (place.skipped?.delete(offset) === true) return;
+    const view = isFrom(message, this.origin) ? reader.ownView : reader.view;
+    const isExpired = expiresAt !== undefined && expiresAt <= this.parts.clock.now();
+    if (view === undefined || isExpired) {
+      this.#settlePlace(place, offset);
+      return;
+    }
+    this.parts.backlog.noteConsumed(message.topic, message.partition, offset + 1);
+    this.deliveries.send(message, view, false, false, () => this.#settlePlace(place, offset));
+  }
+
+  #settlePlace(place: PartitionReader, offset: number): void {
+    if (place.done === undefined) return;
+    // The client may have left and come back since: then another reader is at this place.
+    if (this.#readers.get(place.reader.topic) === place.reader) place.done.add(offset);
+    else this.markDone(place.key, offset);
+    this.parts.saver.markCursor(this, place.key);
+  }
+
+  /** The client has a message; its reader may be another one than when it was sent. */
+  markDone(key: string, offset: number): void {
+    const { saver } = this.parts;
+    const place = this.#findPlace(key);
+    if (place?.done !== undefined) place.done.add(offset);
+    else addToStored(this.cursors, key, offset);
+    saver.markCursor(this, key);
+  }
+
+  /** True if a subscription may match the topic of a position without a reader. */
+  #isSubscribed(key: string): boolean {
+    const topic = this.parts.topics.findByHexId(key.split(":")[0]!);
+    if (topic === undefined) return false;
+    const { index } = this.parts;
+    return index.matchTopic(topic).some((subscription) => subscription.session === this);
+  }
+
+  #findPlace(key: string): PartitionReader | undefined {
+    const [topicId, index] = key.split(":");
+    const topic = this.parts.topics.findByHexId(topicId!);
+    return topic === undefined ? undefined : this.#readers.get(topic)?.partitions[Number(index)];
+  }
+}
+
+function addToStored(cursors: Map<string, StoredRanges>, key: string, offset: number): void {
+  const ranges = new OffsetRanges(cursors.get(key));
+  ranges.add(offset);
+  cursors.set(key, ranges.toStored());
+}
+
+function createReaderError(): MqttError {
+  return new MqttError(REASON.quotaExceeded, "the clients of this broker follow too many topics");
+}

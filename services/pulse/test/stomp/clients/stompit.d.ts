@@ -1,0 +1,32 @@
+// The part of stompit that the tests use; the package has no types.
+declare module "stompit" {
+  import type { Writable } from "node:stream";
+
+  interface Message {
+    readString(
+      encoding: string,
+      done: (error: Error | null, body: string | undefined) => void,
+    ): void;
+  }
+
+  interface Client {
+    send(headers: Record<string, string>): Writable;
+    subscribe(
+      headers: Record<string, string>,
+      receive: (error: Error | null, message: Message) => void,
+    ): void;
+    ack(message: Message): void;
+    disconnect(done: (error: Error | null) => void): void;
+  }
+
+  interface ConnectOptions {
+    host: string;
+    port: number;
+    connectHeaders: Record<string, string>;
+  }
+
+  const stompit: {
+    connect: (options: ConnectOptions, done: (error: Error | null, client: Client) => void) => void;
+  };
+  export default stompit;
+}
