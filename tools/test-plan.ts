@@ -37,6 +37,8 @@ const SLOW_FILES: readonly string[] = [
   "packages/log/test/engine/fault-matrix.test.ts",
   "services/pulse/test/kafka/clients/kill.test.ts",
   "tests/conformance/kafka/conformance.test.ts",
+  "services/pulse/test/mqtt/clients/kill.test.ts",
+  "tests/conformance/mqtt/conformance.test.ts",
 ];
 
 /** The files with the slow ones first. */
@@ -54,6 +56,7 @@ function longForm(file: string, env: Record<string, string>): TestPlan {
 /** The long forms, which `npm test` runs in short. */
 export const longForms: readonly TestPlan[] = [
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
+  longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),
   longForm("packages/log/test/engine/many-topics.test.ts", { PLATFORM_LOG_TOPICS: "100000" }),
   longForm("tests/nodes/nodes.test.ts", {
@@ -67,11 +70,13 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_BROKER_CRASH_STATES: "600",
   }),
   longForm("services/pulse/test/kafka/clients/kill.test.ts", { PLATFORM_KAFKA_KILLS: "50" }),
+  longForm("services/pulse/test/mqtt/clients/kill.test.ts", { PLATFORM_MQTT_KILLS: "100" }),
   longForm("services/pulse/test/kafka/group-chaos/chaos.test.ts", {
     PLATFORM_KAFKA_CHAOS_SECONDS: "600",
   }),
   longForm("services/pulse/test/consumer-group/chaos.test.ts", { PLATFORM_GROUP_RUNS: "2000" }),
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
+  longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
   longForm("services/tunnel/test/relay/faults.test.ts", { PLATFORM_TUNNEL_FAULT_SECONDS: "60" }),
   longForm("services/tunnel/test/relay/real-clients.test.ts", {

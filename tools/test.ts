@@ -3,6 +3,7 @@
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { IdleCores } from "./idle-cores.ts";
 import { explainStaleInstallation } from "./installation.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
@@ -13,7 +14,7 @@ const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
 Runs the test files whose path contains one of the filters, or all of them.
 
   --long            the long forms of kill rounds, crash states and soaks only
-  --jobs N          files to run at the same time (default: one more than cores)
+  --jobs N          files to run at the same time (default: one more than cores, and further ones while cores are idle)
   --timeout SECONDS time limit for each file (default: 300; each long form has its own)
   --minutes N       time limit for the whole run; files that did not start are named (default: 40, long: 600)
   --help            show this help
@@ -21,6 +22,11 @@ Runs the test files whose path contains one of the filters, or all of them.
 
 const FILE_TIMEOUT_S = 300;
 const SLOWEST_SHOWN = 8;
+/** Files that run beside the others while cores are idle. */
+const EXTRA_FILES_MAX = 4;
+const IDLE_EVERY_MS = 1_000;
+/** Idle cores from which on another file is started. */
+const IDLE_CORES_MIN = 0.4;
 
 function fail(message: string): never {
   console.error(message);
@@ -62,8 +68,8 @@ if (values.help) {
 }
 const stale = explainStaleInstallation();
 if (stale !== undefined) fail(stale);
-// Tests often wait for timers and processes: one file more than cores keeps all cores busy. With many more, files would
-// exceed their time limits.
+// Tests often wait for timers and processes, hence one file more than cores. With many more, files would exceed their time
+// limits on a busy machine.
 const jobs = Math.floor(readNumber("jobs", values.jobs, availableParallelism() + 1));
 const timeoutMs = readNumber("timeout", values.timeout, FILE_TIMEOUT_S) * 1000;
 const runMs = readNumber("minutes", values.minutes, values.long ? 600 : 40) * 60_000;
@@ -83,13 +89,32 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 }
 
 async function runLane(): Promise<void> {
-  while (performance.now() - startedMs < runMs) {
-    const plan = waiting.shift();
-    if (plan === undefined) return;
-    const result = await runTestFile(plan);
-    results.push(result);
-    printResult(result);
-  }
+  while (await runNext());
+}
+
+/** Runs the next file; false if there is none, or the time is up. */
+async function runNext(): Promise<boolean> {
+  const plan = performance.now() - startedMs < runMs ? waiting.shift() : undefined;
+  if (plan === undefined) return false;
+  const result = await runTestFile(plan);
+  results.push(result);
+  printResult(result);
+  return true;
+}
+
+/** Runs further files while cores are idle. The returned function stops this and waits for them. */
+function useIdleCores(): () => Promise<void> {
+  const idle = new IdleCores();
+  const extra = new Set<Promise<boolean>>();
+  const timer = setInterval(() => {
+    if (idle.read() < IDLE_CORES_MIN || extra.size >= EXTRA_FILES_MAX) return;
+    const run = runNext().finally(() => extra.delete(run));
+    extra.add(run);
+  }, IDLE_EVERY_MS);
+  return async () => {
+    clearInterval(timer);
+    await Promise.all(extra);
+  };
 }
 
 function printResult({ file, ms, counts, failure, output, skips }: FileResult): void {
@@ -112,7 +137,9 @@ function addCounts(): TestCounts {
   return sum;
 }
 
+const stop = values.jobs === undefined && !values.long ? useIdleCores() : () => Promise.resolve();
 await Promise.all(Array.from({ length: Math.min(jobs, plans.length) }, runLane));
+await stop();
 
 const total = addCounts();
 const failures = results.filter(({ failure }) => failure !== undefined);

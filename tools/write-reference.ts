@@ -9,6 +9,7 @@ import { pulseDefinition } from "../services/pulse/src/config.ts";
 import { vaultDefinition } from "../services/vault/src/config.ts";
 import { tunnelDefinition } from "../services/tunnel/src/config.ts";
 import { runtimeDefinition } from "../services/runtime/src/config.ts";
+import { serviceDefinition } from "../packages/service/src/service/settings.ts";
 
 const PAGES = [
   { path: "docs/reference/errors.md", text: formatErrors() },
@@ -17,6 +18,7 @@ const PAGES = [
   { path: "docs/reference/gate-configuration.md", text: formatReference(gateDefinition) },
   { path: "docs/reference/notify-configuration.md", text: formatReference(notifyDefinition) },
   { path: "docs/reference/pulse-configuration.md", text: formatReference(pulseDefinition) },
+  { path: "docs/reference/service-configuration.md", text: formatReference(serviceDefinition) },
   { path: "docs/reference/tunnel-configuration.md", text: formatReference(tunnelDefinition) },
   { path: "docs/reference/vault-configuration.md", text: formatReference(vaultDefinition) },
 ];
