@@ -7,6 +7,7 @@ import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
 import { manyRoutes } from "./cases/many-routes.ts";
 import { engineProfile, profile } from "./cases/profile.ts";
+import { reload } from "./cases/reload.ts";
 import { smallGet } from "./cases/small-get.ts";
 import { twoWorkers } from "./cases/two-workers.ts";
 
@@ -17,6 +18,7 @@ export const GATE_CASES: readonly BenchCase[] = [
   manyRoutes,
   twoWorkers,
   latency,
+  reload,
   idleMemory,
   floor,
   profile,

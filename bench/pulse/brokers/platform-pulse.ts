@@ -17,7 +17,12 @@ export function makePlatformPulse(build: Build): BenchBroker {
       existsSync(findRuntime(build.runtime)) ? undefined : `${build.runtime} is not installed`,
     readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
     start: async ({ cores, folder, workspace }): Promise<RunningBroker> => {
-      const [http, kafka] = [await findFreePort(), await findFreePort()];
+      const [http, kafka, mqtt, stomp] = [
+        await findFreePort(),
+        await findFreePort(),
+        await findFreePort(),
+        await findFreePort(),
+      ];
       const started = workspace.keep(
         startPinned({
           name: `pulse on ${build.label}`,
@@ -28,6 +33,8 @@ export function makePlatformPulse(build: Build): BenchBroker {
             PLATFORM_RUNTIME: build.runtime,
             PLATFORM_PULSE_HTTP_ADDR: `127.0.0.1:${http}`,
             PLATFORM_PULSE_KAFKA_ADDR: `127.0.0.1:${kafka}`,
+            PLATFORM_PULSE_MQTT_ADDR: `127.0.0.1:${mqtt}`,
+            PLATFORM_PULSE_STOMP_ADDR: `127.0.0.1:${stomp}`,
             PLATFORM_PULSE_DATA_DIR: join(folder, "data"),
             // A single client publishes everything and no subscriber reads it, so neither limit must apply.
             PLATFORM_PULSE_PUBLISH_RATE: "0",
