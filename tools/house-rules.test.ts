@@ -14,7 +14,7 @@ const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/kernel$/, /^$/],
   [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1)$/],
   [/^packages\/[^/]+$/, /^packages\/kernel$/],
-  [/^apps\/[^/]+$/, /^$/],
+  [/^apps\/[^/]+$/, /^packages\/console$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],
   [/^services\/[^/]+$/, /^packages\/[^/]+$/],
 ];
@@ -109,6 +109,17 @@ test("packages import only lower packages: runtime, services, packages, kernel",
     }
   }
   assert.deepEqual(bad, []);
+});
+
+test("pages import only the types of the console's contract from the platform's packages", () => {
+  const bad = list("apps/*/src/**/*.{ts,tsx}").flatMap((path) =>
+    findImports(path)
+      .filter((specifier) => specifier.startsWith("@platform/"))
+      .filter((specifier) => specifier !== "@platform/console/contract")
+      .map((specifier) => `${path}: ${specifier}`),
+  );
+  assert.deepEqual(bad, []);
+  assert.deepEqual(findImports("packages/console/src/contract.ts"), []);
 });
 
 test("no relative import leaves its package", () => {
