@@ -71,7 +71,7 @@ test(
       `import { spawn } from "node:child_process";
        test("leaks", () => { spawn("sleep", ["601"], { detached: true, stdio: "ignore" }).unref(); });`,
     );
-    const result = await runTestFile({ file, env: {}, timeoutMs: 30_000 });
+    const result = await runTestFile({ file, env: {}, timeoutMs: 30_000 }, 500);
     assert.match(result.failure ?? "", /^left running \(killed now\): \d+ sleep 601$/);
     const [pid] = /\d+/.exec(result.failure!)!;
     assert.equal(isRunning(Number(pid)), false);

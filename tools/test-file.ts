@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { findMarkedProcesses, killProcess, type ProcessEntry } from "./process-table.ts";
+import { findMarkedProcesses, isRunning, killProcess, type ProcessEntry } from "./process-table.ts";
 import type { TestPlan } from "./test-plan.ts";
 
 /** Numbers of tests by outcome. */
@@ -45,13 +45,16 @@ const OUTPUT_CHARACTERS_MAX = 100_000;
 const MARK_VARIABLE = "PLATFORM_TEST_MARK";
 /** Compiled modules, which most files share; the programs in bin/ use the same folder. */
 const COMPILE_CACHE = fileURLToPath(new URL("../node_modules/.cache/platform", import.meta.url));
-/** Processes stopped by a test may still be exiting when the file ends. */
-const LEFTOVER_GRACE_MS = 5000;
+/** Processes stopped by a test may still be exiting when the file ends: on a busy machine a platform needs seconds. */
+const LEFTOVER_GRACE_MS = 25_000;
 
 const running = new Map<string, ChildProcess>();
 
-/** Runs a test file. */
-export async function runTestFile(plan: TestPlan): Promise<FileResult> {
+/** Runs a test file. Processes that it leaves running are given `graceMs` to end. */
+export async function runTestFile(
+  plan: TestPlan,
+  graceMs = LEFTOVER_GRACE_MS,
+): Promise<FileResult> {
   const mark = randomUUID();
   const startedMs = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "pt-"));
@@ -68,7 +71,7 @@ export async function runTestFile(plan: TestPlan): Promise<FileResult> {
   }, plan.timeoutMs);
   const exit = await waitForExit(child);
   clearTimeout(timer);
-  const leftovers = await endLeftovers(mark, child);
+  const leftovers = await endLeftovers(mark, child, graceMs);
   running.delete(mark);
   const report = readReport(reportPath);
   rmSync(folder, { recursive: true, force: true });
@@ -149,16 +152,26 @@ async function waitForExit(child: ChildProcess): Promise<number | string> {
   return code ?? signal ?? "no exit code";
 }
 
-/** Waits briefly for processes that are exiting, kills the others, and returns those. */
-async function endLeftovers(mark: string, child: ChildProcess): Promise<ProcessEntry[]> {
-  const deadlineMs = performance.now() + LEFTOVER_GRACE_MS;
-  let left = findStartedProcesses(mark, child);
-  while (left.length > 0 && performance.now() < deadlineMs) {
-    await sleep(50);
-    left = findStartedProcesses(mark, child);
-  }
+/** Waits briefly for processes that are exiting, kills the others and waits for their end, and returns those. */
+async function endLeftovers(
+  mark: string,
+  child: ChildProcess,
+  graceMs: number,
+): Promise<ProcessEntry[]> {
+  const left = await awaitEnd(graceMs, () => findStartedProcesses(mark, child));
   for (const { pid } of left) killProcess(pid);
+  // A killed process ends when it is next scheduled, not when kill returns.
+  await awaitEnd(LEFTOVER_GRACE_MS, () => left.filter(({ pid }) => isRunning(pid)));
   return left;
+}
+
+/** Waits until no processes are listed, at most `graceMs`; returns those still listed. */
+async function awaitEnd(graceMs: number, list: () => ProcessEntry[]): Promise<ProcessEntry[]> {
+  const deadlineMs = performance.now() + graceMs;
+  for (let left = list(); ; left = list()) {
+    if (left.length === 0 || performance.now() >= deadlineMs) return left;
+    await sleep(50);
+  }
 }
 
 function readReport(path: string): {

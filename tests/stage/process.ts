@@ -1,12 +1,14 @@
 // Child processes of tests: started on known ports, stopped by process id.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, connect, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+
+export { findFreePort } from "@platform/kernel/testing";
 
 const OUTPUT_CHARS_MAX = 64 * 1024;
 const LISTEN_TIMEOUT_MS = 15_000;
-const STOP_TIMEOUT_MS = 10_000;
+const STOP_TIMEOUT_MS = 40_000;
 
 /** Options of a child process. */
 export interface Launch {
@@ -26,7 +28,7 @@ export interface StagedProcess {
   readOutput(): string;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
-  /** Sends SIGTERM, and SIGKILL after ten seconds; resolves with the exit code. */
+  /** Sends SIGTERM, and SIGKILL after 40 seconds; resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
@@ -79,16 +81,6 @@ export async function awaitPort(
     }
     await sleep(25);
   }
-}
-
-/** Returns a port of 127.0.0.1 that was free a moment ago, for programs that cannot use port 0. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function canConnect(port: number): Promise<boolean> {

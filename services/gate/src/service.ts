@@ -18,7 +18,11 @@ import { WorkerPool } from "./control/worker-pool.ts";
 import { createRevocations, reportRevocations } from "./control/followed-revocations.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
-import { type BoundAddress, probeListenAddress } from "./control/listen-probe.ts";
+import {
+  type BoundAddress,
+  claimListenAddress,
+  type ClaimedAddress,
+} from "./control/listen-probe.ts";
 import { readBreakers } from "./control/breakers.ts";
 import { MetricsStream } from "./control/metrics-stream.ts";
 import {
@@ -187,7 +191,8 @@ export async function startGate(options: GateOptions): Promise<void> {
     onRetired: (block: Parameters<GateMetrics["retire"]>[0]) => metrics.retire(block),
   };
 
-  const place = await probeListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
+  const claim = await claimListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
+  const place = claim.address;
   const reusePort = workers > 1;
   const main = new WorkerPool(
     {
@@ -201,7 +206,8 @@ export async function startGate(options: GateOptions): Promise<void> {
     first.upsert,
   );
   workerPools.push(main);
-  const adminPlace = await probeAdminAddress(config);
+  const adminClaim = await claimAdminAddress(config);
+  const adminPlace = adminClaim?.address;
   const admin =
     adminPlace === undefined
       ? undefined
@@ -320,6 +326,9 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   lifecycle.stopping.addEventListener("abort", () => {
     health.setState("draining");
+    // The listeners close now: the next gateway may start while this one drains.
+    claim.release();
+    adminClaim?.release();
     for (const pool of workerPools) pool.setReadiness(false, { gate: "draining" });
   });
   const rotation = new AccessLogRotation({
@@ -353,9 +362,9 @@ function toAdminChange(change: Change): Change {
   };
 }
 
-async function probeAdminAddress(config: GateConfig): Promise<BoundAddress | undefined> {
+async function claimAdminAddress(config: GateConfig): Promise<ClaimedAddress | undefined> {
   if (config.admin_addr === undefined) return undefined;
-  return probeListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
+  return claimListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
 }
 
 function reportListeners(

@@ -10,10 +10,11 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "@platform/kernel/testing";
 
 /** A running Postfix. */
 export interface Postfix {
@@ -76,7 +77,7 @@ export function findPostfixSkip(): string | undefined {
 export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const folder = mkdtempSync(join(tmpdir(), "postfix-"));
   chmodSync(folder, 0o755);
-  const port = await findPort();
+  const port = await findFreePort();
   const [config, queue, data] = ["etc", "queue", "data"].map((name) => join(folder, name));
   for (const path of [config!, queue!, data!]) mkdirSync(path);
   execFileSync("chown", ["postfix", data!]);
@@ -165,14 +166,6 @@ function signalGroup(leader: number, name: NodeJS.Signals): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
-}
-
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function waitForPort(port: number, readFailure: () => string | undefined): Promise<void> {

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type TestContext, test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { WorkerPool } from "../../src/control/worker-pool.ts";
-import { probeListenAddress } from "../../src/control/listen-probe.ts";
+import { claimListenAddress } from "../../src/control/listen-probe.ts";
 import {
   ActiveCounts,
   type GlobalSpec,
@@ -49,7 +49,11 @@ function makeRoute(prefix: string): RouteSpec {
 }
 
 async function startPool(context: TestContext, routes: RouteSpec[] = []) {
-  const place = await probeListenAddress({ host: "127.0.0.1", port: 0 }, "--addr");
+  const { address: place, release } = await claimListenAddress(
+    { host: "127.0.0.1", port: 0 },
+    "--addr",
+  );
+  context.after(release);
   const shared = allocateSharedBuffers(2);
   const lines: Record<string, unknown>[] = [];
   const retired: MetricBlock[] = [];
@@ -175,7 +179,25 @@ test("a port that workers already share is reported as in use, with the option t
   const { pool, place } = await startPool(context);
   await pool.start();
   await assert.rejects(
-    probeListenAddress(place, "--addr"),
+    claimListenAddress(place, "--addr"),
     new RegExp(`port ${place.port} is in use.*choose another with --addr`),
   );
 });
+
+test(
+  "of gateways that start on one port at the same moment, one gets it",
+  { skip: process.platform === "linux" ? false : "needs abstract sockets" },
+  async (context) => {
+    const free = await claimListenAddress({ host: "127.0.0.1", port: 0 }, "--addr");
+    free.release();
+    const starts = await Promise.allSettled(
+      Array.from({ length: 3 }, () => claimListenAddress(free.address, "--addr")),
+    );
+    const claims = starts.filter((start) => start.status === "fulfilled");
+    for (const { value } of claims) context.after(value.release);
+    assert.equal(claims.length, 1);
+    claims[0]?.value.release();
+    const next = await claimListenAddress(free.address, "--addr");
+    context.after(next.release);
+  },
+);

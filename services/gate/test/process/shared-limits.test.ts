@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { Agent, createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
-import { findFreePort, findRedisSkip, killRedis, startRedis } from "../fixture/redis-server.ts";
+import { findRedisSkip, killRedis, startRedis } from "../fixture/redis-server.ts";
 import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;

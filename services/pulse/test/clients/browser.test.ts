@@ -5,8 +5,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import { test } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { chromium } from "playwright-core";
-import { findFreePort } from "../fixture/free-port.ts";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 
 const program = "/usr/bin/chromium";

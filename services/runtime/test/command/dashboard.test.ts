@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "@platform/kernel/testing";
 import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
@@ -27,14 +27,6 @@ function listExpressions(): string[] {
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 }
 
-async function findPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 test(
   "Prometheus accepts every expression, and each has a result or a reason",
   { skip },
@@ -46,7 +38,7 @@ test(
     const config = join(base, "prometheus.yml");
     const scrape = readFileSync(join(data, "prometheus.yml"), "utf8");
     writeFileSync(config, `global: { scrape_interval: 1s }\n${scrape}`);
-    const port = await findPort();
+    const port = await findFreePort();
     const prometheus = spawn(
       "prometheus",
       [

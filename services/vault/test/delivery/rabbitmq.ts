@@ -1,9 +1,10 @@
 // RabbitMQ with its STOMP listener, from its Debian package, with its own folder and ports.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findFreePort } from "@platform/kernel/testing";
 
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const START_MS_MAX = 60_000;
@@ -24,7 +25,9 @@ export interface RabbitMq {
 /** Starts a broker, which takes some seconds. */
 export async function startRabbitMq(): Promise<RabbitMq> {
   const folder = mkdtempSync(join(tmpdir(), "rabbitmq-"));
-  const [amqpPort, stompPort, distPort, epmdPort] = await findPorts(4);
+  const [amqpPort, stompPort, distPort, epmdPort] = await Promise.all(
+    Array.from({ length: 4 }, findFreePort),
+  );
   writeFileSync(join(folder, "plugins"), "[rabbitmq_stomp].\n");
   writeFileSync(
     join(folder, "rabbitmq.conf"),
@@ -65,14 +68,6 @@ export async function startRabbitMq(): Promise<RabbitMq> {
     throw error;
   }
   return { stompPort: stompPort!, stop };
-}
-
-async function findPorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done))));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
 }
 
 async function waitForPort(port: number, child: ChildProcess): Promise<void> {

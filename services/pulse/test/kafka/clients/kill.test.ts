@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import * as platformatic from "@platformatic/kafka";
 import { Kafka, logLevel } from "kafkajs";
-import { findFreePort } from "../../fixture/free-port.ts";
 import { startPulseProcess, type PulseProcess } from "../../fixture/pulse-process.ts";
 import { programs } from "./programs.ts";
 

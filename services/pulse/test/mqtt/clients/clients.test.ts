@@ -10,11 +10,11 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { connectAsync, type IPublishPacket } from "mqtt";
 import { chromium } from "playwright-core";
-import { findFreePort } from "../../fixture/free-port.ts";
 import { startPulseProcess } from "../../fixture/pulse-process.ts";
 
 const run = promisify(execFile);

@@ -1,8 +1,8 @@
 // The broker is killed while clients publish and receive: what was acknowledged is there, and with QoS 2 only once.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { connectAsync, type MqttClient } from "mqtt";
-import { findFreePort } from "../../fixture/free-port.ts";
 import { startPulseProcess, type PulseProcess } from "../../fixture/pulse-process.ts";
 
 const KILLS = Number(process.env["PLATFORM_MQTT_KILLS"] ?? 2);

@@ -1,0 +1,2 @@
+// Shared by the tests and benchmarks of several packages.
+export { findFreePort } from "./free-port.ts";
