@@ -3,6 +3,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Topic } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import type { Feeds } from "./feed.ts";
+import { addNewPartitions } from "./new-partitions.ts";
 import type { RedeliverySettings } from "./redelivery.ts";
 import { SharedSubscription } from "./shared-subscription.ts";
 import { TOPIC_DELETED, type StartAt } from "./subscription.ts";
@@ -56,6 +57,11 @@ export class PrivateSubscriptions {
       group.seek(index, { low: Math.min(Math.max(asked, logStart), durableEnd), ranges: [] });
     }
     return { group, close: () => void this.#open.delete(group) };
+  }
+
+  /** Follows the partitions that a topic has gained. */
+  grow(topic: Topic): void {
+    for (const group of this.#open) if (group.topic === topic) addNewPartitions(group);
   }
 
   /** Ends the subscriptions to a deleted topic. */

@@ -58,7 +58,7 @@ export class SharedSubscription {
   readonly name: string;
   readonly topic: Topic;
   readonly #options: SharedSubscriptionOptions;
-  readonly #places: Place[] = [];
+  readonly #places = new Map<number, Place>();
   readonly #queue = new PriorityQueue();
   readonly #postponed = new PostponedMessages();
   readonly #members: GroupMember[] = [];
@@ -86,7 +86,7 @@ export class SharedSubscription {
   /** Number of unacknowledged messages, delivered or not. */
   countBacklog(): number {
     let count = 0;
-    for (const { partition, done } of this.#places) {
+    for (const { partition, done } of this.#places.values()) {
       done.raise(partition.logStart);
       count += done.countLeft(partition.durableEnd);
     }
@@ -96,34 +96,35 @@ export class SharedSubscription {
   /** Sets the position in a partition: of a new group, of a restored one, or for a replay. */
   seek(partition: number, stored: StoredRanges, failures: StoredFailures = []): void {
     const view = this.topic.stored.partitions[partition]!;
-    const before = this.#places[partition];
+    const before = this.#places.get(partition);
     if (before?.following !== undefined) this.#options.feeds.unfollow(view, before.following);
     this.#dropWaiting(partition);
-    this.#places[partition] = {
+    const place: Place = {
       partition: view,
       done: new OffsetRanges(stored),
       failures: new FailedDeliveries(failures),
       following: undefined,
     };
-    if (this.#members.length > 0) this.#follow(this.#places[partition]);
+    this.#places.set(partition, place);
+    if (this.#members.length > 0) this.#follow(place);
     this.pump();
   }
 
   cursorOf(partition: number): StoredRanges | undefined {
-    return this.#places[partition]?.done.toStored();
+    return this.#places.get(partition)?.done.toStored();
   }
 
   /** Failed deliveries in a partition. */
   failuresOf(partition: number): FailedDeliveries | undefined {
-    return this.#places[partition]?.failures;
+    return this.#places.get(partition)?.failures;
   }
 
   has(partition: number): boolean {
-    return this.#places[partition] !== undefined;
+    return this.#places.get(partition) !== undefined;
   }
 
   isDone(partition: number, offset: number): boolean {
-    return this.#places[partition]?.done.has(offset) ?? true;
+    return this.#places.get(partition)?.done.has(offset) ?? true;
   }
 
   /** Adds a member. */
@@ -136,7 +137,7 @@ export class SharedSubscription {
     };
     this.#members.push(member);
     this.emptySinceMs = undefined;
-    if (this.#members.length === 1) for (const place of this.#places) this.#follow(place);
+    if (this.#members.length === 1) for (const place of this.#places.values()) this.#follow(place);
     this.pump();
     return member;
   }
@@ -167,8 +168,8 @@ export class SharedSubscription {
     this.#queue.remove(partition, offset);
     this.#postponed.remove((message) => isAt(message, partition, offset));
     for (const { held } of this.#members) held.delete(`${partition}:${offset}`);
-    this.#places[partition]?.done.add(offset);
-    this.#places[partition]?.failures.forget(offset);
+    this.#places.get(partition)?.done.add(offset);
+    this.#places.get(partition)?.failures.forget(offset);
   }
 
   /** An exhausted message has become a dead letter. */
@@ -180,7 +181,7 @@ export class SharedSubscription {
 
   /** An exhausted message could not become a dead letter: it is delivered again after the longest delay. */
   retryLater(message: Message): void {
-    const place = this.#places[message.partition];
+    const place = this.#places.get(message.partition);
     if (place === undefined || place.done.has(message.offset)) return;
     this.#postponed.remove((other) => isAt(other, message.partition, message.offset));
     this.#postpone(place, message, this.#options.redelivery.backoffMsMax);
@@ -213,7 +214,7 @@ export class SharedSubscription {
       if (member === undefined) break;
       const message = this.#queue.shift()!;
       const { partition, offset } = message;
-      const place = this.#places[partition];
+      const place = this.#places.get(partition);
       // A replay may have moved the cursor past it.
       if (place === undefined || place.done.has(offset)) continue;
       this.#hold(member, message);
@@ -229,7 +230,7 @@ export class SharedSubscription {
     this.#members[0]?.sink.readAhead.countQueued(this.#queue.bytes);
     if (this.#hadRoom || !this.#hasRoom()) return;
     this.#hadRoom = true;
-    for (const { partition, following } of this.#places) {
+    for (const { partition, following } of this.#places.values()) {
       if (following !== undefined) this.#options.feeds.resume(partition, following);
     }
   }
@@ -264,7 +265,7 @@ export class SharedSubscription {
     this.#queue.clear();
     this.#postponed.clear();
     // Without members nothing is read; the next member starts at the cursor.
-    for (const place of this.#places) {
+    for (const place of this.#places.values()) {
       if (place.following !== undefined) {
         this.#options.feeds.unfollow(place.partition, place.following);
       }
@@ -282,7 +283,7 @@ export class SharedSubscription {
       canSend: () => this.#queue.count === 0 && this.#members.some(canTake),
       rest: () => void (this.#hadRoom = false),
       offer: (_topic, _partition, batch) => {
-        if (this.#places[partition.index] === place) this.#offer(place, batch);
+        if (this.#places.get(partition.index) === place) this.#offer(place, batch);
       },
       lose: () => this.end(TOPIC_DELETED),
     });
@@ -305,13 +306,13 @@ export class SharedSubscription {
     const hasRoom =
       this.#queue.count + this.#postponed.count < LOOKAHEAD_MAX &&
       this.#queue.bytes + this.#postponed.bytes < LOOKAHEAD_BYTES_MAX &&
-      this.#places.every(({ done }) => done.rangeCount < RANGES_MAX);
+      this.#places.values().every(({ done }) => done.rangeCount < RANGES_MAX);
     if (!hasRoom) this.#hadRoom = false;
     return hasRoom;
   }
 
   #finish(partition: number, offset: number): void {
-    const place = this.#places[partition];
+    const place = this.#places.get(partition);
     if (place === undefined) return;
     place.done.add(offset);
     place.failures.forget(offset);
@@ -327,7 +328,7 @@ export class SharedSubscription {
   /** Counts a failed delivery and schedules the next one, unless it was the last. */
   #fail(message: Message, isDelayed: boolean): void {
     const { offset, partition } = message;
-    const place = this.#places[partition];
+    const place = this.#places.get(partition);
     if (place === undefined || place.done.has(offset)) return;
     const { redelivery, listener } = this.#options;
     const failures = place.failures.add(offset);

@@ -18,6 +18,7 @@ import {
 } from "./cursor-records.ts";
 import type { ExpiredForGroups } from "./expiry.ts";
 import type { Feeds } from "./feed.ts";
+import { followNewPartitions, storeStarts } from "./new-partitions.ts";
 import { PrivateSubscriptions } from "./private-subscriptions.ts";
 import { SharedSubscription, type SharedSubscriptionListener } from "./shared-subscription.ts";
 import { OffsetRanges } from "../store/offset-ranges.ts";
@@ -92,7 +93,14 @@ export class SharedSubscriptions {
     }
     // If this write is lost, the next start repeats it.
     options.store.append(this.#stored.takeOrphans()).catch(() => undefined);
-    topics.watch({ deleted: (topic) => this.#forget(topic) });
+    topics.watch({
+      growing: (topic, ...range) => storeStarts(options, this.list(topic), ...range),
+      grown: (topic) => {
+        followNewPartitions(options, this.list(topic));
+        this.#private.grow(topic);
+      },
+      deleted: (topic) => this.#forget(topic),
+    });
   }
 
   find(tenant: Tenant, name: string, topic: Topic): SharedSubscription | undefined {

@@ -68,12 +68,12 @@ export class Subscription {
     for (const partition of topic.stored.partitions) this.#addPartition(topic, partition, startAt);
   }
 
-  /** Checks for new partitions of a topic, which are followed from their start. */
-  addNewPartitions(): void {
-    for (const [topic, places] of this.#places) {
-      for (const partition of topic.stored.partitions.slice(places.length)) {
-        this.#addPartition(topic, partition, () => 0);
-      }
+  /** Follows the partitions that a topic has gained, from their start. */
+  addNewPartitions(topic: Topic): void {
+    const places = this.#places.get(topic);
+    if (places === undefined) return;
+    for (const partition of topic.stored.partitions.slice(places.length)) {
+      this.#addPartition(topic, partition, () => 0);
     }
   }
 
@@ -207,16 +207,19 @@ export class Subscriptions {
   readonly #topics: Topics;
   readonly #backlog: Backlog;
   readonly #byTopic = new Map<Topic, number>();
-  #count = 0;
+  readonly #open = new Set<Subscription>();
 
   constructor(feeds: Feeds, topics: Topics, backlog: Backlog) {
     this.#feeds = feeds;
     this.#topics = topics;
     this.#backlog = backlog;
+    topics.watch({
+      grown: (topic) => this.#open.forEach((open) => open.addNewPartitions(topic)),
+    });
   }
 
   get count(): number {
-    return this.#count;
+    return this.#open.size;
   }
 
   /** Number of plain subscribers of a topic, including those on patterns. */
@@ -229,13 +232,13 @@ export class Subscriptions {
     const subscription = new Subscription(this.#feeds, this.#backlog, sink, false);
     subscription.add(topic, startAt);
     this.#change(topic, 1);
-    this.#count++;
+    this.#open.add(subscription);
     return {
       subscription,
       close: () => {
         subscription.close();
         this.#change(topic, -1);
-        this.#count--;
+        this.#open.delete(subscription);
       },
     };
   }
@@ -258,14 +261,14 @@ export class Subscriptions {
     for (const topic of this.#topics.list(tenant)) add(topic, startAt);
     // A later topic is followed from its first message.
     const unwatch = this.#topics.watch({ created: (topic) => add(topic, () => 0) });
-    this.#count++;
+    this.#open.add(subscription);
     return {
       subscription,
       close: () => {
         unwatch();
         subscription.close();
         for (const topic of added) this.#change(topic, -1);
-        this.#count--;
+        this.#open.delete(subscription);
       },
     };
   }

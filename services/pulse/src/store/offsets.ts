@@ -128,9 +128,7 @@ export class Offsets {
   ): PendingRecord[] {
     checkGroupName(group);
     this.#checkRoom(tenant, group);
-    if (this.#count + commits.length > this.#limits.offsetsMax) {
-      throw new PlatformError("overloaded", "The limit of committed offsets is reached.");
-    }
+    this.#checkCount(commits.length);
     const committedAt = Date.now();
     return commits.map((commit) => {
       checkCommit(commit);
@@ -141,6 +139,26 @@ export class Offsets {
         committedOf(commit, committedAt),
       );
     });
+  }
+
+  /** The records that let a group begin at the start of partitions which are about to be added. */
+  toPendingStarts(
+    tenant: Tenant,
+    group: string,
+    topic: Topic,
+    first: number,
+    total: number,
+  ): PendingRecord[] {
+    this.#checkCount(total - first);
+    const id = topic.stored.id.toString("hex");
+    const pendingRecords: PendingRecord[] = [];
+    for (let partition = first; partition < total; partition++) {
+      const start = committedOf({ topic, partition, offset: 0 }, Date.now());
+      pendingRecords.push(
+        this.#state.toPendingJson(["offset", tenant, group, id, partition], start),
+      );
+    }
+    return pendingRecords;
   }
 
   /** Makes a durable commit visible; see `toPendingCommits`. */
@@ -278,6 +296,11 @@ export class Offsets {
     }
     // If this write is lost, the next start repeats it.
     this.#store.append(pendingRecords).catch(() => undefined);
+  }
+
+  #checkCount(added: number): void {
+    if (this.#count + added <= this.#limits.offsetsMax) return;
+    throw new PlatformError("overloaded", "The limit of committed offsets is reached.");
   }
 
   #checkRoom(tenant: Tenant, group: string): void {

@@ -29,6 +29,10 @@ export interface TopicLimits {
 /** Callbacks for parts that keep state about topics. */
 export interface TopicListener {
   created?: (topic: Topic) => void;
+  /** Called before partitions are added, from `first` to below `total`; a rejection prevents it. */
+  growing?: (topic: Topic, first: number, total: number) => Promise<void>;
+  /** Called when added partitions are durable. They may have messages already. */
+  grown?: (topic: Topic) => void;
   /** Called once the deletion is durable. */
   deleted?: (topic: Topic) => void;
 }
@@ -144,7 +148,12 @@ export class Topics {
         `The topic has ${has} partitions; more, up to ${this.#limits.partitionsMax}, can be asked for.`,
       );
     }
+    for (const listener of this.#listeners) await listener.growing?.(topic, has, total);
+    if (topic.stored.partitions.length !== has) {
+      throw new PlatformError("conflict", "The partitions were changed concurrently.");
+    }
     await this.#log.addPartitions(topic.stored, total - has);
+    for (const listener of this.#listeners) listener.grown?.(topic);
   }
 
   /** Changes the given settings durably. */
@@ -162,7 +171,7 @@ export class Topics {
     for (const listener of this.#listeners) listener.deleted?.(topic);
   }
 
-  /** Watches creations and deletions until the returned function is called. */
+  /** Watches creations, changes of the number of partitions, and deletions until the returned function is called. */
   watch(listener: TopicListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

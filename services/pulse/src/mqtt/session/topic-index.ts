@@ -24,6 +24,8 @@ export class TopicIndex {
     this.#deadLetters = deadLetters;
     topics.watch({
       created: (topic) => this.#add(topic),
+      // Sessions follow the partitions that they do not follow yet.
+      grown: (topic) => this.#note(topic),
       deleted: ({ tenant, name }) => {
         const own = this.#byTenant.get(tenant);
         const levels = toMqttTopic({ tenant, name } as Topic).split("/");
@@ -82,10 +84,13 @@ export class TopicIndex {
   #add(topic: Topic): void {
     const own = this.#byTenant.get(topic.tenant);
     if (own === undefined) return;
-    const levels = toMqttTopic(topic).split("/");
-    own.topics.set(levels, topic);
+    own.topics.set(toMqttTopic(topic).split("/"), topic);
+    this.#note(topic);
+  }
+
+  #note(topic: Topic): void {
     const isDeadLetter = this.#deadLetters.isDeadLetterName(topic.tenant, topic.name);
-    for (const subscription of own.filters.match(levels)) {
+    for (const subscription of this.matchTopic(topic)) {
       if (isDeadLetter && subscription.filter.isWildcard) continue;
       subscription.session.noteTopic(topic, subscription);
     }

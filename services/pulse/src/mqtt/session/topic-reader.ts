@@ -11,7 +11,7 @@ import type { StoredSubscription } from "./session-records.ts";
 
 /** A session, for what finds its subscriptions. */
 export interface SubscriptionOwner {
-  /** A topic that matches a subscription was created. */
+  /** A topic that matches a subscription was created, or has gained partitions. */
   noteTopic(topic: Topic, subscription: SessionSubscription): void;
 }
 
