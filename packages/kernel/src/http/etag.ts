@@ -1,10 +1,8 @@
 // Entity tags and conditional requests. RFC 9110 sections 8.8.3 and 13.1
 import { createHash } from "node:crypto";
+import { matchesTag } from "../content/index.ts";
 import { PlatformError } from "../errors/index.ts";
 import type { HeaderReader } from "./route.ts";
-
-const HEADER_CHARACTERS_MAX = 4_096;
-const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
 
 /** Creates a strong tag of the content, including quotes. */
 export function createEtag(content: string | Uint8Array): string {
@@ -18,11 +16,7 @@ export function createEtag(content: string | Uint8Array): string {
 export function requireIfMatch(headers: HeaderReader, current: string | undefined): void {
   const header = headers.get("if-match");
   if (header === null) return;
-  const matches =
-    header.trim() === "*"
-      ? current !== undefined
-      : current !== undefined && !current.startsWith("W/") && readTags(header).includes(current);
-  if (!matches) {
+  if (current === undefined || !matchesTag(header, current, "strong")) {
     throw new PlatformError("precondition_failed", "The resource has changed; read it again.", {
       headers: current === undefined ? {} : { ETag: current },
     });
@@ -32,11 +26,5 @@ export function requireIfMatch(headers: HeaderReader, current: string | undefine
 /** True if If-None-Match contains `current`: GET and HEAD then return 304. */
 export function isNotModified(headers: Headers, current: string): boolean {
   const header = headers.get("if-none-match");
-  if (header === null) return false;
-  if (header.trim() === "*") return true;
-  return readTags(header).some((tag) => tag.replace(/^W\//, "") === current.replace(/^W\//, ""));
-}
-
-function readTags(header: string): string[] {
-  return header.length > HEADER_CHARACTERS_MAX ? [] : (header.match(TAG) ?? []);
+  return header !== null && matchesTag(header, current, "weak");
 }

@@ -320,6 +320,6 @@ function respondProblem(call: Call, error: unknown): void {
 
 /** Closes a result that has no receiver. */
 async function dropResult(result: unknown): Promise<void> {
-  if (result instanceof FileResult) await result.answer.handle.close();
+  if (result instanceof FileResult) await result.answer.content?.handle.close();
   else if (result instanceof Response) await result.body?.cancel();
 }

@@ -1,6 +1,6 @@
 // Answers from results of handlers.
-import type { FileHandle } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readPieces } from "@platform/kernel/content";
 import { EventStream, formatEvent } from "../result/events.ts";
 import { FileResult } from "../result/files.ts";
 import { Reply } from "../result/reply.ts";
@@ -35,7 +35,6 @@ const EVENT_HEADERS: HeaderLines = [
   NO_SNIFF,
 ];
 const KEEP_ALIVE_MS = 15_000;
-const FILE_PIECE_BYTES = 65_536;
 /** Fields that the server sets itself. */
 const OWN_FIELDS = new Set([
   "connection",
@@ -239,31 +238,18 @@ async function sendFile(
   { answer }: FileResult,
   onError: (error: unknown) => void,
 ): Promise<void> {
-  const { handle, status, start, length } = answer;
+  const { status, content } = answer;
   const headers = [...answer.headers, NO_SNIFF];
   try {
     if (call.isOver) return;
-    if (status === 304) call.exchange.respond({ status, headers });
+    if (content === undefined) call.exchange.respond({ status, headers });
     else {
+      const { handle, start, length } = content;
       const head = { status, headers, contentLength: length };
       await pump(call, head, readPieces(handle, start, length), onError);
     }
   } finally {
-    await handle.close();
-  }
-}
-
-async function* readPieces(
-  handle: FileHandle,
-  start: number,
-  length: number,
-): AsyncGenerator<Uint8Array> {
-  for (let at = start; at < start + length;) {
-    const size = Math.min(FILE_PIECE_BYTES, start + length - at);
-    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(size), 0, size, at);
-    if (bytesRead === 0) throw new Error("the file became shorter while it was sent");
-    at += bytesRead;
-    yield buffer.subarray(0, bytesRead);
+    await content?.handle.close();
   }
 }
 

@@ -1,7 +1,16 @@
 // Fields of a route that change requests and responses, or answer instead of an upstream.
 import { RE2JS } from "re2js";
 import * as z from "zod";
-import { cuttableField, fieldName, pathPrefix, text, unset, wholeNumber, yesNo } from "./value.ts";
+import {
+  cuttableField,
+  fieldName,
+  filePath,
+  pathPrefix,
+  text,
+  unset,
+  wholeNumber,
+  yesNo,
+} from "./value.ts";
 
 const LIST_MAX = 64;
 const BODY_CHARACTERS_MAX = 65_536;
@@ -103,6 +112,23 @@ const respondSchema = z.strictObject({
   }),
 });
 
+const filesSchema = z.strictObject({
+  root: filePath().meta({ description: "folder; the path after the prefix names the file" }),
+  index: unset(relativeFile()).meta({
+    description: "file that stands for a folder; default: index.html",
+  }),
+  fallback: unset(relativeFile()).meta({
+    description: "file below `root` to send if a file does not exist, for single-page applications",
+  }),
+  precompressed: yesNo().meta({
+    description:
+      "send `FILE.br`, `FILE.zst` or `FILE.gz` to clients that accept it, unless it is older than the file",
+  }),
+  cache_control: unset(fieldValue()).meta({
+    description: "value of Cache-Control; default: no-cache (clients revalidate)",
+  }),
+});
+
 /** Fields of {@link RouteTrafficFields} with their schemas. */
 export const routeTrafficFields = {
   cors: unset(corsSchema).meta({
@@ -119,6 +145,7 @@ export const routeTrafficFields = {
   }),
   redirect: unset(redirectSchema).meta({ description: "send clients to another address" }),
   respond: unset(respondSchema).meta({ description: "answer with a fixed response" }),
+  files: unset(filesSchema).meta({ description: "answer with the files of a folder" }),
   openapi: unset(z.union([text(), z.record(z.string(), z.unknown())])).meta({
     description:
       "OpenAPI document (3.0 or 3.1), or the path of its file in JSON or YAML: requests whose path, query, header fields, cookies or JSON body do not conform get 400",
@@ -139,6 +166,15 @@ export interface RouteTrafficFields {
   readonly rewrite?: readonly Settings<typeof rewriteSchema>[];
   readonly redirect?: Settings<typeof redirectSchema>;
   readonly respond?: Settings<typeof respondSchema>;
+  readonly files?: Settings<typeof filesSchema>;
   readonly openapi?: string | Readonly<Record<string, unknown>>;
   readonly openapi_allow_unknown?: true;
+}
+
+/** The name of a file below a folder. */
+function relativeFile() {
+  return text(1_024).refine(
+    (path) => path.split("/").every((part) => part !== "" && !/^\.|[\\\0]/.test(part)),
+    { error: "expected a file below the folder, such as index.html" },
+  );
 }

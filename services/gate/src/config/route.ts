@@ -31,6 +31,7 @@ const ORIGINS_OF_RESPONSES = [
   "targets_weighted",
   "redirect",
   "respond",
+  "files",
 ] as const;
 /** Keys of which a route has at most one. */
 const PATH_CHANGES = ["raw_path", "strip_prefix", "replace_prefix", "rewrite"] as const;
@@ -190,6 +191,14 @@ export const routeSchema = z
     const paths = PATH_CHANGES.filter((key) => route[key] !== undefined && route[key] !== false);
     for (const key of paths.slice(1)) {
       context.addIssue({ code: "custom", path: [key], message: `is not allowed with ${paths[0]}` });
+    }
+    const [pathChange] = paths;
+    if (route.files !== undefined && pathChange !== undefined) {
+      context.addIssue({
+        code: "custom",
+        path: [pathChange],
+        message: "is not allowed with files",
+      });
     }
     if ((route.client_cert_path === undefined) !== (route.client_key_path === undefined)) {
       context.addIssue({

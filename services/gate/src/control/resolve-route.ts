@@ -100,7 +100,7 @@ export function resolveRoute(
     steps: {
       ...resolveLimits(config, label, lists),
       ...guards.steps,
-      ...resolveTraffic(config),
+      ...resolveTraffic(config, label),
       ...(openapi === undefined ? {} : { openapi }),
     },
     ...(upstreamTls === undefined ? {} : { upstreamTls }),

@@ -1,6 +1,9 @@
 // Resolves the fields of a route that change requests and responses, or answer instead of an upstream.
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
 import type { RouteConfig } from "../config/route.ts";
-import type { CorsSpec, HeaderRules, StepSpecs } from "../shared-state/index.ts";
+import type { CorsSpec, FilesSpec, HeaderRules, StepSpecs } from "../shared-state/index.ts";
+import { describeCause, refuseField } from "./route-fault.ts";
 
 const CORS_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 const CORS_HEADERS = ["Authorization", "Content-Type"];
@@ -19,11 +22,14 @@ const CORS_RESPONSE_FIELDS = [
 /** Settings of the steps that change or answer requests. */
 export function resolveTraffic(
   config: RouteConfig,
-): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond"> {
+  label: string,
+): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond" | "files"> {
   const { redirect, respond, rewrite } = config;
   const cors = resolveCors(config);
+  const files = resolveFiles(config, label);
   return {
     ...(cors === undefined ? {} : { cors }),
+    ...(files === undefined ? {} : { files }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...(redirect === undefined
       ? {}
@@ -69,5 +75,22 @@ function resolveCors({ cors, methods }: RouteConfig): CorsSpec | undefined {
     exposeHeaders: cors.expose_headers ?? [],
     allowsCredentials: cors.credentials ?? false,
     maxAgeSeconds: cors.max_age_s ?? CORS_MAX_AGE_SECONDS,
+  };
+}
+
+function resolveFiles({ files }: RouteConfig, label: string): FilesSpec | undefined {
+  if (files === undefined) return undefined;
+  const root = resolve(files.root);
+  try {
+    if (!statSync(root).isDirectory()) throw new Error("it is not a folder");
+  } catch (cause) {
+    throw refuseField(label, "files.root", files.root, `cannot be used: ${describeCause(cause)}`);
+  }
+  return {
+    root,
+    index: files.index ?? "index.html",
+    ...(files.fallback === undefined ? {} : { fallback: files.fallback }),
+    cacheControl: files.cache_control ?? "no-cache",
+    isPrecompressed: files.precompressed ?? false,
   };
 }

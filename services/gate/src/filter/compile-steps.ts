@@ -7,6 +7,7 @@ import { createConcurrencyStep } from "./concurrency-step.ts";
 import { createAddressRateStep, createCallerRateStep } from "./rate-limit-step.ts";
 import { createRedirectStep, createRespondStep, createRewriteStep } from "./answer-steps.ts";
 import { createCorsStep } from "./cors-step.ts";
+import { createFilesStep } from "./files-step.ts";
 import { createIdentityStep } from "./identity-step.ts";
 import { createOpenApiStep } from "./openapi-step.ts";
 import { createPolicyStep } from "./policy-step.ts";
@@ -32,6 +33,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createRewriteStep,
   createRedirectStep,
   createRespondStep,
+  createFilesStep,
 ];
 
 /** Compiles the steps of a route. Throws, without retaining anything, if one of them is not usable. */

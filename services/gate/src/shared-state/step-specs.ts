@@ -83,6 +83,19 @@ interface RespondSpec {
   body: string;
 }
 
+/** Responses from the files of a folder. */
+export interface FilesSpec {
+  /** Absolute path of the folder. */
+  root: string;
+  /** File that stands for a folder. */
+  index: string;
+  /** File below the root in place of those that do not exist. */
+  fallback?: string;
+  cacheControl: string;
+  /** Sends compressed siblings of files. */
+  isPrecompressed: boolean;
+}
+
 /** Validation of requests against an OpenAPI document. */
 export interface OpenApiSpec {
   document: Readonly<Record<string, unknown>>;
@@ -101,6 +114,7 @@ export interface StepSpecs {
   rewrite?: readonly RewriteRule[];
   redirect?: RedirectSpec;
   respond?: RespondSpec;
+  files?: FilesSpec;
   /** Rules after the global policy. */
   policy?: readonly PolicyRule[];
   addresses?: AddressesSpec;

@@ -1,0 +1,11 @@
+// Representations of content: media types, codings, conditional requests, files of a folder.
+export { type ContentCoding, chooseCoding } from "./accept-encoding.ts";
+export { evaluateConditions, type ReadField, type Validators } from "./conditions.ts";
+export { matchesTag } from "./entity-tag.ts";
+export { findMediaType } from "./media-type.ts";
+export {
+  openStaticFile,
+  readPieces,
+  type StaticFileAnswer,
+  type StaticFileOptions,
+} from "./static-file.ts";

@@ -1,0 +1,215 @@
+// Files of a folder as responses to GET and HEAD: conditions, ranges, index files, precompressed siblings.
+import { constants, type Stats } from "node:fs";
+import { open, realpath, type FileHandle } from "node:fs/promises";
+import { join, sep } from "node:path";
+import { chooseCoding, type ContentCoding } from "./accept-encoding.ts";
+import { evaluateConditions, type ReadField } from "./conditions.ts";
+import { findMediaType } from "./media-type.ts";
+
+/** Options of {@link openStaticFile}. */
+export interface StaticFileOptions {
+  /** GET or HEAD: a range of HEAD is ignored. */
+  method: string;
+  /** Fields of the request. */
+  read: ReadField;
+  /** File that stands for a folder; "": folders are not found. */
+  index: string;
+  /** Value of Cache-Control. */
+  cacheControl: string;
+  /** Sends `name.br`, `name.zst` or `name.gz` if it exists, is not older than the file, and the client accepts it. */
+  isPrecompressed?: boolean;
+}
+
+/** A response; `content` must be closed by its receiver. */
+export interface StaticFileAnswer {
+  status: 200 | 206 | 304 | 412 | 416;
+  /** Fields without Content-Length. */
+  headers: (readonly [name: string, value: string])[];
+  /** Bytes to send, undefined for a status without content. */
+  content?: { handle: FileHandle; start: number; length: number };
+}
+
+interface OpenedFile {
+  handle: FileHandle;
+  stats: Stats;
+}
+
+const SUFFIXES: Readonly<Record<ContentCoding, string>> = { br: ".br", zstd: ".zst", gzip: ".gz" };
+const CODINGS: readonly ContentCoding[] = ["br", "zstd", "gzip"];
+const NOT_FOUND = new Set([
+  "ENOENT",
+  "ENOTDIR",
+  "EACCES",
+  "EPERM",
+  "ENAMETOOLONG",
+  "ELOOP",
+  "ENXIO",
+  "EISDIR",
+]);
+const PIECE_BYTES = 65_536;
+
+/**
+ * Opens the file that a decoded path names below `root`. A path that ends in `/` names a folder and gets its index file;
+ * a folder named without `/` returns `folder`: relative links of its page resolve only with the slash. Returns undefined
+ * if the file does not exist, is hidden (except below `.well-known`), is not a regular file, or if a link leads out of
+ * `root`.
+ */
+export async function openStaticFile(
+  root: string,
+  path: string,
+  options: StaticFileOptions,
+): Promise<StaticFileAnswer | "folder" | undefined> {
+  if (!isAllowed(path)) return undefined;
+  try {
+    const realRoot = await realpath(root);
+    const isFolder = path === "" || path.endsWith("/");
+    if (isFolder && options.index === "") return undefined;
+    const real = await resolveBelow(realRoot, join(path, isFolder ? options.index : ""));
+    const file = real === undefined ? undefined : await openFile(real);
+    if (real === undefined || file === undefined) return undefined;
+    if (file === "folder") return isFolder ? undefined : "folder";
+    return await answer(realRoot, real, file, options);
+  } catch (error) {
+    if (NOT_FOUND.has((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+}
+
+/** Reads the pieces of an open file. Throws if the file became shorter. */
+export async function* readPieces(
+  handle: FileHandle,
+  start: number,
+  length: number,
+): AsyncGenerator<Buffer> {
+  for (let at = start; at < start + length;) {
+    const size = Math.min(PIECE_BYTES, start + length - at);
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(size), 0, size, at);
+    if (bytesRead === 0) throw new Error("the file became shorter while it was sent");
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+function isAllowed(path: string): boolean {
+  if (/[\\\0]/.test(path)) return false;
+  return path.split("/").every((part) => !part.startsWith(".") || part === ".well-known");
+}
+
+/** The real path of a file below the root; undefined if a link leads out of the root. */
+async function resolveBelow(realRoot: string, path: string): Promise<string | undefined> {
+  const real = await realpath(join(realRoot, path));
+  const start = realRoot.endsWith(sep) ? realRoot : realRoot + sep;
+  return real === realRoot || real.startsWith(start) ? real : undefined;
+}
+
+async function openFile(real: string): Promise<OpenedFile | "folder" | undefined> {
+  // Without O_NONBLOCK, opening a pipe waits for its writer; a link that has just replaced the file is not followed.
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+  const handle = await open(real, flags);
+  let isKept = false;
+  try {
+    const stats = await handle.stat();
+    isKept = stats.isFile();
+    if (isKept) return { handle, stats };
+    return stats.isDirectory() ? "folder" : undefined;
+  } finally {
+    if (!isKept) await handle.close();
+  }
+}
+
+async function answer(
+  realRoot: string,
+  real: string,
+  file: OpenedFile,
+  options: StaticFileOptions,
+): Promise<StaticFileAnswer> {
+  let used = file;
+  let coding: ContentCoding | undefined;
+  let isKept = false;
+  try {
+    if (options.isPrecompressed === true) {
+      const found = await openSibling(realRoot, real, file.stats, options);
+      if (found !== undefined) {
+        await file.handle.close();
+        ({ coding } = found);
+        used = found.file;
+      }
+    }
+    const described = describe(real, used, coding, options);
+    isKept = described.content !== undefined;
+    return described;
+  } finally {
+    if (!isKept) await used.handle.close();
+  }
+}
+
+async function openSibling(
+  realRoot: string,
+  real: string,
+  original: Stats,
+  { read }: StaticFileOptions,
+): Promise<{ file: OpenedFile; coding: ContentCoding } | undefined> {
+  const rejected = new Set<ContentCoding>();
+  for (;;) {
+    const offered = CODINGS.filter((coding) => !rejected.has(coding));
+    const coding = chooseCoding(read("accept-encoding"), offered);
+    if (coding === "identity") return undefined;
+    const file = await tryOpen(realRoot, real + SUFFIXES[coding]);
+    if (file !== undefined && file.stats.mtimeMs >= original.mtimeMs) return { file, coding };
+    await file?.handle.close();
+    rejected.add(coding);
+  }
+}
+
+async function tryOpen(realRoot: string, path: string): Promise<OpenedFile | undefined> {
+  try {
+    const real = await resolveBelow(realRoot, path.slice(realRoot.length));
+    const file = real === undefined ? undefined : await openFile(real);
+    return file === "folder" ? undefined : file;
+  } catch (error) {
+    if (NOT_FOUND.has((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+}
+
+function describe(
+  real: string,
+  { handle, stats }: OpenedFile,
+  coding: ContentCoding | undefined,
+  options: StaticFileOptions,
+): StaticFileAnswer {
+  const { size, mtimeMs } = stats;
+  const suffix = coding === undefined ? "" : `-${coding}`;
+  const etag = `"${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}${suffix}"`;
+  const common: StaticFileAnswer["headers"] = [
+    ["ETag", etag],
+    ["Cache-Control", options.cacheControl],
+    ["Last-Modified", stats.mtime.toUTCString()],
+  ];
+  if (options.isPrecompressed === true) common.push(["Vary", "Accept-Encoding"]);
+  const validators = { etag, modifiedMs: mtimeMs, sizeBytes: size };
+  const result = evaluateConditions(options.method, options.read, validators, Date.now());
+  const typed: StaticFileAnswer["headers"] = [
+    ["Content-Type", findMediaType(real)],
+    ...common,
+    ["Accept-Ranges", "bytes"],
+  ];
+  if (coding !== undefined) typed.push(["Content-Encoding", coding]);
+  switch (result.status) {
+    case 304:
+      return { status: 304, headers: common };
+    case 412:
+      return { status: 412, headers: [] };
+    case 416:
+      return { status: 416, headers: [["Content-Range", `bytes */${size}`]] };
+    case 200:
+      return { status: 200, headers: typed, content: { handle, start: 0, length: size } };
+    case 206: {
+      const { start, end } = result;
+      typed.push(["Content-Range", `bytes ${start}-${end}/${size}`]);
+      return { status: 206, headers: typed, content: { handle, start, length: end - start + 1 } };
+    }
+    default:
+      return result satisfies never;
+  }
+}
