@@ -70,8 +70,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const { config, log, lifecycle, clock = systemClock } = options;
   const database = openAuthDatabase(config, log);
   lifecycle.onDrain("database", () => database.close());
-  const secrets = loadSecrets(config, database.kind);
   await migrateAll(database, clock.now());
+  const secrets = await loadSecrets(config, database);
 
   const box = createSecretBox("auth", secrets.encryption);
   const keys = new KeyRing({

@@ -1,6 +1,6 @@
 // The service as a whole: start, probes, secrets, restart.
 import assert from "node:assert/strict";
-import { statSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { STAGE_KINDS, startStage } from "./stage.ts";
@@ -62,13 +62,16 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
   });
 }
 
-test("generated secrets are readable by their owner only, and a damaged file fails the start", async () => {
+test("generated secrets are readable by their owner only, and a damaged or lost file fails the start", async () => {
   const settings = await STAGE_KINDS[0]!.prepare();
   await (await startStage(settings)).close();
   const path = join(String(settings["data_dir"]), "secrets.json");
   assert.equal(statSync(path).mode & 0o777, 0o600);
   writeFileSync(path, "{}");
   await assert.rejects(startStage(settings), /secrets\.json is damaged/);
+  rmSync(path);
+  await assert.rejects(startStage(settings), /secrets\.json is missing/);
+  assert.ok(!existsSync(path), "no other secrets take the place of the lost ones");
 });
 
 test("weak secrets fail the start and are named", async () => {

@@ -1,8 +1,8 @@
 // Secrets of the installation: configured, or on SQLite generated once and stored next to the database.
 import { join } from "node:path";
-import type { DatabaseKind } from "@platform/kernel/db";
 import { decodeSecret, loadSecretFile, parseEncryptionKeys } from "@platform/kernel/secrets";
 import type { AuthConfig } from "../config.ts";
+import type { AuthDatabase } from "../database/schema.ts";
 
 /** Raw key material, 32 bytes or more each. */
 export interface Secrets {
@@ -15,25 +15,38 @@ export interface Secrets {
 const FILE_NAME = "secrets.json";
 const KEY_BYTES = 32;
 
-/** Reads or generates the secrets. Throws, naming the variable, if a secret is too short or missing. */
-export function loadSecrets(
+/**
+ * Reads the secrets, or generates them for a new database. Throws, naming the variable or the file, if a secret is too
+ * short, or missing although the database is encrypted with it.
+ */
+export async function loadSecrets(
   config: Pick<AuthConfig, "session_secret" | "encryption_keys" | "data_dir">,
-  kind: DatabaseKind,
-): Secrets {
+  database: AuthDatabase,
+): Promise<Secrets> {
   const { session_secret: session, encryption_keys: encryption } = config;
   const isComplete = session !== undefined && encryption !== undefined;
-  if (!isComplete && kind === "postgres") {
+  if (!isComplete && database.kind === "postgres") {
     const name =
       session === undefined ? "PLATFORM_AUTH_SESSION_SECRET" : "PLATFORM_AUTH_ENCRYPTION_KEYS";
     throw new Error(`${name} is required on PostgreSQL, with the same value on every node`);
   }
   const stored = isComplete
     ? undefined
-    : loadSecretFile(join(config.data_dir, FILE_NAME), ["session", "encryption"]);
+    : loadSecretFile(
+        join(config.data_dir, FILE_NAME),
+        ["session", "encryption"],
+        await isEncrypted(database),
+      );
   return {
     session: readSecret("PLATFORM_AUTH_SESSION_SECRET", session ?? stored!.session),
     encryption: parseEncryptionKeys("auth", encryption ?? stored!.encryption),
   };
+}
+
+// The first start writes a signing key, which is encrypted.
+async function isEncrypted({ db }: AuthDatabase): Promise<boolean> {
+  const row = await db.selectFrom("auth_signing_keys").select("kid").limit(1).executeTakeFirst();
+  return row !== undefined;
 }
 
 function readSecret(name: string, text: string): Buffer {

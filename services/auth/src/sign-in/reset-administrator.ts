@@ -33,8 +33,8 @@ export async function resetAdministrator(
   const url = config.database_url ?? `sqlite:${file}`;
   const database = openDatabase<AuthTables>({ url, service: "auth" });
   try {
-    const secrets = loadSecrets(config, database.kind);
     await migrateAll(database, clock.now());
+    const secrets = await loadSecrets(config, database);
     const policy = new PolicyStore(database, clock);
     const users = new Users({ database, clock, ids: createIdSource({ clock }), policy });
     const user = await users.findRowByUsername(username);
