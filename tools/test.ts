@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { IdleCores } from "./idle-cores.ts";
 import { explainStaleInstallation } from "./installation.ts";
+import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
 
@@ -127,6 +128,24 @@ function printResult({ file, ms, counts, failure, output, skips }: FileResult): 
   if (failure !== undefined) console.log(`FAIL ${file}: ${failure}\n`);
 }
 
+/**
+ * Runs the chosen failed files once more, alone: beside others on a busy machine, a test may have waited too short a
+ * time. The second result counts; files that pass now are returned, and named at the end.
+ */
+async function runAgain(): Promise<FileResult[]> {
+  const unstable: FileResult[] = [];
+  for (const first of chooseReruns(results)) {
+    const plan = plans.find(({ file }) => file === first.file)!;
+    console.log(`\nagain, alone: ${plan.file}`);
+    const second = await runTestFile(plan);
+    printResult(second);
+    if (second.failure !== undefined) continue;
+    unstable.push(first);
+    results[results.indexOf(first)] = second;
+  }
+  return unstable;
+}
+
 function addCounts(): TestCounts {
   const sum: TestCounts = { passed: 0, failed: 0, skipped: 0 };
   for (const { counts } of results) {
@@ -140,6 +159,7 @@ function addCounts(): TestCounts {
 const stop = values.jobs === undefined && !values.long ? useIdleCores() : () => Promise.resolve();
 await Promise.all(Array.from({ length: Math.min(jobs, plans.length) }, runLane));
 await stop();
+const unstable = values.long ? [] : await runAgain();
 
 const total = addCounts();
 const failures = results.filter(({ failure }) => failure !== undefined);
@@ -151,6 +171,8 @@ if (results.length > SLOWEST_SHOWN) {
 }
 if (failures.length > 0) console.log("\nfailed files:");
 for (const { file, failure } of failures) console.log(`  ${file}: ${failure}`);
+if (unstable.length > 0) console.log("\nunstable files, which passed only when run again:");
+for (const { file, failure } of unstable) console.log(`  ${file}: ${failure}`);
 if (waiting.length > 0) {
   console.log(`\nnot run, the time limit of ${runMs / 60_000} minutes was reached:`);
   for (const { file } of waiting) console.log(`  ${file}`);
