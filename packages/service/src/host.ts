@@ -2,10 +2,13 @@
 import { dirname } from "node:path";
 import { runService } from "@platform/kernel/lifecycle";
 import { declared } from "./service/declared.ts";
-import { readIdentity, startService } from "./service/start-service.ts";
+import { startService } from "./service/start-service.ts";
+import { readIdentity } from "./service/identity.ts";
 import { createTelemetry } from "./service/telemetry.ts";
 
+export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
+export { readMigrationFolder } from "./database/migrations.ts";
 export { Router } from "./route/router.ts";
 export { checkTiming } from "./schedule/schedule.ts";
 
@@ -29,7 +32,7 @@ export function runDeclaredService(options: RunOptions = {}): Promise<{ port: nu
 
 function run({ folder = dirname(process.argv[1] ?? "."), isShared = false }: RunOptions) {
   const { settings, caches, environment } = declared;
-  const identity = readIdentity(folder);
+  const identity = declared.identity ?? readIdentity(folder);
   const name = settings.name ?? identity.name;
   const { version } = identity;
   const telemetry = createTelemetry({ name, version, settings, caches, clock: environment.clock });

@@ -16,7 +16,7 @@ import { SERVICES } from "./services/index.ts";
 export const VERSION = readPackageVersion(import.meta.url);
 
 /** Commands that are specified but not implemented; they fail with an error message. */
-export const UNBUILT_COMMANDS = ["build", "deploy"] as const;
+export const UNBUILT_COMMANDS = ["deploy"] as const;
 
 const { log_level, drain_timeout_ms } = createServiceKeys("runtime");
 
@@ -266,7 +266,19 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       arguments: ["file..."],
     },
-    build: unbuilt("Build one self-contained executable.", "file"),
+    build: {
+      summary: "Build one self-contained executable of a service (default main.service.ts).",
+      standalone: true,
+      arguments: ["file?"],
+      options: {
+        out: key(z.string().min(1).optional(), {
+          description: "Path of the executable.",
+          env: [],
+          short: "o",
+          defaultText: "dist/NAME",
+        }),
+      },
+    },
     deploy: unbuilt("Write or apply deployment files.", "file?"),
   },
 });

@@ -88,7 +88,11 @@ export async function main(): Promise<void> {
     "migrate up": ({ positionals: [file] }) => runMigrateUp(file),
     "migrate new": ({ positionals: [name = ""] }) => runMigrateNew(name),
     test: ({ positionals }) => runTest(positionals),
-    build: () => refuseCommand("build"),
+    build: async ({ options, positionals: [file] }) => {
+      // The bundler is loaded only if it is used.
+      const { runBuild } = await import("./command/build.ts");
+      return runBuild({ file, out: options.out });
+    },
     deploy: () => refuseCommand("deploy"),
   });
 }

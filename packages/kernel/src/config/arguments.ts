@@ -39,11 +39,11 @@ export function readCommandLine(
     positionals: [],
     problems: [],
   };
-  const booleans = listFlags(definition, commandDefinition);
+  const { flags: booleans, shorts } = listFlags(definition, commandDefinition);
   const known = [...booleans.keys(), "help", "version"];
   const rest = argv.slice(words);
   for (let at = 0; at < rest.length; at += 1) {
-    const word = rest[at]!;
+    const word = shorts.get(rest[at]!) ?? rest[at]!;
     if (word === "--") {
       line.positionals.push(...rest.slice(at + 1));
       break;
@@ -69,15 +69,17 @@ function findCommand(
   return { name: "", words: 0 };
 }
 
-// Flag names; true for switches.
+// Flag names, true for switches; and the flags of short forms.
 function listFlags(
   definition: ConfigDefinition,
   command: CommandDefinition | undefined,
-): Map<string, boolean> {
+): { flags: Map<string, boolean>; shorts: Map<string, string> } {
   const flags = new Map<string, boolean>();
+  const shorts = new Map<string, string>();
   const add = (name: string, item: ConfigKey): void => {
     const flag = getFlagName(name, item);
     const types = listTypes(findShapes(readShape(item.schema), []));
+    if (flag !== undefined && item.short !== undefined) shorts.set(`-${item.short}`, `--${flag}`);
     if (flag !== undefined) flags.set(flag, types.size === 1 && types.has("boolean"));
   };
   for (const [name, item] of Object.entries(command?.options ?? {})) add(name, item);
@@ -85,7 +87,7 @@ function listFlags(
     for (const [name, item] of Object.entries(definition.keys)) add(name, item);
     if (definition.file !== undefined) flags.set(definition.file.flag, false);
   }
-  return flags;
+  return { flags, shorts };
 }
 
 // Returns the number of further words that belong to the flag.

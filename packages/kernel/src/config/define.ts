@@ -16,6 +16,8 @@ export interface KeyOptions {
   env?: readonly string[];
   /** Flag without its dashes; `false` disables it. Default: the key with dashes; secrets have no flag. */
   flag?: string | false;
+  /** Letter of a short form of the flag: `o` for `-o`. */
+  short?: string;
   /** The value is never shown. Default: derived from the key's name. */
   secret?: boolean;
   /** Default as shown in the reference if the schema has none, such as "one per core". */

@@ -89,7 +89,7 @@ function formatFlags(definition: ConfigDefinition, keys: ConfigKeys): string[] {
     const head =
       flag === undefined
         ? "(environment only)"
-        : `--${flag}${isSwitch ? "" : ` ${formatPlace(item, types)}`}`;
+        : `${item.short === undefined ? "" : `-${item.short}, `}--${flag}${isSwitch ? "" : ` ${formatPlace(item, types)}`}`;
     const text = formatDefault(item);
     const notes = [
       ...(text === "" ? [] : [`default ${text}`]),

@@ -17,6 +17,7 @@ import {
 import { Router } from "../route/router.ts";
 import { Schedule, type ScheduleOptions, type Work } from "../schedule/schedule.ts";
 import type { Schema } from "../schema/validate.ts";
+import type { Identity } from "./identity.ts";
 import { findPosition } from "./position.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
@@ -59,6 +60,8 @@ export class Service {
   readonly caches: Cache[] = [];
   readonly schedules: Schedule[] = [];
   environment: Environment = { env: process.env, clock: systemClock, inMemory: false };
+  /** Set in built programs, which have no package.json. */
+  identity: Identity | undefined;
   readonly #router = new Router<RouteDefinition>();
   #server: { readonly options: ServerOptions; readonly declaredAt: string } | undefined;
   #settings: Settings | undefined;

@@ -1,6 +1,4 @@
 // Starts a service: databases, then schedules, then the listener.
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
 import { createEngine, createServer, type Server } from "@platform/http1";
 import { createBearerGuard } from "@platform/kernel/http";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
@@ -67,21 +65,6 @@ export async function startService(options: StartOptions): Promise<StartedServic
   const port = await listen(server, options);
   health.setState("ready");
   return { port, scheduler };
-}
-
-/** Name and version of the nearest package.json above a folder. */
-export function readIdentity(folder: string): { name: string; version: string } {
-  for (let at = resolve(folder); ; at = dirname(at)) {
-    const path = join(at, "package.json");
-    if (existsSync(path)) {
-      const { name = "service", version = "0.0.0" } = JSON.parse(readFileSync(path, "utf8")) as {
-        name?: string;
-        version?: string;
-      };
-      return { name: name.replace(/^@[^/]*\//, ""), version };
-    }
-    if (at === dirname(at)) return { name: "service", version: "0.0.0" };
-  }
 }
 
 async function openDatabases({ service, telemetry, lifecycle }: StartOptions): Promise<void> {

@@ -10,9 +10,9 @@ export interface DocsPage {
 
 /** Creates the page. Its script and style are allowed by hash; it can connect only to its own origin. */
 export function createDocsPage(title: string): DocsPage {
-  const read = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
-  const script = read("browser.js");
-  const style = read("style.css");
+  // Written out: `platform build` embeds files that are read in this form.
+  const script = readFileSync(new URL("browser.js", import.meta.url), "utf8");
+  const style = readFileSync(new URL("style.css", import.meta.url), "utf8");
   const html = `<!doctype html>
 <html lang="en">
 <head>

@@ -1,0 +1,186 @@
+// Bundles a service and all that it imports into one module, with a source map of the author's files.
+import { existsSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { dirname, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  rolldown,
+  type OutputChunk,
+  type Plugin,
+  type RolldownError,
+  type RolldownLog,
+} from "rolldown";
+import { compileService } from "../language/compile.ts";
+import { CompileError, formatProblem } from "../language/source-problem.ts";
+import { embedFiles } from "./embed-files.ts";
+import { keepSources } from "./source-map.ts";
+
+/** Options of {@link bundleService}. */
+export interface BundleOptions {
+  /** Absolute path of the service file. */
+  readonly file: string;
+  /** Name and version of the service, which has no package.json later. */
+  readonly identity: { readonly name: string; readonly version: string };
+  readonly onWarning: (text: string) => void;
+}
+
+/** A bundled service. */
+export interface Bundle {
+  readonly code: string;
+  /** Source map as JSON: the author's files only, relative to the working directory. */
+  readonly map: string;
+}
+
+/** Thrown if a service cannot be bundled; the message names the place and the remedy. */
+export class BundleError extends Error {}
+
+const ENTRY = "\0platform:entry";
+const IDENTITY = "\0platform:identity";
+/** The module of the entry that is imported for its effect. */
+const ENTRY_EFFECTS = "/build/mapped-stacks.ts";
+const BUILTIN = "\0platform:builtin:";
+const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
+const SERVICE_FILE = /\.service\.[tj]s$/;
+const SCRIPT = /\.[cm]?[tj]sx?$/;
+/** Files that are not the author's: installed packages and this installation. */
+const FOREIGN = /[/\\]node_modules[/\\]/;
+const INSTALLATION = fileURLToPath(new URL("../../../..", import.meta.url));
+const OWN_FOLDERS = ["packages", "services"].map((name) => `${INSTALLATION}${name}/`);
+/** An ES import of these initializes parts of Node that services do not need, which doubles the time to start. */
+const SLOW_BUILTINS = /^(?:node:)?(?:http|https|http2)$/;
+/** Addons that these packages use if they are present, and do without otherwise. */
+const OPTIONAL_ADDONS = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
+
+/** Bundles a service. Throws a CompileError or a BundleError. */
+export async function bundleService(options: BundleOptions): Promise<Bundle> {
+  const { file, onWarning } = options;
+  try {
+    await using bundler = await rolldown({
+      input: ENTRY,
+      platform: "node",
+      plugins: [createEntry(options), createLoader(options), createAddonCheck()],
+      // Modules of the platform have no effects when they are imported, so unused ones and their packages are left out.
+      treeshake: { moduleSideEffects: (id) => !isOwn(id) },
+      onLog: (level, log) => {
+        if (level === "warn" && log.id !== undefined && isAuthors(log.id)) onWarning(log.message);
+      },
+    });
+    const { output } = await bundler.generate({
+      format: "esm",
+      codeSplitting: false,
+      sourcemap: "hidden",
+      comments: false,
+      file: resolve("service.mjs"),
+    });
+    const [{ code, map }] = output as [OutputChunk];
+    return { code, map: keepSources(map!, isAuthors) };
+  } catch (error) {
+    throw describeFailure(error as Error & { errors?: RolldownError[] }, file);
+  }
+}
+
+/** The modules around the service: its identity comes first, because a file may start the service itself. */
+function createEntry({ file, identity }: BundleOptions): Plugin {
+  const stacks = fileURLToPath(new URL("mapped-stacks.ts", import.meta.url));
+  const sources: Readonly<Record<string, string>> = {
+    [ENTRY]: [
+      `import ${JSON.stringify(stacks)};`,
+      `import ${JSON.stringify(IDENTITY)};`,
+      `import ${JSON.stringify(file)};`,
+      'import { runDeclaredService } from "@platform/service/host";',
+      "await runDeclaredService();",
+    ].join("\n"),
+    [IDENTITY]: [
+      'import { declared } from "@platform/service/host";',
+      `declared.identity = ${JSON.stringify(identity)};`,
+    ].join("\n"),
+  };
+  return {
+    name: "platform:entry",
+    resolveId: (source) => {
+      if (source in sources) return source;
+      if (OWN_PACKAGE.test(source)) return fileURLToPath(import.meta.resolve(source));
+      return SLOW_BUILTINS.test(source) ? `${BUILTIN}${source.replace("node:", "")}` : undefined;
+    },
+    load: (id) => {
+      if (id in sources) return { code: sources[id]!, moduleType: "js" };
+      if (!id.startsWith(BUILTIN)) return undefined;
+      const name = id.slice(BUILTIN.length);
+      return { code: `module.exports = process.getBuiltinModule("${name}");`, moduleType: "js" };
+    },
+  };
+}
+
+/** Compiles service files, and embeds migrations and other files. */
+function createLoader({ onWarning }: BundleOptions): Plugin {
+  return {
+    name: "platform:loader",
+    load: (id) => {
+      if (!SERVICE_FILE.test(id) || !isAuthors(id)) return undefined;
+      const source = readFileSync(id, "utf8");
+      const { code, map, warnings } = compileService(source, relative(process.cwd(), id));
+      for (const warning of warnings) onWarning(formatProblem(warning, source));
+      return map === null ? { code, moduleType: "ts" } : { code, map, moduleType: "ts" };
+    },
+    transform(code, id) {
+      if (id.startsWith("\0") || FOREIGN.test(id) || !SCRIPT.test(id)) return undefined;
+      if (!/readFileSync|migrations/.test(code)) return undefined;
+      const lang = /\.[cm]?ts$/.test(id) ? "ts" : id.endsWith(".tsx") ? "tsx" : "jsx";
+      return embedFiles({ code, id, program: this.parse(code, { lang }), onWarning });
+    },
+  };
+}
+
+/** Native addons are shared libraries, which cannot be loaded from an executable. */
+function createAddonCheck(): Plugin {
+  return {
+    name: "platform:addons",
+    resolveId: {
+      order: "pre",
+      async handler(source, importer, { kind }) {
+        if (isBuiltin(source) || source.startsWith("\0")) return undefined;
+        if (OPTIONAL_ADDONS.has(source) && kind === "require-call") {
+          return { id: source, external: true };
+        }
+        const isFile = source.endsWith(".node");
+        if (!isFile && !/^(?:bindings|node-gyp-build|@mapbox\/node-pre-gyp)$/.test(source)) {
+          const resolved = await this.resolve(source, importer, { skipSelf: true });
+          if (resolved?.id.endsWith(".node") !== true) return undefined;
+        } else if (isFile && importer !== undefined && source.startsWith(".")) {
+          // Loaders try the names of all systems.
+          if (!existsSync(resolve(dirname(importer), source))) return undefined;
+        }
+        const owner = findPackage(importer ?? "") ?? source;
+        throw new BundleError(
+          `the package ${owner} has a native addon (${source}), which cannot be part of an executable: use a package without one, or deploy with Node and node_modules`,
+        );
+      },
+    },
+  };
+}
+
+function isAuthors(id: string): boolean {
+  return !id.startsWith("\0") && !FOREIGN.test(id) && !isOwn(id);
+}
+
+function isOwn(id: string): boolean {
+  return OWN_FOLDERS.some((folder) => id.startsWith(folder)) && !id.endsWith(ENTRY_EFFECTS);
+}
+
+function findPackage(path: string): string | undefined {
+  return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1];
+}
+
+/** The bundler wraps errors of plugins and adds colors and its own positions. */
+function describeFailure(error: Error & { errors?: RolldownError[] }, file: string): Error {
+  const causes = [error, ...(error.errors ?? [])].flatMap((one) => [one, one.cause]);
+  for (const cause of causes) {
+    if (cause instanceof CompileError || cause instanceof BundleError) return cause;
+  }
+  const messages = (error.errors ?? [error as RolldownLog]).map(({ message, id, loc }) => {
+    const place = relative(process.cwd(), loc?.file ?? id ?? file);
+    const position = loc === undefined ? "" : `:${loc.line}:${loc.column + 1}`;
+    return `${place}${position}: ${message}`;
+  });
+  return new BundleError(messages.join("\n"), { cause: error });
+}

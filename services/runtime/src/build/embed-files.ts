@@ -1,0 +1,133 @@
+// Embeds files in a bundle: folders of migrations, and files that are read beside a module.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { MagicString } from "magic-string";
+import { readMigrationFolder } from "@platform/service/host";
+import { findLineColumn } from "../language/source-problem.ts";
+
+/** A module to change. */
+interface Module {
+  readonly code: string;
+  /** Absolute path. */
+  readonly id: string;
+  /** ESTree. */
+  readonly program: object;
+  readonly onWarning: (text: string) => void;
+}
+
+interface AstNode {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [key: string]: unknown;
+}
+
+/**
+ * Replaces, in calls of `database()`, folders of migrations by their texts, and calls of
+ * `readFileSync(new URL("name", import.meta.url))` by the content of the file. Undefined if there are none.
+ */
+export function embedFiles(module: Module): { code: string; map: string } | undefined {
+  const { code, id, program } = module;
+  const text = new MagicString(code);
+  const databases = findDatabaseNames(program);
+  visit(program, (node) => {
+    if (node.type !== "CallExpression") return;
+    const { callee } = node as unknown as { callee: AstNode };
+    const name = callee.type === "Identifier" ? callee["name"] : findName(callee["property"]);
+    if (databases.has(String(name)) && callee.type === "Identifier") {
+      embedMigrations(text, node, module);
+    } else if (name === "readFileSync") embedFile(text, node, module);
+  });
+  if (!text.hasChanged()) return undefined;
+  const map = text.generateMap({ source: id, hires: "boundary" }).toString();
+  return { code: text.toString(), map };
+}
+
+/** Local names of `database` of the service package. */
+function findDatabaseNames(program: object): ReadonlySet<string> {
+  const names = new Set<string>();
+  visit(program, (node) => {
+    if (node.type !== "ImportDeclaration") return;
+    if ((node["source"] as { value: string }).value !== "@platform/service") return;
+    for (const one of node["specifiers"] as { imported?: unknown; local: unknown }[]) {
+      if (findName(one.imported) === "database") names.add(String(findName(one.local)));
+    }
+  });
+  return names;
+}
+
+function embedMigrations(text: MagicString, call: AstNode, module: Module): void {
+  const [name, options, from] = call["arguments"] as AstNode[];
+  if (options?.type !== "ObjectExpression") return;
+  for (const property of options["properties"] as AstNode[]) {
+    if (findName(property["key"]) !== "migrations") continue;
+    const value = property["value"] as AstNode;
+    const folder = findFolder(value, from, module);
+    if (folder !== undefined) {
+      text.update(value.start, value.end, JSON.stringify(readMigrationFolder(folder)));
+    } else if (value.type !== "ObjectExpression") {
+      const { line } = findLineColumn(module.code, property.start);
+      const place = `${relative(process.cwd(), module.id)}:${line}`;
+      const database = (name === undefined ? undefined : readString(name)) ?? "a database";
+      module.onWarning(
+        `${place}: the migrations of ${database} are not embedded: write their folder as a string`,
+      );
+    }
+  }
+}
+
+function findFolder(value: AstNode, from: AstNode | undefined, { id }: Module): string | undefined {
+  const path = readString(value);
+  // As at run time: relative to the file if its URL is passed, otherwise to the working directory.
+  if (path !== undefined) return from === undefined ? resolve(path) : resolve(dirname(id), path);
+  return findFileBeside(value, id);
+}
+
+function embedFile(text: MagicString, call: AstNode, { id }: Module): void {
+  const [place, encoding] = call["arguments"] as AstNode[];
+  const file = place === undefined ? undefined : findFileBeside(place, id);
+  if (file === undefined || !existsSync(file)) return;
+  const isText = encoding !== undefined && /^utf-?8$/.test(readString(encoding) ?? "");
+  if (encoding !== undefined && !isText) return;
+  const bytes = readFileSync(file);
+  const content = isText
+    ? JSON.stringify(bytes.toString("utf8"))
+    : `Buffer.from("${bytes.toString("base64")}", "base64")`;
+  text.update(call.start, call.end, content);
+}
+
+/** The path of `new URL("name", import.meta.url)`. */
+function findFileBeside(node: AstNode, id: string): string | undefined {
+  if (node.type !== "NewExpression" || findName(node["callee"]) !== "URL") return undefined;
+  const [name, base] = node["arguments"] as AstNode[];
+  const path = name === undefined ? undefined : readString(name);
+  const isBeside =
+    base?.type === "MemberExpression" &&
+    (base["object"] as AstNode).type === "MetaProperty" &&
+    findName(base["property"]) === "url";
+  if (path === undefined || !isBeside) return undefined;
+  const url = new URL(path, pathToFileURL(id));
+  return url.protocol === "file:" ? fileURLToPath(url) : undefined;
+}
+
+function readString(node: AstNode): string | undefined {
+  const { type, value } = node;
+  return type === "Literal" && typeof value === "string" ? value : undefined;
+}
+
+/** The name of an identifier, or of a property in quotes. */
+function findName(node: unknown): unknown {
+  const { name, value } = (node ?? {}) as { name?: unknown; value?: unknown };
+  return name ?? value;
+}
+
+function visit(node: unknown, onNode: (node: AstNode) => void): void {
+  if (Array.isArray(node)) {
+    for (const one of node) visit(one, onNode);
+    return;
+  }
+  if (typeof node !== "object" || node === null) return;
+  if ("type" in node) onNode(node as AstNode);
+  for (const value of Object.values(node)) visit(value, onNode);
+}

@@ -1,0 +1,56 @@
+// Writes an executable that contains Node and a bundle: a single executable application of Node.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Bundle } from "./bundle.ts";
+
+const OUTPUT_CHARACTERS_MAX = 16_384;
+
+/**
+ * Writes the executable for this system; a file with this name is replaced at the end. Returns its size in bytes. Throws
+ * if Node cannot write it (https://nodejs.org/api/single-executable-applications.html).
+ */
+export async function writeExecutable(bundle: Bundle, path: string): Promise<number> {
+  if (process.versions["bun"] !== undefined) {
+    throw new Error("Executables are built by Node only: unset PLATFORM_RUNTIME.");
+  }
+  mkdirSync(dirname(path), { recursive: true });
+  // In the folder of the executable: it is renamed at the end.
+  const folder = mkdtempSync(join(dirname(path), ".platform-build-"));
+  try {
+    const main = join(folder, "service.mjs");
+    const map = join(folder, "service.map");
+    const output = join(folder, basename(path));
+    writeFileSync(main, bundle.code);
+    writeFileSync(map, bundle.map);
+    const config = {
+      main,
+      mainFormat: "module",
+      output,
+      disableExperimentalSEAWarning: true,
+      useCodeCache: true,
+      assets: { "source-map": map },
+    };
+    const configFile = join(folder, "config.json");
+    writeFileSync(configFile, JSON.stringify(config));
+    await runNode(["--build-sea", configFile]);
+    renameSync(output, path);
+    return statSync(path).size;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function runNode(args: readonly string[]): Promise<void> {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (piece: string) => {
+      text = (text + piece).slice(-OUTPUT_CHARACTERS_MAX);
+    });
+  }
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`Node could not write the executable: ${text.trim()}`);
+}

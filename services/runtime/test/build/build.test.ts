@@ -1,0 +1,136 @@
+// Executables: built from a project, started where there is nothing but the libraries that they name.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { runPlatform, startProcess, stopRun } from "../fixture/run-process.ts";
+
+const BYTES_MAX = 160_000_000;
+const root = mkdtempSync(join(tmpdir(), "build-"));
+const project = join(root, "notes");
+after(() => rmSync(root, { recursive: true }));
+
+runPlatform(root, "init", "notes");
+writeFileSync(join(project, "greeting.txt"), "hello from a file\n");
+writeFileSync(
+  join(project, "plain.ts"),
+  `import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { database, route } from "@platform/service";
+
+const texts = { "0001-tags.sql": "create table tags (name text)" };
+const tags = database("tags", { migrations: texts });
+const second = database("second", { migrations: new URL("./more", import.meta.url) });
+const greeting: string = readFileSync(new URL("./greeting.txt", import.meta.url), "utf8");
+
+route("GET", "/greeting", () => greeting + typeof request);
+route("GET", "/counts", async () => [
+  await tags.one\`select count(*) as n from tags\`,
+  await second.one\`select count(*) as n from more\`,
+]);
+route("GET", "/fail", () => {
+  throw new Error("on purpose");
+});
+`,
+);
+mkdirSync(join(project, "more"));
+writeFileSync(join(project, "more/0001-more.sql"), "create table more (name text);");
+appendFileSync(join(project, "main.service.ts"), '\nimport "./plain.ts";\n');
+
+/** Copies a program and its libraries to a folder. */
+function copyProgram(program: string, folder: string): void {
+  const libraries = execFileSync("ldd", [program], { encoding: "utf8" }).matchAll(/(\/\S+) \(0x/g);
+  for (const [, path = ""] of libraries) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    copyFileSync(path, join(folder, path));
+  }
+  copyFileSync(program, join(folder, "service"));
+}
+
+const isRoot = process.getuid?.() === 0;
+
+test(
+  "an executable needs only the libraries that ldd lists",
+  { skip: isRoot ? false : "chroot requires root" },
+  async (t) => {
+    const built = runPlatform(project, "build", "-o", "../out/notes");
+    assert.equal(built.status, 0, built.text);
+    assert.match(built.text, /^Built \.\.\/out\/notes \(\d+ MB\) in /);
+    assert.deepEqual(readdirSync(join(root, "out")), ["notes"]);
+    const bytes = Number(/\((\d+) MB\)/.exec(built.text)![1]) * 1_000_000;
+    assert.ok(bytes <= BYTES_MAX, `${bytes} bytes`);
+
+    const empty = join(root, "empty");
+    mkdirSync(empty);
+    copyProgram(join(root, "out/notes"), empty);
+    const start = () => startProcess(t, "chroot", [empty, "/service"], root);
+    let running = await start();
+    const headers = { "Content-Type": "application/json" };
+    const body = JSON.stringify({ text: "kept" });
+    const made = await fetch(`${running.url}/notes`, { method: "POST", headers, body });
+    assert.equal(made.status, 200, "migrations are embedded");
+    assert.equal(
+      await (await fetch(`${running.url}/greeting`)).text(),
+      "hello from a file\nfunction",
+    );
+    assert.deepEqual(await (await fetch(`${running.url}/counts`)).json(), [{ n: 0 }, { n: 0 }]);
+    assert.match(await (await fetch(`${running.url}/api/docs`)).text(), /<title>notes API/);
+    const health = (await (await fetch(`${running.url}/healthz`)).json()) as object;
+    assert.deepEqual({ ...health }, { status: "UP", service: "notes", version: "0.1.0" });
+    assert.equal((await fetch(`${running.url}/fail`)).status, 500);
+    await running.waitFor("plain.ts:16:9");
+    await stopRun(running);
+
+    running = await start();
+    const found = (await (await fetch(`${running.url}/notes/1`)).json()) as { text: string };
+    assert.equal(found.text, "kept", "data is in ./data of the working directory");
+    await stopRun(running);
+    assert.ok(existsSync(join(empty, "data/notes.sqlite")));
+  },
+);
+
+test("build refuses what an executable cannot contain, and says where and why", () => {
+  const file = join(root, "bad.service.ts");
+  const build = (source: string): string => {
+    writeFileSync(file, source);
+    const { status, text } = runPlatform(root, "build", "bad.service.ts");
+    assert.equal(status, 1, text);
+    return text;
+  };
+  assert.match(
+    build("export route FETCH / { }\n"),
+    /^bad\.service\.ts:1:14: expected an HTTP method.*\n {2}1 \| export/,
+  );
+  assert.match(
+    build('import "./missing.ts";\nexport route GET / { }\n'),
+    /bad\.service\.ts.*missing\.ts/s,
+  );
+  const addon = join(root, "node_modules/fast-hash");
+  mkdirSync(addon, { recursive: true });
+  writeFileSync(join(addon, "package.json"), '{ "name": "fast-hash", "main": "index.js" }');
+  writeFileSync(join(addon, "index.js"), 'module.exports = require("./build/hash.node");');
+  mkdirSync(join(addon, "build"));
+  writeFileSync(join(addon, "build/hash.node"), "");
+  const source = 'import hash from "fast-hash";\nexport route GET / { return hash(1) }\n';
+  assert.match(build(source), /the package fast-hash has a native addon \(\.\/build\/hash\.node\)/);
+  mkdirSync(join(root, "folder"));
+  assert.match(
+    runPlatform(root, "build", "bad.service.ts", "--out", "folder").text,
+    /folder is a folder: name the executable/,
+  );
+  assert.match(
+    runPlatform(root, "build", "none.service.ts").text,
+    /none\.service\.ts does not exist/,
+  );
+});
