@@ -1,4 +1,5 @@
 // The configuration of the identity service.
+import { createConsoleKeys } from "@platform/console";
 import {
   addressKey,
   createOperationKeys,
@@ -240,6 +241,7 @@ export const authDefinition = defineConfig({
     ...sessions,
     ...factors,
     ...records,
+    ...createConsoleKeys(),
     ...createOperationKeys("auth"),
     ...createServiceKeys("auth"),
   },

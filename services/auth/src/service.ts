@@ -5,7 +5,13 @@ import { clearDatabaseCopies, createBackupRoute } from "@platform/kernel/backup"
 import { openDatabase } from "@platform/kernel/db";
 import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
-import { listenHttp, type Api, type ApiRoute, type HttpListener } from "@platform/kernel/http";
+import {
+  listenHttp,
+  type Api,
+  type ApiRoute,
+  type Guard,
+  type HttpListener,
+} from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -19,6 +25,7 @@ import { createServiceTracer } from "@platform/kernel/trace";
 import { createAccountRoutes } from "./api/account-routes.ts";
 import { createAuditRoutes } from "./api/audit-routes.ts";
 import { createClientRoutes } from "./api/client-routes.ts";
+import { createConsole } from "./api/console.ts";
 import { createAuthApi, requireMetricsAccess } from "./api/create-api.ts";
 import { createMfaRoutes } from "./api/mfa-routes.ts";
 import { createPasskeyRoutes } from "./api/passkey-routes.ts";
@@ -114,11 +121,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
 
   await clearDatabaseCopies(describeState(config));
   const identification = new Identification(domain);
-  const feeds = createFeeds(identification, observed, health);
+  const webConsole = createConsole({ ...domain, identification });
+  const { guard } = webConsole;
+  const feeds = createFeeds(guard, observed, health);
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const backupRoute = createBackupRouteOf(domain, observed, lifecycle.stopping);
-  const operation = [backupRoute, ...feeds.createRoutes()];
-  const api = createApiOf({ ...domain, identification }, observed, health, operation);
+  const operation = [backupRoute, ...feeds.createRoutes(), ...webConsole.createRoutes()];
+  const api = createApiOf({ ...domain, identification, guard }, observed, health, operation);
   const pages = createPages({
     ...domain,
     frame,
@@ -212,7 +221,7 @@ function listen(
 }
 
 function createFeeds(
-  identification: Identification,
+  guard: Guard,
   { metrics, clock, logger }: Telemetry["observed"],
   health: HealthRegistry,
 ): AdminFeeds {
@@ -222,7 +231,7 @@ function createFeeds(
     figures: createFigures(metrics),
     registry: metrics,
     health,
-    guard: identification.guard,
+    guard,
     access: requireMetricsAccess,
     clock,
     logger,
@@ -230,7 +239,7 @@ function createFeeds(
 }
 
 function createApiOf(
-  options: Domain & { addresses: ClientAddress; identification: Identification },
+  options: Domain & { addresses: ClientAddress; identification: Identification; guard: Guard },
   observed: Telemetry["observed"],
   health: HealthRegistry,
   operation: readonly ApiRoute[],
@@ -238,7 +247,7 @@ function createApiOf(
   return createAuthApi({
     ...observed,
     health,
-    guard: options.identification.guard,
+    guard: options.guard,
     metricsToken: options.config.metrics_token,
     routes: [
       ...createAccountRoutes(options),

@@ -1,4 +1,5 @@
 // The configuration of the mail service.
+import { createConsoleKeys } from "@platform/console";
 import { z } from "zod";
 import {
   addressSchema,
@@ -191,6 +192,7 @@ export const notifyDefinition = defineConfig({
     ...push,
     ...inboundKeys,
     ...serviceKeys,
+    ...createConsoleKeys(),
     ...createOperationKeys("notify"),
     otel_endpoint,
   },

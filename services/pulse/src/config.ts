@@ -1,4 +1,5 @@
 // The broker's configuration: every key with its unit, default, bound and environment name.
+import { createConsoleKeys } from "@platform/console";
 import { z } from "zod";
 import {
   addressKey,
@@ -343,6 +344,7 @@ export const pulseDefinition = defineConfig({
     s3_endpoint: later("Endpoint of the object store for cold segments"),
     s3_bucket: later("Bucket for cold segments"),
     s3_token: later("Token for the bucket of cold segments"),
+    ...createConsoleKeys(),
     ...createOperationKeys("pulse"),
     ...createServiceKeys("pulse"),
   },

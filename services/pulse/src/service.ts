@@ -2,14 +2,9 @@
 import { createBackupRoute } from "@platform/kernel/backup";
 import { AdminFeeds } from "@platform/kernel/feeds";
 import { HealthRegistry } from "@platform/kernel/health";
-import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
+import { createApi, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
-import {
-  createConfiguredVerifier,
-  followRevocations,
-  type RevocationSet,
-  type TokenVerifier,
-} from "@platform/kernel/identity";
+import { followRevocations } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
@@ -28,7 +23,8 @@ import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
 import { createAccessRoutes } from "./http/access-api.ts";
 import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
-import { Admission, createTenantGuard } from "./http/admission.ts";
+import { createConsole } from "./http/console.ts";
+import { Admission } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
@@ -49,6 +45,7 @@ import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
 import { BATCH_BYTES_MAX } from "./store/store.ts";
 import { addStompUser, readUsersFile } from "./user/users-file.ts";
+import { createVerifier } from "./user/verifier.ts";
 import { listenForWires, readTls } from "./wire-listeners.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
@@ -260,7 +257,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
-  const guard = createTenantGuard(createBearerGuard(verifier));
+  const webConsole = createConsole(config, verifier, clock);
+  const { guard } = webConsole;
   const feeds = new AdminFeeds({
     service: "pulse",
     version: PULSE_VERSION,
@@ -302,6 +300,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       ...createAcknowledgementRoutes({ admission, topics, groups }),
       createStatsRoute(readStats, admission),
       ...feeds.createRoutes(),
+      ...webConsole.createRoutes(),
       createBackupRoute({
         service: "pulse",
         version: PULSE_VERSION,
@@ -364,24 +363,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
 function toAdvertised({ kafka_advertised }: PulseConfig) {
   if (kafka_advertised?.host === undefined) return undefined;
   return { host: kafka_advertised.host, port: kafka_advertised.port };
-}
-
-function createVerifier(
-  config: PulseConfig,
-  revocations: RevocationSet,
-  log: Logger,
-): TokenVerifier | undefined {
-  const verifier = createConfiguredVerifier({
-    config,
-    revocations,
-    operatorToken: config.token,
-    clock: systemClock,
-    log,
-  });
-  if (verifier === undefined) {
-    log.warn("no credentials are configured: only programs on this machine are answered");
-  }
-  return verifier;
 }
 
 function toSyncMode(text: string): SyncMode {

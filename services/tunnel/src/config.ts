@@ -1,4 +1,5 @@
 // The configuration of the relay, and the options of the client.
+import { createConsoleKeys } from "@platform/console";
 import {
   addressKey,
   createOperationKeys,
@@ -282,6 +283,7 @@ export const tunnelDefinition = defineConfig({
     ...state,
     ...limits,
     ...serviceKeys,
+    ...createConsoleKeys(),
     ...createOperationKeys("tunnel"),
     otel_endpoint: otelEndpoint,
   },

@@ -25,6 +25,7 @@ import { describeState } from "./database/state.ts";
 import { GoAwayCode } from "./frame/format.ts";
 import { ReceiveBudget } from "./frame/receive-budget.ts";
 import { createRelayBackupRoute } from "./http/backup-route.ts";
+import { createConsole } from "./http/console.ts";
 import { acceptLive, createFeeds, isLiveUpgrade } from "./http/feeds.ts";
 import { createApiHandler } from "./http/serve-api.ts";
 import { createRequestRoutes } from "./http/request-routes.ts";
@@ -34,6 +35,7 @@ import { createTunnelRoutes } from "./http/tunnel-routes.ts";
 import { createRelayGuard, requireOpening } from "./identity.ts";
 import { createRelayMetrics, type RelayGauges } from "./metrics.ts";
 import { CustomDomains, type CustomDomainsOptions } from "./name/custom-domains.ts";
+import { PublicUrls } from "./name/public-urls.ts";
 import { Subjects } from "./name/subjects.ts";
 import { TunnelStore } from "./name/tunnel-store.ts";
 import { Access } from "./relay/access.ts";
@@ -142,7 +144,9 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     responseTimeoutMs: config.response_timeout_ms,
   });
   const trusted = new AddressSet(config.trusted_proxies);
-  const apiGuard = createThrottledGuard(guard, throttle, trusted);
+  const throttled = createThrottledGuard(guard, throttle, trusted);
+  const webConsole = createConsole({ config, guard: throttled, clock });
+  const { guard: apiGuard } = webConsole;
   const feeds = createFeeds({ registry, gauges, health, guard: apiGuard, clock, logger: log });
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const backup = createRelayBackupRoute({
@@ -186,6 +190,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
       }),
       backup,
       ...feeds.createRoutes(),
+      ...webConsole.createRoutes(),
     ],
   });
 
@@ -370,30 +375,4 @@ function watchCertificates(
   });
   lifecycle.onReload("certificates", reload);
   lifecycle.onDrain("certificates", () => watch.stop());
-}
-
-/** Public URLs of tunnels. */
-class PublicUrls {
-  /** Actual port of the listener. */
-  port = 0;
-  readonly #config: RelayConfig;
-
-  constructor(config: RelayConfig) {
-    this.#config = config;
-  }
-
-  /** Of the bare domain. */
-  get origin(): URL {
-    const { domain, public_url: publicUrl, tls_cert: cert } = this.#config;
-    const scheme = cert === undefined ? "http" : "https";
-    return new URL(publicUrl ?? `${scheme}://${domain}:${this.port}`);
-  }
-
-  format(tunnel: { subdomain: string | null; port: number | null }): string {
-    const { domain } = this.#config;
-    if (tunnel.port !== null) return `tcp://${domain}:${tunnel.port}`;
-    const base = this.origin;
-    const port = base.port === "" ? "" : `:${base.port}`;
-    return `${base.protocol}//${tunnel.subdomain ?? ""}.${domain}${port}`;
-  }
 }

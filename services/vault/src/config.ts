@@ -1,4 +1,5 @@
 // The schema of the configuration.
+import { createConsoleKeys } from "@platform/console";
 import {
   addressKey,
   type ConfigOf,
@@ -221,6 +222,7 @@ const KEYS = {
     "vault",
     "the admin API accepts tokens with the scope vault:admin or the role admin",
   ),
+  ...createConsoleKeys(),
   ...createOperationKeys("vault"),
   ...createServiceKeys("vault"),
 };

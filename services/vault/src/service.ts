@@ -20,7 +20,7 @@ import { Directory } from "./access/directory.ts";
 import { loadMasterKey, SecretBox } from "./access/secret-box.ts";
 import { createAdminApi } from "./admin/admin-api.ts";
 import { AdminGuard } from "./admin/admin-guard.ts";
-import { ConsoleSessions } from "./admin/sessions.ts";
+import { createConsole } from "./admin/console.ts";
 import { type AuditEntry, AuditLog } from "./audit/audit-log.ts";
 import { isDrive } from "./blob/drive/identity.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
@@ -226,18 +226,11 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     engine.close();
   });
 
-  const sessions = config.enable_web_admin
-    ? new ConsoleSessions({
-        clock,
-        accessKey: config.access_key_id,
-        secretKey: config.secret_access_key,
-      })
+  const adminGuard = new AdminGuard({ verifier, tokens: callers.tokens });
+  const webConsole = config.enable_web_admin
+    ? createConsole({ config, guard: adminGuard.guard, isTls: tls !== undefined, clock })
     : undefined;
-  const guard = new AdminGuard({
-    sessions: sessions ?? new ConsoleSessions({ clock, accessKey: "", secretKey: "" }),
-    verifier,
-    tokens: callers.tokens,
-  });
+  const guard = webConsole?.guard ?? adminGuard.guard;
   const feeds = new AdminFeeds({
     service: "vault",
     version: VERSION,
@@ -245,7 +238,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     registry,
     requests: REQUEST_METRICS,
     health,
-    guard: guard.guard,
+    guard,
     clock,
     logger: log,
   });
@@ -255,7 +248,8 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     feeds,
     owner,
     directory,
-    sessions,
+    consoleRoutes: webConsole?.createRoutes() ?? [],
+    adminGuard,
     guard,
     masterKey,
     metricsToken: config.metrics_token,

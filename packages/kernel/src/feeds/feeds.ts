@@ -32,6 +32,8 @@ const API_REQUESTS: RequestMetrics = {
 };
 /** Path of the WebSocket. */
 export const LIVE_PATH = "/api/v1/admin/live";
+/** The same for the web console of the service. */
+export const CONSOLE_LIVE_PATH = "/console/live";
 
 const figureListSchema = z
   .object({
@@ -107,7 +109,7 @@ export class AdminFeeds {
     this.#series = new SeriesStore(listFigures(options), clock);
     this.#attention = new Attention({ service, health, clock, sources: conditions });
     this.#changes = new Changes(clock);
-    this.#changes.listen((change) => this.#sockets.send({ type: "change", ...change }));
+    this.#changes.listen((change) => this.#sockets.send({ type: "change", service, ...change }));
     this.#sockets = new LiveSockets({ logger, greet: () => this.#greet() });
   }
 
@@ -127,13 +129,15 @@ export class AdminFeeds {
   sample(): void {
     this.#series.sample();
     const at = this.#options.clock.now();
-    this.#sockets.send({ type: "figures", at, values: this.#series.latest });
+    const { service } = this.#options;
+    this.#sockets.send({ type: "figures", service, at, values: this.#series.latest });
   }
 
   /** Looks for conditions again, and sends them if they have changed. */
   async refresh(): Promise<void> {
     if (!(await this.#attention.refresh())) return;
-    this.#sockets.send({ type: "attention", items: this.#attention.items });
+    const { service } = this.#options;
+    this.#sockets.send({ type: "attention", service, items: this.#attention.items });
   }
 
   /** Records a change of configuration, and sends it. */
@@ -157,7 +161,7 @@ export class AdminFeeds {
   /** Handles an upgrade request to the live feed; false for any other path. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const path = mapLegacyPath((request.url ?? "/").split("?")[0] ?? "/");
-    if (path !== LIVE_PATH) return false;
+    if (path !== LIVE_PATH && path !== CONSOLE_LIVE_PATH) return false;
     this.#sockets.accept(request, socket, head, () => this.admit(describeUpgrade(request, path)));
     return true;
   }
@@ -176,9 +180,14 @@ export class AdminFeeds {
     this.#access(await this.#options.guard(request));
   }
 
-  /** Accepts an upgrade request whose caller was admitted before. */
-  acceptAdmitted(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.#sockets.accept(request, socket, head, () => Promise.resolve());
+  /** Accepts an upgrade request whose caller was admitted before; `guarded` is checked again from time to time. */
+  acceptAdmitted(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    guarded: GuardedRequest,
+  ): void {
+    this.#sockets.accept(request, socket, head, () => this.admit(guarded));
   }
 
   /** Stops sampling and disconnects all clients. */
@@ -283,7 +292,7 @@ function createLiveRoute(): ApiRoute {
     path: LIVE_PATH,
     summary: "Live figures, conditions and changes: a WebSocket",
     description:
-      "JSON messages: `hello` first, `figures` every second, `attention` and `change` when something changes. Clients that do not read miss figures, and are disconnected after 30 s.",
+      "JSON messages: `hello` first, `figures` every second, `attention` and `change` when something changes. Clients that do not read miss figures, and are disconnected after 30 s. Closed with 4401 when the token or session is no longer valid.",
   });
 }
 

@@ -1,3 +1,3 @@
 // Admin feeds: figures over time, conditions that need an operator, live updates.
-export { AdminFeeds, LIVE_PATH, type AdminFeedsOptions } from "./feeds.ts";
+export { AdminFeeds, CONSOLE_LIVE_PATH, LIVE_PATH, type AdminFeedsOptions } from "./feeds.ts";
 export type { Figure } from "./series.ts";

@@ -11,6 +11,8 @@ const CLIENTS_MAX = 32;
 const WAITING_BYTES_MAX = 256 * 1024;
 /** Consecutive updates that a client may miss before it is disconnected. */
 const MISSED_MAX = 30;
+/** Close code of clients whose credentials have expired or were revoked. */
+const CLOSE_UNAUTHORIZED = 4401;
 /** Clients send nothing but control frames. */
 const FRAME_BYTES_MAX = 4096;
 
@@ -19,6 +21,8 @@ interface Client {
   missed: number;
   /** False from a ping until its pong. */
   isAlive: boolean;
+  /** Rejects when the client has lost its access. */
+  admit: () => Promise<void>;
 }
 
 /** Options of `LiveSockets`. */
@@ -70,12 +74,17 @@ export class LiveSockets {
     }
   }
 
-  /** Disconnects clients that have not answered the last ping, and pings the others. */
+  /** Disconnects clients that have not answered the last ping or have lost their access, and pings the others. */
   ping(): void {
     for (const client of this.#clients) {
       if (!client.isAlive) client.socket.terminate();
       client.isAlive = false;
       client.socket.ping();
+      client.admit().catch((error: unknown) => {
+        // Keys that cannot be fetched do not end a stream that was admitted.
+        if (!(error instanceof PlatformError) || error.status >= 500) return;
+        client.socket.close(CLOSE_UNAUTHORIZED, "the session or token is no longer valid");
+      });
     }
   }
 
@@ -98,11 +107,11 @@ export class LiveSockets {
       });
     }
     if (socket.destroyed) return;
-    this.#server.handleUpgrade(request, socket, head, (accepted) => this.#add(accepted));
+    this.#server.handleUpgrade(request, socket, head, (accepted) => this.#add(accepted, admit));
   }
 
-  #add(socket: WebSocket): void {
-    const client: Client = { socket, missed: 0, isAlive: true };
+  #add(socket: WebSocket, admit: () => Promise<void>): void {
+    const client: Client = { socket, missed: 0, isAlive: true, admit };
     this.#clients.add(client);
     socket.on("pong", () => void (client.isAlive = true));
     socket.on("close", () => this.#clients.delete(client));

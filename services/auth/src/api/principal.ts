@@ -97,13 +97,25 @@ export class Identification {
     return this.#bySession(cookie);
   }
 
+  /** The permissions of a caller of `guard`. */
+  listPermissions(caller: Caller): readonly string[] {
+    return findPrincipal(caller)?.rights.permissions ?? [];
+  }
+
+  /** Removes a renewed token from a caller of `guard`; undefined if it has none. */
+  takeRenewedToken(caller: Caller): { caller: Caller; token: string } | undefined {
+    const principal = findPrincipal(caller);
+    if (principal?.renewedToken === undefined) return undefined;
+    const { renewedToken: token } = principal;
+    return { caller: toCaller({ ...principal, renewedToken: undefined }), token };
+  }
+
   /** The caller of a guarded route; returns a renewed token to them. */
   require(exchange: AnyExchange): Principal {
-    const { caller } = exchange;
-    if (caller.kind !== "user" || !("principal" in caller)) {
+    const principal = findPrincipal(exchange.caller);
+    if (principal === undefined) {
       throw createUnauthorizedError("A bearer token or a session is required.");
     }
-    const { principal } = caller as IdentifiedCaller;
     if (principal.renewedToken !== undefined) {
       exchange.answerHeaders.set("X-Session-Token", principal.renewedToken);
       this.setSessionCookie(exchange.answerHeaders, principal.renewedToken);
@@ -248,6 +260,12 @@ export function nameActor(principal: Principal): string {
 function readText(claims: Claims, name: string): string | undefined {
   const value = claims.all[name];
   return typeof value === "string" ? value : undefined;
+}
+
+function findPrincipal(caller: Caller): Principal | undefined {
+  return caller.kind === "user" && "principal" in caller
+    ? (caller as IdentifiedCaller).principal
+    : undefined;
 }
 
 function toCaller(principal: Principal): IdentifiedCaller {

@@ -29,9 +29,14 @@ export function answerOutcome(
   identification: Identification,
   cookies: Cookies,
 ) {
+  return answerSignedIn(requireSignedIn(outcome), headers, identification, cookies);
+}
+
+/** The result of a completed sign-in. Throws 403 `mfa_required` if a further step is needed. */
+export function requireSignedIn(outcome: SignInOutcome): SignedIn {
   switch (outcome.kind) {
     case "signed-in":
-      return answerSignedIn(outcome.signedIn, headers, identification, cookies);
+      return outcome.signedIn;
     case "passkey":
       throw new PlatformError("mfa_required", "A passkey is required to sign in.", {
         fields: { factors: [], passkey_required: true },

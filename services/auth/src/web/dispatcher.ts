@@ -27,7 +27,8 @@ export interface DispatcherOptions extends Pick<
   routineRoutes: ReadonlySet<string>;
 }
 
-// Paths of the API that are not below /api/.
+/** Paths of the API. */
+const API_PREFIXES = ["/api/", "/console/", "/ui/"];
 const PROBE_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /**
@@ -102,7 +103,8 @@ function isMissingPage({ method, headers }: IncomingMessage, path: string): bool
   return (
     (method === "GET" || method === "HEAD") &&
     headers.accept?.includes("text/html") === true &&
-    !path.startsWith("/api/") &&
+    !API_PREFIXES.some((prefix) => path.startsWith(prefix)) &&
+    path !== "/ui" &&
     !PROBE_PATHS.has(path)
   );
 }

@@ -3,13 +3,7 @@ import { createBackupRoute, type Snapshot } from "@platform/kernel/backup";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { AdminFeeds } from "@platform/kernel/feeds";
 import type { HealthRegistry } from "@platform/kernel/health";
-import {
-  BodyBudget,
-  createApi,
-  createBearerGuard,
-  RateLimit,
-  type Api,
-} from "@platform/kernel/http";
+import { BodyBudget, createApi, RateLimit, type Api } from "@platform/kernel/http";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -34,6 +28,7 @@ import type { Tracking } from "../tracking/tracking.ts";
 import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import { createAnalyticsRoutes } from "./analytics-routes.ts";
+import { createConsole } from "./console.ts";
 import { createDmarcRoutes } from "./dmarc-routes.ts";
 import { createDomainRoutes } from "./domain-routes.ts";
 import { createFeeds, QueueLength } from "./feeds.ts";
@@ -90,7 +85,9 @@ const TEXT_BYTES = 12 * 1024 * 1024;
 /** Creates the API and its feeds. */
 export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: AdminFeeds } {
   const { config, verifier, registry, health, tracer, clock, log, lifecycle } = parts;
-  const guard = createBearerGuard(verifier);
+  const hasInbox = parts.inbox !== undefined;
+  const console = createConsole({ config, verifier, hasInbox, clock });
+  const { guard } = console;
   const queueLength = new QueueLength(parts.countOpen);
   lifecycle.onDrain("queue length", () => queueLength.stop());
   const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
@@ -132,6 +129,7 @@ export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: Admin
         metrics: registry,
       }),
       ...feeds.createRoutes(),
+      ...console.createRoutes(),
     ],
     metricsToken: config.metrics_token,
     health,

@@ -9,7 +9,6 @@ const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
   ["GET", "/api/v1/topics/{topic}/dlq/triage", "Suggestions for dead letters"],
   ["POST", "/api/v1/sqlite/query", "Queries over the broker's metadata"],
   ["POST", "/api/v1/cdc", "Change data capture"],
-  ["GET", "/ui/", "The management web UI"],
 ];
 
 /** The routes, which all return 501. */

@@ -236,7 +236,6 @@ test("unimplemented endpoints return 501 and name the feature", async (t) => {
     "/api/v1/events/",
     "/api/v1/topics/a/anomalies",
     "/api/v1/topics/a/dlq/triage",
-    "/ui/",
   ]) {
     const { status, body } = await pulse.get(path);
     assert.deepEqual([status, body.code], [501, "not_available_yet"], path);

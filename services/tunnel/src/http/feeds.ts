@@ -1,7 +1,7 @@
 // The admin feeds of the relay, on its own listener.
 import { IncomingMessage } from "node:http";
 import { Method } from "@platform/http1";
-import { AdminFeeds, LIVE_PATH, type Figure } from "@platform/kernel/feeds";
+import { AdminFeeds, CONSOLE_LIVE_PATH, LIVE_PATH, type Figure } from "@platform/kernel/feeds";
 import type { HealthRegistry } from "@platform/kernel/health";
 import { mapLegacyPath } from "@platform/kernel/http";
 import { requireScope } from "@platform/kernel/identity";
@@ -43,7 +43,8 @@ export function createFeeds({ registry, gauges, ...options }: FeedsOptions): Adm
 /** True for upgrade requests to the live feed. */
 export function isLiveUpgrade({ head }: RelayExchange): boolean {
   const path = mapLegacyPath(head.pathString());
-  return head.upgrade && head.methodId === Method.GET && path === LIVE_PATH;
+  const isLive = path === LIVE_PATH || path === CONSOLE_LIVE_PATH;
+  return isLive && head.upgrade && head.methodId === Method.GET;
 }
 
 /** Handles an upgrade request to the live feed: the caller is admitted before the socket leaves the server. */
@@ -51,13 +52,10 @@ export function acceptLive(feeds: AdminFeeds, exchange: RelayExchange): void {
   const { sequence, head, connection } = exchange;
   const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
   const headers = new Headers([...head.fields.lowerEntries()]);
+  const peer = { kind: "tcp", address: connection.remoteAddress } as const;
+  const guarded = { headers, method: "GET", path: LIVE_PATH, peer };
   feeds
-    .admit({
-      headers,
-      method: "GET",
-      path: LIVE_PATH,
-      peer: { kind: "tcp", address: connection.remoteAddress },
-    })
+    .admit(guarded)
     .then(() => {
       if (isOver()) return;
       const { socket, rest } = exchange.takeSocket(null);
@@ -67,7 +65,7 @@ export function acceptLive(feeds: AdminFeeds, exchange: RelayExchange): void {
         url: LIVE_PATH,
         headers: Object.fromEntries(headers),
       });
-      feeds.acceptAdmitted(request, socket, rest);
+      feeds.acceptAdmitted(request, socket, rest, guarded);
     })
     .catch((error: unknown) => {
       if (!isOver()) answerProblem(exchange, error);

@@ -8,7 +8,7 @@ import {
   type ApiRoute,
   createApi,
   defineRoute,
-  type Peer,
+  type Guard,
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { Directory } from "../access/directory.ts";
@@ -16,12 +16,11 @@ import { VERSION } from "../config.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { ObjectApi } from "../s3/context.ts";
-import { type AdminGuard, requireSameOrigin } from "./admin-guard.ts";
+import type { AdminGuard } from "./admin-guard.ts";
 import { createKeyRoutes, createRoleRoutes, createUserRoutes } from "./directory-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
-import type { ConsoleSessions } from "./sessions.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
 /** Options of the admin API. */
@@ -32,9 +31,11 @@ export interface AdminOptions extends Pick<
   api: ObjectApi;
   owner: Owner;
   directory: Directory;
-  /** `undefined` if the console is disabled. */
-  sessions: ConsoleSessions | undefined;
-  guard: AdminGuard;
+  /** Routes of the web console; empty if it is disabled. */
+  consoleRoutes: readonly ApiRoute[];
+  /** Verifies signed requests, whose callers it passes to `guard`. */
+  adminGuard: AdminGuard;
+  guard: Guard;
   feeds: AdminFeeds;
   masterKey: Buffer;
   /** Bearer token for `/metrics`. */
@@ -47,12 +48,6 @@ export interface AdminOptions extends Pick<
 }
 
 const bucketNameBody = z.strictObject({ name: z.string().min(1).max(63) });
-const loginBody = z.union([
-  z.strictObject({ access_key: z.string().max(256), secret_key: z.string().max(256) }),
-  z
-    .strictObject({ username: z.string().max(256), password: z.string().max(256) })
-    .transform(({ username, password }) => ({ access_key: username, secret_key: password })),
-]);
 const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/backup", "Back up"],
   ["POST", "/admin/backup/restore", "Restore a backup"],
@@ -61,12 +56,11 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/batch", "Start a batch job"],
   ["GET", "/admin/batch/", "State of batch jobs"],
   ["GET", "/admin/batch/{id}", "State of a batch job"],
-  ["GET", "/ui/", "Web console"],
 ];
 
 /** Creates the API. Its fetch verifies signatures before any other check. */
 export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
-  const { health, metrics, logger, tracer, clock, guard } = options;
+  const { health, metrics, logger, tracer, clock, adminGuard } = options;
   const api = createApi({
     service: "vault",
     version: VERSION,
@@ -82,10 +76,10 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       ...createUserRoutes(options.directory),
       ...createRoleRoutes(options.directory),
       ...createKeyRoutes(options.directory),
-      ...(options.sessions === undefined ? [] : createConsoleRoutes(options.sessions)),
+      ...options.consoleRoutes,
       ...NOT_YET.map(createMissingRoute),
     ],
-    guard: guard.guard,
+    guard: options.guard,
     health,
     metrics,
     logger,
@@ -98,7 +92,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
     fetch: async (request, bindings) => {
       let admitted = request;
       try {
-        admitted = await guard.admit(request);
+        admitted = await adminGuard.admit(request);
       } catch (error) {
         if (!(error instanceof PlatformError)) throw error;
         // The guard refuses the request later with the problem document of the API. A wrong signature must not count as a
@@ -168,53 +162,6 @@ function createBucketRoutes({ api, owner }: AdminOptions): ApiRoute[] {
   ];
 }
 
-function createConsoleRoutes(sessions: ConsoleSessions): ApiRoute[] {
-  const tag = "Console";
-  return [
-    defineRoute({
-      method: "POST",
-      path: "/console/login",
-      summary: "Begin a session",
-      tag,
-      access: "public",
-      body: loginBody,
-      handle: ({ body, headers, peer, answerHeaders }) => {
-        requireSameOrigin(headers);
-        const { cookie, session } = sessions.login(
-          namePeer(peer),
-          body.access_key,
-          body.secret_key,
-        );
-        answerHeaders.append("set-cookie", cookie);
-        return { user: session.user, expires_at: new Date(session.expiresMs).toISOString() };
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/console/logout",
-      summary: "End the session",
-      tag,
-      access: "public",
-      handle: ({ headers, answerHeaders }) => {
-        requireSameOrigin(headers);
-        answerHeaders.append("set-cookie", sessions.logout(headers.get("cookie")));
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/console/session",
-      summary: "The current session",
-      tag,
-      access: "public",
-      handle: ({ headers }) => {
-        const session = sessions.find(headers.get("cookie"));
-        if (session === undefined) throw new PlatformError("unauthorized", "There is no session.");
-        return { user: session.user, expires_at: new Date(session.expiresMs).toISOString() };
-      },
-    }),
-  ];
-}
-
 function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): ApiRoute {
   return defineRoute({
     method,
@@ -224,8 +171,4 @@ function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): 
       throw new PlatformError("not_available_yet", `${method} ${path} is not available yet.`);
     },
   });
-}
-
-function namePeer(peer: Peer): string {
-  return peer.kind === "tcp" ? peer.address : peer.kind;
 }

@@ -1,20 +1,13 @@
-// Authentication of the admin API: a console session, a root signature, or a token with the admin scope or role.
+// Authentication of the admin API: a root signature, or a token with the admin scope or role.
 import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
-import {
-  checkSameOrigin,
-  createBearerGuard,
-  type Guard,
-  type HeaderReader,
-} from "@platform/kernel/http";
+import { createBearerGuard, type Guard, type HeaderReader } from "@platform/kernel/http";
 import { hasAccess, type TokenVerifier } from "@platform/kernel/identity";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { hashHex, parseQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";
 import { RequestFields } from "../s3/wire/fields.ts";
-import type { ConsoleSessions } from "./sessions.ts";
 
 const BODY_BYTES_MAX = 1_048_576;
-const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** The scope that grants access to the admin API. */
 const ADMIN_SCOPE = "vault:admin";
@@ -23,7 +16,6 @@ const ADMIN_ROLE = "admin";
 
 /** Options of the guard. */
 export interface AdminGuardOptions {
-  sessions: ConsoleSessions;
   verifier: SignatureVerifier<Caller>;
   tokens: TokenVerifier | undefined;
 }
@@ -80,11 +72,6 @@ export class AdminGuard {
   /** The guard of the admin API. */
   readonly guard: Guard = (request) => {
     if (this.#signed.has(request.headers)) return { kind: "operator" };
-    const session = this.#options.sessions.find(request.headers.get("cookie"));
-    if (session !== undefined) {
-      if (!SAFE.has(request.method)) requireSameOrigin(request.headers);
-      return { kind: "operator" };
-    }
     if (this.#askBearer === undefined || request.headers.get("authorization") === null) {
       throw createUnauthorizedError(
         "A console session, root's signature or an admin token is required.",
@@ -93,13 +80,6 @@ export class AdminGuard {
     const asked = this.#askBearer(request);
     return asked instanceof Promise ? asked.then(requireAdmin) : requireAdmin(asked);
   };
-}
-
-/** Refuses requests that a page of another site has sent. */
-export function requireSameOrigin(headers: HeaderReader): void {
-  const verdict = checkSameOrigin(headers.get("host") ?? "", (name) => headers.get(name));
-  if (!verdict.allowed)
-    throw new PlatformError("forbidden", `Cross-site request refused: ${verdict.reason}.`);
 }
 
 function requireAdmin(caller: Awaited<ReturnType<Guard>>): Awaited<ReturnType<Guard>> {

@@ -1,0 +1,66 @@
+// A console session: who signed in, and the credentials with which services are called.
+import type { ServiceId, SignInMethod } from "../contract.ts";
+import type { Caller } from "@platform/kernel/identity";
+
+/** Tokens of identity. */
+interface IdentityTokens {
+  accessToken: string;
+  refreshToken: string | undefined;
+  /** Epoch ms at which the access token should be renewed. */
+  renewAtMs: number;
+  idToken: string | undefined;
+}
+
+/** Credential for one service. */
+export type Credential =
+  /** A bearer token. */
+  | { kind: "bearer"; token: string }
+  /** The Cookie header of a session of the service's own console. */
+  | { kind: "cookie"; cookie: string }
+  /** Credentials that the service has checked itself. */
+  | { kind: "caller"; caller: Caller };
+
+/** Result of a sign-in. */
+export interface Grant {
+  method: Exclude<SignInMethod, "loopback">;
+  user: { id: string; name: string };
+  isAdmin: boolean;
+  permissions: readonly string[];
+  roles: readonly string[];
+  /** By service; those of identity are in `tokens`. */
+  credentials: ReadonlyMap<ServiceId, Credential>;
+  /** Tokens of identity, which all services accept. */
+  tokens?: IdentityTokens;
+  /** Subject and session at identity, which back-channel logout names. */
+  subject?: { sub: string; sid: string | undefined };
+}
+
+/** A live session. */
+export interface Session extends Grant {
+  signedInMs: number;
+  lastUsedMs: number;
+  /** End of the session, however much it is used. */
+  endsMs: number;
+  tokens?: IdentityTokens;
+}
+
+/** Describes the permissions of a caller. */
+export function describeCaller(
+  caller: Caller,
+): Pick<Grant, "user" | "isAdmin" | "permissions" | "roles"> {
+  switch (caller.kind) {
+    case "operator":
+      return { user: OPERATOR, isAdmin: true, permissions: [], roles: [] };
+    case "user": {
+      const { sub = "", username = sub, scope, roles } = caller.claims;
+      const isAdmin = roles.includes("admin");
+      return { user: { id: sub, name: username }, isAdmin, permissions: scope, roles };
+    }
+    case "anonymous":
+      return { user: { id: "", name: "anonymous" }, isAdmin: false, permissions: [], roles: [] };
+    default:
+      return caller satisfies never;
+  }
+}
+
+const OPERATOR = { id: "operator", name: "operator" } as const;

@@ -1,0 +1,37 @@
+// The web console of mail.
+import { ServiceConsole } from "@platform/console";
+import { createBearerGuard } from "@platform/kernel/http";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import type { Clock } from "@platform/kernel/time";
+import { VERSION, type NotifyConfig } from "../config.ts";
+
+const FEATURES = [
+  "analytics",
+  "dmarc",
+  "domains",
+  "inbound",
+  "messages",
+  "send",
+  "suppressions",
+  "templates",
+  "webhooks",
+];
+
+/** Creates the console. Without a verifier only programs on this machine have access. */
+export function createConsole(options: {
+  config: NotifyConfig;
+  verifier: TokenVerifier | undefined;
+  hasInbox: boolean;
+  clock: Clock;
+}): ServiceConsole {
+  const { config, verifier, hasInbox, clock } = options;
+  return new ServiceConsole({
+    id: "notify",
+    version: VERSION,
+    features: hasInbox ? [...FEATURES, "inbox"] : FEATURES,
+    credentials: verifier === undefined ? undefined : "token",
+    guard: createBearerGuard(verifier),
+    publicUrl: config.console_url,
+    clock,
+  });
+}
