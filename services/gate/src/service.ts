@@ -15,7 +15,7 @@ import { Controller, buildState } from "./control/controller.ts";
 import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
 import { WorkerPool } from "./control/worker-pool.ts";
-import { createRevocations, reportRevocations } from "./control/followed-revocations.ts";
+import { createRevocations, reportSources } from "./control/followed-revocations.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
 import {
@@ -37,6 +37,7 @@ import { HealthChecks } from "./control/health-checks.ts";
 import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
 import { OidcSignIn } from "./control/oidc-sign-in.ts";
 import { RoutePlanner } from "./control/planner.ts";
+import { SharedAccess } from "./control/shared-access.ts";
 import type { Change } from "./control/worker-handle.ts";
 import { createGateApi } from "./http/api.ts";
 import {
@@ -127,8 +128,16 @@ export async function startGate(options: GateOptions): Promise<void> {
     log,
     runExclusive: (work) => controller.runExclusive(work),
     apply: (change) => applyToAll({ access: change, upsert: [], remove: [] }),
+    publish: (entries) => sharedAccess.publish(entries),
   });
   await access.load();
+  const sharedAccess = new SharedAccess({
+    readUrl: () => controller.state.globals.limitsRedisUrl,
+    list: () => access.listShared(),
+    merge: (entries) => access.mergeShared(entries),
+    clock: systemClock,
+    log,
+  });
   const signIn = new OidcSignIn({
     findClient: (client) => controller.findOidcClient(client),
     cookieKeys: access.cookieKeys,
@@ -164,8 +173,8 @@ export async function startGate(options: GateOptions): Promise<void> {
   const first = planner.plan(diffRoutes(new Map(), state.resolved));
   first.commit();
 
-  const revocations = createRevocations(config, log, (entries) => {
-    for (const pool of workerPools) pool.revoke(entries);
+  const revocations = createRevocations(config, log, (entries, version) => {
+    for (const pool of workerPools) pool.revoke(entries, version);
   });
   const workerPools: WorkerPool[] = [];
   const metrics: GateMetrics = new GateMetrics({
@@ -308,6 +317,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     await feeds.close();
   });
 
+  await sharedAccess.start();
   await Promise.all(workerPools.map((pool) => pool.start()));
   stream.start();
   feeds.start();
@@ -316,12 +326,12 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   health.setState("ready");
   for (const pool of workerPools) pool.setReadiness(true, {});
-  reportRevocations(revocations?.follower, {
+  const sources = revocations === undefined ? [] : [revocations.follower];
+  reportSources([...sources, sharedAccess], {
     registry,
     lifecycle,
-    showWarning: (text) => {
-      for (const pool of workerPools)
-        pool.setReadiness(true, text === undefined ? {} : { revocations: text });
+    showWarnings: (warnings) => {
+      for (const pool of workerPools) pool.setReadiness(true, warnings);
     },
   });
   lifecycle.stopping.addEventListener("abort", () => {

@@ -13,7 +13,7 @@ export interface RevocationFollowerOptions {
   token: string;
   /** Receives the entries. */
   revocations: RevocationSet;
-  /** Called after entries were added. */
+  /** Called after entries were added, or after the policy version has changed. */
   onAdded: (added: readonly Revocation[]) => void;
   clock: Clock;
   log: Logger;
@@ -42,6 +42,8 @@ interface Page {
   next: number;
   /** Last position of the feed; undefined if the service does not send it. */
   latest: number | undefined;
+  /** Policy version of the issuer; undefined if the service does not send it. */
+  policyVersion: number | undefined;
   isFull: boolean;
 }
 
@@ -155,13 +157,15 @@ export class RevocationFollower implements Collector {
     return readPage(document, this.#position);
   }
 
-  #apply({ entries, skipped }: Page): void {
+  #apply({ entries, skipped, policyVersion }: Page): void {
     const { revocations, onAdded, log } = this.#options;
     if (skipped > 0) {
       this.#skipped += skipped;
       log.warn("entries of the revocation feed were skipped: their form is unknown", { skipped });
     }
-    if (entries.length === 0) return;
+    const isSameVersion = revocations.policyVersion === policyVersion;
+    revocations.policyVersion = policyVersion;
+    if (entries.length === 0 && isSameVersion) return;
     const { dropped } = revocations;
     revocations.add(entries);
     if (revocations.dropped > dropped) {
@@ -200,13 +204,19 @@ export class RevocationFollower implements Collector {
 }
 
 function readPage(document: unknown, since: number): Page {
-  const { revocations, next, latest } = (document ?? {}) as Record<string, unknown>;
+  const {
+    revocations,
+    next,
+    latest,
+    policy_version: policyVersion,
+  } = (document ?? {}) as Record<string, unknown>;
   const isRead =
     Array.isArray(revocations) &&
     revocations.length <= PAGE_ENTRIES_MAX &&
     isPosition(next) &&
     next >= since &&
-    (latest === undefined || isPosition(latest));
+    (latest === undefined || isPosition(latest)) &&
+    (policyVersion === undefined || isPosition(policyVersion));
   if (!isRead) throw new Error("the revocation feed: the response has an unknown form");
   const entries = revocations.flatMap((entry) => readEntry(entry) ?? []);
   return {
@@ -214,6 +224,7 @@ function readPage(document: unknown, since: number): Page {
     skipped: revocations.length - entries.length,
     next,
     latest,
+    policyVersion,
     // A page that does not advance would be read for ever.
     isFull: revocations.length === PAGE_ENTRIES_MAX && next > since,
   };

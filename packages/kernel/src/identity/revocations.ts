@@ -73,6 +73,8 @@ export class RevocationSet {
     sub: new Map(),
   };
   #size = 0;
+  /** Current policy version of the issuer: tokens with a lower one are stale. Undefined if the issuer does not report it. */
+  policyVersion: number | undefined;
   /** Entries dropped before their expiry because the set was full. */
   dropped = 0;
 

@@ -47,6 +47,8 @@ export interface ScopeRights {
 export interface Rbac {
   /** Rights of a user, also through groups, or of an OAuth client. */
   findRights(subject: Subject): Promise<Rights>;
+  /** Number that rises with each change of the policy. */
+  readPolicyVersion(): Promise<number>;
   /** All scopes, by name. */
   listScopes(): Promise<readonly Scope[]>;
   /** All scopes with the permissions that they convey. */
@@ -56,6 +58,13 @@ export interface Rbac {
 /** Creates the reader of the policy. */
 export function createRbac(database: AuthDatabase): Rbac {
   const { db } = database;
+  const readPolicyVersion = async (): Promise<number> => {
+    const { version } = await db
+      .selectFrom("auth_policy")
+      .select("version")
+      .executeTakeFirstOrThrow();
+    return version;
+  };
   const listScopes = async (): Promise<Scope[]> => {
     const [scopes, permissions, roles] = await Promise.all([
       db.selectFrom("auth_scopes").selectAll().orderBy("name").execute(),
@@ -73,8 +82,9 @@ export function createRbac(database: AuthDatabase): Rbac {
     }));
   };
   return {
+    readPolicyVersion,
     findRights: async (subject) => {
-      const [bound, parents, policy] = await Promise.all([
+      const [bound, parents, policyVersion] = await Promise.all([
         db
           .selectFrom("auth_role_bindings")
           .select("role")
@@ -97,7 +107,7 @@ export function createRbac(database: AuthDatabase): Rbac {
           )
           .execute(),
         db.selectFrom("auth_role_parents").selectAll().execute(),
-        db.selectFrom("auth_policy").select("version").executeTakeFirstOrThrow(),
+        readPolicyVersion(),
       ]);
       const roles = inheritRoles(
         bound.map(({ role }) => role),
@@ -116,7 +126,7 @@ export function createRbac(database: AuthDatabase): Rbac {
       return {
         roles,
         permissions: permissions.map(({ permission }) => permission),
-        policyVersion: policy.version,
+        policyVersion,
       };
     },
     listScopes,

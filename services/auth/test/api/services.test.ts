@@ -11,6 +11,7 @@ interface Feed {
   revocations: { seq: number; kind: string; value: string }[];
   next: number;
   latest: number;
+  policy_version: number;
 }
 
 async function readFeed(stage: Stage, since: number, token = FEED_TOKEN) {
@@ -74,6 +75,22 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const { feed: ahead } = await readFeed(stage, 1_000_000);
       assert.deepEqual([ahead.revocations, ahead.next], [[], 1_000_000]);
       assert.equal(ahead.latest, feed.latest);
+      await stage.close();
+    });
+
+    test("the feed has the policy version of new tokens, which rises with a change of roles", async () => {
+      const stage = await startWithAdmin({ ...(await prepare()), revocations_token: FEED_TOKEN });
+      const root = await signIn(stage, ADMIN);
+      const { feed: before } = await readFeed(stage, 0);
+      assert.equal(readClaims(root.token)["policy_version"], before.policy_version);
+      await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", {
+        token: root.token,
+        body: { name: "reader", permissions: ["vault:read"] },
+      });
+      const { feed: after } = await readFeed(stage, 0);
+      assert.ok(after.policy_version > before.policy_version);
+      const { token } = await signIn(stage, ADMIN);
+      assert.equal(readClaims(token)["policy_version"], after.policy_version);
       await stage.close();
     });
 

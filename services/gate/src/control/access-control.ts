@@ -8,7 +8,6 @@ import type { Clock } from "@platform/kernel/time";
 import * as z from "zod";
 import {
   type AccessChange,
-  type ApiKeySpec,
   COOKIE_KEY_BYTES,
   POLICY_DEFAULT,
   type PolicyRule,
@@ -16,29 +15,15 @@ import {
   REVOKED_USERS_MAX,
   type UserRevocation,
 } from "../shared-state/index.ts";
+import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 import { makeFolder } from "./durable-file.ts";
+import { listEntries, mergeEntries, type SharedEntries } from "./shared-entries.ts";
 import { createEphemeralState, createStateFile, type StateFile } from "./state-file.ts";
 
-/** Maximum number of API keys; revoked ones make room for new ones. */
-const API_KEYS_MAX = 10_000;
 const KEY_BYTES = 32;
 const ID_BYTES = 9;
 /** Marks keys, so that scanners find them in logs and repositories. */
 const KEY_PREFIX = "pgk_";
-
-const apiKeySchema = z.strictObject({
-  id: z.string(),
-  tenant: z.string(),
-  name: z.string(),
-  hash: z.string(),
-  rate_limit_rpm: z.int().nullable(),
-  routes: z.array(z.string()),
-  created_at: z.string(),
-  revoked_at: z.string().nullable(),
-});
-
-/** An API key as it is stored: with its hash only. */
-export type ApiKeyRecord = z.infer<typeof apiKeySchema>;
 
 const cookieKeysSchema = z.array(z.base64url());
 const revocationSchema = z.strictObject({ user: z.string(), revokedAt: z.number() });
@@ -86,6 +71,8 @@ export interface AccessControlOptions {
   runExclusive: <T>(work: () => Promise<T>) => Promise<T>;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: AccessChange) => Promise<void>;
+  /** Sends a change to the other gateways; never rejects. */
+  publish?: ((entries: Partial<SharedEntries>) => Promise<void>) | undefined;
 }
 
 /** API keys, revoked users and the global policy of a gateway. */
@@ -152,7 +139,7 @@ export class AccessControl {
   /** Everything, for a new worker. */
   list(): AccessChange {
     return {
-      keys: this.listKeys().flatMap((key) => (key.revoked_at === null ? [toSpec(key)] : [])),
+      keys: this.listKeys().flatMap((key) => (key.revoked_at === null ? [toKeySpec(key)] : [])),
       revokedUsers: toList(this.#revoked),
       policy: this.#policy,
     };
@@ -190,7 +177,8 @@ export class AccessControl {
         const kept = makeRoom(this.listKeys());
         await this.#keysFile.write([...kept, record]);
         replaceKeys(this.#keys, [...kept, record]);
-        await this.#options.apply({ keys: [toSpec(record)] });
+        await this.#options.apply({ keys: [toKeySpec(record)] });
+        await this.#options.publish?.({ keys: [JSON.stringify(record)] });
         return { record, plain };
       },
     );
@@ -206,6 +194,9 @@ export class AccessControl {
       await this.#keysFile.write(keys);
       replaceKeys(this.#keys, keys);
       await this.#options.apply({ removedKeys: [id] });
+      await this.#options.publish?.({
+        removedKeys: [{ id, revokedAtMs: this.#options.clock.now() }],
+      });
       return revoked;
     });
   }
@@ -241,6 +232,36 @@ export class AccessControl {
     });
   }
 
+  /** Entries for the other gateways. */
+  listShared(): SharedEntries {
+    return listEntries({ keys: this.#keys, revokedUsers: this.#revoked });
+  }
+
+  /** Takes over entries of other gateways. */
+  async mergeShared(entries: SharedEntries): Promise<void> {
+    const merge = () => mergeEntries({ keys: this.#keys, revokedUsers: this.#revoked }, entries);
+    if (merge() === undefined) return;
+    await this.#options.runExclusive(async () => {
+      await this.#tryStore(() => this.#lock());
+      const merged = merge();
+      if (merged === undefined) return;
+      const { keys, change, skipped } = merged;
+      const { removedKeys = [], revokedUsers = [] } = change;
+      replaceKeys(this.#keys, keys);
+      replaceAll(this.#revoked, this.#addRevocations(revokedUsers));
+      await this.#tryStore(() => this.#keysFile.write(this.listKeys()));
+      await this.#tryStore(() => this.#revocationsFile.write(toList(this.#revoked)));
+      await this.#options.apply(change);
+      this.#options.log.info("changes of other gateways were taken over", {
+        audit: true,
+        keys: change.keys?.length ?? 0,
+        removed_keys: removedKeys.length,
+        revoked_users: revokedUsers.length,
+        skipped,
+      });
+    });
+  }
+
   // Keys in use stay: the workers have them.
   async #loadCookieKeys(): Promise<void> {
     if (this.#cookieKeys.length > 0) return;
@@ -252,6 +273,14 @@ export class AccessControl {
   }
 
   async #revoke(entries: readonly UserRevocation[]): Promise<void> {
+    const next = this.#addRevocations(entries);
+    await this.#revocationsFile.write(toList(next));
+    replaceAll(this.#revoked, next);
+    await this.#options.apply({ revokedUsers: entries });
+    await this.#options.publish?.({ revokedUsers: entries });
+  }
+
+  #addRevocations(entries: readonly UserRevocation[]): Map<string, number> {
     const next = new Map(this.#revoked);
     for (const { user, revokedAt } of entries) {
       const known = next.get(user) ?? 0;
@@ -260,10 +289,18 @@ export class AccessControl {
       next.set(user, Math.max(known, revokedAt));
     }
     this.#dropOldest(next);
-    await this.#revocationsFile.write(toList(next));
-    this.#revoked.clear();
-    for (const [user, revokedAt] of next) this.#revoked.set(user, revokedAt);
-    await this.#options.apply({ revokedUsers: entries });
+    return next;
+  }
+
+  // An entry of another gateway applies even if it cannot be stored here.
+  async #tryStore(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#options.log.warn("entries of other gateways apply, but would be lost on a restart", {
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
   }
 
   #dropOldest(revoked: Map<string, number>): void {
@@ -303,32 +340,16 @@ export class AccessControl {
   }
 }
 
-function toSpec(key: ApiKeyRecord): ApiKeySpec {
-  return {
-    id: key.id,
-    tenant: key.tenant,
-    sha256: key.hash,
-    ...(key.rate_limit_rpm === null ? {} : { rateLimitRpm: key.rate_limit_rpm }),
-    ...(key.routes.length === 0 ? {} : { routes: key.routes }),
-  };
-}
-
 function toList(revoked: ReadonlyMap<string, number>): UserRevocation[] {
   return Array.from(revoked, ([user, revokedAt]) => ({ user, revokedAt }));
-}
-
-/** The keys without the oldest revoked one, if there is no room for another. Throws `insufficient_storage`. */
-function makeRoom(keys: readonly ApiKeyRecord[]): readonly ApiKeyRecord[] {
-  if (keys.length < API_KEYS_MAX) return keys;
-  const oldest = keys.find((key) => key.revoked_at !== null);
-  if (oldest !== undefined) return keys.filter((key) => key !== oldest);
-  throw new PlatformError(
-    "insufficient_storage",
-    `there are already ${API_KEYS_MAX} API keys; revoke some first`,
-  );
 }
 
 function replaceKeys(held: Map<string, ApiKeyRecord>, keys: readonly ApiKeyRecord[]): void {
   held.clear();
   for (const key of keys) held.set(key.id, key);
+}
+
+function replaceAll(held: Map<string, number>, entries: ReadonlyMap<string, number>): void {
+  held.clear();
+  for (const [name, value] of entries) held.set(name, value);
 }

@@ -7,29 +7,36 @@ import {
 } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { Collector, MetricRegistry } from "@platform/kernel/metrics";
 import { every, systemClock } from "@platform/kernel/time";
 import type { GateConfig } from "../config/document.ts";
 
 const WARNING_CHECK_MS = 1000;
 
-interface RevocationParts {
+/** A source of revocations outside of this gateway. */
+interface FollowedSource extends Collector {
+  /** The warning of `/readyz`; undefined if there is none. */
+  describe: () => string | undefined;
+  stop: () => Promise<void>;
+}
+
+interface ReportParts {
   registry: MetricRegistry;
   lifecycle: Lifecycle;
-  /** Shows a warning in the responses of the readiness probe, or removes it. */
-  showWarning: (text: string | undefined) => void;
+  /** Shows warnings in the responses of the readiness probe, in place of the previous ones. */
+  showWarnings: (warnings: Record<string, string>) => void;
 }
 
 interface GateRevocations {
   follower: RevocationFollower;
-  list: () => { issuer: string; entries: Revocation[] };
+  list: () => { issuer: string; entries: Revocation[]; policyVersion: number | undefined };
 }
 
 /** Creates the follower of all workers: it passes each page to them, and new workers begin with all entries. */
 export function createRevocations(
   config: GateConfig,
   log: Logger,
-  onAdded: (entries: readonly Revocation[]) => void,
+  onAdded: (entries: readonly Revocation[], policyVersion: number | undefined) => void,
 ): GateRevocations | undefined {
   const feed = readFeed(config);
   if (feed === undefined) return undefined;
@@ -38,34 +45,43 @@ export function createRevocations(
   const follower = new RevocationFollower({
     ...feed,
     revocations,
-    onAdded,
+    onAdded: (entries) => onAdded(entries, revocations.policyVersion),
     clock: systemClock,
     log,
   });
   follower.start();
-  return { follower, list: () => ({ issuer, entries: revocations.list() }) };
+  const list = () => ({
+    issuer,
+    entries: revocations.list(),
+    policyVersion: revocations.policyVersion,
+  });
+  return { follower, list };
 }
 
-/** Reports the follower in metrics and readiness, and stops it with the gateway. */
-export function reportRevocations(
-  follower: RevocationFollower | undefined,
-  { registry, lifecycle, showWarning }: RevocationParts,
+/** Reports the sources in metrics and readiness, and stops them with the gateway. */
+export function reportSources(
+  sources: readonly FollowedSource[],
+  { registry, lifecycle, showWarnings }: ReportParts,
 ): void {
-  if (follower === undefined) return;
-  registry.collect(follower);
-  let shown: string | undefined;
+  for (const source of sources) registry.collect(source);
+  let shown = "{}";
   const timer = every(
     WARNING_CHECK_MS,
     () => {
-      const warning = follower.describe();
-      if (warning === shown || lifecycle.stopping.aborted) return;
-      shown = warning;
-      showWarning(warning);
+      const warnings: Record<string, string> = {};
+      for (const source of sources) {
+        const warning = source.describe();
+        if (warning !== undefined) warnings[source.name] = warning;
+      }
+      const text = JSON.stringify(warnings);
+      if (text === shown || lifecycle.stopping.aborted) return;
+      shown = text;
+      showWarnings(warnings);
     },
     () => undefined,
   );
   lifecycle.onDrain("revocations", async () => {
     await timer.stop();
-    await follower.stop();
+    await Promise.all(sources.map((source) => source.stop()));
   });
 }

@@ -110,8 +110,10 @@ export class WorkerPool {
   }
 
   /** Sends revocations to all threads. */
-  revoke(entries: readonly Revocation[]): void {
-    for (const handle of this.#handles.values()) handle.send({ type: "revocations", entries });
+  revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
+    for (const handle of this.#handles.values()) {
+      handle.send({ type: "revocations", entries, policyVersion });
+    }
   }
 
   /** Reopens the access log in all threads. */

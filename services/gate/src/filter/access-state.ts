@@ -39,10 +39,12 @@ export class AccessState {
     return change.removedKeys !== undefined || change.revokedUsers !== undefined;
   }
 
-  /** Adds revocations of the followed issuer. */
-  revoke(entries: readonly Revocation[]): void {
+  /** Adds revocations of the followed issuer, and takes over its policy version. */
+  revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
     this.revision++;
-    this.#feed?.add(entries);
+    if (this.#feed === undefined) return;
+    this.#feed.add(entries);
+    this.#feed.policyVersion = policyVersion;
   }
 
   /** Drops revocations of tokens that have expired. */
@@ -69,11 +71,13 @@ export class AccessState {
 
   /**
    * True if a valid token was issued under an older policy version. Tokens of the followed issuer have versions of their
-   * own, which have nothing in common with the gateway's.
+   * own, which are compared with the version in its feed, not with the gateway's.
    */
   isStale(claims: TokenClaims): boolean {
     const { version, reloadedAt } = this.policy;
-    if (this.#feed?.covers(claims.iss) === true) return false;
+    if (this.#feed?.covers(claims.iss) === true) {
+      return (claims.policy_version ?? Infinity) < (this.#feed.policyVersion ?? 0);
+    }
     if (claims.policy_version !== undefined) return claims.policy_version < version;
     return reloadedAt > 0 && (claims.iat === undefined || claims.iat < reloadedAt);
   }

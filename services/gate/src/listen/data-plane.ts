@@ -184,8 +184,8 @@ export class DataPlane {
   }
 
   /** Adds revocations; see {@link RevokedStreams}. */
-  revoke(entries: readonly Revocation[]): void {
-    this.#revoked.add(entries);
+  revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
+    this.#revoked.add(entries, policyVersion);
   }
 
   /** Reopens the access log. */

@@ -29,8 +29,8 @@ export class RevokedStreams {
   }
 
   /** Adds revocations and ends the streams of their tokens. */
-  add(entries: readonly Revocation[]): void {
-    this.#options.access.revoke(entries);
+  add(entries: readonly Revocation[], policyVersion: number | undefined): void {
+    this.#options.access.revoke(entries, policyVersion);
     this.#endRevoked();
   }
 

@@ -14,6 +14,7 @@ const init = workerData as WorkerInit;
 const revocations =
   init.revocations === undefined ? undefined : new RevocationSet(init.revocations.issuer);
 revocations?.add(init.revocations?.entries ?? []);
+if (revocations !== undefined) revocations.policyVersion = init.revocations?.policyVersion;
 const access = new AccessState(revocations);
 const control = new ControlLink(send);
 const onKeysError = (url: string, error: unknown): void => {
@@ -45,7 +46,7 @@ port.on("message", (message: ToWorker) => {
       plane.setReadiness(message.up, message.checks);
       return;
     case "revocations":
-      plane.revoke(message.entries);
+      plane.revoke(message.entries, message.policyVersion);
       return;
     case "session-refreshed":
       control.receive(message);

@@ -23,7 +23,11 @@ export interface WorkerInit {
   /** Keys of sealed cookies, the first of which seals. */
   cookieKeys?: readonly Uint8Array[];
   /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */
-  revocations?: { issuer: string; entries: readonly Revocation[] };
+  revocations?: {
+    issuer: string;
+    entries: readonly Revocation[];
+    policyVersion?: number | undefined;
+  };
 }
 
 /**
@@ -64,7 +68,12 @@ export type ToWorker =
   /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
   | { type: "drain"; deadlineMs: number }
   /** Tokens that were revoked since the previous such message. */
-  | { type: "revocations"; entries: readonly Revocation[] }
+  | {
+      type: "revocations";
+      entries: readonly Revocation[];
+      /** Policy version of the issuer; undefined if it does not report one. */
+      policyVersion?: number | undefined;
+    }
   /** The answer to `refresh-session`. */
   | { type: "session-refreshed"; id: number; outcome: RefreshOutcome }
   /** The access log was renamed or removed: open its path again; replies `reopened`. */

@@ -266,9 +266,12 @@ export async function sendRaw(port: number, bytes: string, until = "\0never"): P
 }
 
 /** Waits until `holds` is true, at most `timeoutMs`. */
-export async function waitUntil(holds: () => boolean, timeoutMs = 5_000): Promise<void> {
+export async function waitUntil(
+  holds: () => boolean | Promise<boolean>,
+  timeoutMs = 30_000,
+): Promise<void> {
   const end = performance.now() + timeoutMs;
-  while (!holds()) {
+  while (!(await holds())) {
     if (performance.now() > end) throw new Error("it did not come to pass in time");
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

@@ -85,6 +85,24 @@ test("a token that was verified before is refused with 401 once it is revoked", 
   assert.equal((await ask(gate.port, "/", asUser("s2"))).status, 200);
 });
 
+test("tokens of the followed issuer are compared with the policy version of its feed", async () => {
+  const gate = await start((_request, response) => response.end("here"));
+  const isStale = async (claims: object): Promise<boolean> => {
+    const { status, headers } = await ask(gate.port, "/", asUser("s1", { ...claims }));
+    assert.equal(status, 200);
+    return headers["x-token-refresh"] === "true";
+  };
+  assert.equal(await isStale({ policy_version: 1 }), false);
+  gate.send({ type: "revocations", entries: [], policyVersion: 5 });
+  await waitUntil(async () => isStale({ policy_version: 4 }));
+  assert.equal(await isStale({ policy_version: 5 }), false);
+  assert.equal(await isStale({}), false);
+  // The versions of another issuer are compared with the gateway's own.
+  assert.equal(await isStale({ policy_version: 4, iss: "http://other.test" }), false);
+  gate.send({ type: "revocations", entries: [], policyVersion: undefined });
+  await waitUntil(async () => !(await isStale({ policy_version: 4 })));
+});
+
 /** Sends requests over one connection, one after another. */
 function connect(gate: GateWorker) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

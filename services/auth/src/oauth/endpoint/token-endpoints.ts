@@ -94,7 +94,12 @@ export class TokenEndpoints {
     if (!/^\d{1,15}$/.test(since)) {
       throw new OAuthError(400, "invalid_request", "since must be a position of the feed");
     }
-    sendJson(response, 200, await this.#options.revocations.readFeed(Number(since)));
+    const { revocations, policy } = this.#options;
+    const [feed, policyVersion] = await Promise.all([
+      revocations.readFeed(Number(since)),
+      policy.readVersion(),
+    ]);
+    sendJson(response, 200, { ...feed, policy_version: policyVersion });
   }
 
   async #admitFollower(request: IncomingMessage): Promise<void> {

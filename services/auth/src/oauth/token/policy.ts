@@ -37,6 +37,11 @@ export class TokenPolicy {
     return this.#firstParty.has(scope);
   }
 
+  /** The version that new tokens carry. */
+  readVersion(): Promise<number> {
+    return this.#rbac.readPolicyVersion();
+  }
+
   /** Reads the scopes; true if they have changed. */
   async refresh(): Promise<boolean> {
     const scopes = await this.#rbac.listScopeRights();

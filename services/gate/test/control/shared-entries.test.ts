@@ -1,0 +1,98 @@
+// Merging of API keys and revoked users: the same outcome in any order, and never an undone revocation.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { ApiKeyRecord } from "../../src/control/api-key-record.ts";
+import { listEntries, mergeEntries } from "../../src/control/shared-entries.ts";
+
+interface Held {
+  keys: Map<string, ApiKeyRecord>;
+  revokedUsers: Map<string, number>;
+}
+
+const makeKey = (id: string, revokedAt: string | null): ApiKeyRecord => ({
+  id,
+  tenant: "acme",
+  name: id,
+  hash: `hash of ${id}`,
+  rate_limit_rpm: null,
+  routes: [],
+  created_at: "2026-01-01T00:00:00.000Z",
+  revoked_at: revokedAt,
+});
+
+const heldBy = fc
+  .record({
+    keys: fc.dictionary(fc.constantFrom("a", "b", "c", "d"), fc.boolean()),
+    users: fc.dictionary(fc.constantFrom("u", "v", "w"), fc.integer({ min: 1, max: 9 })),
+  })
+  .map(({ keys, users }): Held => {
+    const records = Object.entries(keys).map(
+      ([id, isRevoked]) =>
+        [id, makeKey(id, isRevoked ? "2026-01-02T00:00:00.000Z" : null)] as const,
+    );
+    return { keys: new Map(records), revokedUsers: new Map(Object.entries(users)) };
+  });
+
+function take(own: Held, other: Held): Held {
+  const merged = mergeEntries(own, listEntries(other));
+  if (merged === undefined) return own;
+  const revokedUsers = new Map(own.revokedUsers);
+  for (const { user, revokedAt } of merged.change.revokedUsers ?? [])
+    revokedUsers.set(user, revokedAt);
+  return { keys: new Map(merged.keys.map((key) => [key.id, key])), revokedUsers };
+}
+
+const validKeys = ({ keys }: Held): string[] =>
+  [...keys.values()]
+    .filter((key) => key.revoked_at === null)
+    .map(({ id }) => id)
+    .sort();
+
+test("merging has one outcome in any order, and revocations stay", () => {
+  fc.assert(
+    fc.property(heldBy, heldBy, heldBy, (a, b, c) => {
+      const one = take(take(a, b), c);
+      const other = take(take(c, a), b);
+      // A revoked key that a gateway never had is not kept there, so the third is merged once more.
+      assert.deepEqual(validKeys(take(one, b)), validKeys(take(take(other, a), c)));
+      assert.deepEqual(
+        Object.fromEntries(one.revokedUsers),
+        Object.fromEntries(other.revokedUsers),
+      );
+      for (const held of [a, b, c]) {
+        for (const key of held.keys.values()) {
+          if (key.revoked_at === null) continue;
+          assert.ok(!validKeys(take(one, held)).includes(key.id));
+        }
+      }
+      assert.equal(mergeEntries(a, listEntries(a)), undefined);
+    }),
+  );
+});
+
+test("malformed entries are skipped", () => {
+  const own = { keys: new Map<string, ApiKeyRecord>(), revokedUsers: new Map<string, number>() };
+  const good = JSON.stringify(makeKey("a", null));
+  const merged = mergeEntries(own, {
+    keys: [
+      "{",
+      "null",
+      '{"id":"x"}',
+      JSON.stringify(makeKey("b", "2026-01-01")),
+      "x".repeat(70_000),
+      good,
+    ],
+    removedKeys: [{ id: "z", revokedAtMs: NaN }],
+    revokedUsers: [
+      { user: "u", revokedAt: NaN },
+      { user: "x".repeat(2_000), revokedAt: 1 },
+    ],
+  });
+  assert.deepEqual(
+    merged?.keys.map(({ id }) => id),
+    ["a"],
+  );
+  assert.equal(merged?.skipped, 5);
+  assert.equal(merged?.change.revokedUsers, undefined);
+});
