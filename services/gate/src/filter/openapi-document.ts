@@ -1,24 +1,16 @@
 // An OpenAPI document (3.0 or 3.1): finds the operation of a request and checks its parameters and body.
 import type { ValidateFunction } from "ajv/dist/2020.js";
+import {
+  isObject,
+  listOf,
+  OperationParameter,
+  type RequestFinding,
+  type SentParameters,
+} from "./openapi-parameter.ts";
 import { type JsonObject, SchemaCompiler } from "./openapi-schema.ts";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 const REFERENCES_MAX = 32;
-
-/** A fault of a request. */
-export interface RequestFinding {
-  in: "path" | "query" | "header" | "cookie" | "body";
-  /** JSON pointer into the parameter or the body; "" is the whole of it. */
-  path: string;
-  message: string;
-}
-
-/** Values of a request's parameters as sent. */
-interface SentParameters {
-  query: URLSearchParams;
-  readHeader: (name: string) => string | undefined;
-  readCookie: (name: string) => string | undefined;
-}
 
 /** Body of an operation. */
 export interface BodyRule {
@@ -33,31 +25,24 @@ export interface FoundOperation {
   values: readonly string[];
 }
 
-type Place = "path" | "query" | "header" | "cookie";
-
-interface Parameter {
-  name: string;
-  in: Place;
-  isRequired: boolean;
-  isList: boolean;
-  /** The values of a list are in one text, separated by this; "" if they are repeated. */
-  separator: string;
-  validate: ValidateFunction;
+interface OperationRules {
+  parameters: readonly OperationParameter[];
+  /** Names of all parameters of the query. */
+  queryNames: ReadonlySet<string>;
+  body: BodyRule | undefined;
 }
 
 /** One operation, compiled at its first use. */
 class Operation {
-  readonly #compile: () => { parameters: readonly Parameter[]; body: BodyRule | undefined };
-  readonly #names: readonly string[];
-  #rules: { parameters: readonly Parameter[]; body: BodyRule | undefined } | undefined;
+  readonly #compile: () => OperationRules;
+  #rules: OperationRules | undefined;
 
-  constructor(names: readonly string[], compile: Operation["compile"]) {
-    this.#names = names;
+  constructor(compile: () => OperationRules) {
     this.#compile = compile;
   }
 
   /** The rules; throws if a schema is not usable. */
-  compile(): { parameters: readonly Parameter[]; body: BodyRule | undefined } {
+  compile(): OperationRules {
     return (this.#rules ??= this.#compile());
   }
 
@@ -67,35 +52,19 @@ class Operation {
   }
 
   /** Checks the parameters; one finding per parameter. */
-  checkParameters(values: readonly string[], sent: SentParameters): RequestFinding[] {
-    return this.compile().parameters.flatMap((parameter) => {
-      const value = this.#read(parameter, values, sent);
-      if (value === undefined) {
-        return parameter.isRequired ? [describeMissing(parameter)] : [];
-      }
-      return checkValue(parameter, value);
-    });
+  checkParameters(sent: SentParameters): RequestFinding[] {
+    const { parameters, queryNames } = this.compile();
+    return parameters.flatMap((parameter) => parameter.check(sent, queryNames) ?? []);
   }
+}
 
-  #read(parameter: Parameter, values: readonly string[], sent: SentParameters) {
-    const { name, isList, separator } = parameter;
-    switch (parameter.in) {
-      case "path":
-        return split(values[this.#names.indexOf(name)], isList, separator || ",");
-      case "header":
-        return split(sent.readHeader(name), isList, ",");
-      case "cookie":
-        return split(sent.readCookie(name), isList, separator || ",");
-      case "query": {
-        const all = sent.query.getAll(name);
-        if (all.length === 0) return undefined;
-        if (isList) return separator === "" ? all : all.flatMap((one) => one.split(separator));
-        return all.length === 1 ? all[0] : all;
-      }
-      default:
-        return parameter.in satisfies never;
-    }
-  }
+interface OperationSource {
+  path: string;
+  method: string;
+  item: JsonObject;
+  operation: JsonObject;
+  /** Names of the parameters in the path, in order. */
+  names: readonly string[];
 }
 
 interface PathTemplate {
@@ -155,7 +124,9 @@ export class OpenApiDocument {
     const operations = METHODS.flatMap((method): [string, Operation][] => {
       if (item[method] === undefined) return [];
       const operation = this.#resolve(item[method]);
-      return [[method, new Operation(names, () => this.#compile(path, method, item, operation))]];
+      return [
+        [method, new Operation(() => this.#compile({ path, method, item, operation, names }))],
+      ];
     });
     return {
       segments: parts.map((part) => (/^\{[^}]+\}$/.test(part) ? null : part)),
@@ -163,10 +134,13 @@ export class OpenApiDocument {
     };
   }
 
-  #compile(path: string, method: string, item: JsonObject, operation: JsonObject) {
+  #compile({ path, method, item, operation, names }: OperationSource): OperationRules {
     try {
+      const parameters = this.#readParameters(item, operation, names);
+      const inQuery = parameters.filter(({ place }) => place === "query");
       return {
-        parameters: this.#readParameters(item, operation),
+        parameters,
+        queryNames: new Set(inQuery.map(({ name }) => name)),
         body: this.#readBody(operation["requestBody"]),
       };
     } catch (cause) {
@@ -176,34 +150,28 @@ export class OpenApiDocument {
   }
 
   // Parameters of the operation replace those of the path with the same name and place.
-  #readParameters(item: JsonObject, operation: JsonObject): Parameter[] {
-    const found = new Map<string, Parameter>();
-    for (const given of [...listOf(item["parameters"]), ...listOf(operation["parameters"])]) {
-      const parameter = this.#readParameter(this.#resolve(given));
-      if (parameter !== undefined) found.set(`${parameter.in} ${parameter.name}`, parameter);
+  #readParameters(
+    item: JsonObject,
+    operation: JsonObject,
+    pathNames: readonly string[],
+  ): OperationParameter[] {
+    const found = new Map<string, OperationParameter>();
+    for (const each of [...listOf(item["parameters"]), ...listOf(operation["parameters"])]) {
+      const given = this.#resolve(each);
+      const { name, in: place } = given;
+      // These fields are described by other parts of an operation.
+      const isIgnored =
+        place === "header" && /^(?:accept|content-type|authorization)$/i.test(String(name));
+      if (isIgnored) continue;
+      const parameter = new OperationParameter({
+        given,
+        pathNames,
+        resolve: (schema) => this.#resolve(schema),
+        compile: (schema, coerces) => this.#schemas.compile(schema, coerces),
+      });
+      found.set(`${parameter.place} ${parameter.name}`, parameter);
     }
     return [...found.values()];
-  }
-
-  #readParameter(given: JsonObject): Parameter | undefined {
-    const { name, in: place, schema, style, explode } = given;
-    if (typeof name !== "string" || !isPlace(place))
-      throw new Error("a parameter has no name or place");
-    // Objects in parameters and parameters with a media type are not checked.
-    if (!isObject(schema) || style === "deepObject") return undefined;
-    const isIgnored = place === "header" && /^(?:accept|content-type|authorization)$/i.test(name);
-    if (isIgnored) return undefined;
-    const isExploded = explode ?? (style === undefined || style === "form");
-    const type = this.#resolve(schema)["type"];
-    if (listOf(type).includes("object")) return undefined;
-    return {
-      name,
-      in: place,
-      isRequired: given["required"] === true || place === "path",
-      isList: listOf(type).includes("array"),
-      separator: findSeparator(style, isExploded === true),
-      validate: this.#schemas.compile({ type: "object", properties: { value: schema } }, true),
-    };
   }
 
   #readBody(given: unknown): BodyRule | undefined {
@@ -242,29 +210,6 @@ export function isJsonType(type: string): boolean {
   return /^application\/(?:[^;]*\+)?json(?:\s*;|$)/i.test(type);
 }
 
-function checkValue(parameter: Parameter, value: string | string[]): RequestFinding[] {
-  const { validate, name } = parameter;
-  if (validate({ value })) return [];
-  const [error] = validate.errors ?? [];
-  const path = (error?.instancePath ?? "").replace(/^\/value/, `/${name}`);
-  return [{ in: parameter.in, path, message: error?.message ?? "is not valid" }];
-}
-
-function describeMissing({ in: place, name }: Parameter): RequestFinding {
-  return { in: place, path: `/${name}`, message: "is required" };
-}
-
-function split(value: string | undefined, isList: boolean, separator: string) {
-  if (value === undefined || !isList) return value;
-  return value.split(separator).map((each) => each.trim());
-}
-
-function findSeparator(style: unknown, isExploded: boolean): string {
-  if (isExploded) return "";
-  if (style === "spaceDelimited") return " ";
-  return style === "pipeDelimited" ? "|" : ",";
-}
-
 function matches(template: readonly (string | null)[], segments: readonly string[]): boolean {
   return (
     template.length === segments.length &&
@@ -301,17 +246,4 @@ function findPointer(root: JsonObject, pointer: string): unknown {
     value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
   }
   return value;
-}
-
-function isPlace(value: unknown): value is Place {
-  return value === "path" || value === "query" || value === "header" || value === "cookie";
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value : [value];
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

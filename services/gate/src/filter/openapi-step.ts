@@ -10,8 +10,8 @@ import {
   type FoundOperation,
   isJsonType,
   OpenApiDocument,
-  type RequestFinding,
 } from "./openapi-document.ts";
+import type { RequestFinding } from "./openapi-parameter.ts";
 
 /** Larger bodies of checked types are refused: validation holds the thread. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -100,7 +100,8 @@ function checkParameters(
   { operation, values }: FoundOperation,
 ): RequestFinding[] {
   const { fields } = head;
-  return operation.checkParameters(values, {
+  return operation.checkParameters({
+    path: values,
     query: new URLSearchParams(head.bytes.toString("latin1", head.pathEnd, head.targetEnd)),
     readHeader: (name) => fields.find(name),
     readCookie: (name) => findCookie(fields.get(Known.Cookie) ?? "", name),
