@@ -22,6 +22,24 @@ export type { Changes, Database, DatabaseOptions, Queries, Row } from "./databas
 export { sql, type SqlArgument, type SqlPart, type SqlValue } from "./database/sql.ts";
 export { HttpError, type HttpErrorOptions } from "./error/http-error.ts";
 export type { Handler, RouteMethod, RouteOptions } from "./http/definition.ts";
+export type { Mail, MailAttachment, SendOptions, SentMail } from "./platform/mail.ts";
+export type { Message, PublishOptions, SubscribeOptions } from "./platform/messaging.ts";
+export { auth, mail, messages, objects } from "./platform/platform.ts";
+export type {
+  SignedInUser,
+  SignInOptions,
+  SignInRequest,
+  SignOutOptions,
+} from "./platform/sign-in.ts";
+export type {
+  DownloadUrlOptions,
+  ListedObject,
+  ListOptions,
+  ObjectBody,
+  ObjectPage,
+  PutOptions,
+  UrlOptions,
+} from "./platform/storage.ts";
 export type { CookieOptions } from "./request/cookies.ts";
 export type { RequestHeaders } from "./request/headers.ts";
 export type { FormFields, FormValue } from "./request/parse-body.ts";

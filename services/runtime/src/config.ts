@@ -10,6 +10,7 @@ import {
   type ConfigKey,
 } from "@platform/kernel/config";
 import { LOG_LEVELS } from "@platform/kernel/log";
+import { PROJECT_ADDRESS, PROJECT_KEY } from "./command/project-entry.ts";
 import { SERVICES } from "./services/index.ts";
 
 /** Version of the platform. */
@@ -31,6 +32,13 @@ const LISTENER_KEYS: Record<
     ]),
   ),
 );
+
+const PROJECT_KEYS = {
+  [PROJECT_KEY]: addressKey(PROJECT_ADDRESS, {
+    description: "Listening address of the project in the working directory.",
+    env: ["PLATFORM_PROJECT_ADDR"],
+  }),
+};
 
 const LABELS = SERVICES.map(({ label }) => label).join(", ");
 
@@ -121,6 +129,10 @@ const APP_KEYS = {
       "Topics that it may publish and subscribe: a name, or a pattern in which * is one level and # any number of levels; may be repeated.",
     env: [],
   }),
+  mail: key(z.boolean().default(false), {
+    description: "Lets the application send mail.",
+    env: [],
+  }),
 };
 
 const BUCKET_KEYS = {
@@ -159,7 +171,7 @@ export const runtimeDefinition = defineConfig({
     up: {
       summary: "Start and supervise all services on this machine.",
       standalone: true,
-      options: { ...UP_KEYS, ...LISTENER_KEYS },
+      options: { ...UP_KEYS, ...PROJECT_KEYS, ...LISTENER_KEYS },
     },
     status: {
       summary: "Show the state of each service. Exits with 1 unless all are up.",

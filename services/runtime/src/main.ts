@@ -12,6 +12,7 @@ import { runLogs } from "./command/logs.ts";
 import { runRun } from "./command/run.ts";
 import { runShare } from "./command/share.ts";
 import { runMigrateNew, runMigrateStatus, runMigrateUp } from "./command/migrate.ts";
+import { PROJECT_KEY } from "./command/project-entry.ts";
 import { runRestore } from "./command/restore.ts";
 import { runStatus } from "./command/status.ts";
 import { runTest } from "./command/run-tests.ts";
@@ -64,6 +65,7 @@ export async function main(): Promise<void> {
         redirects: options.redirect,
         bucket: options.bucket,
         topics: options.topic,
+        mail: options.mail,
       }),
     "app remove": ({ options, positionals: [name = ""] }) => runAppRemove(options.data, name),
     share: ({ options, positionals: [target = ""] }) => runShare({ ...options, target }),
@@ -100,13 +102,12 @@ export async function main(): Promise<void> {
 // The listener keys are computed, so their types are not known by name.
 function collectAddresses(options: object): Map<string, ListenAddress> {
   const values = options as Readonly<Record<string, ListenAddress>>;
+  const keys = SERVICES.flatMap(({ listeners }) => listeners.map(({ key }) => key));
   return new Map(
-    SERVICES.flatMap(({ listeners }) =>
-      listeners.flatMap(({ key }) => {
-        const address = values[key];
-        return address === undefined ? [] : [[key, address] as const];
-      }),
-    ),
+    [...keys, PROJECT_KEY].flatMap((key) => {
+      const address = values[key];
+      return address === undefined ? [] : [[key, address] as const];
+    }),
   );
 }
 

@@ -1,5 +1,10 @@
 // Lifecycle of programs and services, from the command line to the exit code.
-export { SUPERVISED_VARIABLE, isServiceMessage, type ListenerReport } from "./parent.ts";
+export {
+  createParentLink,
+  SUPERVISED_VARIABLE,
+  isServiceMessage,
+  type ListenerReport,
+} from "./parent.ts";
 export { explainListenError, findFileHolder } from "./port-holder.ts";
 export { runProgram } from "./program.ts";
 export { runService, type DrainHook, type Lifecycle } from "./service.ts";

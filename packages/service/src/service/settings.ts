@@ -9,6 +9,9 @@ import {
   type ConfigOf,
 } from "@platform/kernel/config";
 
+const url = z.url({ protocol: /^https?$/ }).optional();
+const text = z.string().min(1).max(4_096).optional();
+
 const KEYS = {
   ...createServiceKeys("service"),
   ...createTokenKeys("service", "for routes with `requires`"),
@@ -46,6 +49,42 @@ const KEYS = {
       allowed: "a URL like postgres://user:password@host/name",
     },
   ),
+  oidc_issuer: key(url, {
+    description: "Issuer of identity, for `auth` and for tokens of `messages` and `mail`.",
+    env: ["OIDC_ISSUER"],
+  }),
+  oidc_client_id: key(text, {
+    description: "OAuth client of the service.",
+    env: ["OIDC_CLIENT_ID"],
+  }),
+  oidc_client_secret: key(text, {
+    description:
+      "Secret of the OAuth client; session cookies are encrypted with a key derived from it.",
+    env: ["OIDC_CLIENT_SECRET"],
+    secret: true,
+  }),
+  oidc_redirect_url: key(url, {
+    description: "Address of the route that calls `auth.finishSignIn`.",
+    env: ["OIDC_REDIRECT_URL"],
+  }),
+  messaging_url: key(url, { description: "Messaging, for `messages`.", env: ["MESSAGING_URL"] }),
+  mail_url: key(url, { description: "Mail, for `mail`.", env: ["MAIL_URL"] }),
+  s3_endpoint: key(url, { description: "Storage, for `objects`.", env: ["AWS_ENDPOINT_URL_S3"] }),
+  s3_region: key(z.string().min(1).max(64).default("us-east-1"), {
+    description: "Region of storage.",
+    env: ["AWS_REGION"],
+  }),
+  s3_access_key: key(text, {
+    description: "Key of storage.",
+    env: ["AWS_ACCESS_KEY_ID"],
+    secret: true,
+  }),
+  s3_secret_key: key(text, {
+    description: "Secret of the key.",
+    env: ["AWS_SECRET_ACCESS_KEY"],
+    secret: true,
+  }),
+  s3_bucket: key(text, { description: "Bucket of `objects`.", env: ["S3_BUCKET"] }),
 } as const;
 
 /** Settings of a service. */

@@ -1,250 +1,42 @@
-// `platform app add`: everything that an application needs, limited to its bucket and topics.
-import { ApiError, type ApiClient } from "../client/api-client.ts";
-import { allowOrigins } from "../client/bucket-cors.ts";
-import { connectIdentity, connectMessaging, connectStorage } from "../client/connect.ts";
-import { findTarget, type Target } from "../client/target.ts";
-import { createBucket } from "./bucket-add.ts";
-
-const NAME = /^[a-z][a-z0-9-]{0,39}$/;
-const OBJECT_ACTIONS = [
-  "s3:GetObject",
-  "s3:PutObject",
-  "s3:DeleteObject",
-  "s3:AbortMultipartUpload",
-  "s3:ListMultipartUploadParts",
-];
-const USER_SCOPES = ["openid", "profile", "email", "offline_access"];
-const BUCKET_ACTIONS = ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"];
+// `platform app add`, `platform app remove`.
+import {
+  createApplication,
+  nameRole,
+  removeApplication,
+  type ApplicationOptions,
+} from "../client/application.ts";
+import { findTarget } from "../client/target.ts";
+import { formatVariables } from "../data-folder/private-file.ts";
 
 /** Options of {@link runAppAdd}. */
-export interface AppAddOptions {
+export interface AppAddOptions extends ApplicationOptions {
   data: string;
-  name: string;
-  /** Addresses to which identity may return users after a sign-in. */
-  redirects: readonly string[];
-  bucket: string | undefined;
-  /** Patterns of topics: `*` matches one level, `#` any number. */
-  topics: readonly string[];
 }
-
-/** Steps back, last first, if a later step fails. */
-type Undo = () => Promise<unknown>;
-
-/** A part of an application: lines of its environment file. */
-type Lines = readonly (readonly [name: string, value: string])[];
 
 /** Creates the application, and prints its environment file once. */
 export async function runAppAdd(options: AppAddOptions): Promise<void> {
-  const { name } = options;
-  if (!NAME.test(name))
-    throw new Error(
-      `the name ${JSON.stringify(name)} is invalid: 1 to 40 lower-case letters, digits or -, beginning with a letter`,
-    );
-  const target = await findTarget(options.data);
-  const undo: Undo[] = [];
-  try {
-    const lines = [
-      ...(await addClient(target, options, undo)),
-      ...(options.topics.length === 0 ? [] : await addTopics(target, options, undo)),
-      ...(options.bucket === undefined
-        ? []
-        : await addBucket(target, options, options.bucket, undo)),
-    ];
-    process.stderr.write(describe(options));
-    process.stdout.write(lines.map(([key, value]) => `${key}=${quote(value)}\n`).join(""));
-  } catch (error) {
-    for (const step of undo.toReversed()) await step().catch(reportLeftover);
-    throw error;
-  }
-}
-
-// An OAuth client and the role that its tokens carry. Storage and messaging decide by the role.
-async function addClient(target: Target, options: AppAddOptions, undo: Undo[]): Promise<Lines> {
-  const { name, redirects } = options;
-  const role = nameRole(name);
-  const identity = await connectIdentity(target);
-  // Storage requires these for keys of users; which objects they reach is the role's policy in storage.
-  const permissions = options.bucket === undefined ? [] : ["vault:read", "vault:write"];
-  await identity
-    .call("POST", "/api/v1/rbac/roles", {
-      name: role,
-      description: `Application ${name}`,
-      permissions,
-    })
-    .catch((error: unknown) => {
-      throw explainTaken(error, name);
-    });
-  undo.push(() => identity.call("DELETE", `/api/v1/rbac/roles/${role}`));
-  const hasUsers = redirects.length > 0;
-  const scopes = [...permissions, ...(hasUsers ? USER_SCOPES : [])];
-  const client = await identity.call("POST", "/api/v1/auth/clients", {
-    client_name: name,
-    redirect_uris: redirects,
-    grant_types: [
-      "client_credentials",
-      ...(hasUsers ? ["authorization_code", "refresh_token"] : []),
-    ],
-    response_types: hasUsers ? ["code"] : [],
-    ...(scopes.length === 0 ? {} : { scope: scopes.join(" ") }),
-    platform_audience: "always",
-  });
-  const id = String(client["client_id"]);
-  undo.push(() => identity.call("DELETE", `/api/v1/auth/clients/${id}`));
-  await identity.call("POST", `/api/v1/rbac/clients/${id}/roles`, { roles: [role] });
-  const { issuer, token_endpoint } = await identity.call(
-    "GET",
-    "/.well-known/openid-configuration",
-  );
-  return [
-    ["OIDC_ISSUER", String(issuer)],
-    ["OIDC_TOKEN_URL", String(token_endpoint)],
-    ["OIDC_CLIENT_ID", id],
-    ["OIDC_CLIENT_SECRET", String(client["client_secret"])],
-    ...redirects.slice(0, 1).map((url) => ["OIDC_REDIRECT_URL", url] as const),
-  ];
-}
-
-async function addTopics(target: Target, options: AppAddOptions, undo: Undo[]): Promise<Lines> {
-  const { name, topics } = options;
-  const messaging = connectMessaging(target);
-  const path = `/api/v1/access/roles/${nameRole(name)}`;
-  const rules = topics.map((pattern) => ({ topics: pattern, allow: ["publish", "subscribe"] }));
-  await messaging.call("PUT", path, { rules });
-  undo.push(() => messaging.call("DELETE", path));
-  const service = target.state.services.find((item) => item.name === "pulse");
-  const kafka = service?.listeners.find((listener) => listener.name === "kafka");
-  return [
-    ["MESSAGING_URL", service?.url ?? ""],
-    ...(kafka === undefined ? [] : [["KAFKA_BROKERS", `localhost:${kafka.port}`] as const]),
-    ["MESSAGING_TOPICS", topics.join(",")],
-  ];
-}
-
-// An existing bucket is used as it is. The application itself has a key, so that it works with all S3 tools; users with
-// the role can exchange their tokens for keys.
-async function addBucket(
-  target: Target,
-  { name, redirects }: AppAddOptions,
-  bucket: string,
-  undo: Undo[],
-): Promise<Lines> {
-  const storage = connectStorage(target);
-  const user = nameRole(name);
-  await createBucket(storage, bucket);
-  // Pages of the application upload with presigned URLs.
-  const origins = [...new Set(redirects.map((url) => new URL(url).origin))];
-  if (origins.length > 0) await allowOrigins(target, bucket, origins);
-  const policies = { bucket: createPolicy(bucket) };
-  await storage.call("PUT", `/api/v1/roles/${user}`, { policies });
-  undo.push(() => storage.call("DELETE", `/api/v1/roles/${user}`));
-  await storage.call("PUT", `/api/v1/users/${user}`, { policies });
-  undo.push(() => storage.call("DELETE", `/api/v1/users/${user}`));
-  const key = await storage.call("POST", "/api/v1/keys", {
-    user,
-    description: `Application ${name}`,
-  });
-  const url = target.state.services.find((item) => item.name === "vault")?.url ?? "";
-  return [
-    ["AWS_ENDPOINT_URL_S3", url],
-    ["AWS_REGION", "us-east-1"],
-    ["AWS_ACCESS_KEY_ID", String(key["access_key"])],
-    ["AWS_SECRET_ACCESS_KEY", String(key["secret_key"])],
-    ["S3_BUCKET", bucket],
-    ["S3_ROLE_ARN", `arn:aws:iam:::role/${user}`],
-  ];
-}
-
-// For shells and for readers of .env files, to which # begins a comment.
-function quote(value: string): string {
-  return /^[\w./:@,+=-]*$/.test(value) ? value : `"${value}"`;
-}
-
-function createPolicy(bucket: string) {
-  const resource = `arn:aws:s3:::${bucket}`;
-  return {
-    Version: "2012-10-17",
-    Statement: [
-      { Effect: "Allow", Action: BUCKET_ACTIONS, Resource: resource },
-      { Effect: "Allow", Action: OBJECT_ACTIONS, Resource: `${resource}/*` },
-    ],
-  };
-}
-
-/** The role of an application, and its user in storage. */
-function nameRole(name: string): string {
-  return `app-${name}`;
-}
-
-function describe({ name, bucket, topics, redirects }: AppAddOptions): string {
-  const role = nameRole(name);
-  const parts = [
-    `application ${name} added with the role ${role}`,
-    ...(bucket === undefined ? [] : [`bucket ${bucket}`]),
-    ...(topics.length === 0 ? [] : [`topics ${topics.join(", ")}`]),
-    ...(redirects.length === 0 ? [] : [`sign-in of users at ${redirects.join(", ")}`]),
-  ];
-  return `${parts.join("; ")}\nThe following is shown only once: save it, for example with "platform app add ${name} > ${name}.env"\n`;
-}
-
-function explainTaken(error: unknown, name: string): unknown {
-  if (error instanceof ApiError && error.status === 409)
-    return new Error(
-      `there is already an application ${name} (role ${nameRole(name)}): choose another name, or remove it with "platform app remove ${name}"`,
-    );
-  return error;
-}
-
-function reportLeftover(error: unknown): void {
-  const reason = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`platform: undoing a step failed: ${reason}\n`);
+  const lines = await createApplication(await findTarget(options.data), options);
+  process.stderr.write(describe(options));
+  process.stdout.write(formatVariables(lines));
 }
 
 /** Removes an application's client, role, topic rules and keys. Its bucket and topics stay. */
 export async function runAppRemove(data: string, name: string): Promise<void> {
-  const target = await findTarget(data);
-  const identity = await connectIdentity(target);
-  const role = nameRole(name);
-  await removeClients(identity, name);
-  const isKnown = await remove(identity, `/api/v1/rbac/roles/${role}`);
-  const isRunning = (service: string): boolean =>
-    target.state.services.some((item) => item.name === service);
-  if (isRunning("pulse")) await remove(connectMessaging(target), `/api/v1/access/roles/${role}`);
-  if (isRunning("vault")) {
-    await remove(connectStorage(target), `/api/v1/users/${role}`);
-    await remove(connectStorage(target), `/api/v1/roles/${role}`);
-  }
+  const isKnown = await removeApplication(await findTarget(data), name);
   if (!isKnown) throw new Error(`there is no application ${JSON.stringify(name)}`);
   process.stderr.write(
     `application ${name} removed; its bucket and topics are kept, and its tokens are revoked\n`,
   );
 }
 
-async function removeClients(identity: ApiClient, name: string): Promise<void> {
-  let cursor: string | null = null;
-  do {
-    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-    const page = (await identity.call("GET", `/api/v1/auth/clients${query}`)) as {
-      clients: { client_id: string; client_name?: string }[];
-      next_cursor: string | null;
-    };
-    for (const client of page.clients) {
-      if (client.client_name !== name) continue;
-      const path = `/api/v1/rbac/clients/${client.client_id}/roles`;
-      const { roles } = (await identity.call("GET", path)) as { roles: string[] };
-      if (roles.includes(nameRole(name)))
-        await identity.call("DELETE", `/api/v1/auth/clients/${client.client_id}`);
-    }
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-}
-
-// False if there was nothing to remove.
-async function remove(api: ApiClient, path: string): Promise<boolean> {
-  try {
-    await api.call("DELETE", path);
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return false;
-    throw error;
-  }
+function describe({ name, bucket, topics, mail, redirects }: ApplicationOptions): string {
+  const role = nameRole(name);
+  const parts = [
+    `application ${name} added with the role ${role}`,
+    ...(bucket === undefined ? [] : [`bucket ${bucket}`]),
+    ...(topics.length === 0 ? [] : [`topics ${topics.join(", ")}`]),
+    ...(mail ? ["sending mail"] : []),
+    ...(redirects.length === 0 ? [] : [`sign-in of users at ${redirects.join(", ")}`]),
+  ];
+  return `${parts.join("; ")}\nThe following is shown only once: save it, for example with "platform app add ${name} > ${name}.env"\n`;
 }

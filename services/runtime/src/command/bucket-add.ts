@@ -1,6 +1,6 @@
 // `platform bucket add`: creates a bucket.
-import { ApiError, type ApiClient } from "../client/api-client.ts";
 import { allowOrigins, readOrigin } from "../client/bucket-cors.ts";
+import { createBucket } from "../client/bucket.ts";
 import { connectStorage } from "../client/connect.ts";
 import { findTarget } from "../client/target.ts";
 
@@ -22,15 +22,4 @@ export async function runBucketAdd({ data, name, ...options }: BucketAddOptions)
   const url = target.state.services.find((service) => service.name === "vault")?.url ?? "";
   process.stderr.write(`bucket ${name} added\n`);
   process.stdout.write(`${url}/${name}\n`);
-}
-
-/** Creates a bucket; false if it exists. */
-export async function createBucket(storage: ApiClient, name: string): Promise<boolean> {
-  try {
-    await storage.call("POST", "/api/v1/buckets", { name });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 409) return false;
-    throw error;
-  }
 }

@@ -5,6 +5,8 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatLogLine, LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
 import { explainFileError, formatFolder } from "../data-folder/data-folder.ts";
+import { readRunning } from "../data-folder/running-file.ts";
+import { findProject } from "../project/project.ts";
 import { findEntry } from "../services/index.ts";
 import { ROTATED_FILES } from "../supervisor/log-file.ts";
 
@@ -54,16 +56,22 @@ export async function runLogs(options: LogsOptions): Promise<void> {
   }
 }
 
-function describeNothing({ service, level, access, follow: isFollowing }: LogsOptions): string {
-  const source = service === undefined ? "" : ` of ${findEntry(service, "logs").label}`;
+function describeNothing({
+  data,
+  service,
+  level,
+  access,
+  follow: isFollowing,
+}: LogsOptions): string {
+  const source = service === undefined ? "" : ` of ${findSource(service, data).label}`;
   const kept = access ? "the access log is empty" : `no line${source} at level ${level} or above`;
   return isFollowing ? `${kept} yet` : kept;
 }
 
-function createFormat({ service, level, access, json }: LogsOptions): Format {
+function createFormat({ data, service, level, access, json }: LogsOptions): Format {
   const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
   // The supervisor's events name the service by its product name.
-  const entry = service === undefined ? undefined : findEntry(service, "logs");
+  const entry = service === undefined ? undefined : findSource(service, data);
   const threshold = LOG_LEVELS.indexOf(level);
   return (line) => {
     const event = parse(line);
@@ -74,6 +82,14 @@ function createFormat({ service, level, access, json }: LogsOptions): Format {
     if (LOG_LEVELS.indexOf(event["level"] as LogLevel) < threshold) return undefined;
     return json ? `${line}\n` : formatLogLine(event, colours);
   };
+}
+
+// Also the project, whose log can be read when the platform is stopped.
+function findSource(word: string, data: string): { name: string; label: string } {
+  const project = findProject(process.cwd(), []);
+  const running = readRunning(resolve(data))?.services.find(({ name }) => name === word);
+  if (running !== undefined) return running;
+  return project?.name === word ? { name: word, label: word } : findEntry(word, "logs");
 }
 
 function formatAccess(event: Readonly<Record<string, unknown>>): string {

@@ -1,12 +1,13 @@
 // Checks that the ports of all services are free.
-import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import type { ListenAddress } from "@platform/kernel/config";
 import { explainListenError } from "@platform/kernel/lifecycle";
 import type { ServiceEntry } from "../services/entry.ts";
 
 const PORTS = { first: 20_000, end: 32_768 };
-const ATTEMPTS_MAX = 100;
+/** Process ids of platforms that start concurrently are near each other, and 16 ports apart their searches begin. */
+const PORTS_PER_PLATFORM = 16;
+const ATTEMPTS_MAX = 1_000;
 
 /** Throws one error that lists all ports in use, with the process that holds each and the flag that changes it. */
 export async function probePorts(
@@ -18,17 +19,21 @@ export async function probePorts(
 }
 
 /**
- * Replaces port 0 by a free number where services need the address before its owner listens. Ports below the system's
- * ephemeral range are chosen, which connections and listeners of other programs do not take meanwhile.
+ * Replaces port 0 by a free number, so that services know the addresses of others before those listen. Ports below the
+ * system's ephemeral range are chosen, which connections and listeners of other programs do not take meanwhile; several
+ * platforms that start concurrently begin at different ports.
  */
 export async function choosePorts(
   entries: readonly ServiceEntry[],
   addresses: Map<string, ListenAddress>,
 ): Promise<void> {
-  for (const { key, isKnownEarly } of entries.flatMap((entry) => entry.listeners)) {
+  const chosen = new Set<number>();
+  for (const { key } of entries.flatMap((entry) => entry.listeners)) {
     const address = addresses.get(key);
-    if (address?.port !== 0 || isKnownEarly !== true) continue;
-    addresses.set(key, await findFreeAddress(address));
+    if (address?.port !== 0) continue;
+    const free = await findFreeAddress(address, chosen);
+    chosen.add(free.port);
+    addresses.set(key, free);
   }
 }
 
@@ -49,10 +54,15 @@ export async function findPortProblems(
   return problems;
 }
 
-async function findFreeAddress(address: ListenAddress): Promise<ListenAddress> {
+async function findFreeAddress(
+  address: ListenAddress,
+  chosen: ReadonlySet<number>,
+): Promise<ListenAddress> {
+  const count = PORTS.end - PORTS.first;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-    const candidate = { ...address, port: randomInt(PORTS.first, PORTS.end) };
-    if ((await tryListen(candidate)) === undefined) return candidate;
+    const port = PORTS.first + ((process.pid * PORTS_PER_PLATFORM + attempt) % count);
+    const candidate = { ...address, port };
+    if (!chosen.has(port) && (await tryListen(candidate)) === undefined) return candidate;
   }
   throw new Error(`no free port from ${PORTS.first} to ${PORTS.end - 1}`);
 }

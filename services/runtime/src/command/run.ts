@@ -5,7 +5,10 @@ import { pathToFileURL } from "node:url";
 import { runDeclaredService } from "@platform/service/host";
 import { CompileError } from "../language/source-problem.ts";
 import { registerServiceFiles } from "../language/load-hooks.ts";
+import { MAIN_FILE } from "../project/project.ts";
 import { watchService } from "../watch/watch.ts";
+
+export { MAIN_FILE } from "../project/project.ts";
 
 /** Options of `platform run`. */
 export interface RunOptions {
@@ -13,9 +16,6 @@ export interface RunOptions {
   readonly file: string | undefined;
   readonly watch: boolean;
 }
-
-/** File of a service if none is named. */
-export const MAIN_FILE = "main.service.ts";
 
 /** Runs a service; resolves when it has started, or with `watch` when it has stopped. */
 export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<number> {

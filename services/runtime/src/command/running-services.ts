@@ -44,6 +44,11 @@ export class RunningServices {
     this.#write();
   }
 
+  /** States of all services. */
+  get state(): RunningState {
+    return this.#state;
+  }
+
   /** Records that a service is ready. */
   setReady(entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number): void {
     const [main] = listeners;

@@ -20,14 +20,10 @@ import { writePrivateText } from "../data-folder/private-file.ts";
 import type { RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
-import {
-  formatListenerUrl,
-  isReportOf,
-  type EntryContext,
-  type ServiceEntry,
-} from "../services/entry.ts";
+import { formatListenerUrl, type EntryContext, type ServiceEntry } from "../services/entry.ts";
 import { getIndexPath } from "../services/gate.ts";
-import { selectServices } from "../services/index.ts";
+import { selectServices, SERVICES } from "../services/index.ts";
+import { findProject } from "../project/project.ts";
 import { watchClock } from "../supervisor/clock-watch.ts";
 import { LogFile } from "../supervisor/log-file.ts";
 import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
@@ -37,6 +33,7 @@ import {
 } from "../supervisor/supervised-process.ts";
 import { LOG_FILE } from "./logs.ts";
 import { choosePorts, probePorts } from "./ports.ts";
+import { createProjectEntry } from "./project-entry.ts";
 import { RunningServices } from "./running-services.ts";
 
 const TOUCH_MS = 60_000;
@@ -61,7 +58,9 @@ export interface UpOptions {
 export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
   const { version, drainTimeoutMs } = options;
-  const entries = selectServices(options.only);
+  // The project is described before the platform runs, and prepared when the services that it uses do.
+  let running: RunningServices | undefined;
+  const entries = findEntries(options.only, () => running!.state);
   const addresses = new Map(options.addresses);
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
@@ -77,9 +76,10 @@ export async function runUp(options: UpOptions): Promise<never> {
   return runService({ service: "platform", version, logger, drainTimeoutMs }, async (lifecycle) => {
     void output.closed.then(() => lifecycle.stop("the standard output was closed"));
     const onChange = (state: RunningState): void => writeOverviews(state, context);
-    const running = new RunningServices({ folder: dataDir, version, entries, logger, onChange });
+    running = new RunningServices({ folder: dataDir, version, entries, logger, onChange });
+    const states = running;
     lifecycle.onDrain("data folder", () => {
-      running.close();
+      states.close();
       folder.release();
       return output.settle();
     });
@@ -88,13 +88,12 @@ export async function runUp(options: UpOptions): Promise<never> {
     const progress = createProgress(options.json, entries);
     const parts = entries.map((entry) => {
       const ready = (listeners: readonly ListenerReport[], pid: number): void => {
-        pinAddresses(entry, addresses, listeners);
         if (listeners[0]?.name === "https") secure.add(entry.name);
-        running.setReady(entry, listeners, pid);
+        states.setReady(entry, listeners, pid);
         lines.set(entry.name, describeService(entry, context, listeners, pid));
         progress(entry);
       };
-      const failed = running.setFailed.bind(running, entry);
+      const failed = states.setFailed.bind(states, entry);
       const part = createPart(entry, context, options.logLevel, output.log, ready, failed);
       lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
       return { entry, part };
@@ -123,6 +122,24 @@ export async function runUp(options: UpOptions): Promise<never> {
       output.log.release("warnings");
     });
   });
+}
+
+// The gateway starts last: it routes to all others. Bun cannot load service files.
+function findEntries(
+  only: readonly string[],
+  readState: () => RunningState,
+): readonly ServiceEntry[] {
+  const isNode = process.versions["bun"] === undefined;
+  const taken = SERVICES.flatMap(({ name, label }) => [name, label]);
+  const project = isNode ? findProject(process.cwd(), taken) : undefined;
+  if (project === undefined) return selectServices(only);
+  const entry = createProjectEntry(project, readState);
+  const isSelected = only.length === 0 || only.includes(project.name);
+  const others = only.filter((name) => name !== project.name);
+  const selected = only.length > 0 && others.length === 0 ? [] : selectServices(others);
+  if (!isSelected) return selected;
+  const gateway = selected.filter(({ name }) => name === "gate");
+  return [...selected.filter(({ name }) => name !== "gate"), entry, ...gateway];
 }
 
 async function createContext(
@@ -244,7 +261,7 @@ interface Part {
   part: SupervisedProcess;
 }
 
-// Services start in parallel. One that uses the address of another waits for it only if that port is not known yet.
+// Services start in parallel: all ports are known.
 async function startParts(
   parts: readonly Part[],
   context: EntryContext,
@@ -253,11 +270,10 @@ async function startParts(
   const started = new Map<string, Promise<string[]>>();
   for (const { entry, part } of parts) {
     const needed = (entry.after ?? []).flatMap((name) => started.get(name) ?? []);
-    const isKnown = (entry.after ?? []).every((name) => hasFixedPorts(name, context));
     started.set(
       entry.name,
       (async () => {
-        if (!isKnown) await Promise.all(needed);
+        if (entry.needsReady === true) await Promise.all(needed);
         const notes = (await entry.prepare?.(context)) ?? [];
         if (!lifecycle.stopping.aborted) await part.start();
         return notes;
@@ -265,11 +281,6 @@ async function startParts(
     );
   }
   return (await Promise.all(started.values())).flat();
-}
-
-function hasFixedPorts(name: string, { running, addresses }: EntryContext): boolean {
-  const listeners = running.find((entry) => entry.name === name)?.listeners ?? [];
-  return listeners.every(({ key }) => addresses.get(key)?.port !== 0);
 }
 
 function createPart(
@@ -314,18 +325,4 @@ function describeService(
     pid,
     listeners,
   };
-}
-
-// A restarted service keeps its ports.
-function pinAddresses(
-  entry: ServiceEntry,
-  addresses: Map<string, ListenAddress>,
-  listeners: readonly ListenerReport[],
-): void {
-  for (const { key, name } of entry.listeners) {
-    const report = listeners.find((item) => isReportOf(item, name));
-    const wanted = addresses.get(key);
-    if (report !== undefined && wanted?.port === 0)
-      addresses.set(key, { ...wanted, port: report.port });
-  }
 }

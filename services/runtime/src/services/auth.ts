@@ -25,8 +25,6 @@ export const authEntry: ServiceEntry = {
       env: "PLATFORM_AUTH_ADDR",
       default: "127.0.0.1:8086",
       description: "Listening address of identity.",
-      // Mail reads keys from identity, and identity sends through mail.
-      isKnownEarly: true,
     },
   ],
   probes: "http",

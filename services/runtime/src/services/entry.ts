@@ -12,8 +12,6 @@ interface ListenerEntry {
   env: string;
   default: string;
   description: string;
-  /** True if services that start before this one use its address: port 0 is replaced by a number before the start. */
-  isKnownEarly?: boolean;
 }
 
 /** A command for new users to try. */
@@ -44,7 +42,7 @@ export interface EntryContext {
   dataDirShown: string;
   /** The file of generated credentials, quoted for a shell. */
   credentialsShown: string;
-  /** Addresses by listener key. A port of 0 is replaced by the actual one when the service is ready. */
+  /** Addresses by listener key. No port is 0. */
   addresses: ReadonlyMap<string, ListenAddress>;
   /** Public domain, whose subdomains are routed to services; undefined on a machine without one. */
   domain: string | undefined;
@@ -81,6 +79,8 @@ export interface ServiceEntry {
   requires?: readonly string[];
   /** Names of services whose addresses it uses. */
   after?: readonly string[];
+  /** True if it calls the services of `after` before it starts. */
+  needsReady?: boolean;
   /** Prepares files before the service starts; returns notes for the operator. */
   prepare?: (context: EntryContext) => Promise<string[]>;
   /** Arguments and environment of its process. */

@@ -20,7 +20,7 @@ export function formatIssuer(context: EntryContext, env: Environment): string {
  * through the gateway. Empty if identity does not run, or if the operator has chosen another issuer.
  */
 export function wireIdentity(
-  service: "gate" | "notify" | "pulse" | "tunnel" | "vault",
+  service: "gate" | "notify" | "pulse" | "service" | "tunnel" | "vault",
   context: EntryContext,
   env: Environment,
 ): Record<string, string> {

@@ -41,7 +41,6 @@ export const pulseEntry: ServiceEntry = {
       env: "PLATFORM_PULSE_STOMP_ADDR",
       default: "127.0.0.1:61613",
       description: "Listening address of messaging for STOMP clients.",
-      isKnownEarly: true,
     },
   ],
   probes: "http",

@@ -11,7 +11,7 @@ import type { Clock } from "@platform/kernel/time";
 import { LONGEST_MS, STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
 import { readLines } from "./line-splitter.ts";
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 90_000;
 // A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
 /** Consecutive failures that are reported as a loop. */
@@ -33,7 +33,7 @@ export interface SupervisedProcessOptions {
   onFailure?: (failure: Failure) => void;
   logger: Logger;
   clock: Clock;
-  /** Startup timeout in ms; default 30 000. */
+  /** Startup timeout in ms; default 90 000. */
   readyTimeoutMs?: number;
 }
 

@@ -16,6 +16,10 @@ export interface WatchOptions {
   /** Absolute path of the service file. */
   readonly file: string;
   readonly write: (line: string) => void;
+  /** Called after each start of a process, successful or not. */
+  readonly onOutcome?: () => void;
+  /** Receives a function that stops the service like SIGTERM. */
+  readonly onStop?: (stop: () => void) => void;
 }
 
 /** Runs a service until a signal; resolves to the exit code. */
@@ -31,6 +35,7 @@ export async function watchService(options: WatchOptions): Promise<number> {
   watch.begin();
   const signal = await new Promise<NodeJS.Signals>((resolve) => {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, resolve);
+    options.onStop?.(() => resolve("SIGTERM"));
   });
   await watch.stop(signal);
   return 0;
@@ -96,6 +101,7 @@ class Watch {
       `${old === undefined ? "running" : "reloaded"} on http://localhost:${port} in ${Math.round(durationMs)} ms`,
     );
     if (old !== undefined) void stopWorker(old, "SIGTERM");
+    this.#options.onOutcome?.();
   }
 
   #onExit(worker: Worker, code: number, signal: string | null): void {
@@ -105,6 +111,7 @@ class Watch {
       const state =
         this.#current === undefined ? "waiting for a change" : "the running version stays";
       this.#say(`not started: ${state}`);
+      this.#options.onOutcome?.();
     } else if (worker === this.#current) {
       this.#current = undefined;
       this.#say(`the service exited (${signal ?? `code ${code}`}): waiting for a change`);

@@ -1,0 +1,243 @@
+// Applications: everything that one needs, limited to its bucket, its topics and sending mail.
+import { ApiError, type ApiClient } from "./api-client.ts";
+import { allowOrigins } from "./bucket-cors.ts";
+import { createBucket } from "./bucket.ts";
+import { connectIdentity, connectMessaging, connectStorage } from "./connect.ts";
+import { findService, type Target } from "./target.ts";
+
+const NAME = /^[a-z][a-z0-9-]{0,39}$/;
+const OBJECT_ACTIONS = [
+  "s3:GetObject",
+  "s3:PutObject",
+  "s3:DeleteObject",
+  "s3:AbortMultipartUpload",
+  "s3:ListMultipartUploadParts",
+];
+const USER_SCOPES = ["openid", "profile", "email", "offline_access"];
+const BUCKET_ACTIONS = ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"];
+
+/** An application to create. */
+export interface ApplicationOptions {
+  name: string;
+  /** Addresses to which identity may return users after a sign-in. */
+  redirects: readonly string[];
+  bucket: string | undefined;
+  /** Patterns of topics: `*` matches one level, `#` any number. */
+  topics: readonly string[];
+  /** True if it may send mail. */
+  mail: boolean;
+}
+
+/** Steps back, last first, if a later step fails. */
+type Undo = () => Promise<unknown>;
+
+/** Environment variables of an application, or a part of them. */
+export type Lines = readonly (readonly [name: string, value: string])[];
+
+/** Creates an application; returns its environment variables, whose secrets are not stored. Undoes its steps if one fails. */
+export async function createApplication(
+  target: Target,
+  options: ApplicationOptions,
+): Promise<Lines> {
+  const { name } = options;
+  if (!NAME.test(name))
+    throw new Error(
+      `the name ${JSON.stringify(name)} is invalid: 1 to 40 lower-case letters, digits or -, beginning with a letter`,
+    );
+  const undo: Undo[] = [];
+  try {
+    return [
+      ...(await addClient(target, options, undo)),
+      ...(options.mail ? [["MAIL_URL", findService(target, "notify", "mail").url] as const] : []),
+      ...(options.topics.length === 0 ? [] : await addTopics(target, options, undo)),
+      ...(options.bucket === undefined
+        ? []
+        : await addBucket(target, options, options.bucket, undo)),
+    ];
+  } catch (error) {
+    for (const step of undo.toReversed()) await step().catch(reportLeftover);
+    throw error;
+  }
+}
+
+// An OAuth client and the role that its tokens carry. Storage and messaging decide by the role.
+async function addClient(
+  target: Target,
+  options: ApplicationOptions,
+  undo: Undo[],
+): Promise<Lines> {
+  const { name, redirects } = options;
+  const role = nameRole(name);
+  const identity = await connectIdentity(target);
+  // Storage requires these for keys of users; which objects they reach is the role's policy in storage.
+  const permissions = [
+    ...(options.bucket === undefined ? [] : ["vault:read", "vault:write"]),
+    ...(options.mail ? ["notify:send"] : []),
+  ];
+  await identity
+    .call("POST", "/api/v1/rbac/roles", {
+      name: role,
+      description: `Application ${name}`,
+      permissions,
+    })
+    .catch((error: unknown) => {
+      throw explainTaken(error, name);
+    });
+  undo.push(() => identity.call("DELETE", `/api/v1/rbac/roles/${role}`));
+  const hasUsers = redirects.length > 0;
+  const scopes = [...permissions, ...(hasUsers ? USER_SCOPES : [])];
+  const client = await identity.call("POST", "/api/v1/auth/clients", {
+    client_name: name,
+    redirect_uris: redirects,
+    grant_types: [
+      "client_credentials",
+      ...(hasUsers ? ["authorization_code", "refresh_token"] : []),
+    ],
+    response_types: hasUsers ? ["code"] : [],
+    ...(scopes.length === 0 ? {} : { scope: scopes.join(" ") }),
+    platform_audience: "always",
+  });
+  const id = String(client["client_id"]);
+  undo.push(() => identity.call("DELETE", `/api/v1/auth/clients/${id}`));
+  await identity.call("POST", `/api/v1/rbac/clients/${id}/roles`, { roles: [role] });
+  const { issuer, token_endpoint } = await identity.call(
+    "GET",
+    "/.well-known/openid-configuration",
+  );
+  return [
+    ["OIDC_ISSUER", String(issuer)],
+    ["OIDC_TOKEN_URL", String(token_endpoint)],
+    ["OIDC_CLIENT_ID", id],
+    ["OIDC_CLIENT_SECRET", String(client["client_secret"])],
+    ...redirects.slice(0, 1).map((url) => ["OIDC_REDIRECT_URL", url] as const),
+  ];
+}
+
+async function addTopics(
+  target: Target,
+  options: ApplicationOptions,
+  undo: Undo[],
+): Promise<Lines> {
+  const { name, topics } = options;
+  const messaging = connectMessaging(target);
+  const path = `/api/v1/access/roles/${nameRole(name)}`;
+  const rules = topics.map((pattern) => ({ topics: pattern, allow: ["publish", "subscribe"] }));
+  await messaging.call("PUT", path, { rules });
+  undo.push(() => messaging.call("DELETE", path));
+  const service = target.state.services.find((item) => item.name === "pulse");
+  const kafka = service?.listeners.find((listener) => listener.name === "kafka");
+  return [
+    ["MESSAGING_URL", service?.url ?? ""],
+    ...(kafka === undefined ? [] : [["KAFKA_BROKERS", `localhost:${kafka.port}`] as const]),
+    ["MESSAGING_TOPICS", topics.join(",")],
+  ];
+}
+
+// An existing bucket is used as it is. The application itself has a key, so that it works with all S3 tools; users with
+// the role can exchange their tokens for keys.
+async function addBucket(
+  target: Target,
+  { name, redirects }: ApplicationOptions,
+  bucket: string,
+  undo: Undo[],
+): Promise<Lines> {
+  const storage = connectStorage(target);
+  const user = nameRole(name);
+  await createBucket(storage, bucket);
+  // Pages of the application upload with presigned URLs.
+  const origins = [...new Set(redirects.map((url) => new URL(url).origin))];
+  if (origins.length > 0) await allowOrigins(target, bucket, origins);
+  const policies = { bucket: createPolicy(bucket) };
+  await storage.call("PUT", `/api/v1/roles/${user}`, { policies });
+  undo.push(() => storage.call("DELETE", `/api/v1/roles/${user}`));
+  await storage.call("PUT", `/api/v1/users/${user}`, { policies });
+  undo.push(() => storage.call("DELETE", `/api/v1/users/${user}`));
+  const key = await storage.call("POST", "/api/v1/keys", {
+    user,
+    description: `Application ${name}`,
+  });
+  const url = target.state.services.find((item) => item.name === "vault")?.url ?? "";
+  return [
+    ["AWS_ENDPOINT_URL_S3", url],
+    ["AWS_REGION", "us-east-1"],
+    ["AWS_ACCESS_KEY_ID", String(key["access_key"])],
+    ["AWS_SECRET_ACCESS_KEY", String(key["secret_key"])],
+    ["S3_BUCKET", bucket],
+    ["S3_ROLE_ARN", `arn:aws:iam:::role/${user}`],
+  ];
+}
+
+function createPolicy(bucket: string) {
+  const resource = `arn:aws:s3:::${bucket}`;
+  return {
+    Version: "2012-10-17",
+    Statement: [
+      { Effect: "Allow", Action: BUCKET_ACTIONS, Resource: resource },
+      { Effect: "Allow", Action: OBJECT_ACTIONS, Resource: `${resource}/*` },
+    ],
+  };
+}
+
+/** The role of an application, and its user in storage. */
+export function nameRole(name: string): string {
+  return `app-${name}`;
+}
+
+function explainTaken(error: unknown, name: string): unknown {
+  if (error instanceof ApiError && error.status === 409)
+    return new Error(
+      `there is already an application ${name} (role ${nameRole(name)}): choose another name, or remove it with "platform app remove ${name}"`,
+    );
+  return error;
+}
+
+function reportLeftover(error: unknown): void {
+  const reason = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`platform: undoing a step failed: ${reason}\n`);
+}
+
+/** Removes an application's client, role, topic rules and keys; false if there is no such role. Its bucket and topics stay. */
+export async function removeApplication(target: Target, name: string): Promise<boolean> {
+  const identity = await connectIdentity(target);
+  const role = nameRole(name);
+  await removeClients(identity, name);
+  const isKnown = await remove(identity, `/api/v1/rbac/roles/${role}`);
+  const isRunning = (service: string): boolean =>
+    target.state.services.some((item) => item.name === service);
+  if (isRunning("pulse")) await remove(connectMessaging(target), `/api/v1/access/roles/${role}`);
+  if (isRunning("vault")) {
+    await remove(connectStorage(target), `/api/v1/users/${role}`);
+    await remove(connectStorage(target), `/api/v1/roles/${role}`);
+  }
+  return isKnown;
+}
+
+async function removeClients(identity: ApiClient, name: string): Promise<void> {
+  let cursor: string | null = null;
+  do {
+    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+    const page = (await identity.call("GET", `/api/v1/auth/clients${query}`)) as {
+      clients: { client_id: string; client_name?: string }[];
+      next_cursor: string | null;
+    };
+    for (const client of page.clients) {
+      if (client.client_name !== name) continue;
+      const path = `/api/v1/rbac/clients/${client.client_id}/roles`;
+      const { roles } = (await identity.call("GET", path)) as { roles: string[] };
+      if (roles.includes(nameRole(name)))
+        await identity.call("DELETE", `/api/v1/auth/clients/${client.client_id}`);
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+}
+
+// False if there was nothing to remove.
+async function remove(api: ApiClient, path: string): Promise<boolean> {
+  try {
+    await api.call("DELETE", path);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return false;
+    throw error;
+  }
+}

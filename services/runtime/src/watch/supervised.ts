@@ -1,0 +1,26 @@
+// A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
+import { createLogger } from "@platform/kernel/log";
+import { createParentLink } from "@platform/kernel/lifecycle";
+import { watchService } from "./watch.ts";
+
+const [file = ""] = process.argv.slice(2);
+const name = process.env["PLATFORM_SERVICE_NAME"] ?? "";
+const log = createLogger({ service: name, format: "json" });
+const parent = createParentLink(process);
+const host = process.env["PLATFORM_SERVICE_HOST"] ?? "::";
+const port = Number(process.env["PLATFORM_SERVICE_PORT"]);
+let isReported = false;
+
+process.exitCode = await watchService({
+  file,
+  write: (line) => log.info(line.trim()),
+  // A service that does not start yet must not keep the platform from starting: it is started on the next change.
+  onOutcome: () => {
+    if (isReported) return;
+    isReported = true;
+    const listeners = [{ name: "http", host, port }];
+    parent.send({ type: "ready", service: name, version: "", pid: process.pid, listeners });
+  },
+  onStop: (stop) => parent.onGone(stop),
+});
+if (process.connected) process.disconnect?.();
