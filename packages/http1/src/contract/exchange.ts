@@ -7,6 +7,7 @@ import type { Outflow } from "@platform/kernel/sockets";
 
 import type { RequestHead, ResponseHead } from "../parse/index.ts";
 import type { Answer, AnswerHeaders, HeadWriter, PreparedAnswer } from "../write/index.ts";
+import type { RequestTap, ResponseFilter, StreamStart } from "./content.ts";
 import type { ForwardFailure, ForwardTarget, Tunnel } from "./forward.ts";
 import type { UpstreamStream } from "./upstream.ts";
 
@@ -68,9 +69,13 @@ export interface Exchange<U = unknown> {
   forwardPath: string | null;
   /** Query to forward instead of the query as sent, without `?`; "" removes it, null keeps it. Cleared for each request. */
   forwardQuery: string | null;
+  /** Observes the body of this request while it is forwarded; set before `forward`, cleared for each request. */
+  requestTap: RequestTap | null;
+  /** Observes or changes the forwarded response; set before its head arrives, cleared for each request. */
+  responseFilter: ResponseFilter<Exchange<U>> | null;
   /**
-   * Called once, before `onEnd`, if the client disconnects before the response is complete and the request is not being
-   * forwarded. Cleared for each request.
+   * Called once, before `onEnd`, if the client disconnects before the response is complete and the response is not that of
+   * an upstream. Cleared for each request.
    */
   onAborted: ((exchange: Exchange<U>) => void) | null;
   /**
@@ -87,7 +92,7 @@ export interface Exchange<U = unknown> {
   /**
    * Starts a streamed response; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Throws like `respond`.
    */
-  startResponse(head: StreamHead): void;
+  startResponse(head: StreamStart): void;
   /** Sends a chunk of a streamed response. On false, wait for `onDrain`. The bytes must not be modified afterwards. */
   write(chunk: Uint8Array | string): boolean;
   /** Written bytes that the system has not accepted yet; at 0 the memory of all written bytes is free again. */
@@ -173,13 +178,6 @@ export interface RequestEnd {
 
 /** The methods of a client's {@link Outflow} for producers of responses. */
 export type AnswerMemory = Pick<Outflow, "windowBytes" | "claim" | "claimWhenRoom" | "unclaim">;
-
-/** The head of a streamed response. */
-export interface StreamHead {
-  readonly status: number;
-  readonly headers?: AnswerHeaders;
-  readonly contentLength?: number;
-}
 
 /** Result of {@link Exchange.readBody}; `body` is empty unless the outcome is `complete`. */
 export type ReadBodyCallback<U> = (

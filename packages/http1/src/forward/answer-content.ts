@@ -4,12 +4,15 @@ import {
   ChunkedDecoder,
   Framing,
   Known,
+  type FramingKind,
   type Refusal,
   type ResponseParser,
 } from "../parse/index.ts";
 import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
+import type { FilteredContent } from "./filtered-content.ts";
+import { relayToClient } from "./relay.ts";
 
 /** Treatment of the content. */
 const Mode = {
@@ -23,6 +26,8 @@ const Mode = {
   Rechunk: 3,
   /** Close-delimited content for an HTTP/1.0 client. */
   UntilClose: 4,
+  /** Content passes the response's filters, without any framing. */
+  Filtered: 5,
 } as const;
 
 /** Progress of the content. */
@@ -31,14 +36,14 @@ export const Progress = {
   Complete: 1,
   /** The chunked coding is malformed: the response cannot be completed. */
   Broken: 2,
+  /** A filter has ended the response, or answered instead: nothing is left to do. */
+  Detached: 3,
 } as const;
 
 /** One of the values of `Progress`. */
 export type ProgressKind = (typeof Progress)[keyof typeof Progress];
 
 const EVENT_STREAM = "text/event-stream";
-/** Chunks up to this size are copied for a slow client, because each would retain a whole read buffer. */
-const COPIED_BYTES_MAX = 16_384;
 
 /** The content of the responses of one client connection. */
 export class AnswerContent<U> {
@@ -48,6 +53,9 @@ export class AnswerContent<U> {
   #isEventStream = false;
   #isEnding = false;
   #decoder: ChunkedDecoder | null = null;
+  #framing: FramingKind = Framing.None;
+  /** Filters of the current response; null if it has none. */
+  filtered: FilteredContent<U> | null = null;
 
   constructor(exchange: ForwardClient<U>) {
     this.#exchange = exchange;
@@ -64,6 +72,7 @@ export class AnswerContent<U> {
   begin(parser: ResponseParser): void {
     const isCurrent = this.#exchange.minor === 1;
     this.#isEnding = false;
+    this.filtered = null;
     switch (parser.framing) {
       case Framing.Chunked:
         this.#decoder ??= new ChunkedDecoder();
@@ -80,6 +89,19 @@ export class AnswerContent<U> {
         this.#remaining = parser.framing === Framing.Length ? parser.contentLength : 0;
         this.#mode = Mode.Length;
     }
+  }
+
+  /** Passes the content through filters instead; called after `begin`. */
+  filter(parser: ResponseParser, filtered: FilteredContent<U>): void {
+    this.filtered = filtered;
+    this.#framing = parser.framing;
+    this.#mode = Mode.Filtered;
+  }
+
+  /** Trailers of the content, which is complete. */
+  get trailers(): readonly (readonly [name: string, value: string])[] {
+    if (this.#framing !== Framing.Chunked) return [];
+    return [...this.#decoder!.trailers.entries()];
   }
 
   /** The upstream's chunked coding is removed: the head must not announce it. */
@@ -99,6 +121,7 @@ export class AnswerContent<U> {
 
   /** The upstream's FIN marks the end of the content. */
   get endsWithUpstream(): boolean {
+    if (this.#mode === Mode.Filtered) return this.#framing === Framing.UntilClose;
     return this.#mode === Mode.Rechunk || this.#mode === Mode.UntilClose;
   }
 
@@ -155,6 +178,8 @@ export class AnswerContent<U> {
       }
       case Mode.Unchunk:
         return this.#unchunk(upstream, bytes, at, end, joinsHead);
+      case Mode.Filtered:
+        return this.#filter(upstream, bytes, at, end);
       case Mode.Rechunk:
         exchange.bytesOut += end - at;
         if (end > at) this.#rechunk(bytes, at, end, joinsHead);
@@ -194,6 +219,46 @@ export class AnswerContent<U> {
     }
   }
 
+  #filter(upstream: UpstreamConnection, bytes: Buffer, start: number, end: number): ProgressKind {
+    const filtered = this.filtered!;
+    if (this.#framing === Framing.Chunked) return this.#filterChunks(upstream, bytes, start, end);
+    let taken = end - start;
+    if (this.#framing !== Framing.UntilClose) {
+      taken = Math.min(this.#remaining, taken);
+      this.#remaining -= taken;
+    }
+    if (taken > 0) filtered.onContent(upstream, bytes.subarray(start, start + taken));
+    if (filtered.isOver) return Progress.Detached;
+    if (taken < end - start || filtered.isEnded) upstream.dead = true;
+    const isComplete = this.#framing !== Framing.UntilClose && this.#remaining === 0;
+    return isComplete || filtered.isEnded ? Progress.Complete : Progress.Continues;
+  }
+
+  #filterChunks(
+    upstream: UpstreamConnection,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): ProgressKind {
+    const decoder = this.#decoder!;
+    const filtered = this.filtered!;
+    let at = start;
+    for (;;) {
+      const status = decoder.execute(bytes, at, end);
+      at = decoder.next;
+      if (status === Chunk.Data) {
+        filtered.onContent(upstream, bytes.subarray(decoder.dataStart, decoder.dataEnd));
+        if (filtered.isOver) return Progress.Detached;
+        if (!filtered.isEnded) continue;
+        upstream.dead = true;
+        return Progress.Complete;
+      }
+      if (status === Chunk.Refused) return Progress.Broken;
+      if (at < end) upstream.dead = true;
+      return status === Chunk.Complete ? Progress.Complete : Progress.Continues;
+    }
+  }
+
   #rechunk(bytes: Buffer, at: number, end: number, joinsHead: boolean): void {
     const { writer } = this.#exchange.host.engine;
     if (!joinsHead) writer.begin();
@@ -221,26 +286,4 @@ function announcesEvents({ fields }: ResponseParser): boolean {
   if (type === undefined || type.length < EVENT_STREAM.length) return false;
   if (type.slice(0, EVENT_STREAM.length).toLowerCase() !== EVENT_STREAM) return false;
   return /^[ \t]*(?:;|$)/.test(type.slice(EVENT_STREAM.length));
-}
-
-/** Writes bytes of an upstream to the client; leaves the buffer to the client's socket if that retains it. */
-export function relayToClient<U>(
-  exchange: ForwardClient<U>,
-  upstream: UpstreamConnection,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): void {
-  const { socket } = exchange;
-  if (end - start <= COPIED_BYTES_MAX && socket.writableLength > 0 && !upstream.readsKept) {
-    socket.write(Buffer.from(bytes.subarray(start, end)));
-    exchange.outflow.settle();
-    return;
-  }
-  socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
-  if (socket.writableLength === 0) return;
-  exchange.outflow.settle();
-  // A paused socket continues only after the client has read everything, so it keeps its buffer. The buffer of a stream
-  // is shared with others, which are not paused.
-  if (upstream.stream !== null || !socket.writableNeedDrain) upstream.abandonReads();
 }

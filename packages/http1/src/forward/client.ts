@@ -59,6 +59,9 @@ export interface ForwardClient<U> extends Exchange<U> {
   readonly collected: Buffer | null;
   /** Status of the current response, 0 before. */
   readonly status: number;
+  /** A response of the handler has been started and not ended. */
+  readonly isStreaming: boolean;
+  readonly methodId: RequestParser["methodId"];
   readonly endReport: EndReporter;
   /** The connection stays open after the current response. */
   keepAlive: boolean;

@@ -1,5 +1,5 @@
 // Forwards one exchange to an upstream: attempts, request body, deadlines. Reused across requests.
-import { Framing, Known, Parse, type ResponseParser } from "../parse/index.ts";
+import { Framing, Known, Method, Parse, type ResponseParser } from "../parse/index.ts";
 import type { BodySink, ForwardClient } from "./client.ts";
 import { prepareProblem } from "../write/problem.ts";
 import type { Refused } from "../write/refused.ts";
@@ -26,6 +26,8 @@ import {
 } from "./heads.ts";
 import type { CompiledPlan } from "./plan.ts";
 import { Replay } from "./replay.ts";
+import { FilteredContent, type FilteredOwner, readDraft } from "./filtered-content.ts";
+import { TappedBody } from "./request-tap.ts";
 import { State } from "./state.ts";
 import { TunnelFlow } from "./tunnel-flow.ts";
 
@@ -43,10 +45,10 @@ const JOINED_BYTES_MAX = 16_384;
  * ```text
  *   Idle --start--> Acquiring --connection--> Sending --head--> Answering --content--> Idle
  *                       ^                        |   \--101--> Tunnel --closed--> Idle
- *                       \------another try------ Failing
+ *                       \------another try------ Failing --own stream--> Replaced --end--> Idle
  * ```
  */
-export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
+export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink, FilteredOwner {
   readonly takesWireBytes = true;
   waitingSinceMs = 0;
   reuse: ReuseKind = Reuse.Any;
@@ -75,6 +77,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #tunnel: TunnelFlow<U> | null = null;
   /** The event stream ends after the current chunk. */
   #isEnding = false;
+  /** Observes the request body on its way to this sink. */
+  #tapped: TappedBody<U> | null = null;
+  /** Outcome of a request that is answered with a stream of its handler instead. */
+  #replacedOutcome: RequestOutcome = "complete";
 
   constructor(exchange: ForwardClient<U>) {
     this.#exchange = exchange;
@@ -97,6 +103,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#upstreamMs = -1;
     this.#requestSent = false;
     this.#replay.begin();
+    const tap = exchange.requestTap;
+    if (tap !== null) this.#tapped = new TappedBody(exchange, tap, this);
     const { totalMs } = target.plan as CompiledPlan;
     this.#totalDeadlineMs = totalMs === 0 ? NEVER : exchange.startedAtMs + totalMs;
     this.#try(target, false);
@@ -193,10 +201,47 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   /** The client's write buffer has drained. */
   onClientDrain(): void {
     if (this.#tunnel !== null) this.#tunnel.onClientDrain();
+    this.#content.filtered?.onDrain();
+    this.releaseSource();
+  }
+
+  holdSource(): void {
+    if (this.#upstreamPaused || this.#upstream === null) return;
+    this.#upstreamPaused = true;
+    this.#upstream.socket.pause();
+  }
+
+  releaseSource(): void {
     if (!this.#upstreamPaused || this.#upstream === null) return;
+    const isHeld = this.#content.filtered?.isPaused === true;
+    if (isHeld || this.#exchange.socket.writableNeedDrain) return;
     this.#upstreamPaused = false;
     if (!this.#isEnding) this.#touchAnswer();
     this.#upstream.socket.resume();
+  }
+
+  onFiltered(isWhole: boolean): void {
+    if (!isWhole) {
+      this.#truncate();
+      return;
+    }
+    this.#dropUpstream();
+    this.#conclude("complete");
+    this.#exchange.finish();
+  }
+
+  onFilterFault(error: unknown): void {
+    this.#exchange.failHandler(error);
+  }
+
+  /** The handler's own response, sent instead of the upstream's, is complete. */
+  onOwnAnswer(): void {
+    if (this.#state === State.Replaced) this.#conclude(this.#replacedOutcome);
+    else if (this.#state === State.Answering) {
+      this.#dropUpstream();
+      this.#conclude("complete");
+    } else return;
+    this.#exchange.finish();
   }
 
   /** The client's socket has closed. */
@@ -219,6 +264,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#headPending = false;
     this.#state = State.Idle;
     this.#replay.forget();
+    this.#closeTaps();
     this.#exchange.detachSink();
   }
 
@@ -308,7 +354,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     } else {
       for (const piece of this.#replay.pieces) this.#sendBody(piece, 0, piece.length);
       if (exchange.bodyDone) this.#markRequestDone();
-      else exchange.attachSink(this);
+      else exchange.attachSink(this.#tapped ?? this);
     }
     // If the sink has refused the body, nothing is sent.
     if (this.#headPending) this.#flushHead();
@@ -425,11 +471,15 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const { writer } = engine;
     const nowMs = engine.now();
     this.#upstreamMs = nowMs - this.#startMs;
-    this.#state = State.Answering;
+    this.#isEnding = false;
     this.#replay.forget();
     const content = this.#content;
     content.begin(parser);
-    this.#isEnding = false;
+    if (exchange.responseFilter !== null) {
+      this.#beginFiltered(parser, bytes, at, length);
+      return;
+    }
+    this.#state = State.Answering;
     const isUnchunked =
       content.isUnchunked || (exchange.minor === 0 && parser.framing === Framing.None);
     exchange.beginForwardedAnswer(parser.status, content.needsClose);
@@ -455,6 +505,70 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     }
   }
 
+  #beginFiltered(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
+    const exchange = this.#exchange;
+    const { engine } = exchange.host;
+    const { writer } = engine;
+    const content = this.#content;
+    writer.begin();
+    writeResponseFields(writer, parser, this.#plan, content.isUnchunked);
+    if (!parser.fields.has(Known.Date)) writer.date(engine.date, engine.coarseDateMs);
+    this.#observer.onResponseHead?.(exchange, parser, writer);
+    const draft = readDraft(writer, parser, exchange.methodId === Method.HEAD);
+    this.#state = State.Failing;
+    const filters = exchange.responseFilter!.onResponse(exchange, draft, parser);
+    if (exchange.aborted) {
+      this.#dropUpstream();
+      this.#conclude("client-aborted");
+      return;
+    }
+    if (exchange.answered) {
+      this.#replaceAnswer(parser, length - at);
+      return;
+    }
+    this.#state = State.Answering;
+    const filtered = new FilteredContent(exchange, draft, filters, this);
+    content.filter(parser, filtered);
+    const progress = content.pass(this.#upstream!, bytes, at, length, true);
+    if (progress === Progress.Detached) return;
+    if (progress === Progress.Broken) {
+      this.#truncate();
+      return;
+    }
+    if (progress === Progress.Complete) this.#completeAnswer(engine.now());
+    else this.#upstream!.ownReads();
+    filtered.settleFirstRead();
+    if (filtered.isOver) return;
+    this.#touchAnswer();
+    this.#settleBackPressure();
+    if (exchange.host.endsStreams) this.endStream();
+  }
+
+  /** The filter has answered instead of the upstream, whose response has `size` bytes in this read. */
+  #replaceAnswer(parser: ResponseParser, size: number): void {
+    const upstream = this.#upstream!;
+    const isRead = parser.framing === Framing.None || parser.framing === Framing.Length;
+    const isWhole =
+      isRead && size === Math.max(0, parser.framing === Framing.None ? 0 : parser.contentLength);
+    this.#upstream = null;
+    if (isWhole && this.#requestDone && parser.keepAlive)
+      this.#poolOf(this.#target).release(upstream);
+    else this.#drop(upstream);
+    this.#endReplaced("complete");
+  }
+
+  /** The request was answered otherwise: it ends now, or with the end of the handler's stream. */
+  #endReplaced(outcome: RequestOutcome): void {
+    if (this.#exchange.isStreaming) {
+      this.#state = State.Replaced;
+      this.#replacedOutcome = outcome;
+      this.#totalDeadlineMs = NEVER;
+      return;
+    }
+    this.#conclude(outcome);
+    this.#exchange.finish();
+  }
+
   #passAnswer(bytes: Buffer, length: number): void {
     switch (this.#content.pass(this.#upstream!, bytes, 0, length, false)) {
       case Progress.Complete:
@@ -462,6 +576,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         return;
       case Progress.Broken:
         this.#truncate();
+        return;
+      case Progress.Detached:
         return;
       default:
         this.#settleBackPressure();
@@ -473,6 +589,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (!this.#content.endEarly()) return;
     this.#dropUpstream();
     this.#exchange.keepAlive = false;
+    if (this.#content.filtered !== null) {
+      this.#content.filtered.endSource([]);
+      return;
+    }
     this.#conclude("complete");
     this.#exchange.finish();
   }
@@ -491,6 +611,12 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#requestDone && upstream.parser.keepAlive)
       this.#poolOf(this.#target).release(upstream);
     else this.#drop(upstream);
+    const { filtered } = this.#content;
+    if (filtered !== null) {
+      this.#touchAnswer();
+      filtered.endSource(this.#content.trailers);
+      return;
+    }
     this.#conclude("complete", nowMs);
     exchange.finish();
   }
@@ -498,6 +624,13 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   /** The upstream broke off after its head was forwarded: the client must not see a complete response. */
   #truncate(): void {
     this.#dropUpstream();
+    if (!this.#exchange.answered) {
+      // Filters hold the head: the client can still get an error response.
+      this.#replay.giveUp();
+      this.#content.filtered?.abort();
+      this.#fail("malformed-response", "truncated_content");
+      return;
+    }
     this.#conclude("truncated");
     this.#exchange.destroy();
   }
@@ -553,8 +686,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (!exchange.answered) {
       exchange.respond(prepareProblem(codeOf(kind), detailOf(kind)));
     }
-    this.#conclude("failed");
-    exchange.finish();
+    this.#endReplaced("failed");
   }
 
   #beginTunnel(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
@@ -603,9 +735,21 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#totalDeadlineMs = NEVER;
     this.#headPending = false;
     this.#replay.forget();
+    this.#closeTaps();
     const exchange = this.#exchange;
     const { endReport } = exchange;
     endReport.send(exchange, outcome, nowMs, this.#upstreamMs, this.#attempts, this.#target);
+  }
+
+  #closeTaps(): void {
+    if (this.#tapped !== null) {
+      this.#tapped.close();
+      this.#tapped = null;
+    }
+    const { filtered } = this.#content;
+    if (filtered === null) return;
+    this.#content.filtered = null;
+    filtered.abort();
   }
 
   #dropUpstream(): void {

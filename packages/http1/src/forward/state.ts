@@ -10,6 +10,8 @@ export const State = {
   /** The response head was forwarded. */
   Answering: 3,
   Tunnel: 4,
-  /** A callback decides about a failed attempt. */
+  /** A callback decides about a failed attempt, or about a response. */
   Failing: 5,
+  /** A stream of the handler replaces the upstream's response. */
+  Replaced: 6,
 } as const;

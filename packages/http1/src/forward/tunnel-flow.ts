@@ -1,7 +1,7 @@
 // Relays bytes between client and upstream after an upgrade, and closes WebSockets gracefully.
 import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
-import { relayToClient } from "./answer-content.ts";
+import { relayToClient } from "./relay.ts";
 import type { Tunnel } from "../contract/forward.ts";
 import { CLOSE_FROM_CLIENT, CLOSE_FROM_SERVER, FrameScan } from "./websocket-frames.ts";
 

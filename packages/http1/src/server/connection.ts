@@ -12,6 +12,7 @@ import {
   type PreparedAnswer,
   writeAnswer,
   writePrepared,
+  writePreparedStart,
   writeStreamHead,
 } from "../write/index.ts";
 import { BodyCollector, ReceiverSink } from "./body.ts";
@@ -25,9 +26,9 @@ import type {
   ForwardObserver,
   ReadBodyCallback,
   RequestEnd,
-  StreamHead,
   TakenSocket,
 } from "../contract/exchange.ts";
+import type { RequestTap, ResponseFilter, StreamStart } from "../contract/content.ts";
 import { EndReport } from "./end-report.ts";
 import { copyRead, InputQueue } from "./input-queue.ts";
 import {
@@ -81,6 +82,8 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   bodyIdleMs = 0;
   forwardPath: string | null = null;
   forwardQuery: string | null = null;
+  requestTap: RequestTap | null = null;
+  responseFilter: ResponseFilter<Exchange<U>> | null = null;
   onAborted: ((exchange: Exchange<U>) => void) | null = null;
   onEnd: ((exchange: Exchange<U>, end: RequestEnd) => void) | null = null;
   onDrain: ((exchange: Exchange<U>) => void) | null = null;
@@ -146,6 +149,10 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     return this.#body.isDone;
   }
 
+  get isStreaming(): boolean {
+    return this.#streamed?.isOpen === true;
+  }
+
   get nowMs(): number {
     return this.host.engine.coarseDateMs;
   }
@@ -168,12 +175,15 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.#settleAnswer();
   }
 
-  startResponse(head: StreamHead): void {
+  startResponse(head: StreamStart): void {
     this.#expectUnanswered();
     const { writer, date } = this.host.engine;
     this.keepAlive = this.#canKeepAlive();
     writer.begin();
-    const framing = writeStreamHead(writer, date, head, this);
+    const framing =
+      "head" in head
+        ? writePreparedStart(writer, date, head, this)
+        : writeStreamHead(writer, date, head, this);
     if (framing === Framing.UntilClose) this.keepAlive = false;
     this.answered = true;
     this.status = head.status;
@@ -496,6 +506,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.bodyBytesMax = host.bodyBytesMax;
     this.bodyIdleMs = host.bodyIdleMs;
     this.forwardPath = this.forwardQuery = null;
+    this.requestTap = this.responseFilter = null;
     this.onAborted = null;
     this.onEnd = null;
     this.onDrain = null;
@@ -617,7 +628,10 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   /** The handler's own response is complete; a failing forward ends the request itself. */
   #settleAnswer(): void {
-    if (this.#forwarding !== null && this.#forwarding.isBusy) return;
+    if (this.#forwarding !== null && this.#forwarding.isBusy) {
+      this.#forwarding.onOwnAnswer();
+      return;
+    }
     this.endReport.sendOwn(this, "complete");
     this.finish();
   }
@@ -640,8 +654,8 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   #onSocketDrain(): void {
     this.outflow.settle();
     if (this.phase === Phase.Head) this.pump();
-    else if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientDrain();
     else if (this.#streamed?.isOpen === true) this.onDrain?.(this);
+    else if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientDrain();
   }
 
   #onEnd(): void {
@@ -687,15 +701,15 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     if (phase === Phase.Active) host.active--;
     else if (phase === Phase.Tunnel) host.tunnels--;
     else return;
+    const wasStreaming = this.isStreaming;
     if (this.#streamed !== null) this.#streamed.isOpen = false;
     const collector = this.#collector;
     this.#collector = null;
     collector?.settle("aborted");
-    if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientGone();
-    else {
-      this.onAborted?.(this);
-      this.endReport.sendOwn(this, "client-aborted");
-    }
+    const isForwarding = this.#forwarding !== null && this.#forwarding.isBusy;
+    if (!isForwarding || wasStreaming) this.onAborted?.(this);
+    if (isForwarding) this.#forwarding!.onClientGone();
+    else this.endReport.sendOwn(this, "client-aborted");
   }
 
   #deadlineIn(timeoutMs: number): number {

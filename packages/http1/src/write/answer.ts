@@ -96,6 +96,8 @@ export interface PreparedAnswer {
   /** Status line and fields including the length. */
   readonly head: Buffer;
   readonly body: Buffer;
+  /** True if the head contains a Date; otherwise it is added. */
+  readonly isDated?: boolean;
 }
 
 /** Prepares a response that is sent often. */
@@ -120,11 +122,31 @@ export function writePrepared(
   answer: PreparedAnswer,
   context: AnswerContext,
 ): Buffer | null {
-  writer.raw(answer.head);
-  writer.date(date, context.nowMs);
+  writePreparedHead(writer, date, answer, context);
+  return context.methodId === Method.HEAD ? null : writeContent(writer, answer.body);
+}
+
+function writePreparedHead(
+  writer: HeadWriter,
+  date: HttpDate,
+  { head, isDated }: Pick<PreparedAnswer, "head" | "isDated">,
+  context: AnswerContext,
+): void {
+  writer.raw(head);
+  if (isDated !== true) writer.date(date, context.nowMs);
   writer.connection(context.keepAlive, context.minor);
   writer.endHead();
-  return context.methodId === Method.HEAD ? null : writeContent(writer, answer.body);
+}
+
+/** Writes the prepared head of a streamed response with a known length and returns its framing. */
+export function writePreparedStart(
+  writer: HeadWriter,
+  date: HttpDate,
+  head: Pick<PreparedAnswer, "status" | "head" | "isDated"> & { readonly contentLength: number },
+  context: AnswerContext,
+): FramingKind {
+  writePreparedHead(writer, date, head, context);
+  return chooseFraming(head.status, head.contentLength, context);
 }
 
 function writeContent(writer: HeadWriter, content: Buffer): Buffer | null {

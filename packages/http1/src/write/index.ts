@@ -5,6 +5,7 @@ export {
   viewAsBuffer,
   writeAnswer,
   writePrepared,
+  writePreparedStart,
   writeStreamHead,
 } from "./answer.ts";
 export type { Answer, AnswerContext, AnswerHeaders, PreparedAnswer } from "./answer.ts";

@@ -11,16 +11,18 @@ import {
   type RequestEnd,
   type ForwardTarget,
   type Refused,
+  type RequestTap,
   type ServerLimits,
   type ServerTimeouts,
   type ServerTls,
-  type Tunnel,
   type UpstreamPoolOptions,
   compilePlan,
   createEngine,
   createServer,
   createUpstreamPool,
+  sendContent,
 } from "../../src/index.ts";
+import { chooseFilters, seen, type State, Zeros } from "./filters.ts";
 
 /** Settings of the process, as JSON in `PROXY`. */
 export interface ProxySettings {
@@ -46,11 +48,6 @@ export interface ProxySettings {
 
 interface Finished extends Omit<RequestEnd, "target"> {
   failures: string[];
-}
-
-interface State {
-  failures: string[];
-  tunnel: Tunnel | null;
 }
 
 const settings = JSON.parse(process.env["PROXY"] ?? "{}") as ProxySettings;
@@ -170,6 +167,18 @@ function handle(exchange: Exchange<State>): void {
     exchange.forward(targetOf(forwarded[1]!, forwarded[0].length), observer);
     return;
   }
+  const filtered = /^\/f\/([\w-]+)\/(\d+)/.exec(path);
+  if (filtered !== null) {
+    exchange.requestTap = createTap();
+    exchange.responseFilter = {
+      onResponse: (current, draft) => chooseFilters(filtered[1]!, current, draft),
+    };
+    const forward = (): void =>
+      exchange.forward(targetOf(filtered[2]!, filtered[0].length), observer);
+    if (path.endsWith("/collected")) exchange.readBody(1_000_000, forward);
+    else forward();
+    return;
+  }
   if (path.startsWith("/unix")) {
     exchange.forward(targetOf(settings.upstreamPath ?? "", "/unix".length), observer);
     return;
@@ -183,6 +192,7 @@ function handle(exchange: Exchange<State>): void {
         ends: ends.splice(0),
         faults: faults.splice(0),
         errors: errors.splice(0),
+        seen: seen.splice(0),
       });
       return;
     case "/who":
@@ -233,6 +243,11 @@ function handle(exchange: Exchange<State>): void {
       socket.on("end", () => socket.end());
       return;
     }
+    case "/zeros": {
+      const size = Number(exchange.head.queryString());
+      sendContent(exchange, { status: 200, contentLength: size }, new Zeros(size));
+      return;
+    }
     case "/short":
       exchange.startResponse({ status: 200, contentLength: 10 });
       exchange.write("short");
@@ -252,6 +267,18 @@ function handle(exchange: Exchange<State>): void {
     default:
       exchange.respond({ status: 200, body: `in place ${exchange.sequence}` });
   }
+}
+
+function createTap(): RequestTap {
+  const pieces: Buffer[] = [];
+  return {
+    onBytes: (bytes) => {
+      pieces.push(Buffer.from(bytes));
+    },
+    onEnd: (outcome) => {
+      seen.push(`request ${outcome} ${Buffer.concat(pieces).toString().slice(0, 100)}`);
+    },
+  };
 }
 
 function respondJson(exchange: Exchange<State>, value: unknown): void {

@@ -32,6 +32,8 @@ export interface ProxyState {
   ends: string[];
   faults: string[];
   errors: string[];
+  /** Notes of taps, filters and sources. */
+  seen: string[];
 }
 
 /** A running proxy. */
@@ -63,11 +65,13 @@ export async function startProxy(runtime: string, settings: ProxySettings = {}):
     state,
     async until(accept) {
       const deadline = performance.now() + WAIT_MS;
-      const seen: ProxyState["finished"] = [];
+      const finished: ProxyState["finished"] = [];
+      const seen: string[] = [];
       for (;;) {
         const now = await state();
-        seen.push(...now.finished);
-        const whole = { ...now, finished: seen };
+        finished.push(...now.finished);
+        seen.push(...now.seen);
+        const whole = { ...now, finished, seen };
         if (accept(whole)) return whole;
         if (performance.now() > deadline) {
           throw new Error(`The proxy never got there: ${JSON.stringify(whole)}`);
