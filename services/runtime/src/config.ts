@@ -16,9 +16,6 @@ import { SERVICES } from "./services/index.ts";
 /** Version of the platform. */
 export const VERSION = readPackageVersion(import.meta.url);
 
-/** Commands that are specified but not implemented; they fail with an error message. */
-export const UNBUILT_COMMANDS = ["deploy"] as const;
-
 const { log_level, drain_timeout_ms } = createServiceKeys("runtime");
 
 const LISTENER_KEYS: Record<
@@ -159,6 +156,46 @@ function passphraseFile(description: string) {
   return { ...createRestoreKeys().passphrase_file, description };
 }
 
+const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const DEPLOY_KEYS = {
+  target: key(z.enum(["docker", "k8s"]), {
+    description: "Container image, or Kubernetes.",
+    env: [],
+  }),
+  namespace: key(z.string().regex(NAME).optional(), {
+    description: "Namespace in Kubernetes.",
+    env: [],
+    defaultText: "that of kubectl",
+    allowed: "lower-case letters, digits and -, like team-a",
+  }),
+  image: key(
+    z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9._:/-]{0,254}$/)
+      .optional(),
+    {
+      description: "Name of the image, with its registry for Kubernetes.",
+      env: [],
+      defaultText: "NAME:VERSION of package.json",
+      allowed: "a name like registry.example.com/notes:1.0.0",
+    },
+  ),
+  database: key(z.enum(["sqlite", "postgres"]).optional(), {
+    description:
+      "Database in Kubernetes: SQLite on a volume with one replica, or PostgreSQL by a secret with two.",
+    env: [],
+    defaultText: "sqlite if the service declares a database",
+  }),
+  dry_run: key(z.boolean().default(false), {
+    description: "Print the file and write nothing.",
+    env: [],
+  }),
+  apply: key(z.boolean().default(false), {
+    description: "Build the image; for Kubernetes also push it, apply the manifests and wait.",
+    env: [],
+  }),
+};
+
 /** Command line of `platform`. */
 export const runtimeDefinition = defineConfig({
   service: "runtime",
@@ -291,14 +328,11 @@ export const runtimeDefinition = defineConfig({
         }),
       },
     },
-    deploy: unbuilt("Write or apply deployment files.", "file?"),
+    deploy: {
+      summary: "Write or apply a container image or Kubernetes manifests of a service.",
+      standalone: true,
+      arguments: ["file?"],
+      options: DEPLOY_KEYS,
+    },
   },
 });
-
-function unbuilt(summary: string, argument: string) {
-  return {
-    summary: `${summary} Not available yet.`,
-    standalone: true,
-    arguments: [argument],
-  } as const;
-}

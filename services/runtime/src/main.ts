@@ -2,36 +2,21 @@
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
-import { runAppAdd, runAppRemove } from "./command/app-add.ts";
-import { runBackup } from "./command/backup.ts";
-import { runBucketAdd } from "./command/bucket-add.ts";
-import { runCheck } from "./command/check.ts";
-import { runDoctor } from "./command/doctor.ts";
-import { runInit } from "./command/init.ts";
-import { runLogs } from "./command/logs.ts";
-import { runRun } from "./command/run.ts";
-import { runShare } from "./command/share.ts";
-import { runMigrateNew, runMigrateStatus, runMigrateUp } from "./command/migrate.ts";
 import { PROJECT_KEY } from "./command/project-entry.ts";
-import { runRestore } from "./command/restore.ts";
-import { runStatus } from "./command/status.ts";
-import { runTest } from "./command/run-tests.ts";
-import { runUp } from "./command/up.ts";
-import { runUserAdd } from "./command/user-add.ts";
-import { UNBUILT_COMMANDS, VERSION, runtimeDefinition } from "./config.ts";
+import { VERSION, runtimeDefinition } from "./config.ts";
 
-/** Runs the command given by this process's arguments and environment. */
+/**
+ * Runs the command given by this process's arguments and environment. Each command is loaded when it runs: all of them
+ * together take longer to load than a service to start.
+ */
 export async function main(): Promise<void> {
-  const [command = "", ...rest] = process.argv.slice(2);
-  // Their flags are not declared yet, so the command line is not parsed.
-  if (UNBUILT_COMMANDS.some((name) => name === command) && !rest.includes("--help")) {
-    process.exitCode = refuseCommand(command);
-    return;
-  }
   await runProgram(runtimeDefinition, {
-    "": () => refuseCommand(""),
-    up: ({ options }) =>
-      runUp({
+    "": () => {
+      process.stderr.write("platform: expected a command; see platform --help\n");
+      return 1;
+    },
+    up: async ({ options }) =>
+      (await import("./command/up.ts")).runUp({
         only: options.only,
         data: options.data,
         domain: options.domain,
@@ -41,25 +26,30 @@ export async function main(): Promise<void> {
         addresses: collectAddresses(options),
         version: VERSION,
       }),
-    status: ({ options }) => runStatus(options),
-    logs: ({ options, positionals: [service] }) => runLogs({ ...options, service }),
-    doctor: ({ options }) =>
-      runDoctor({
+    status: async ({ options }) => (await import("./command/status.ts")).runStatus(options),
+    logs: async ({ options, positionals: [service] }) =>
+      (await import("./command/logs.ts")).runLogs({ ...options, service }),
+    doctor: async ({ options }) =>
+      (await import("./command/doctor.ts")).runDoctor({
         data: options.data,
         json: options.json,
         addresses: collectAddresses(options),
       }),
-    "user add": ({ options, positionals: [username = ""] }) =>
-      runUserAdd({
+    "user add": async ({ options, positionals: [username = ""] }) =>
+      (await import("./command/user-add.ts")).runUserAdd({
         ...options,
         username,
         roles: options.role,
         passwordStdin: options.password_stdin,
       }),
-    "bucket add": ({ options, positionals: [name = ""] }) =>
-      runBucketAdd({ data: options.data, name, origins: options.cors }),
-    "app add": ({ options, positionals: [name = ""] }) =>
-      runAppAdd({
+    "bucket add": async ({ options, positionals: [name = ""] }) =>
+      (await import("./command/bucket-add.ts")).runBucketAdd({
+        data: options.data,
+        name,
+        origins: options.cors,
+      }),
+    "app add": async ({ options, positionals: [name = ""] }) =>
+      (await import("./command/app-add.ts")).runAppAdd({
         data: options.data,
         name,
         redirects: options.redirect,
@@ -67,35 +57,44 @@ export async function main(): Promise<void> {
         topics: options.topic,
         mail: options.mail,
       }),
-    "app remove": ({ options, positionals: [name = ""] }) => runAppRemove(options.data, name),
-    share: ({ options, positionals: [target = ""] }) => runShare({ ...options, target }),
-    backup: ({ options, positionals: [folder = ""] }) =>
-      runBackup({
+    "app remove": async ({ options, positionals: [name = ""] }) =>
+      (await import("./command/app-add.ts")).runAppRemove(options.data, name),
+    share: async ({ options, positionals: [target = ""] }) =>
+      (await import("./command/share.ts")).runShare({ ...options, target }),
+    backup: async ({ options, positionals: [folder = ""] }) =>
+      (await import("./command/backup.ts")).runBackup({
         folder,
         data: options.data,
         passphraseFile: options.passphrase_file,
         version: VERSION,
       }),
-    restore: ({ options, positionals: [folder = ""] }) =>
-      runRestore({
+    restore: async ({ options, positionals: [folder = ""] }) =>
+      (await import("./command/restore.ts")).runRestore({
         folder,
         data: options.data,
         passphraseFile: options.passphrase_file,
         dryRun: options.dry_run,
       }),
-    init: ({ positionals: [name = ""] }) => runInit(name),
-    run: ({ options, positionals: [file] }) => runRun({ file, watch: options.watch }),
-    check: ({ options, positionals: [file] }) => runCheck({ file, json: options.json }),
-    "migrate status": ({ positionals: [file] }) => runMigrateStatus(file),
-    "migrate up": ({ positionals: [file] }) => runMigrateUp(file),
-    "migrate new": ({ positionals: [name = ""] }) => runMigrateNew(name),
-    test: ({ positionals }) => runTest(positionals),
-    build: async ({ options, positionals: [file] }) => {
-      // The bundler is loaded only if it is used.
-      const { runBuild } = await import("./command/build.ts");
-      return runBuild({ file, out: options.out });
-    },
-    deploy: () => refuseCommand("deploy"),
+    init: async ({ positionals: [name = ""] }) => (await import("./command/init.ts")).runInit(name),
+    run: async ({ options, positionals: [file] }) =>
+      (await import("./command/run.ts")).runRun({ file, watch: options.watch }),
+    check: async ({ options, positionals: [file] }) =>
+      (await import("./command/check.ts")).runCheck({ file, json: options.json }),
+    "migrate status": async ({ positionals: [file] }) =>
+      (await import("./command/migrate.ts")).runMigrateStatus(file),
+    "migrate up": async ({ positionals: [file] }) =>
+      (await import("./command/migrate.ts")).runMigrateUp(file),
+    "migrate new": async ({ positionals: [name = ""] }) =>
+      (await import("./command/migrate.ts")).runMigrateNew(name),
+    test: async ({ positionals }) => (await import("./command/run-tests.ts")).runTest(positionals),
+    build: async ({ options, positionals: [file] }) =>
+      (await import("./command/build.ts")).runBuild({ file, out: options.out }),
+    deploy: async ({ options, positionals: [file] }) =>
+      (await import("./command/deploy.ts")).runDeploy({
+        ...options,
+        file,
+        dryRun: options.dry_run,
+      }),
   });
 }
 
@@ -109,11 +108,6 @@ function collectAddresses(options: object): Map<string, ListenAddress> {
       return address === undefined ? [] : [[key, address] as const];
     }),
   );
-}
-
-function refuseCommand(name: string): number {
-  process.stderr.write(`platform: the command ${name} is not available yet\n`);
-  return 1;
 }
 
 if (import.meta.main) await main();

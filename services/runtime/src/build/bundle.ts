@@ -12,7 +12,7 @@ import {
 } from "rolldown";
 import { compileService } from "../language/compile.ts";
 import { CompileError, formatProblem } from "../language/source-problem.ts";
-import { embedFiles } from "./embed-files.ts";
+import { embedFiles, findDatabaseNames } from "./embed-files.ts";
 import { keepSources } from "./source-map.ts";
 
 /** Options of {@link bundleService}. */
@@ -29,6 +29,8 @@ export interface Bundle {
   readonly code: string;
   /** Source map as JSON: the author's files only, relative to the working directory. */
   readonly map: string;
+  /** True if the service declares databases. */
+  readonly hasDatabase: boolean;
 }
 
 /** Thrown if a service cannot be bundled; the message names the place and the remedy. */
@@ -54,11 +56,13 @@ const OPTIONAL_ADDONS = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
 /** Bundles a service. Throws a CompileError or a BundleError. */
 export async function bundleService(options: BundleOptions): Promise<Bundle> {
   const { file, onWarning } = options;
+  let hasDatabase = false;
+  const onDatabase = (): void => void (hasDatabase = true);
   try {
     await using bundler = await rolldown({
       input: ENTRY,
       platform: "node",
-      plugins: [createEntry(options), createLoader(options), createAddonCheck()],
+      plugins: [createEntry(options), createLoader(options, onDatabase), createAddonCheck()],
       // Modules of the platform have no effects when they are imported, so unused ones and their packages are left out.
       treeshake: { moduleSideEffects: (id) => !isOwn(id) },
       onLog: (level, log) => {
@@ -73,7 +77,7 @@ export async function bundleService(options: BundleOptions): Promise<Bundle> {
       file: resolve("service.mjs"),
     });
     const [{ code, map }] = output as [OutputChunk];
-    return { code, map: keepSources(map!, isAuthors) };
+    return { code, map: keepSources(map!, isAuthors), hasDatabase };
   } catch (error) {
     throw describeFailure(error as Error & { errors?: RolldownError[] }, file);
   }
@@ -112,7 +116,7 @@ function createEntry({ file, identity }: BundleOptions): Plugin {
 }
 
 /** Compiles service files, and embeds migrations and other files. */
-function createLoader({ onWarning }: BundleOptions): Plugin {
+function createLoader({ onWarning }: BundleOptions, onDatabase: () => void): Plugin {
   return {
     name: "platform:loader",
     load: (id) => {
@@ -124,9 +128,11 @@ function createLoader({ onWarning }: BundleOptions): Plugin {
     },
     transform(code, id) {
       if (id.startsWith("\0") || FOREIGN.test(id) || !SCRIPT.test(id)) return undefined;
-      if (!/readFileSync|migrations/.test(code)) return undefined;
+      if (!/readFileSync|database/.test(code)) return undefined;
       const lang = /\.[cm]?ts$/.test(id) ? "ts" : id.endsWith(".tsx") ? "tsx" : "jsx";
-      return embedFiles({ code, id, program: this.parse(code, { lang }), onWarning });
+      const program = this.parse(code, { lang });
+      if (isAuthors(id) && findDatabaseNames(program).size > 0) onDatabase();
+      return embedFiles({ code, id, program, onWarning });
     },
   };
 }

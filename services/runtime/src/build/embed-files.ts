@@ -45,7 +45,7 @@ export function embedFiles(module: Module): { code: string; map: string } | unde
 }
 
 /** Local names of `database` of the service package. */
-function findDatabaseNames(program: object): ReadonlySet<string> {
+export function findDatabaseNames(program: object): ReadonlySet<string> {
   const names = new Set<string>();
   visit(program, (node) => {
     if (node.type !== "ImportDeclaration") return;

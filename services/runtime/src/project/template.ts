@@ -62,13 +62,14 @@ test("an unknown note is not found", async () => {
 });
 `,
     "package.json": `${JSON.stringify({ name, version: "0.1.0", private: true, type: "module" }, null, 2)}\n`,
-    ".gitignore": "/data/\nnode_modules/\n",
+    ".gitignore": "/data/\n/dist/\nnode_modules/\n",
     "README.md": `# ${name}
 
 \`\`\`
 platform run --watch    run, again after each change
 platform check          find errors
 platform test           run the tests
+platform build          write one executable
 curl localhost:3000/notes -d '{"text":"hello"}'
 \`\`\`
 `,
