@@ -46,6 +46,8 @@ class Watch {
   readonly #folders = new Map<string, { watcher: FSWatcher; names: Set<string> | "all" }>();
   #current: Worker | undefined;
   #next: Worker | undefined;
+  /** Waits for the next change. */
+  #spare: Worker | undefined;
   #port = 0;
   #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -56,24 +58,37 @@ class Watch {
     this.#add({ type: "file", path: options.file });
   }
 
-  /** Starts a process, which takes over when it is ready. A process that is still starting is replaced. */
+  /** Loads the service in a waiting process, which takes over when it is ready. One that is still loading is replaced. */
   begin(): void {
     this.#next?.kill("SIGKILL");
-    const changedAtMs = performance.now();
-    const worker = cluster.fork();
+    const beganAtMs = performance.now();
+    const worker = this.#spare ?? this.#fork();
+    this.#spare = undefined;
     this.#next = worker;
     const timer = setTimeout(() => worker.kill("SIGKILL"), START_MS);
+    worker.once("exit", () => clearTimeout(timer));
     worker.on("message", (message: unknown) => {
       if (isFileMessage(message)) this.#add(message);
       else if (isServiceMessage(message) && message.type === "ready") {
         clearTimeout(timer);
-        this.#swap(worker, message.listeners, performance.now() - changedAtMs);
+        this.#swap(worker, message.listeners, performance.now() - beganAtMs);
       }
     });
-    worker.on("exit", (code, signal) => {
-      clearTimeout(timer);
-      this.#onExit(worker, code, signal);
-    });
+    worker.send("load");
+  }
+
+  #fork(): Worker {
+    const worker = cluster.fork();
+    worker.on("exit", (code, signal) => this.#onExit(worker, code, signal));
+    // The channel of a process that has just exited is closed; its exit is handled.
+    worker.on("error", () => {});
+    return worker;
+  }
+
+  /** Starts the process for the next change, when nothing else is starting. */
+  #prepareSpare(): void {
+    if (this.#isStopping || this.#spare !== undefined || this.#next !== undefined) return;
+    this.#spare = this.#fork();
   }
 
   /** Stops all processes, which drain. */
@@ -88,6 +103,7 @@ class Watch {
   #swap(worker: Worker, listeners: readonly ListenerReport[], durationMs: number): void {
     if (worker !== this.#next) return;
     this.#next = undefined;
+    this.#prepareSpare();
     const port = listeners[0]?.port ?? 0;
     const old = this.#current;
     if (old !== undefined && port !== this.#port) {
@@ -106,8 +122,10 @@ class Watch {
 
   #onExit(worker: Worker, code: number, signal: string | null): void {
     if (this.#isStopping) return;
-    if (worker === this.#next) {
+    if (worker === this.#spare) this.#spare = undefined;
+    else if (worker === this.#next) {
       this.#next = undefined;
+      this.#prepareSpare();
       const state =
         this.#current === undefined ? "waiting for a change" : "the running version stays";
       this.#say(`not started: ${state}`);

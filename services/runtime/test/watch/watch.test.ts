@@ -15,7 +15,15 @@ test("a change is taken over without a failed request; errors keep the running v
   const write = (version: number | string): void => {
     const text =
       typeof version === "number"
-        ? `export route GET / { return { version: ${version} } }\n`
+        ? `import { events } from "@platform/service";
+export route GET / { return { version: ${version}, pid: process.pid } }
+export route GET /events {
+  return events(async function* (signal) {
+    yield { data: "${version}" };
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  });
+}
+`
         : version;
     writeFileSync(file, text);
   };
@@ -43,7 +51,9 @@ test("a change is taken over without a failed request; errors keep the running v
       await sleep(2);
     }
   });
-  for (let version = 1; version <= 4; version++) {
+  for (let version = 1; version <= 3; version++) {
+    const { pid } = (await (await fetch(running.url)).json()) as { pid: number };
+    const stream = await openStream(`${running.url}/events`, `data: ${version - 1}`);
     if (version % 3 === 0) {
       write("export route FETCH / { }\n");
       await running.waitFor("the running version stays");
@@ -51,8 +61,8 @@ test("a change is taken over without a failed request; errors keep the running v
     expected = version;
     write(version);
     await running.waitFor("reloaded on");
-    // The old process stops accepting at once; its last answers may be on their way.
-    await sleep(1_000);
+    await stream.end;
+    await awaitExit(pid);
     oldest = version;
   }
   over.abort();
@@ -63,3 +73,33 @@ test("a change is taken over without a failed request; errors keep the running v
   await running.waitFor("declares no route");
   await stopRun(running);
 });
+
+/** Opens an event stream and reads until `first`; `end` resolves when the server has ended it, and rejects if it broke off. */
+async function openStream(url: string, first: string): Promise<{ end: Promise<void> }> {
+  const { body } = await fetch(url);
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes(first)) {
+    const { value, done } = await reader.read();
+    assert.ok(!done, `ended after ${text}`);
+    text += value;
+  }
+  const readOn = async (): Promise<void> => {
+    for (let result = await reader.read(); !result.done;) result = await reader.read();
+  };
+  return { end: readOn() };
+}
+
+/** Waits for the exit of a process that drains. */
+async function awaitExit(pid: number): Promise<void> {
+  const endsMs = performance.now() + 60_000;
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    assert.ok(performance.now() < endsMs, "the old process has not exited");
+    await sleep(20);
+  }
+}
