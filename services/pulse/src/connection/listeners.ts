@@ -1,31 +1,40 @@
-// Listeners of a wire protocol on TCP, TLS and WebSocket, with limits on connections and slow clients.
+// Listeners of a wire protocol on TCP and TLS, with limits on connections and slow clients.
 import { once } from "node:events";
-import type { IncomingMessage } from "node:http";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import { findOutflow } from "@platform/kernel/http";
-import { ConnectionBounds, Outflow, OutgoingBudget } from "@platform/kernel/sockets";
+import { createServer as createTlsServer, TLSSocket, type TlsOptions } from "node:tls";
+import {
+  ConnectionBounds,
+  createReadShortener,
+  Outflow,
+  type OutgoingBudget,
+  type OutgoingFault,
+  type PaceBound,
+  type ReadShortener,
+  type ReadTaker,
+} from "@platform/kernel/sockets";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import { WebSocketServer, type WebSocket } from "ws";
-import { SocketTransport, WebSocketTransport, type Transport } from "./transport.ts";
+import { SocketTransport, type Transport } from "./transport.ts";
 
-const SWEEP_MS = 500;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Maximum size of a read. */
+const READ_BYTES = 65_536;
 /** Interval of TCP keep-alives, which find silent clients that are gone. */
 const TCP_KEEP_ALIVE_MS = 120_000;
-/** Minimum rate of reading for clients that are sent something. */
-const READING_PACE = { bytesMin: 65_536, windowMs: 60_000 };
-/** RFC 6455 section 7.4.1: unsupported data. */
-const UNSUPPORTED_DATA = 1003;
+/** Default minimum rate of reading for clients that are sent something. */
+const READING_PACE: PaceBound = { bytesMin: 65_536, windowMs: 60_000 };
 
 /** A connection of the protocol. */
 export interface WireConnection {
-  onBytes(bytes: Buffer): void;
+  /** Handles received bytes, which are overwritten later if they are shared. */
+  readonly onRead: ReadTaker;
+  /** The client has read what was sent. */
+  onDrain?(): void;
+  /** A text frame has arrived on a WebSocket of the framing `bytes`. */
+  onTextFrame?(): void;
   onClose(): void;
   /** The client reads too slowly, or all clients together do: close without a word. */
-  drop(reason: string): void;
-  /** Checks times, `SWEEP_MS` apart or later. */
+  drop(fault: OutgoingFault): void;
+  /** Checks times, `sweepMs` apart or later. `elapsedMs`: time in which this process was not busy. */
   sweep(nowMs: number, elapsedMs: number, sweepMs: number): void;
   /** The broker stops: tell the client, then close. */
   shutDown(): void;
@@ -38,29 +47,25 @@ export interface WireListenersOptions {
   /** Maximum per IPv4 address or IPv6 network of 64 bits. */
   connectionsPerAddressMax: number;
   /** Bytes that clients have not read. */
-  unsentBytesMax: number;
+  outgoing: OutgoingBudget;
   /** Clients that read nothing for this time are disconnected, in ms. */
   stallTimeoutMs: number;
-  /** Largest message of a WebSocket. */
-  messageBytesMax: number;
-  /** WebSocket subprotocols of the protocol, the preferred first. */
-  subprotocols: readonly string[];
-  /** Whether clients on WebSocket may use text frames. They are answered with text then. */
-  allowsText: boolean;
-  /** Pages of browsers that may connect without credentials, besides those of this broker. */
-  origins: readonly string[];
-  connect: (transport: Transport) => WireConnection;
+  /** Minimum rate of reading for clients that are sent something. Default 64 KiB a minute. */
+  readingPace?: PaceBound;
+  /** Interval of checks, in ms. */
+  sweepMs: number;
+  connect: (transport: SocketTransport) => WireConnection;
   onError: (error: unknown) => void;
 }
 
-/** Serves one protocol on any number of listeners with shared limits. */
+/** Serves one protocol on any number of listeners with shared limits; `WebSocketUpgrades` adds connections. */
 export class WireListeners {
   readonly #options: WireListenersOptions;
   readonly #connections = new Map<WireConnection, Transport>();
+  /** Counts sockets in a TLS handshake as well. */
   readonly #bounds: ConnectionBounds;
-  readonly #outgoing: OutgoingBudget;
+  readonly #shortenReads: ReadShortener;
   readonly #servers = new Set<Server>();
-  readonly #webSockets: WebSocketServer;
   readonly #sweeper: RepeatingTimer;
   #sweptAtMs = performance.now();
   #onEmpty: (() => void) | undefined;
@@ -69,18 +74,12 @@ export class WireListeners {
 
   constructor(options: WireListenersOptions) {
     this.#options = options;
-    this.#outgoing = new OutgoingBudget(options.unsentBytesMax);
     this.#bounds = new ConnectionBounds({
       connectionsMax: options.connectionsMax,
       perAddressMax: options.connectionsPerAddressMax,
     });
-    this.#webSockets = new WebSocketServer({
-      noServer: true,
-      maxPayload: options.messageBytesMax,
-      perMessageDeflate: false,
-      handleProtocols: (offered) => options.subprotocols.find((name) => offered.has(name)) ?? false,
-    });
-    this.#sweeper = every(SWEEP_MS, () => this.#sweep(), options.onError);
+    this.#shortenReads = createReadShortener(Buffer.allocUnsafeSlow(READ_BYTES));
+    this.#sweeper = every(options.sweepMs, () => this.#sweep(), options.onError);
   }
 
   get connectionCount(): number {
@@ -89,7 +88,7 @@ export class WireListeners {
 
   /** Bytes that clients on TCP and TLS have not read. */
   get unsentBytes(): number {
-    return this.#outgoing.heldBytes;
+    return this.#options.outgoing.heldBytes;
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */
@@ -107,7 +106,11 @@ export class WireListeners {
             this.#accept(socket);
           });
     // Sockets in a handshake count as well. The plain server's own listener runs after this one.
-    server.prependListener("connection", (socket: Socket) => this.#admit(socket));
+    server.prependListener("connection", (socket: Socket) => {
+      if (this.admit(socket)) return;
+      socket.on("error", () => undefined);
+      socket.destroy();
+    });
     server.listen({
       port: address.port,
       ...(address.host === undefined ? {} : { host: address.host }),
@@ -115,29 +118,6 @@ export class WireListeners {
     await once(server, "listening");
     this.#servers.add(server);
     return { port: (server.address() as AddressInfo).port };
-  }
-
-  /** Handles an upgrade request that offers one of the subprotocols; false for any other. */
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
-    const offered = (request.headers["sec-websocket-protocol"] ?? "")
-      .split(",")
-      .map((name) => name.trim());
-    if (!this.#options.subprotocols.some((name) => offered.includes(name))) return false;
-    const address = request.socket.remoteAddress ?? "";
-    if (this.#bounds.admit(address) !== "admitted") {
-      this.refusedCount++;
-      socket.on("error", () => undefined);
-      socket.end(
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-      );
-      return true;
-    }
-    socket.on("error", () => socket.destroy());
-    socket.once("close", () => this.#bounds.release(address));
-    this.#webSockets.handleUpgrade(request, socket, head, (client) =>
-      this.#acceptWebSocket(client, request),
-    );
-    return true;
   }
 
   /** Stops listening, tells the clients, and disconnects after `graceMs`. */
@@ -151,96 +131,68 @@ export class WireListeners {
     if (this.#connections.size > 0) await emptied;
     clearTimeout(deadline);
     await Promise.all(stopping);
-    this.#webSockets.close();
     await this.#sweeper.stop();
   }
 
-  #admit(socket: Socket): void {
+  /** Counts a socket until it closes; false at a limit. */
+  admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? "";
-    if (this.#bounds.admit(address) === "admitted") {
-      socket.once("close", () => this.#bounds.release(address));
-      return;
+    if (this.#bounds.admit(address) !== "admitted") {
+      this.refusedCount++;
+      return false;
     }
-    this.refusedCount++;
-    socket.on("error", () => undefined);
-    socket.destroy();
+    socket.once("close", () => this.#bounds.release(address));
+    return true;
   }
 
-  #accept(socket: Socket): void {
-    if (socket.destroyed) return;
-    const transport = new SocketTransport(socket, plainAddress(socket.remoteAddress ?? ""));
-    const bounds = { writeStallMs: this.#options.stallTimeoutMs, answerPace: READING_PACE };
-    const outflow = new Outflow(socket, this.#outgoing, bounds, (fault) => connection.drop(fault));
-    transport.outflow = outflow;
-    const connection = this.#add(transport);
-    socket.on("data", (bytes: Buffer) => connection.onBytes(bytes));
-    // "close" always follows.
-    socket.on("error", () => undefined);
-    socket.once("close", () => {
-      outflow.close();
-      this.#remove(connection);
-    });
-  }
-
-  #acceptWebSocket(client: WebSocket, request: IncomingMessage): void {
-    const transport = new WebSocketTransport(client, {
-      remoteAddress: plainAddress(request.socket.remoteAddress ?? ""),
-      isForeignPage: isForeignPage(request, this.#options.origins),
-      outflow: findOutflow(request.socket),
-    });
-    const connection = this.#add(transport);
-    client.on("message", (data, isBinary) => {
-      if (!Buffer.isBuffer(data) || (!isBinary && !this.#options.allowsText)) {
-        client.close(UNSUPPORTED_DATA, "expected binary frames");
-        return;
-      }
-      transport.isText = !isBinary;
-      transport.receivedBytes += data.length;
-      connection.onBytes(data);
-    });
-    client.on("error", () => client.terminate());
-    client.once("close", () => this.#remove(connection));
-  }
-
-  #add(transport: Transport): WireConnection {
-    const connection = this.#options.connect(transport);
+  /** Adds an admitted connection. */
+  add(connection: WireConnection, transport: Transport): void {
     this.#connections.set(connection, transport);
-    return connection;
   }
 
-  #remove(connection: WireConnection): void {
+  /** Removes a connection whose transport has closed. */
+  remove(connection: WireConnection): void {
     connection.onClose();
     this.#connections.delete(connection);
     if (this.#connections.size === 0) this.#onEmpty?.();
   }
 
+  #accept(socket: Socket): void {
+    if (socket.destroyed) return;
+    const { stallTimeoutMs, readingPace = READING_PACE, outgoing } = this.#options;
+    const transport = new SocketTransport(socket);
+    const bounds = { writeStallMs: stallTimeoutMs, answerPace: readingPace };
+    const outflow = new Outflow(socket, outgoing, bounds, (fault) => connection.drop(fault));
+    transport.outflow = outflow;
+    const connection = this.#options.connect(transport);
+    this.add(connection, transport);
+    const { onRead } = connection;
+    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
+    if (!(socket instanceof TLSSocket)) this.#shortenReads(socket, onRead);
+    if (connection.onDrain !== undefined) socket.on("drain", () => connection.onDrain!());
+    // "close" always follows.
+    socket.on("error", ignoreError);
+    socket.once("close", () => {
+      outflow.close();
+      this.remove(connection);
+    });
+  }
+
   #sweep(): void {
+    const { sweepMs, outgoing } = this.#options;
     const nowMs = performance.now();
     // Clients are not blamed for time in which this process was busy.
-    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
+    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * sweepMs);
     this.#sweptAtMs = nowMs;
     for (const connection of this.#connections.keys()) {
-      connection.sweep(nowMs, elapsedMs, SWEEP_MS);
+      connection.sweep(nowMs, elapsedMs, sweepMs);
     }
-    this.#outgoing.sweep(elapsedMs);
+    outgoing.sweep(elapsedMs);
   }
 }
 
-/**
- * Any page could make a browser connect to this machine (WebSockets have no same-origin policy), where clients may need
- * no credentials.
- */
-function isForeignPage({ headers }: IncomingMessage, origins: readonly string[]): boolean {
-  const { origin, host } = headers;
-  if (origin === undefined || origins.includes(origin)) return false;
-  return URL.parse(origin)?.host !== host;
-}
+function ignoreError(): void {}
 
 function stopServer(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
-}
-
-/** Converts IPv4-mapped addresses of IPv6 sockets. */
-function plainAddress(address: string): string {
-  return address.startsWith("::ffff:") ? address.slice("::ffff:".length) : address;
 }

@@ -16,7 +16,7 @@ export interface Transport {
   /** Bytes received so far. */
   readonly receivedBytes: number;
   /** Writes messages in order; calls `onSent` when the last one was handed to the network. */
-  write(messages: readonly Buffer[], onSent: () => void): void;
+  write(messages: readonly Buffer[], onSent?: () => void): void;
   pause(): void;
   resume(): void;
   /** Closes after everything written was sent. */
@@ -24,62 +24,77 @@ export interface Transport {
   destroy(): void;
 }
 
-/** Messages up to this size are copied into one write. */
+/**
+ * The frames of a WebSocket: `messages`, each message in a frame of its own, as text if the client uses text frames; or
+ * `bytes`, binary frames that are not aligned with messages.
+ */
+export type Framing = "messages" | "bytes";
+
+/** Messages up to this size on average, or more than this number of them, are copied into one write. */
 const JOINED_BYTES_MAX = 16 * 1024;
+const SEPARATE_MAX = 64;
 
 /** A TCP or TLS socket. */
 export class SocketTransport implements Transport {
   readonly remoteAddress: string;
   readonly isForeignPage = false;
-  outflow: Outflow | undefined;
-  readonly #socket: Socket;
+  readonly socket: Socket;
+  outflow!: Outflow;
 
-  constructor(socket: Socket, remoteAddress: string) {
-    this.#socket = socket;
-    this.remoteAddress = remoteAddress;
+  constructor(socket: Socket) {
+    this.socket = socket;
+    this.remoteAddress = plainAddress(socket.remoteAddress);
+  }
+
+  /** The address that the client connected to. */
+  get local(): { host: string; port: number } {
+    return { host: plainAddress(this.socket.localAddress), port: this.socket.localPort ?? 0 };
   }
 
   get unsentBytes(): number {
-    return this.#socket.writableLength;
+    return this.socket.writableLength;
   }
 
   get receivedBytes(): number {
-    return this.#socket.bytesRead;
+    return this.socket.bytesRead;
   }
 
-  write(messages: readonly Buffer[], onSent: () => void): void {
-    const bytes = messages.reduce((sum, { length }) => sum + length, 0);
-    const isJoined = bytes <= JOINED_BYTES_MAX * messages.length;
-    const parts = isJoined && messages.length > 1 ? [Buffer.concat(messages, bytes)] : messages;
-    if (parts.length > 1) this.#socket.cork();
+  write(messages: readonly Buffer[], onSent?: () => void): void {
+    const parts = joinSmall(messages);
     const last = parts.length - 1;
-    for (let at = 0; at < last; at++) this.#socket.write(parts[at]!);
-    this.#socket.write(parts[last]!, (error) => {
-      if (error === undefined || error === null) onSent();
-    });
-    if (parts.length > 1) this.#socket.uncork();
+    if (last > 0) this.socket.cork();
+    for (let at = 0; at < last; at++) this.socket.write(parts[at]!);
+    this.socket.write(parts[last]!, onSent === undefined ? undefined : ifDone(onSent));
+    if (last > 0) this.socket.uncork();
   }
 
   pause(): void {
-    this.#socket.pause();
+    this.socket.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.socket.resume();
   }
 
   end(): void {
-    this.#socket.end();
+    this.socket.end();
     // Further bytes of the client are dropped, so that its end is seen.
-    this.#socket.resume();
+    this.socket.resume();
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.socket.destroy();
   }
 }
 
-/** A WebSocket: each message is a frame of its own. */
+/** The client of a WebSocket. */
+export interface WebSocketPeer {
+  remoteAddress: string;
+  isForeignPage: boolean;
+  outflow: Outflow | undefined;
+}
+
+/** A WebSocket. */
 export class WebSocketTransport implements Transport {
   readonly remoteAddress: string;
   readonly isForeignPage: boolean;
@@ -87,13 +102,14 @@ export class WebSocketTransport implements Transport {
   receivedBytes = 0;
   /** True if messages that are text are sent as text frames. */
   isText = false;
+  /** Called when something was handed to the network. */
+  onDrain: (() => void) | undefined;
   readonly #client: WebSocket;
+  readonly #framing: Framing;
 
-  constructor(
-    client: WebSocket,
-    peer: { remoteAddress: string; isForeignPage: boolean; outflow: Outflow | undefined },
-  ) {
+  constructor(client: WebSocket, peer: WebSocketPeer, framing: Framing) {
     this.#client = client;
+    this.#framing = framing;
     this.remoteAddress = peer.remoteAddress;
     this.isForeignPage = peer.isForeignPage;
     this.outflow = peer.outflow;
@@ -103,16 +119,15 @@ export class WebSocketTransport implements Transport {
     return this.#client.bufferedAmount;
   }
 
-  write(messages: readonly Buffer[], onSent: () => void): void {
-    for (const [at, message] of messages.entries()) {
-      const binary = !this.isText || !isUtf8(message);
-      if (at < messages.length - 1) this.#client.send(message, { binary });
-      else {
-        this.#client.send(message, { binary }, (error) => {
-          if (error === undefined || error === null) onSent();
-        });
-      }
-    }
+  write(messages: readonly Buffer[], onSent?: () => void): void {
+    const frames = this.#framing === "bytes" ? joinSmall(messages) : messages;
+    const last = frames.length - 1;
+    for (let at = 0; at < last; at++) this.#send(frames[at]!);
+    const done = (): void => {
+      onSent?.();
+      this.onDrain?.();
+    };
+    this.#send(frames[last]!, ifDone(done));
   }
 
   pause(): void {
@@ -131,4 +146,26 @@ export class WebSocketTransport implements Transport {
   destroy(): void {
     this.#client.terminate();
   }
+
+  #send(frame: Buffer, onSent?: (error?: Error | null) => void): void {
+    this.#client.send(frame, { binary: !this.isText || !isUtf8(frame) }, onSent);
+  }
+}
+
+/** Converts IPv4-mapped addresses of IPv6 sockets. */
+export function plainAddress(address = ""): string {
+  return address.startsWith("::ffff:") ? address.slice("::ffff:".length) : address;
+}
+
+function joinSmall(messages: readonly Buffer[]): readonly Buffer[] {
+  if (messages.length === 1) return messages;
+  const bytes = messages.reduce((sum, { length }) => sum + length, 0);
+  const isJoined = messages.length > SEPARATE_MAX || bytes <= JOINED_BYTES_MAX * messages.length;
+  return isJoined ? [Buffer.concat(messages, bytes)] : messages;
+}
+
+function ifDone(onSent: () => void): (error?: Error | null) => void {
+  return (error) => {
+    if (error === undefined || error === null) onSent();
+  };
 }

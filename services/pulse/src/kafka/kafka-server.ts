@@ -20,8 +20,8 @@ import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
-import { ALL_RIGHTS } from "../topic/rights.ts";
 import type { Topics } from "../topic/topics.ts";
+import { ANONYMOUS } from "../user/principal.ts";
 import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
 import { ByteQuota } from "../byte-quota.ts";
@@ -29,7 +29,6 @@ import { createKafkaRoutes } from "./routes.ts";
 import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
 import { createTokenCredentials } from "./sasl/token-credentials.ts";
-import type { ConnectionFault } from "./server/connection-context.ts";
 import { KafkaListeners, type KafkaLimits } from "./server/listener.ts";
 import { TopicSettings } from "./topic-settings.ts";
 import type { Authentication } from "./server/session.ts";
@@ -145,10 +144,8 @@ export class KafkaServer {
       options.credentials,
       Buffer.from(saltKey, "hex"),
     );
-    const metrics = new KafkaMetrics(options.metrics, {
-      connections: () => server.connectionCount,
-      refusedConnections: () => server.refusedCount,
-      responseBytes: () => server.responseBytes,
+    const metrics = new KafkaMetrics(options.metrics, log, {
+      listeners: () => server,
       records: () => producer.counts.published,
     });
     const server: KafkaListeners = new KafkaListeners({
@@ -159,7 +156,7 @@ export class KafkaServer {
       followToken: (token, end) => options.tokenStreams.add(token, end),
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
       onSurplus: (name) => metrics.countSurplus(name),
-      onFault: (fault) => logFault(log, metrics, fault),
+      onFault: (fault) => metrics.noteFault(fault),
     });
     retention.start();
     return new KafkaServer(server, groups, retention, producer.counts);
@@ -198,15 +195,7 @@ export function createCredentials(
 
 function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {
   if (anonymous === "never" || !isLoopback(remoteAddress)) return { state: "demanded" };
-  const principal = { name: "anonymous", tenant: "", rights: ALL_RIGHTS };
-  return { state: "done", principal, isAnonymous: true };
-}
-
-function logFault(log: Logger, metrics: KafkaMetrics, fault: ConnectionFault): void {
-  const { kind, remoteAddress, reason, error } = fault;
-  metrics.countFault(kind);
-  if (kind === "internal") log.error("a Kafka request failed", { remoteAddress, reason, error });
-  else log.info("a Kafka connection was closed", { kind, remoteAddress, reason });
+  return { state: "done", principal: ANONYMOUS, isAnonymous: true };
 }
 
 async function readIdentity(store: Store, state: StateTable): Promise<Identity> {

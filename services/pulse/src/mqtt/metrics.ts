@@ -1,68 +1,53 @@
 // Metrics of the MQTT server.
+import type { Logger } from "@platform/kernel/log";
 import type { Counter, MetricRegistry } from "@platform/kernel/metrics";
+import type { WireListeners } from "../connection/listeners.ts";
+import { WireMetrics } from "../connection/wire-metrics.ts";
 
 /** Values read at each scrape. */
 export interface MqttMetricSources {
-  connections: () => number;
-  refusedConnections: () => number;
+  listeners: () => WireListeners;
   sessions: () => number;
   subscriptions: () => number;
   retained: () => number;
-  unsentBytes: () => number;
   published: () => number;
   dropped: () => number;
 }
 
-/** Counts packets by type and faults by kind; other values are read at each scrape. */
-export class MqttMetrics {
+/** Counts packets by type; other values are read at each scrape. */
+export class MqttMetrics extends WireMetrics {
   readonly #packets: Counter<"packet">;
-  readonly #faults: Counter<"kind">;
 
-  constructor(registry: MetricRegistry, sources: MqttMetricSources) {
+  constructor(registry: MetricRegistry, log: Logger, sources: MqttMetricSources) {
+    const { listeners, sessions, subscriptions, retained, published, dropped } = sources;
+    super(registry, log, { name: "mqtt", title: "MQTT" }, listeners, [
+      gauge("sessions", "MQTT sessions, with and without a connection.", sessions),
+      gauge("subscriptions", "Subscriptions of MQTT sessions.", subscriptions),
+      gauge("retained_messages", "Retained messages.", retained),
+      gauge(
+        "unsent_bytes",
+        "Bytes that MQTT clients have not read.",
+        () => listeners().unsentBytes,
+      ),
+      counter("messages_published_total", "Messages of MQTT clients.", published),
+      counter("messages_dropped_total", "Messages with QoS 0 that were refused.", dropped),
+    ]);
     this.#packets = registry.counter({
       name: "platform_pulse_mqtt_packets_total",
       help: "Packets of MQTT clients.",
       labels: ["packet"],
-    });
-    this.#faults = registry.counter({
-      name: "platform_pulse_mqtt_faults_total",
-      help: "MQTT connections that the broker closed, by reason code or kind.",
-      labels: ["kind"],
-    });
-    const gauges: [name: string, help: string, read: () => number][] = [
-      ["connections", "MQTT connections.", sources.connections],
-      ["sessions", "MQTT sessions, with and without a connection.", sources.sessions],
-      ["subscriptions", "Subscriptions of MQTT sessions.", sources.subscriptions],
-      ["retained_messages", "Retained messages.", sources.retained],
-      ["unsent_bytes", "Bytes that MQTT clients have not read.", sources.unsentBytes],
-    ];
-    const counters: [name: string, help: string, read: () => number][] = [
-      ["messages_published_total", "Messages of MQTT clients.", sources.published],
-      ["messages_dropped_total", "Messages with QoS 0 that were refused.", sources.dropped],
-      [
-        "refused_connections_total",
-        "MQTT connections over a limit, closed immediately.",
-        sources.refusedConnections,
-      ],
-    ];
-    registry.collect({
-      name: "pulse-mqtt",
-      collect: () => [
-        ...gauges.map(([name, help, read]) => toFamily("gauge", name, help, read())),
-        ...counters.map(([name, help, read]) => toFamily("counter", name, help, read())),
-      ],
     });
   }
 
   countPacket(packet: string): void {
     this.#packets.with({ packet }).add(1);
   }
-
-  countFault(kind: string): void {
-    this.#faults.with({ kind }).add(1);
-  }
 }
 
-function toFamily(type: "gauge" | "counter", name: string, help: string, value: number) {
-  return { type, name: `platform_pulse_mqtt_${name}`, help, samples: [{ labels: [], value }] };
+function gauge(name: string, help: string, read: () => number) {
+  return { type: "gauge" as const, name, help, read };
+}
+
+function counter(name: string, help: string, read: () => number) {
+  return { type: "counter" as const, name, help, read };
 }

@@ -6,9 +6,13 @@ import type { TokenStreams } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { isLoopback } from "@platform/kernel/network";
-import { ByteBudget } from "@platform/kernel/sockets";
+import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
+import { WireListeners } from "../connection/listeners.ts";
+import type { Transport } from "../connection/transport.ts";
+import { UserConnections } from "../connection/user-connections.ts";
+import { WebSocketUpgrades } from "../connection/web-socket-upgrades.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Feeds } from "../dispatch/feed.ts";
@@ -19,19 +23,17 @@ import type { StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import { ALL_RIGHTS } from "../topic/rights.ts";
 import type { Topics } from "../topic/topics.ts";
-import type { PasswordVerifier, Principal } from "../user/principal.ts";
+import { ANONYMOUS, type PasswordVerifier, type Principal } from "../user/principal.ts";
 import { MqttMetrics } from "./metrics.ts";
 import { MqttPublisher, type MqttCounts } from "./publishing.ts";
 import { RetainedMessages } from "./retained.ts";
 import {
   PublishingBytes,
-  UserConnections,
-  type MqttFault,
+  type ConnectionContext,
   type MqttLimits,
 } from "./server/connection-context.ts";
+import { Connection } from "./server/connection.ts";
 import { FlushQueue } from "./server/flush-queue.ts";
-import { MqttListeners } from "./server/listener.ts";
-import type { Transport } from "./server/transport.ts";
 import { ReaderBound, type SessionParts } from "./session/session-parts.ts";
 import { SessionRecords } from "./session/session-records.ts";
 import { SessionSaver } from "./session/session-saver.ts";
@@ -42,6 +44,9 @@ import { readTopicName } from "./topic/filter.ts";
 import type { Will } from "./packet/packets.ts";
 
 const TIDY_MS = 60_000;
+const SWEEP_MS = 1_000;
+/** Bytes that a WebSocket frame may have besides the largest packet: frames are not aligned with packets. */
+const FRAME_SLACK_BYTES = 64 * 1024;
 /** Bytes of a packet besides payload, key and headers of a message. */
 const PACKET_OVERHEAD_BYTES = 64 * 1024;
 
@@ -101,6 +106,14 @@ export interface MqttServerOptions {
   limits?: Partial<MqttLimits>;
 }
 
+interface ServerParts {
+  counts: MqttCounts;
+  listeners: WireListeners;
+  upgrades: WebSocketUpgrades;
+  sessions: Sessions;
+  tidying: RepeatingTimer;
+}
+
 /**
  * Serves MQTT 5 and 3.1.1:
  *
@@ -111,20 +124,11 @@ export interface MqttServerOptions {
  */
 export class MqttServer {
   readonly counts: MqttCounts;
-  readonly #listeners: MqttListeners;
-  readonly #sessions: Sessions;
-  readonly #tidying: RepeatingTimer;
+  readonly #parts: ServerParts;
 
-  private constructor(
-    counts: MqttCounts,
-    listeners: MqttListeners,
-    sessions: Sessions,
-    tidying: RepeatingTimer,
-  ) {
-    this.counts = counts;
-    this.#listeners = listeners;
-    this.#sessions = sessions;
-    this.#tidying = tidying;
+  private constructor(parts: ServerParts) {
+    this.counts = parts.counts;
+    this.#parts = parts;
   }
 
   /** Creates the server without a listener, with its sessions and retained messages. Rejects with errors of the log. */
@@ -148,45 +152,55 @@ export class MqttServer {
       packetBytesMax: options.messageBytesMax + PACKET_OVERHEAD_BYTES,
       ...options.limits,
     };
-    const listeners: MqttListeners = new MqttListeners(
-      {
-        limits,
-        clock,
-        store,
-        sessions,
-        parts,
-        publisher,
-        retained,
-        quota: new ByteQuota(clock, options.publishBytesPerSecond ?? 0),
-        packetBudget: new ByteBudget(limits.publishBytesMax),
-        flushes: new FlushQueue(),
-        publishing: new PublishingBytes(limits.publishBytesMax),
-        users: new UserConnections(limits.connectionsPerUserMax),
-        authenticate: (transport, user, password) =>
-          authenticate(options, transport, user, password),
-        followToken: (token, end) => options.tokenStreams.add(token, end),
-        onPacket: (type) => metrics.countPacket(type),
-        onFault: (fault) => logFault(log, metrics, fault),
-      },
-      options.origins,
+    const context: ConnectionContext = {
+      limits,
+      clock,
+      store,
+      sessions,
+      parts,
+      publisher,
+      retained,
+      quota: new ByteQuota(clock, options.publishBytesPerSecond ?? 0),
+      packetBudget: new ByteBudget(limits.publishBytesMax),
+      flushes: new FlushQueue(),
+      publishing: new PublishingBytes(limits.publishBytesMax),
+      users: new UserConnections(limits.connectionsPerUserMax),
+      authenticate: (transport, user, password) => authenticate(options, transport, user, password),
+      followToken: (token, end) => options.tokenStreams.add(token, end),
+      onPacket: (type) => metrics.countPacket(type),
+      onFault: (fault) => metrics.noteFault(fault),
+    };
+    const connect = (transport: Transport) => new Connection(transport, context);
+    const listeners = new WireListeners({
+      connectionsMax: limits.connectionsMax,
+      connectionsPerAddressMax: limits.connectionsPerAddressMax,
+      outgoing: new OutgoingBudget(limits.unsentBytesMax),
+      stallTimeoutMs: limits.stallTimeoutMs,
+      sweepMs: SWEEP_MS,
+      connect,
       onError,
-    );
-    const metrics = new MqttMetrics(options.metrics, {
-      connections: () => listeners.connectionCount,
-      refusedConnections: () => listeners.refusedCount,
+    });
+    const upgrades = new WebSocketUpgrades(listeners, {
+      subprotocols: ["mqtt"],
+      framing: "bytes",
+      messageBytesMax: limits.packetBytesMax + FRAME_SLACK_BYTES,
+      origins: options.origins,
+      connect,
+    });
+    const metrics: MqttMetrics = new MqttMetrics(options.metrics, log, {
+      listeners: () => listeners,
       sessions: () => sessions.count,
       subscriptions: () => parts.index.count,
       retained: () => retained.count,
-      unsentBytes: () => listeners.unsentBytes,
       published: () => publisher.counts.published,
       dropped: () => publisher.counts.dropped,
     });
     const tidying = every(TIDY_MS, () => retained.tidy(clock.now()), onError);
-    return new MqttServer(publisher.counts, listeners, sessions, tidying);
+    return new MqttServer({ counts: publisher.counts, listeners, upgrades, sessions, tidying });
   }
 
   get connectionCount(): number {
-    return this.#listeners.connectionCount;
+    return this.#parts.listeners.connectionCount;
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */
@@ -194,19 +208,20 @@ export class MqttServer {
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
   ): Promise<{ port: number }> {
-    return this.#listeners.listen(address, tls);
+    return this.#parts.listeners.listen(address, tls);
   }
 
   /** Takes an upgrade request that offers the subprotocol `mqtt`; false for any other. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
-    return this.#listeners.handleUpgrade(request, socket, head);
+    return this.#parts.upgrades.handle(request, socket, head);
   }
 
   /** Disconnects the clients, at most for `graceMs`, and saves the sessions. */
   async close(graceMs: number): Promise<void> {
-    await this.#tidying.stop();
-    await this.#listeners.close(graceMs);
-    await this.#sessions.stop();
+    const { tidying, listeners, sessions } = this.#parts;
+    await tidying.stop();
+    await listeners.close(graceMs);
+    await sessions.stop();
   }
 }
 
@@ -247,7 +262,7 @@ async function authenticate(
     return credentials.verifyPassword(user ?? "", password?.toString("utf8") ?? "");
   }
   if (anonymous === "never" || isForeignPage || !isLoopback(remoteAddress)) return undefined;
-  return { name: "anonymous", tenant: "", rights: ALL_RIGHTS };
+  return ANONYMOUS;
 }
 
 /** The rights for the topic were checked when the client connected. */
@@ -258,11 +273,4 @@ async function publishWill(publisher: MqttPublisher, session: Session, will: Wil
     origin: session.origin,
   };
   await publisher.publish(source, readTopicName(will.topic), will, []);
-}
-
-function logFault(log: Logger, metrics: MqttMetrics, fault: MqttFault): void {
-  const { kind, ...details } = fault;
-  metrics.countFault(kind);
-  if (kind === "internal") log.error("a packet of an MQTT client failed", details);
-  else log.info("an MQTT connection was closed", { kind, ...details });
 }

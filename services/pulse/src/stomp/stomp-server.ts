@@ -6,19 +6,19 @@ import type { TokenStreams } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { isLoopback } from "@platform/kernel/network";
-import { ByteBudget } from "@platform/kernel/sockets";
+import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
 import { WireListeners } from "../connection/listeners.ts";
 import type { Transport } from "../connection/transport.ts";
 import { UserConnections } from "../connection/user-connections.ts";
+import { WebSocketUpgrades } from "../connection/web-socket-upgrades.ts";
 import type { Publisher } from "../publish/publisher.ts";
-import { ALL_RIGHTS } from "../topic/rights.ts";
-import type { PasswordVerifier, Principal } from "../user/principal.ts";
+import { ANONYMOUS, type PasswordVerifier, type Principal } from "../user/principal.ts";
 import { MessageEncoder } from "./message-form.ts";
 import { StompMetrics } from "./metrics.ts";
 import type { SubscriptionParts } from "./open-subscription.ts";
-import type { ConnectionContext, StompFault } from "./server/connection-context.ts";
+import type { ConnectionContext } from "./server/connection-context.ts";
 import { Connection } from "./server/connection.ts";
 import type { SessionParts } from "./session.ts";
 import { TransactionBytes } from "./transactions.ts";
@@ -35,6 +35,8 @@ const FRAME_BUDGET_BYTES = 64 * 1024 * 1024;
 const TRANSACTION_BUDGET_BYTES = 128 * 1024 * 1024;
 const UNSENT_BYTES_MAX = 128 * 1024 * 1024;
 const SUBSCRIPTIONS_MAX = 100_000;
+/** Interval of checks: heart-beats are sent one each second at most. */
+const SWEEP_MS = 500;
 
 /** Limits of the server over all listeners. */
 interface StompLimits {
@@ -86,17 +88,16 @@ export interface StompServerOptions extends SubscriptionParts {
  */
 export class StompServer {
   readonly #listeners: WireListeners;
+  readonly #upgrades: WebSocketUpgrades;
   /** Messages of STOMP clients since startup. */
   readonly counts = { published: 0 };
 
   constructor(options: StompServerOptions) {
     const { limits, log } = options;
     const subscriptionCount = { current: 0, max: limits.subscriptionsMax ?? SUBSCRIPTIONS_MAX };
-    const metrics: StompMetrics = new StompMetrics(options.metrics, {
-      connections: () => this.connectionCount,
-      refusedConnections: () => this.#listeners.refusedCount,
+    const metrics = new StompMetrics(options.metrics, log, {
+      listeners: () => this.#listeners,
       subscriptions: () => subscriptionCount.current,
-      unsentBytes: () => this.#listeners.unsentBytes,
       messages: () => this.counts.published,
     });
     const parts: SessionParts = {
@@ -131,20 +132,25 @@ export class StompServer {
         authenticate(options, transport, login, passcode),
       followToken: (token, end) => options.tokenStreams.add(token, end),
       onFrame: (command) => metrics.countFrame(command),
-      onThrottled: () => metrics.throttled++,
-      onFault: (fault) => logFault(log, metrics, fault),
+      onThrottled: () => metrics.countThrottled(),
+      onFault: (fault) => metrics.noteFault(fault),
     };
+    const connect = (transport: Transport) => new Connection(transport, context);
     this.#listeners = new WireListeners({
       connectionsMax: limits.connectionsMax,
       connectionsPerAddressMax: limits.connectionsPerAddressMax,
-      unsentBytesMax: limits.unsentBytesMax ?? UNSENT_BYTES_MAX,
+      outgoing: new OutgoingBudget(limits.unsentBytesMax ?? UNSENT_BYTES_MAX),
       stallTimeoutMs: limits.stallTimeoutMs,
-      messageBytesMax: options.messageBytesMax + HEAD_BYTES_MAX,
-      subprotocols: SUBPROTOCOLS,
-      allowsText: true,
-      origins: options.origins,
-      connect: (transport) => new Connection(transport, context),
+      sweepMs: SWEEP_MS,
+      connect,
       onError: (error) => log.error("checking STOMP connections failed", { error }),
+    });
+    this.#upgrades = new WebSocketUpgrades(this.#listeners, {
+      subprotocols: SUBPROTOCOLS,
+      framing: "messages",
+      messageBytesMax: options.messageBytesMax + HEAD_BYTES_MAX,
+      origins: options.origins,
+      connect,
     });
   }
 
@@ -162,7 +168,7 @@ export class StompServer {
 
   /** Handles an upgrade request that offers a subprotocol of STOMP; false for any other. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
-    return this.#listeners.handleUpgrade(request, socket, head);
+    return this.#upgrades.handle(request, socket, head);
   }
 
   /** Stops listening, finishes the frames in flight, tells the clients, and disconnects after `graceMs`. */
@@ -185,12 +191,5 @@ async function authenticate(
   if (anonymous === "never" || isForeignPage || !isLoopback(remoteAddress)) return undefined;
   const isBuiltIn = login === BUILT_IN.login && passcode === BUILT_IN.passcode;
   if (isGiven && !isBuiltIn) return undefined;
-  return { name: "anonymous", tenant: "", rights: ALL_RIGHTS };
-}
-
-function logFault(log: Logger, metrics: StompMetrics, fault: StompFault): void {
-  const { kind, ...details } = fault;
-  metrics.countFault(kind);
-  if (kind === "internal") log.error("a frame of a STOMP client failed", details);
-  else log.info("a STOMP connection was closed", { kind, ...details });
+  return ANONYMOUS;
 }

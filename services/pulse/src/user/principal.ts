@@ -1,6 +1,6 @@
 // The authenticated user of a connection of a wire protocol.
 import type { RevocableToken } from "@platform/kernel/identity";
-import type { Rights } from "../topic/rights.ts";
+import { ALL_RIGHTS, type Rights } from "../topic/rights.ts";
 
 /** The authenticated user of a connection and its tenant. */
 export interface Principal {
@@ -18,3 +18,6 @@ export interface Principal {
 export interface PasswordVerifier {
   verifyPassword(user: string, password: string): Promise<Principal | undefined>;
 }
+
+/** Clients on this machine without credentials: the operator. */
+export const ANONYMOUS: Principal = { name: "anonymous", tenant: "", rights: ALL_RIGHTS };

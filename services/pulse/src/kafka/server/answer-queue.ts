@@ -1,11 +1,7 @@
 // The answers of one connection, encoded and written in the order of the requests, as fast as the client reads them.
 import type { Socket } from "node:net";
-import {
-  Outflow,
-  type OutgoingBounds,
-  type OutgoingBudget,
-  type OutgoingFault,
-} from "@platform/kernel/sockets";
+import type { Outflow } from "@platform/kernel/sockets";
+import type { SocketTransport } from "../../connection/transport.ts";
 
 /** Encodes an answer into the buffers of its frame. */
 export type AnswerEncoder = () => readonly Buffer[];
@@ -23,8 +19,6 @@ export interface PendingAnswer {
 export interface AnswerQueueEvents {
   /** Answers were written, or the client has read them: the next request may start. */
   onProgress(): void;
-  /** The client reads too slowly: the connection must be destroyed. */
-  onFault(fault: OutgoingFault): void;
   /** An answer could not be encoded. */
   onError(error: unknown): void;
 }
@@ -45,19 +39,10 @@ export class AnswerQueue {
   readonly #onWritten = (): void => this.#outflow.settle();
   #isClosed = false;
 
-  constructor(
-    socket: Socket,
-    budget: OutgoingBudget,
-    bounds: OutgoingBounds,
-    events: AnswerQueueEvents,
-  ) {
+  constructor({ socket, outflow }: SocketTransport, events: AnswerQueueEvents) {
     this.#socket = socket;
     this.#events = events;
-    this.#outflow = new Outflow(socket, budget, bounds, (fault) => events.onFault(fault));
-    socket.on("drain", () => {
-      this.flush();
-      events.onProgress();
-    });
+    this.#outflow = outflow;
   }
 
   /** Number of unanswered requests. */
@@ -94,20 +79,13 @@ export class AnswerQueue {
   answer(pending: PendingAnswer, encode: AnswerEncoder | "none"): void {
     if (this.#isClosed) return;
     pending.encode = encode;
-    this.flush();
-    this.#events.onProgress();
+    this.progress();
   }
 
-  /** Writes available answers. */
-  flush(): void {
-    if (this.#isClosed) return;
-    try {
-      this.#writeHandled();
-    } catch (error) {
-      this.#events.onError(error);
-      return;
-    }
-    if (!this.isHeldBack) this.#queue[0]?.onTurn?.();
+  /** Writes available answers; the next request may start. */
+  progress(): void {
+    this.#flush();
+    this.#events.onProgress();
   }
 
   /** Counts the bytes in the socket. */
@@ -118,11 +96,21 @@ export class AnswerQueue {
   /** The socket has closed: releases everything and ends all waits. */
   close(): void {
     this.#isClosed = true;
-    this.#outflow.close();
     for (const { release, onTurn } of this.#queue.splice(0)) {
       release?.();
       onTurn?.();
     }
+  }
+
+  #flush(): void {
+    if (this.#isClosed) return;
+    try {
+      this.#writeHandled();
+    } catch (error) {
+      this.#events.onError(error);
+      return;
+    }
+    if (!this.isHeldBack) this.#queue[0]?.onTurn?.();
   }
 
   #writeHandled(): void {

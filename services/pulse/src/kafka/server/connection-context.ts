@@ -1,11 +1,9 @@
 // Routes, limits, budgets and callbacks shared by all connections of a Kafka server.
 import type {
   ByteBudget,
-  OutgoingBounds,
   OutgoingBudget,
   OutgoingFault,
   PaceBound,
-  ReadShortener,
 } from "@platform/kernel/sockets";
 import type { AnswerRoom } from "./answer-room.ts";
 import type { RouteTable } from "./route.ts";
@@ -22,8 +20,6 @@ export interface ConnectionContext {
   outgoing: OutgoingBudget;
   /** The queue in front of `outgoing`. */
   room: AnswerRoom;
-  /** Minimum rate at which a client must read waiting answers. */
-  outgoingBounds: OutgoingBounds;
   /** Minimum rate at which a client must send a request. */
   requestPace: PaceBound;
   /** Idle connections are closed after this time, in ms. */
@@ -32,7 +28,6 @@ export interface ConnectionContext {
   arrayItemsMax: number;
   /** Requests of one connection in flight at which reading pauses. */
   inFlightMax: number;
-  shortenReads: ReadShortener;
   followToken: FollowToken;
   /** A request was answered, or failed. */
   onRequest(name: string, version: number, durationMs: number): void;

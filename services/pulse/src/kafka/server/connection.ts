@@ -1,8 +1,8 @@
 // One connection: reads frames, runs handlers in parallel, answers in the order of the requests.
-import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
-import { TLSSocket } from "node:tls";
-import { Pace, type ReadTaker } from "@platform/kernel/sockets";
+import { Pace, type OutgoingFault, type ReadTaker } from "@platform/kernel/sockets";
+import type { WireConnection } from "../../connection/listeners.ts";
+import type { SocketTransport } from "../../connection/transport.ts";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
@@ -65,9 +65,9 @@ const SMALL_ANSWER_BYTES = 64 * 1024;
 const ROOM_WAIT_MS = 10_000;
 
 /** Serves a socket until either side closes it. */
-export class Connection {
+export class Connection implements WireConnection {
   readonly session: Session;
-  readonly #socket: Socket;
+  readonly #transport: SocketTransport;
   readonly #context: ConnectionContext;
   readonly #frames: FrameReader;
   readonly #answers: AnswerQueue;
@@ -84,33 +84,45 @@ export class Connection {
   #idleSinceMs = performance.now();
   #readBytes = 0;
 
-  constructor(socket: Socket, session: Session, context: ConnectionContext) {
-    this.#socket = socket;
+  constructor(transport: SocketTransport, session: Session, context: ConnectionContext) {
+    this.#transport = transport;
     this.session = session;
     this.#context = context;
     this.#frames = new FrameReader(context.frameBytesMax);
-    this.#answers = new AnswerQueue(socket, context.outgoing, context.outgoingBounds, {
+    this.#answers = new AnswerQueue(transport, {
       onProgress: () => {
         if (this.#isClosing) this.#endIfAnswered();
         else void this.#read();
       },
-      onFault: (fault) => this.#fail(fault, `answers are not read: ${fault}`),
       onError: (error) => this.#fail("internal", error),
     });
     this.#tokenWatch = new TokenWatch(context.followToken, () =>
       this.#fail("unauthenticated", "the client's token was revoked"),
     );
-    const onRead: ReadTaker = (bytes, length, isShared) => {
-      if (this.#isClosing) return;
-      this.#frames.push(bytes, length, isShared);
-      if (this.#isReading) this.#restAbove(READ_AHEAD_BYTES);
-      else void this.#read();
-    };
-    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
-    if (!(socket instanceof TLSSocket)) context.shortenReads(socket, onRead);
-    socket.once("close", () => this.#end());
-    // "close" always follows.
-    socket.on("error", () => undefined);
+  }
+
+  readonly onRead: ReadTaker = (bytes, length, isShared) => {
+    if (this.#isClosing) return;
+    this.#frames.push(bytes, length, isShared);
+    if (this.#isReading) this.#restAbove(READ_AHEAD_BYTES);
+    else void this.#read();
+  };
+
+  onDrain(): void {
+    this.#answers.progress();
+  }
+
+  onClose(): void {
+    this.#isClosing = true;
+    this.#tokenWatch.stop();
+    this.#gone.abort();
+    this.#answers.close();
+    if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);
+    this.#frameReserved = 0;
+  }
+
+  drop(fault: OutgoingFault): void {
+    this.#fail(fault, `answers are not read: ${fault}`);
   }
 
   /**
@@ -119,14 +131,14 @@ export class Connection {
    */
   sweep(nowMs: number, elapsedMs: number): void {
     this.#answers.settle();
-    const { bytesRead } = this.#socket;
+    const bytesRead = this.#transport.receivedBytes;
     const isOurTurn = this.#isReading || this.#answers.size > 0;
     if (isOurTurn || this.#answers.isUnread || bytesRead !== this.#readBytes) {
       this.#idleSinceMs = nowMs;
     }
     this.#readBytes = bytesRead;
     if (nowMs - this.#idleSinceMs >= this.#context.idleTimeoutMs) {
-      this.#socket.destroy();
+      this.#transport.destroy();
       return;
     }
     const wasMidRequest = this.#isMidRequest;
@@ -139,14 +151,10 @@ export class Connection {
   }
 
   /** Accepts no more requests; closes once those in flight are answered. */
-  drain(): void {
+  shutDown(): void {
     this.#isClosing = true;
-    this.#socket.pause();
+    this.#transport.pause();
     this.#endIfAnswered();
-  }
-
-  destroy(): void {
-    this.#socket.destroy();
   }
 
   /** Starts received requests within the limits; reading pauses if too much is unprocessed. */
@@ -164,7 +172,7 @@ export class Connection {
     if (this.#isHeldBack) this.#restAbove(0);
     else if (this.#isResting) {
       this.#isResting = false;
-      this.#socket.resume();
+      this.#transport.resume();
     }
   }
 
@@ -176,7 +184,7 @@ export class Connection {
   #restAbove(bytes: number): void {
     if (this.#isResting || this.#frames.bytes <= bytes) return;
     this.#isResting = true;
-    this.#socket.pause();
+    this.#transport.pause();
   }
 
   async #readOne(): Promise<boolean> {
@@ -241,7 +249,7 @@ export class Connection {
           ? "none"
           : () => writeResponse(message, apiVersion, correlationId, response),
       );
-      if (this.session.authentication.state === "refused") this.drain();
+      if (this.session.authentication.state === "refused") this.shutDown();
       if (OPEN_KEYS.has(message.key)) this.#tokenWatch.update(this.session.authentication);
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? "malformed" : "internal", error);
@@ -345,9 +353,8 @@ export class Connection {
 
   /** Closes once nothing is left to answer. Further bytes are dropped, so that the client's end is detected. */
   #endIfAnswered(): void {
-    if (this.#answers.size > 0 || this.#socket.writableEnded) return;
-    this.#socket.end();
-    this.#socket.resume();
+    if (this.#answers.size > 0 || this.#transport.socket.writableEnded) return;
+    this.#transport.end();
   }
 
   #fail(kind: ConnectionFault["kind"], error: unknown): void {
@@ -359,16 +366,7 @@ export class Connection {
       reason: error instanceof Error ? error.message : String(error),
       ...(kind === "internal" ? { error } : {}),
     });
-    this.#socket.destroy();
-  }
-
-  #end(): void {
-    this.#isClosing = true;
-    this.#tokenWatch.stop();
-    this.#gone.abort();
-    this.#answers.close();
-    if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);
-    this.#frameReserved = 0;
+    this.#transport.destroy();
   }
 }
 

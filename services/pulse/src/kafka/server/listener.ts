@@ -1,14 +1,7 @@
-// The listeners of the Kafka server: plain and TLS, with limits on connections, idle time and slow clients.
-import { once } from "node:events";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import {
-  ByteBudget,
-  ConnectionBounds,
-  createReadShortener,
-  OutgoingBudget,
-} from "@platform/kernel/sockets";
-import { every, type RepeatingTimer } from "@platform/kernel/time";
+// The listeners of the Kafka server and their limits: connections, requests, answers, idle time.
+import type { TlsOptions } from "node:tls";
+import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
+import { WireListeners } from "../../connection/listeners.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { Connection } from "./connection.ts";
@@ -17,9 +10,6 @@ import type { Authentication } from "./session.ts";
 import type { FollowToken } from "./token-watch.ts";
 
 const SWEEP_MS = 1_000;
-const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** Maximum size of a read. */
-const READ_BYTES = 65_536;
 /** Minimum bytes of a request within `stallTimeoutMs`, as for the body of an HTTP request. */
 const REQUEST_PACE_BYTES = 7_680;
 /** Minimum rate for reading answers. A client that needs longer for half a default partition answer (1 MiB) times out (30 s). */
@@ -82,71 +72,68 @@ export interface KafkaListenersOptions {
   onFault?(fault: ConnectionFault): void;
 }
 
-/** A listening socket. */
-export interface KafkaListener {
-  readonly port: number;
-  /** Stops accepting connections. */
-  stop(): Promise<void>;
-}
-
 /** Serves the Kafka protocol on any number of listeners with shared limits. */
 export class KafkaListeners {
   readonly limits: KafkaLimits;
-  readonly #options: KafkaListenersOptions;
   readonly #context: ConnectionContext;
-  readonly #connections = new Map<Socket, Connection>();
-  /** Counts sockets in a TLS handshake as well. */
-  readonly #bounds: ConnectionBounds;
-  readonly #servers = new Set<Server>();
-  readonly #sweeper: RepeatingTimer;
-  #sweptAtMs = performance.now();
-  /** Connections closed immediately because of a limit. */
-  refusedCount = 0;
+  readonly #listeners: WireListeners;
 
   constructor(options: KafkaListenersOptions) {
-    this.#options = options;
     this.limits = { ...KAFKA_LIMITS_DEFAULT, ...options.limits };
     const { responseBytesMax, stallTimeoutMs } = this.limits;
     const outgoing = new OutgoingBudget(responseBytesMax);
-    this.#bounds = new ConnectionBounds({
-      connectionsMax: this.limits.connectionsMax,
-      perAddressMax: this.limits.connectionsPerAddressMax,
-    });
     this.#context = {
       routes: options.routes,
       requestBudget: new ByteBudget(this.limits.requestBytesMax),
       readingBudget: new ByteBudget(responseBytesMax / 2),
       outgoing,
       room: new AnswerRoom(outgoing),
-      outgoingBounds: { writeStallMs: stallTimeoutMs, answerPace: ANSWER_PACE },
       requestPace: { bytesMin: REQUEST_PACE_BYTES, windowMs: stallTimeoutMs },
       idleTimeoutMs: this.limits.idleTimeoutMs,
       frameBytesMax: this.limits.frameBytesMax,
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,
-      shortenReads: createReadShortener(Buffer.allocUnsafeSlow(READ_BYTES)),
       followToken: options.followToken ?? (() => () => undefined),
       onRequest: (name, version, durationMs) => options.onRequest?.(name, version, durationMs),
       onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
     };
-    this.#sweeper = every(
-      SWEEP_MS,
-      () => this.#sweep(),
-      (error) => {
+    this.#listeners = new WireListeners({
+      connectionsMax: this.limits.connectionsMax,
+      connectionsPerAddressMax: this.limits.connectionsPerAddressMax,
+      outgoing,
+      stallTimeoutMs,
+      readingPace: ANSWER_PACE,
+      sweepMs: SWEEP_MS,
+      connect: (transport) => {
+        const { remoteAddress } = transport;
+        const session = {
+          remoteAddress,
+          advertised: options.advertised ?? transport.local,
+          authentication: options.admit(remoteAddress),
+          mutedUntilMs: 0,
+        };
+        return new Connection(transport, session, this.#context);
+      },
+      onError: (error) => {
         const reason = "closing idle connections failed";
         options.onFault?.({ kind: "internal", remoteAddress: "", reason, error });
       },
-    );
+    });
   }
 
   get connectionCount(): number {
-    return this.#connections.size;
+    return this.#listeners.connectionCount;
+  }
+
+  /** Connections closed immediately because of a limit. */
+  get refusedCount(): number {
+    return this.#listeners.refusedCount;
   }
 
   /** Bytes of answers that clients have not read. */
   get responseBytes(): number {
-    return this.#context.outgoing.heldBytes;
+    return this.#listeners.unsentBytes;
   }
 
   /** Bytes of large requests being read or handled. */
@@ -155,94 +142,15 @@ export class KafkaListeners {
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */
-  async listen(
+  listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
-  ): Promise<KafkaListener> {
-    const server =
-      tls === undefined
-        ? createServer({ noDelay: true }, (socket) => this.#accept(socket))
-        : createTlsServer({ ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, (socket) => {
-            socket.setNoDelay(true);
-            this.#accept(socket);
-          });
-    // Sockets in a handshake count as well. The plain server's own listener runs after this one.
-    server.prependListener("connection", (socket: Socket) => this.#admit(socket));
-    server.listen({
-      port: address.port,
-      ...(address.host === undefined ? {} : { host: address.host }),
-    });
-    await once(server, "listening");
-    this.#servers.add(server);
-    return {
-      port: (server.address() as AddressInfo).port,
-      stop: () => this.#stop(server),
-    };
+  ): Promise<{ port: number }> {
+    return this.#listeners.listen(address, tls);
   }
 
   /** Stops listening, lets requests in flight finish for at most `graceMs`, then disconnects. */
-  async close(graceMs: number): Promise<void> {
-    const stopping = Array.from(this.#servers, (server) => this.#stop(server));
-    const ended = Array.from(this.#connections.keys(), awaitClose);
-    for (const connection of this.#connections.values()) connection.drain();
-    const deadline = setTimeout(() => {
-      for (const connection of this.#connections.values()) connection.destroy();
-    }, graceMs);
-    await Promise.all([...stopping, ...ended]);
-    clearTimeout(deadline);
-    await this.#sweeper.stop();
+  close(graceMs: number): Promise<void> {
+    return this.#listeners.close(graceMs);
   }
-
-  #stop(server: Server): Promise<void> {
-    this.#servers.delete(server);
-    return new Promise((resolve) => server.close(() => resolve()));
-  }
-
-  #admit(socket: Socket): void {
-    const address = socket.remoteAddress ?? "";
-    if (this.#bounds.admit(address) === "admitted") {
-      socket.once("close", () => this.#bounds.release(address));
-      return;
-    }
-    this.refusedCount++;
-    socket.on("error", () => undefined);
-    socket.destroy();
-  }
-
-  #accept(socket: Socket): void {
-    if (socket.destroyed) return;
-    const remoteAddress = plainAddress(socket.remoteAddress ?? "");
-    const local = { host: plainAddress(socket.localAddress ?? ""), port: socket.localPort ?? 0 };
-    const connection = new Connection(
-      socket,
-      {
-        remoteAddress,
-        advertised: this.#options.advertised ?? local,
-        authentication: this.#options.admit(remoteAddress),
-        mutedUntilMs: 0,
-      },
-      this.#context,
-    );
-    this.#connections.set(socket, connection);
-    socket.once("close", () => this.#connections.delete(socket));
-  }
-
-  /** Closes connections that are idle, or whose clients send or read too slowly. */
-  #sweep(): void {
-    const nowMs = performance.now();
-    // Clients are not blamed for time in which this process was busy.
-    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
-    this.#sweptAtMs = nowMs;
-    for (const connection of this.#connections.values()) connection.sweep(nowMs, elapsedMs);
-    this.#context.outgoing.sweep(elapsedMs);
-  }
-}
-
-function awaitClose(socket: Socket): Promise<void> {
-  return new Promise((resolve) => socket.once("close", () => resolve()));
-}
-
-/** Converts IPv4-mapped addresses of IPv6 sockets. */
-function plainAddress(address: string): string {
-  return address.startsWith("::ffff:") ? address.slice("::ffff:".length) : address;
 }

@@ -1,5 +1,6 @@
 // CONNECT: authentication, the session, and what the client is told.
 import { randomBytes } from "node:crypto";
+import type { Transport } from "../../connection/transport.ts";
 import type { Principal } from "../../user/principal.ts";
 import type { ConnectPacket, Will } from "../packet/packets.ts";
 import type { Properties } from "../packet/properties.ts";
@@ -7,7 +8,6 @@ import { MqttError, REASON } from "../packet/reason-codes.ts";
 import { NEVER_SECONDS, type OpenRequest } from "../session/sessions.ts";
 import { readTopicName } from "../topic/filter.ts";
 import type { ConnectionContext, MqttLimits } from "./connection-context.ts";
-import type { Transport } from "./transport.ts";
 
 /** Longest client identifier in bytes. */
 const CLIENT_ID_BYTES_MAX = 256;

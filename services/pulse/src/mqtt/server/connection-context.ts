@@ -3,6 +3,8 @@ import type { RevocableToken } from "@platform/kernel/identity";
 import type { ByteBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
 import type { ByteQuota } from "../../byte-quota.ts";
+import type { Transport } from "../../connection/transport.ts";
+import type { UserConnections } from "../../connection/user-connections.ts";
 import type { Store } from "../../store/store.ts";
 import type { Principal } from "../../user/principal.ts";
 import type { MqttPublisher } from "../publishing.ts";
@@ -10,7 +12,6 @@ import type { RetainedMessages } from "../retained.ts";
 import type { SessionParts } from "../session/session-parts.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { FlushQueue } from "./flush-queue.ts";
-import type { Transport } from "./transport.ts";
 
 /** Limits of a connection. */
 export interface MqttLimits {
@@ -109,29 +110,5 @@ export class PublishingBytes {
   /** Calls `wake` once when there is room. */
   whenRoom(wake: () => void): void {
     this.#waiting.add(wake);
-  }
-}
-
-/** Numbers of connections by user. */
-export class UserConnections {
-  readonly #max: number;
-  readonly #counts = new Map<string, number>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** False at the bound. */
-  add(user: string): boolean {
-    const count = this.#counts.get(user) ?? 0;
-    if (count >= this.#max) return false;
-    this.#counts.set(user, count + 1);
-    return true;
-  }
-
-  remove(user: string): void {
-    const count = (this.#counts.get(user) ?? 1) - 1;
-    if (count === 0) this.#counts.delete(user);
-    else this.#counts.set(user, count);
   }
 }

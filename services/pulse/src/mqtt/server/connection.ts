@@ -1,5 +1,7 @@
 // One connection of an MQTT client: reads packets in order, writes packets, ends with the reason of the standard.
-import { Pace, type ReadTaker } from "@platform/kernel/sockets";
+import { Pace, type OutgoingFault, type ReadTaker } from "@platform/kernel/sockets";
+import type { WireConnection } from "../../connection/listeners.ts";
+import type { Transport } from "../../connection/transport.ts";
 import { ReadAhead } from "../../dispatch/read-ahead.ts";
 import type { Rights } from "../../topic/rights.ts";
 import { decodePacket } from "../packet/decode.ts";
@@ -21,7 +23,6 @@ import type { ConnectionContext } from "./connection-context.ts";
 import { IncomingPublishes } from "./incoming-publishes.ts";
 import { PacketOutput } from "./packet-output.ts";
 import { RetainedQueue, subscribe, unsubscribe } from "./subscribing.ts";
-import type { Transport } from "./transport.ts";
 
 /** Unprocessed bytes at which reading pauses. */
 const READ_AHEAD_BYTES = 64 * 1024;
@@ -31,7 +32,7 @@ const SMALL_PACKET_BYTES = 64 * 1024;
 const PACE = { bytesMin: 7_680, windowMs: 30_000 };
 
 /** Serves a transport until either side closes it. */
-export class Connection extends PacketOutput implements SessionConnection {
+export class Connection extends PacketOutput implements SessionConnection, WireConnection {
   readonly readAhead: ReadAhead;
   rights!: Rights;
   session!: Session;
@@ -54,7 +55,7 @@ export class Connection extends PacketOutput implements SessionConnection {
   #keepAliveMs = 0;
   #endsAtMs = Number.POSITIVE_INFINITY;
   #mayKeepSession = false;
-  #owner: string | undefined;
+  #releaseUser: (() => void) | undefined;
   #clientId = "";
   #forgetToken: (() => void) | undefined;
 
@@ -88,15 +89,24 @@ export class Connection extends PacketOutput implements SessionConnection {
     this.#close(true);
   }
 
-  /** The client reads too slowly, or all clients together do. */
-  drop(reason: string): void {
-    this.#report("slow", reason);
+  /** MQTT-6.0.0-1. */
+  onTextFrame(): void {
+    this.end(REASON.protocolError, "MQTT uses binary frames");
+  }
+
+  drop(fault: OutgoingFault): void {
+    this.#report("slow", fault);
     this.#close(true);
     this.transport.destroy();
   }
 
-  /** Checks times: of CONNECT, keep-alive, the client's token, large packets. `elapsedMs`: since the last sweep. */
-  sweep(nowMs: number, elapsedMs: number): void {
+  shutDown(): void {
+    this.end(REASON.serverShuttingDown, "the broker is stopping");
+  }
+
+  /** Checks times: of CONNECT, keep-alive, the client's token, large packets. */
+  sweep(_nowMs: number, elapsedMs: number): void {
+    const nowMs = this.#context.clock.monotonicMs();
     if (this.#phase === "new") {
       if (nowMs - this.#sinceMs < this.#context.limits.connectTimeoutMs) return;
       this.#report("no-connect", "no CONNECT has arrived");
@@ -308,11 +318,11 @@ export class Connection extends PacketOutput implements SessionConnection {
   }
 
   #admit({ principal, owner, keepAliveSeconds, request }: Accepted): void {
-    const user = JSON.stringify([principal.tenant, owner]);
-    if (!this.#context.users.add(user)) {
+    const { tenant } = principal;
+    this.#releaseUser = this.#context.users.admit({ tenant, name: owner });
+    if (this.#releaseUser === undefined) {
       throw new MqttError(REASON.quotaExceeded, "the user has too many connections");
     }
-    this.#owner = user;
     this.#clientId = request.identity.clientId;
     this.rights = principal.rights;
     this.#keepAliveMs = keepAliveSeconds * 1_500;
@@ -356,7 +366,7 @@ export class Connection extends PacketOutput implements SessionConnection {
     this.#forgetToken?.();
     this.#gone?.abort();
     this.#releaseBytes();
-    if (this.#owner !== undefined) this.#context.users.remove(this.#owner);
+    this.#releaseUser?.();
     if (wasOpen) this.#context.sessions.close(this.session, this, withWill, expirySeconds);
   }
 

@@ -1,4 +1,5 @@
 // The packets sent to a client: written once a turn, in the form and the bounds that the client asks for.
+import type { Transport } from "../../connection/transport.ts";
 import type { FeedBatch } from "../../dispatch/feed.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { encodeBatch, type UsedAlias } from "../fan-out.ts";
@@ -8,12 +9,9 @@ import type { Properties } from "../packet/properties.ts";
 import type { Reason } from "../packet/reason-codes.ts";
 import type { DeliveryForm } from "../session/connection-port.ts";
 import type { ConnectionContext, MqttLimits } from "./connection-context.ts";
-import type { Transport } from "./transport.ts";
 
 /** Unsent bytes at which no more is sent to the client, and nothing more is read from it. */
 const UNSENT_BYTES_MAX = 256 * 1024;
-/** Packets up to this size are copied into one write. */
-const JOINED_BYTES_MAX = 16 * 1024;
 
 /** Writes packets to a transport. */
 export class PacketOutput {
@@ -92,12 +90,9 @@ export class PacketOutput {
   flush(): void {
     const out = this.#out;
     if (out.length === 0) return;
-    const isJoined = this.#outBytes <= JOINED_BYTES_MAX * out.length || out.length > 64;
     this.#out = [];
     this.#outBytes = 0;
-    if (out.length === 1) this.transport.write(out[0]!);
-    else if (isJoined) this.transport.write(Buffer.concat(out));
-    else for (const packet of out) this.transport.write(packet);
+    this.transport.write(out);
     this.transport.outflow?.settle();
   }
 

@@ -1,6 +1,6 @@
 // One connection of a STOMP client: reads frames in order, writes frames, ends with an ERROR frame that says why.
 import { setTimeout as sleep } from "node:timers/promises";
-import { Pace, type Outflow } from "@platform/kernel/sockets";
+import { Pace, type Outflow, type ReadTaker } from "@platform/kernel/sockets";
 import type { Transport } from "../../connection/transport.ts";
 import type { WireConnection } from "../../connection/listeners.ts";
 import { encodeFrame, type Frame, type Header } from "../frame/frame.ts";
@@ -79,13 +79,13 @@ export class Connection implements WireConnection, SessionConnection {
     return this.#transport.outflow;
   }
 
-  onBytes(bytes: Buffer): void {
+  readonly onRead: ReadTaker = (bytes, length, isShared) => {
     if (this.#phase === "closed") return;
     this.#lastReceivedMs = performance.now();
-    this.#frames.push(bytes);
+    this.#frames.push(isShared ? Buffer.from(bytes.subarray(0, length)) : bytes);
     if (this.#isWorking) this.#pauseAbove(READ_AHEAD_BYTES);
     else void this.#work();
-  }
+  };
 
   onClose(): void {
     this.#close();

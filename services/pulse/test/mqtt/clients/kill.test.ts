@@ -11,7 +11,7 @@ const BETWEEN_KILLS_MS = 700;
 for (const qos of [1, 2] as const) {
   test(
     `QoS ${qos}: kill -9 loses nothing that was acknowledged`,
-    { timeout: 600_000 },
+    { timeout: 300_000 + KILLS * 60_000 },
     async (t) => {
       const mqttPort = await findFreePort();
       const pulse = await startPulseProcess(t, {
@@ -48,11 +48,11 @@ for (const qos of [1, 2] as const) {
       stopped.abort();
       await publishing;
       await waitUntil(() => acknowledged.every((text) => received.has(text)));
-      if (qos === 2) {
-        const twice = [...received].filter(([, count]) => count > 1);
-        assert.deepEqual(twice, []);
-      }
-      t.diagnostic(`${acknowledged.length} messages over ${KILLS} kills`);
+      const twice = [...received].filter(([, count]) => count > 1);
+      t.diagnostic(
+        `QoS ${qos}, ${KILLS} kills: ${acknowledged.length} acknowledged, 0 lost, ${twice.length} repeated`,
+      );
+      if (qos === 2) assert.deepEqual(twice, []);
     },
   );
 }
