@@ -4,13 +4,18 @@ import { delays } from "./cases/delays.ts";
 import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
+import { mqttFanOut, mqttIdle, mqttQueue } from "./cases/mqtt.ts";
 import { stream } from "./cases/stream.ts";
-import { fetchBatches, produce, publish } from "./cases/throughput.ts";
+import { fetchBatches, produce, publish, stomp } from "./cases/throughput.ts";
 
 export const PULSE_CASES: readonly BenchCase[] = [
   produce,
   fetchBatches,
   publish,
+  stomp,
+  mqttFanOut,
+  mqttQueue,
+  mqttIdle,
   stream,
   log,
   kafka,

@@ -31,17 +31,36 @@ export const BROKER_COLUMNS = [
   { key: "p99Ms", title: "p99 ms", digits: 1 },
 ] as const;
 
-/** Starts every broker on the test core, then alternates their rounds. */
+/** Starts every broker on the test core, then alternates the rounds of their loads. */
 export async function runBrokers(
   context: BenchContext,
   loads: readonly BrokerLoad[],
   prepare?: (running: RunningBroker) => Promise<void>,
 ): Promise<Row[]> {
+  const byBroker = new Map(loads.map((load) => [load.broker, load]));
+  return runContest(
+    context,
+    [...byBroker.keys()],
+    (broker, running, seconds) => loadOnce(context, byBroker.get(broker)!, running, seconds),
+    prepare,
+  );
+}
+
+/** Starts every broker on the test core, warms it up for a second, then alternates their rounds. */
+export async function runContest(
+  context: BenchContext,
+  brokers: readonly BenchBroker[],
+  measure: (
+    broker: BenchBroker,
+    running: RunningBroker,
+    seconds: number,
+  ) => Promise<Record<string, number>>,
+  prepare?: (running: RunningBroker) => Promise<void>,
+): Promise<Row[]> {
   await using workspace = new Workspace();
-  const entrants: { row: Row; load: BrokerLoad; running: RunningBroker }[] = [];
+  const entrants: { row: Row; broker: BenchBroker; running: RunningBroker }[] = [];
   const rows: Row[] = [];
-  for (const [index, load] of loads.entries()) {
-    const { broker } = load;
+  for (const [index, broker] of brokers.entries()) {
     const absence = broker.explainAbsence();
     const row: Row = { name: broker.name, isOurs: broker.isOurs, version: "", rounds: [] };
     rows.push(row);
@@ -55,17 +74,17 @@ export async function runBrokers(
     try {
       const running = await broker.start({ cores: context.cores.test, folder, workspace });
       await prepare?.(running);
-      entrants.push({ row, load, running });
+      entrants.push({ row, broker, running });
     } catch (error) {
       row.note = String(error).replaceAll(/\s+/g, " ").slice(0, NOTE_CHARS_MAX);
     }
   }
-  for (const { load, running } of entrants) await loadOnce(context, load, running, 1);
+  for (const { broker, running } of entrants) await measure(broker, running, 1);
   await runRounds(
     context,
     entrants,
-    ({ load, running }) => loadOnce(context, load, running, context.seconds),
-    ({ perS, mbPerS }) => `${perS!.toFixed(0)} messages/s, ${mbPerS!.toFixed(1)} MB/s`,
+    ({ broker, running }) => measure(broker, running, context.seconds),
+    ({ perS }) => `${perS!.toFixed(0)} messages/s`,
   );
   return rows;
 }

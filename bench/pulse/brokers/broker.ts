@@ -14,7 +14,7 @@ interface BrokerSetup {
 export interface RunningBroker {
   pid: number;
   /** The port of each protocol. */
-  ports: Partial<Record<Protocol, number>>;
+  ports: Partial<Record<Protocol | "mqtt", number>>;
 }
 
 /** A broker that can be started for a case. */

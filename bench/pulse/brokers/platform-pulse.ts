@@ -8,6 +8,8 @@ import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import { partitions, topicName } from "../broker-load.ts";
 import type { BenchBroker, RunningBroker } from "./broker.ts";
 
+const START_TIMEOUT_MS = 60_000;
+
 /** Our broker on one runtime, with the topic of the load. */
 export function makePlatformPulse(build: Build): BenchBroker {
   return {
@@ -42,15 +44,15 @@ export function makePlatformPulse(build: Build): BenchBroker {
           },
         }),
       );
-      await awaitPort(started, kafka);
-      await awaitPort(started, http);
+      await awaitPort(started, kafka, START_TIMEOUT_MS);
+      await awaitPort(started, http, START_TIMEOUT_MS);
       const created = await fetch(`http://127.0.0.1:${http}/api/v1/topics`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ name: topicName, partitions }),
       });
       if (!created.ok && created.status !== 409) throw new Error(await created.text());
-      return { pid: started.pid, ports: { http, kafka, fetch: kafka } };
+      return { pid: started.pid, ports: { http, kafka, fetch: kafka, mqtt, stomp } };
     },
   };
 }

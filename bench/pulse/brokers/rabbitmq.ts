@@ -1,4 +1,4 @@
-// RabbitMQ with its STOMP plugin and a quorum queue, which syncs its log before it confirms.
+// RabbitMQ with its STOMP and MQTT plugins. Quorum queues sync their log before they confirm.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
@@ -7,7 +7,7 @@ import { startPinned } from "../../harness/process.ts";
 import type { BenchBroker } from "./broker.ts";
 
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 180_000;
 
 /** The peer. */
 export const rabbitmq: BenchBroker = {
@@ -19,16 +19,20 @@ export const rabbitmq: BenchBroker = {
       : "rabbitmq-server is not installed (tools/install-peers events)",
   readVersion: () => askVersion("dpkg-query", ["-W", "-f", "${Version}", "rabbitmq-server"]),
   start: async ({ cores, folder, workspace }) => {
-    const [amqp, stomp, dist, epmd] = [
+    const [amqp, stomp, mqtt, dist, epmd] = [
+      await findFreePort(),
       await findFreePort(),
       await findFreePort(),
       await findFreePort(),
       await findFreePort(),
     ];
-    writeFileSync(join(folder, "plugins"), "[rabbitmq_stomp].\n");
+    writeFileSync(join(folder, "plugins"), "[rabbitmq_stomp,rabbitmq_mqtt].\n");
     const lines = [
       `listeners.tcp.default = 127.0.0.1:${amqp}`,
       `stomp.listeners.tcp.1 = 127.0.0.1:${stomp}`,
+      `mqtt.listeners.tcp.1 = 127.0.0.1:${mqtt}`,
+      "mqtt.allow_anonymous = true",
+      "mqtt.prefetch = 1000",
     ];
     writeFileSync(join(folder, "rabbitmq.conf"), `${lines.join("\n")}\n`);
     const env = {
@@ -50,6 +54,7 @@ export const rabbitmq: BenchBroker = {
       startPinned({ name: "rabbitmq", command: SERVER, args: [], cores, env }),
     );
     await awaitPort(started, stomp, START_TIMEOUT_MS);
-    return { pid: started.pid, ports: { stomp } };
+    await awaitPort(started, mqtt, START_TIMEOUT_MS);
+    return { pid: started.pid, ports: { stomp, mqtt } };
   },
 };

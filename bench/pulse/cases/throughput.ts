@@ -61,6 +61,26 @@ export const fetchBatches: BenchCase = {
   }),
 };
 
+/** STOMP clients that wait for receipts. */
+export const stomp: BenchCase = {
+  name: "stomp",
+  title: "STOMP SEND with receipt, 1 KB",
+  run: async (context) => ({
+    work: "1 600 messages of 1 KB in flight over four connections, each SEND with a receipt that means on disk. RabbitMQ: a quorum queue.",
+    columns: BROKER_COLUMNS,
+    rows: await runBrokers(
+      context,
+      [...makeOurs(context), rabbitmq].map((broker) => ({
+        broker,
+        protocol: "stomp" as const,
+        ...single,
+      })),
+    ),
+    ratioColumns: ["perS", "cpuUs"],
+    goals: [{ column: "perS", against: "rabbitmq", atLeast: 1 }],
+  }),
+};
+
 /** Clients that wait for each response. */
 export const publish: BenchCase = {
   name: "publish",

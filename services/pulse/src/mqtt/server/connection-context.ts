@@ -42,7 +42,7 @@ export interface MqttLimits {
 }
 
 /** Why the server closed a connection. */
-export interface MqttFault {
+interface MqttFault {
   kind: string;
   remoteAddress: string;
   clientId: string;

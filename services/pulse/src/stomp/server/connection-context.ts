@@ -10,7 +10,7 @@ import type { MessageEncoder } from "../message-form.ts";
 import type { SessionParts } from "../session.ts";
 
 /** Why the server closed a connection. */
-export interface StompFault {
+interface StompFault {
   kind: StompErrorKind;
   remoteAddress: string;
   reason: string;
