@@ -120,16 +120,16 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     onError: (error) => log.error("background work failed", { error }),
   });
   lifecycle.onDrain("broker", () => broker.close());
-  const { topicRules } = broker;
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
   const { feeds: messageFeeds, subscriptions, groups, publisher } = broker;
-  const { deadLetterQueue, tenantCounts } = broker;
+  const { deadLetterQueue, tenantCounts, topicRules } = broker;
   const credentials = createCredentials(users, verifier, topicRules);
 
   const kafka: KafkaServer = await KafkaServer.open({
     store,
     state,
     topics,
+    topicRules,
     offsets,
     schemas,
     transforms,

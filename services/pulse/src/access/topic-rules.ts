@@ -7,6 +7,10 @@ import { compilePattern } from "../topic/pattern.ts";
 import { scopeOf, type Right, type Rights } from "../topic/rights.ts";
 
 const ROLES_MAX = 10_000;
+/** Rules of a role. */
+export const RULES_MAX = 100;
+/** The form of a role's name. */
+export const ROLE_FORM = /^[a-z0-9][a-z0-9_.-]{0,62}$/;
 
 /** A rule: rights for the topics of a name or pattern. */
 export interface TopicRule {
@@ -30,6 +34,8 @@ export class TopicRules {
   readonly #state: StateTable;
   readonly #byRole = new Map<string, readonly CompiledRule[]>();
   #onChanged: () => void = () => undefined;
+  /** Changes take turns. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(store: Store, state: StateTable) {
     this.#store = store;
@@ -59,22 +65,22 @@ export class TopicRules {
   }
 
   /** Replaces the rules of a role durably. Throws `validation_failed` for an invalid pattern. */
-  async set(role: string, rules: readonly TopicRule[]): Promise<void> {
-    const compiled = rules.map(compileRule);
-    if (!this.#byRole.has(role) && this.#byRole.size >= ROLES_MAX)
-      throw new PlatformError("conflict", `There are rules for ${ROLES_MAX} roles already.`);
-    await this.#store.append([this.#state.toPendingJson(["topic-rules", role], rules)]);
-    this.#byRole.set(role, compiled);
-    this.#onChanged();
+  set(role: string, rules: readonly TopicRule[]): Promise<void> {
+    return this.#takeTurn(() => this.#set(role, rules));
+  }
+
+  /** Changes the rules of a role durably, without another change in between. */
+  change(role: string, change: (rules: readonly TopicRule[]) => TopicRule[]): Promise<void> {
+    return this.#takeTurn(async () => {
+      const rules = change(this.find(role)?.rules ?? []);
+      if (rules.length === 0) await this.#delete(role);
+      else await this.#set(role, rules);
+    });
   }
 
   /** Deletes the rules of a role durably; false if it has none. */
-  async delete(role: string): Promise<boolean> {
-    if (!this.#byRole.has(role)) return false;
-    await this.#store.append([this.#state.toPending(["topic-rules", role], null)]);
-    const isDeleted = this.#byRole.delete(role);
-    this.#onChanged();
-    return isDeleted;
+  delete(role: string): Promise<boolean> {
+    return this.#takeTurn(() => this.#delete(role));
   }
 
   /** The rights of a token: of all topics by its scopes, of others by the rules of its roles. */
@@ -87,6 +93,32 @@ export class TopicRules {
         isScoped(right) ||
         list().some(({ allow, matches }) => allow.includes(right) && matches(topic)),
     };
+  }
+
+  #takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #set(role: string, rules: readonly TopicRule[]): Promise<void> {
+    if (rules.length > RULES_MAX) {
+      throw new PlatformError("validation_failed", `A role has ${RULES_MAX} rules at most.`);
+    }
+    const compiled = rules.map(compileRule);
+    if (!this.#byRole.has(role) && this.#byRole.size >= ROLES_MAX)
+      throw new PlatformError("conflict", `There are rules for ${ROLES_MAX} roles already.`);
+    await this.#store.append([this.#state.toPendingJson(["topic-rules", role], rules)]);
+    this.#byRole.set(role, compiled);
+    this.#onChanged();
+  }
+
+  async #delete(role: string): Promise<boolean> {
+    if (!this.#byRole.has(role)) return false;
+    await this.#store.append([this.#state.toPending(["topic-rules", role], null)]);
+    const isDeleted = this.#byRole.delete(role);
+    this.#onChanged();
+    return isDeleted;
   }
 }
 

@@ -2,14 +2,12 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
-import type { TopicRules } from "../access/topic-rules.ts";
+import { ROLE_FORM, RULES_MAX, type TopicRules } from "../access/topic-rules.ts";
 import { TOPIC_NAME_BYTES_MAX } from "../topic/name.ts";
 import { RIGHTS } from "../topic/rights.ts";
 import { requireOperator } from "./admission.ts";
 
-const RULES_MAX = 100;
-
-const roleParams = z.object({ role: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/) });
+const roleParams = z.object({ role: z.string().regex(ROLE_FORM) });
 const rulesBody = z.strictObject({
   rules: z
     .array(

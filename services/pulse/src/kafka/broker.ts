@@ -1,5 +1,6 @@
 // The parts of the broker that the Kafka server uses.
 import type { PartitionView } from "@platform/log";
+import type { TopicRules } from "../access/topic-rules.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { GroupCoordinator } from "../consumer-group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
@@ -17,6 +18,7 @@ import type { Topic, Topics } from "../topic/topics.ts";
 /** Parts of the broker for handlers of Kafka requests. */
 export interface KafkaBroker {
   topics: Topics;
+  topicRules: TopicRules;
   store: Store;
   producer: BatchProducer;
   producerIds: ProducerIds;

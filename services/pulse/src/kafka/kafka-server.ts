@@ -38,6 +38,7 @@ export interface KafkaServerOptions {
   store: Store;
   state: StateTable;
   topics: Topics;
+  topicRules: TopicRules;
   offsets: Offsets;
   schemas: Schemas;
   transforms: Transforms;
@@ -126,6 +127,7 @@ export class KafkaServer {
     const routes = createKafkaRoutes(
       {
         topics,
+        topicRules: options.topicRules,
         store,
         producer,
         producerIds: ProducerIds.open(store, state),

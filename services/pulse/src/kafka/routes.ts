@@ -1,4 +1,5 @@
 // All requests of the Kafka server.
+import { createAclRoutes } from "./api/acls.ts";
 import { createAuthenticationRoutes } from "./api/authentication.ts";
 import { createCommittedOffsetRoutes } from "./api/committed-offsets.ts";
 import { createConfigRoutes } from "./api/configs.ts";
@@ -29,6 +30,7 @@ export function createKafkaRoutes(
     ...createCommittedOffsetRoutes(broker),
     ...createTopicRoutes(broker),
     ...createConfigRoutes(broker),
+    ...createAclRoutes(broker),
   ];
   return buildRouteTable([...routes, createVersionsRoute(routes)]);
 }

@@ -41,10 +41,12 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
   const topics = new Topics(log, { topicsPerTenantMax: 100, partitionsMax: 10 });
   const metrics = new MetricRegistry();
   const guests = new GuestPool();
+  const topicRules = new TopicRules(store, state);
   const face = await KafkaServer.open({
     store,
     state,
     topics,
+    topicRules,
     offsets: Offsets.open(store, state, topics, { groupsPerTenantMax: 100, offsetsMax: 100 }),
     schemas: new Schemas(store, state, topics),
     transforms: new Transforms(store, state, topics, guests, () => undefined),
@@ -58,7 +60,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
     credentials: createCredentials(
       [{ name: "anna", password: "correct horse", tenant: "red" }],
       createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
-      new TopicRules(store, state),
+      topicRules,
     ),
     tokenStreams: new TokenStreams(new RevocationSet("")),
     anonymous: "never",

@@ -8,6 +8,7 @@ import { systemClock } from "@platform/kernel/time";
 import { openLog, openNodeDisk, type Disk, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
+import { TopicRules } from "../../src/access/topic-rules.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
 import { GroupCoordinator, type GroupLimits } from "../../src/consumer-group/index.ts";
 import type { KafkaBroker } from "../../src/kafka/broker.ts";
@@ -117,6 +118,7 @@ export class KafkaStage implements AsyncDisposable {
     const groupLimits = { groupsPerTenantMax: 1_000, offsetsMax: 10_000 };
     this.broker = {
       topics,
+      topicRules: new TopicRules(store, state),
       store,
       producer: new BatchProducer(
         store,

@@ -25,6 +25,15 @@ const messages = [
   { topic: "one", partition: 0, key: Buffer.from("k"), value: Buffer.from("v"), timestamp: 17n },
   { topic: "two", partition: 3, value: Buffer.from("w"), timestamp: 18n },
 ];
+const acl = {
+  resourceType: 2,
+  resourceName: "one",
+  resourcePatternType: 3,
+  principal: "Role:editor",
+  host: "*",
+  operation: 4,
+  permissionType: 3,
+};
 const offsets = [
   { name: "one", partitionIndexes: [0, 1] },
   { name: "two", partitionIndexes: [] },
@@ -153,6 +162,9 @@ const requests: Record<string, (version: number) => unknown[]> = {
     3000,
     true,
   ],
+  DescribeAcls: () => [acl],
+  CreateAcls: () => [[acl]],
+  DeleteAcls: () => [[acl]],
   DeleteGroups: () => [["g", "h"]],
   OffsetDelete: () => ["g", [{ name: "one", partitions: [{ partitionIndex: 1 }] }]],
 };

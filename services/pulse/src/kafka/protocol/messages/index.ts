@@ -1,11 +1,14 @@
 // All messages of the protocol that the broker knows.
 export { alterConfigs } from "./alter-configs.ts";
 export { apiVersions } from "./api-versions.ts";
+export { createAcls } from "./create-acls.ts";
 export { createPartitions } from "./create-partitions.ts";
 export { createTopics } from "./create-topics.ts";
+export { deleteAcls } from "./delete-acls.ts";
 export { deleteGroups } from "./delete-groups.ts";
 export { deleteRecords } from "./delete-records.ts";
 export { deleteTopics } from "./delete-topics.ts";
+export { describeAcls } from "./describe-acls.ts";
 export { describeCluster } from "./describe-cluster.ts";
 export { describeConfigs } from "./describe-configs.ts";
 export { describeGroups } from "./describe-groups.ts";

@@ -1,0 +1,186 @@
+// Kafka's ACLs as topic rules of roles, and back.
+import { ROLE_FORM, type RoleRules, type TopicRule } from "../access/topic-rules.ts";
+import { fromKafkaName, toKafkaName } from "../topic/name.ts";
+import { compilePattern, isPattern } from "../topic/pattern.ts";
+import { RIGHTS, type Right } from "../topic/rights.ts";
+
+/*
+ *     ACL                                             topic rule
+ *     principal Role:editor                           of the role editor
+ *     topic, literal, notes.a                         notes.a
+ *     topic, literal, *                               #
+ *     topic, prefixed, notes.                         notes.*.#, which are the names with this prefix
+ *     topic, literal, another pattern of the broker   the pattern; + is its wildcard * on its own
+ *     WRITE                                           publish
+ *     READ                                            subscribe
+ *     CREATE, DELETE, ALTER and ALTER_CONFIGS         manage; only together
+ *     ALL                                             publish, subscribe and manage
+ *     DESCRIBE, DESCRIBE_CONFIGS                      implied by each right
+ *
+ * Rules only allow, from every host, and only topics: DENY, hosts, and ACLs of other resources cannot be stored. Nor can
+ * prefixes that end within a level, because patterns consist of whole levels.
+ */
+
+/** The kinds of resources of the protocol (`org.apache.kafka.common.resource.ResourceType`). */
+const RESOURCE_TYPES = { any: 1, topic: 2 } as const;
+/** `PatternType`. */
+export const PATTERN_TYPES = { any: 1, match: 2, literal: 3, prefixed: 4 } as const;
+/** `AclPermissionType`. */
+const PERMISSION_TYPES = { any: 1, deny: 2, allow: 3 } as const;
+/** `AclOperation`. */
+const OPERATIONS = {
+  any: 1,
+  all: 2,
+  read: 3,
+  write: 4,
+  create: 5,
+  delete: 6,
+  alter: 7,
+  describe: 8,
+  describeConfigs: 10,
+  alterConfigs: 11,
+} as const;
+
+const PRINCIPAL_PREFIX = "Role:";
+const EVERY_HOST = "*";
+const ALL_TOPICS = "#";
+const PREFIXED_END = ".*.#";
+const IMPLIED: readonly number[] = [OPERATIONS.describe, OPERATIONS.describeConfigs];
+
+const OPERATIONS_OF: Readonly<Record<Right, readonly number[]>> = {
+  publish: [OPERATIONS.write],
+  subscribe: [OPERATIONS.read],
+  manage: [OPERATIONS.create, OPERATIONS.delete, OPERATIONS.alter, OPERATIONS.alterConfigs],
+};
+
+/** An ACL of the protocol. */
+export interface AclBinding {
+  resourceType: number;
+  resourceName: string;
+  patternType: number;
+  principal: string;
+  host: string;
+  operation: number;
+  permissionType: number;
+}
+
+/** A filter for ACLs; null matches all. */
+export type AclFilter = Omit<AclBinding, "resourceName" | "principal" | "host"> & {
+  resourceName: string | null;
+  principal: string | null;
+  host: string | null;
+};
+
+/** The role and topics of an ACL. */
+export interface AclTarget {
+  role: string;
+  topics: string;
+}
+
+/** The role and topics of an ACL, or the reason why there can be no such rule. */
+export function readTarget(acl: AclBinding): AclTarget | { reason: string } {
+  if (acl.permissionType !== PERMISSION_TYPES.allow) return { reason: "rules only allow" };
+  if (acl.host !== EVERY_HOST) return { reason: "rules do not depend on the host: use *" };
+  if (acl.resourceType !== RESOURCE_TYPES.topic) return { reason: "only topics have rules" };
+  const role = acl.principal.startsWith(PRINCIPAL_PREFIX)
+    ? acl.principal.slice(PRINCIPAL_PREFIX.length)
+    : "";
+  if (!ROLE_FORM.test(role))
+    return { reason: "the principal must be Role: and the name of a role" };
+  const topics = readTopics(acl);
+  if (topics === undefined) {
+    return { reason: "the pattern must be a topic, *, or a prefix that ends with a dot" };
+  }
+  try {
+    compilePattern(topics);
+  } catch (error) {
+    return { reason: (error as Error).message };
+  }
+  return { role, topics };
+}
+
+/** The rights that operations together stand for, or the reason why they stand for none. */
+export function readRights(operations: ReadonlySet<number>): Right[] | { reason: string } {
+  if (operations.has(OPERATIONS.all)) return [...RIGHTS];
+  const rights = RIGHTS.filter((right) =>
+    OPERATIONS_OF[right].every((operation) => operations.has(operation)),
+  );
+  const covered = new Set([...IMPLIED, ...rights.flatMap((right) => OPERATIONS_OF[right])]);
+  if (operations.difference(covered).size === 0) return rights;
+  return { reason: "CREATE, DELETE, ALTER and ALTER_CONFIGS are one right: request all four" };
+}
+
+/** The ACLs of a rule's right. */
+export function toBindings(role: string, topics: string, right: Right): AclBinding[] {
+  return OPERATIONS_OF[right].map((operation) => ({
+    resourceType: RESOURCE_TYPES.topic,
+    ...toResource(topics),
+    principal: `${PRINCIPAL_PREFIX}${role}`,
+    host: EVERY_HOST,
+    operation,
+    permissionType: PERMISSION_TYPES.allow,
+  }));
+}
+
+/** True if a filter selects an ACL (`AclBindingFilter.matches`). */
+export function isSelected(filter: AclFilter, acl: AclBinding): boolean {
+  const { resourceType, operation, permissionType, principal, host } = filter;
+  if (resourceType !== RESOURCE_TYPES.any && resourceType !== acl.resourceType) return false;
+  if (permissionType !== PERMISSION_TYPES.any && permissionType !== acl.permissionType)
+    return false;
+  if (principal !== null && principal !== acl.principal) return false;
+  if (host !== null && host !== acl.host) return false;
+  const isOfOperation =
+    operation === OPERATIONS.any || operation === OPERATIONS.all || operation === acl.operation;
+  return isOfOperation && isResourceSelected(filter, acl);
+}
+
+/** A rule without some rights; undefined if none is left. */
+export function withoutRights(rule: TopicRule, rights: readonly Right[]): TopicRule | undefined {
+  const allow = rule.allow.filter((right) => !rights.includes(right));
+  return allow.length === 0 ? undefined : { ...rule, allow };
+}
+
+/** Rules with more rights for a name or pattern. */
+export function withRights(
+  rules: RoleRules["rules"],
+  topics: string,
+  rights: readonly Right[],
+): TopicRule[] {
+  const known = rules.find((rule) => rule.topics === topics);
+  if (known === undefined) return [...rules, { topics, allow: [...rights] }];
+  const allow = RIGHTS.filter((right) => known.allow.includes(right) || rights.includes(right));
+  return rules.map((rule) => (rule === known ? { topics, allow } : rule));
+}
+
+function isResourceSelected(filter: AclFilter, acl: AclBinding): boolean {
+  const { patternType, resourceName } = filter;
+  const isExact = resourceName === null || resourceName === acl.resourceName;
+  if (patternType === PATTERN_TYPES.any) return isExact;
+  if (patternType !== PATTERN_TYPES.match) return isExact && patternType === acl.patternType;
+  if (resourceName === null || isExact) return true;
+  const topics = readTopics(acl);
+  return topics !== undefined && compilePattern(topics)(fromKafkaName(resourceName));
+}
+
+function readTopics({ patternType, resourceName }: AclBinding): string | undefined {
+  if (patternType === PATTERN_TYPES.prefixed) {
+    if (!resourceName.endsWith(".") || isPattern(resourceName)) return undefined;
+    return `${fromKafkaName(resourceName.slice(0, -1))}${PREFIXED_END}`;
+  }
+  if (patternType !== PATTERN_TYPES.literal || resourceName === "") return undefined;
+  if (resourceName === "*") return ALL_TOPICS;
+  if (resourceName === "+") return "*";
+  return isPattern(resourceName) ? resourceName : fromKafkaName(resourceName);
+}
+
+function toResource(topics: string): { resourceName: string; patternType: number } {
+  const { literal, prefixed } = PATTERN_TYPES;
+  if (topics === ALL_TOPICS) return { resourceName: "*", patternType: literal };
+  if (topics === "*") return { resourceName: "+", patternType: literal };
+  const prefix = topics.slice(0, -PREFIXED_END.length);
+  if (topics.endsWith(PREFIXED_END) && prefix !== "" && !isPattern(prefix)) {
+    return { resourceName: `${toKafkaName(prefix)}.`, patternType: prefixed };
+  }
+  return { resourceName: isPattern(topics) ? topics : toKafkaName(topics), patternType: literal };
+}

@@ -1,0 +1,167 @@
+// DescribeAcls, CreateAcls, DeleteAcls: the topic rules of roles, for operators.
+import type { TopicRule } from "../../access/topic-rules.ts";
+import { ALL_RIGHTS, type Right } from "../../topic/rights.ts";
+import {
+  isSelected,
+  PATTERN_TYPES,
+  readRights,
+  readTarget,
+  toBindings,
+  withoutRights,
+  withRights,
+  type AclBinding,
+  type AclFilter,
+} from "../acl-bindings.ts";
+import { FINE, toAnswer, type Answer } from "../answer.ts";
+import type { KafkaBroker } from "../broker.ts";
+import { ERROR_CODES } from "../protocol/error-codes.ts";
+import { createAcls, deleteAcls, describeAcls } from "../protocol/messages/index.ts";
+import { route, type RequestContext, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+
+const REFUSED: Answer = {
+  errorCode: ERROR_CODES.clusterAuthorizationFailed,
+  errorMessage: "Only operators may read and change topic rules.",
+};
+
+/** A right of a rule with its ACLs. */
+interface GrantedRight {
+  role: string;
+  topics: string;
+  right: Right;
+  acls: AclBinding[];
+}
+
+/** Creates the routes of ACLs. */
+export function createAclRoutes({ topicRules }: KafkaBroker): Route[] {
+  const listGranted = (): GrantedRight[] =>
+    topicRules
+      .list()
+      .flatMap(({ role, rules }) =>
+        rules.flatMap(({ topics, allow }) =>
+          allow.map((right) => ({ role, topics, right, acls: toBindings(role, topics, right) })),
+        ),
+      );
+
+  const createOf = async (all: readonly AclBinding[], acl: AclBinding): Promise<Answer> => {
+    const target = readTarget(acl);
+    if ("reason" in target) return refuse(target.reason);
+    // Operations of the same topics are read together: some of them are one right.
+    const together = all.filter((other) => isSameTarget(acl, other));
+    const rights = readRights(new Set(together.map(({ operation }) => operation)));
+    if ("reason" in rights) return refuse(rights.reason);
+    const { role, topics } = target;
+    if (rights.length === 0) {
+      const known = topicRules.find(role)?.rules.some((rule) => rule.topics === topics);
+      return known === true
+        ? FINE
+        : refuse("DESCRIBE is implied by each right, and is none itself");
+    }
+    return apply(() => topicRules.change(role, (rules) => withRights(rules, topics, rights)));
+  };
+
+  const deleteOf = async (filter: AclFilter) => {
+    const problem = checkFilter(filter);
+    if (problem !== undefined) return { ...problem, matchingAcls: [] };
+    const chosen: GrantedRight[] = [];
+    for (const granted of listGranted()) {
+      const selected = granted.acls.filter((acl) => isSelected(filter, acl));
+      if (selected.length === 0) continue;
+      if (selected.length < granted.acls.length) {
+        const reason = "CREATE, DELETE, ALTER and ALTER_CONFIGS are one right: delete all four";
+        return { ...refuse(reason), matchingAcls: [] };
+      }
+      chosen.push(granted);
+    }
+    const byRole = Map.groupBy(chosen, ({ role }) => role);
+    for (const [role, own] of byRole) {
+      const answer = await apply(() =>
+        topicRules.change(role, (rules) => rules.flatMap((rule) => dropRights(rule, own))),
+      );
+      if (answer !== FINE) return { ...answer, matchingAcls: [] };
+    }
+    const matchingAcls = chosen.flatMap(({ acls }) => acls.map((acl) => ({ ...FINE, ...acl })));
+    return { ...FINE, matchingAcls };
+  };
+
+  return [
+    route(describeAcls, (filter, context) => {
+      const problem = isOperator(context) ? checkFilter(filter) : REFUSED;
+      if (problem !== undefined) return { throttleTimeMs: 0, ...problem, resources: [] };
+      const acls = listGranted()
+        .flatMap((granted) => granted.acls)
+        .filter((acl) => isSelected(filter, acl));
+      const byResource = Map.groupBy(
+        acls,
+        ({ resourceName, patternType }) => `${patternType} ${resourceName}`,
+      );
+      const resources = byResource.values().map((own) => {
+        const { resourceType, resourceName, patternType } = own[0]!;
+        return { resourceType, resourceName, patternType, acls: own };
+      });
+      return { throttleTimeMs: 0, ...FINE, resources: [...resources] };
+    }),
+
+    route(createAcls, async ({ creations }, context) => {
+      const results: Answer[] = [];
+      for (const acl of creations) {
+        results.push(isOperator(context) ? await createOf(creations, acl) : REFUSED);
+      }
+      return { throttleTimeMs: 0, results };
+    }),
+
+    route(deleteAcls, async ({ filters }, context) => {
+      const filterResults = [];
+      for (const filter of filters) {
+        filterResults.push(
+          isOperator(context) ? await deleteOf(filter) : { ...REFUSED, matchingAcls: [] },
+        );
+      }
+      return { throttleTimeMs: 0, filterResults };
+    }),
+  ];
+}
+
+/** As over HTTP: rules are for the roles of all tenants. */
+function isOperator({ session }: RequestContext): boolean {
+  const { tenant, rights } = principalOf(session);
+  return tenant === "" && rights === ALL_RIGHTS;
+}
+
+/** Kafka refuses filters with unknown values. */
+function checkFilter(filter: AclFilter): Answer | undefined {
+  const { resourceType, patternType, operation, permissionType } = filter;
+  const isKnown =
+    resourceType > 0 && operation > 0 && permissionType > 0 && patternType >= PATTERN_TYPES.any;
+  return isKnown ? undefined : refuse("the filter has an unknown value");
+}
+
+function isSameTarget(one: AclBinding, other: AclBinding): boolean {
+  return (
+    one.resourceType === other.resourceType &&
+    one.resourceName === other.resourceName &&
+    one.patternType === other.patternType &&
+    one.principal === other.principal &&
+    one.host === other.host &&
+    one.permissionType === other.permissionType
+  );
+}
+
+function dropRights(rule: TopicRule, granted: readonly GrantedRight[]): TopicRule[] {
+  const rights = granted.filter(({ topics }) => topics === rule.topics).map(({ right }) => right);
+  const left = withoutRights(rule, rights);
+  return left === undefined ? [] : [left];
+}
+
+async function apply(change: () => Promise<void>): Promise<Answer> {
+  try {
+    await change();
+    return FINE;
+  } catch (error) {
+    return toAnswer(error);
+  }
+}
+
+function refuse(reason: string): Answer {
+  return { errorCode: ERROR_CODES.invalidRequest, errorMessage: `${reason}.` };
+}
