@@ -55,6 +55,7 @@ import {
   type GlobalSpec,
   LINKS_MAX,
   ROUTES_MAX,
+  SharedCache,
   SharedLinkState,
   SharedRouteState,
   SharedTargetState,
@@ -147,7 +148,11 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   lifecycle.onDrain("state folder", () => access.close());
 
-  const shared = allocateSharedBuffers(mainScope === "all" ? workers : workers + 1);
+  const shared = allocateSharedBuffers(
+    mainScope === "all" ? workers : workers + 1,
+    config.cache_size,
+  );
+  const cache = new SharedCache(shared.cache, shared.workers);
   const active = new ActiveCounts(shared);
   const targets = new SharedTargetState(shared.targets);
   const routeStates = new SharedRouteState(shared.routes);
@@ -184,6 +189,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     targets,
     countLiveWorkers: () => workerPools.reduce((sum, pool) => sum + pool.countLive(), 0),
     countRoutes: () => controller.state.routes.size,
+    cache,
     readSharedMs: () => readMonotonicMs() - shared.startedMs,
   });
   const workerPoolOptions = {
@@ -291,6 +297,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     metrics,
     stream,
     access,
+    cache,
     signIn,
     feedRoutes: feeds.createRoutes(),
     registry,

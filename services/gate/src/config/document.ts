@@ -12,6 +12,7 @@ import {
 } from "@platform/kernel/config";
 import {
   BODY_BYTES_MAX_DEFAULT,
+  CACHE_BYTES_DEFAULT,
   CUT_FIELDS_DEFAULT,
   LIMITS_DEFAULT,
   ROUTES_MAX,
@@ -22,12 +23,12 @@ import {
 import { accessKeys } from "./access-keys.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
+import { unbuiltKeys } from "./unbuilt-keys.ts";
 import {
   BYTES_MAX,
   cuttableField,
   DAY_MS,
   filePath,
-  later,
   redisUrl,
   serviceUrl,
   text,
@@ -45,6 +46,8 @@ const CONFIG_PATH_DEFAULT = "config.json";
 const CONFIG_PATH_VARIABLE = "PLATFORM_GATE_CONFIG";
 const TRUSTED_PROXIES_MAX = 1024;
 const IDENTITY_FIELDS_MAX = 64;
+/** The memory is addressed with 32-bit numbers. */
+const CACHE_BYTES_MAX = 8_589_934_592;
 const HOUR_MS = 3_600_000;
 
 /** A set of routes with distinct prefixes, hosts and methods. */
@@ -290,6 +293,14 @@ const limits = {
   }),
 };
 
+const cache = {
+  cache_size: key(unsetOr(wholeNumber(1_048_576, CACHE_BYTES_MAX).default(CACHE_BYTES_DEFAULT)), {
+    description:
+      "Maximum size of the response cache, which all workers share; the least recently used responses are dropped. Read only at startup.",
+    unit: "bytes",
+  }),
+};
+
 const accessLog = {
   access_log_path: key(unset(filePath()), {
     description: "JSONL file for the requests of routes with access_log.",
@@ -302,23 +313,6 @@ const accessLog = {
     unit: "bytes",
   }),
   access_log_files: bound("Number of rotated access logs to keep.", { default: 5, max: 1000 }),
-};
-
-const notBuilt = {
-  http_addr: unbuilt(text(), "Address of the plain HTTP listener when automatic TLS is on."),
-  auto_tls: unbuilt(z.boolean(), "Certificates through ACME.", "PLATFORM_AUTO_TLS"),
-  auto_tls_domain: unbuilt(text(), "Domain of the certificate.", "PLATFORM_AUTO_TLS_DOMAIN"),
-  config_store_bucket: unbuilt(
-    text(),
-    "Bucket that holds the configuration.",
-    "PLATFORM_CONFIG_STORE_BUCKET",
-  ),
-  discovery: unbuilt(text(), "Service discovery.", "PLATFORM_DISCOVERY"),
-  secret_url: unbuilt(text(), "Secret service for certificates.", "PLATFORM_SECRET_URL"),
-  secret_api_key: unbuilt(text(), "Key for the secret service.", "PLATFORM_SECRET_API_KEY"),
-  secret_tenant_id: unbuilt(text(), "Tenant of the secrets.", "PLATFORM_SECRET_TENANT_ID"),
-  registry: unbuilt(text(), "Registry of middleware.", "PLATFORM_REGISTRY"),
-  gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 
 const overlayOptions = {
@@ -342,6 +336,7 @@ export const gateDefinition = defineConfig({
     ...bounds,
     ...unrouted,
     ...limits,
+    ...cache,
     ...accessLog,
     ...accessKeys,
     ...createServiceKeys("gate"),
@@ -354,7 +349,7 @@ export const gateDefinition = defineConfig({
       env: [],
       flag: false,
     }),
-    ...notBuilt,
+    ...unbuiltKeys,
   },
   commands: {
     validate: { summary: "Validate the configuration." },
@@ -387,14 +382,5 @@ function bound(
   return key(unsetOr(wholeNumber(options.min ?? 1, options.max).default(options.default)), {
     description,
     ...(options.unit === undefined ? {} : { unit: options.unit }),
-  });
-}
-
-function unbuilt<T extends z.ZodType>(schema: T, description: string, env?: string) {
-  return key(later(schema), {
-    secret: env === "PLATFORM_SECRET_API_KEY",
-    description: `${description} Not available yet.`,
-    env: env === undefined ? [] : [env],
-    flag: false,
   });
 }

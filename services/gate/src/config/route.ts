@@ -1,5 +1,6 @@
 // The schema of one route; fields of the specification that are not available yet are refused by name.
 import * as z from "zod";
+import { type RouteCacheFields, checkCacheFields, routeCacheFields } from "./route-cache.ts";
 import { methodsField } from "./route-methods.ts";
 import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
 import {
@@ -126,6 +127,7 @@ export const routeSchema = z
     }),
     ...routeLimitFields,
     ...routeResilienceFields,
+    ...routeCacheFields,
     status: z.unknown().optional().meta({
       description: "read-only status of the route; ignored on write",
     }),
@@ -136,12 +138,6 @@ export const routeSchema = z
     }),
     wasm_split: later(anyObject()).meta({
       description: "Not available yet: A/B split of middleware",
-    }),
-    cache_ttl_seconds: later(wholeNumber(1, 31_536_000)).meta({
-      description: "Not available yet: time to live in the response cache, in seconds",
-    }),
-    cache_methods: later(z.array(anyText())).meta({
-      description: "Not available yet: cached methods",
     }),
     prompt_guard: later(anyFlag()).meta({
       description: "Not available yet: prompt injection guard",
@@ -209,12 +205,18 @@ export const routeSchema = z
     }
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
+    checkCacheFields(route as RouteCacheFields, given[0], context);
   })
   .transform(dropAbsent);
 
 /** A validated route without absent keys and without `status`. */
 export interface RouteConfig
-  extends RouteResilienceFields, RouteGuardFields, RouteLimitFields, RouteTrafficFields {
+  extends
+    RouteResilienceFields,
+    RouteGuardFields,
+    RouteLimitFields,
+    RouteTrafficFields,
+    RouteCacheFields {
   readonly prefix: string;
   readonly host?: string;
   readonly methods?: readonly string[];

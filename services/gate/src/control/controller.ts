@@ -44,6 +44,7 @@ const START_ONLY_KEYS = [
   "ephemeral",
   "data_dir",
   "cookie_keys",
+  "cache_size",
 ] as const;
 
 /** The complete desired state of the gateway. */

@@ -15,6 +15,7 @@ import {
   type MetricSeries,
   OVERFLOW_LABELS,
   SPAN_LOSS_COUNTERS,
+  type SharedCache,
   type SharedTargetState,
   WORKER_COUNTERS,
   type WorkerCounter,
@@ -91,6 +92,19 @@ const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: stri
     "platform_gate_circuit_refused_total",
     "Requests refused because all circuits of their route were open.",
   ],
+  ["cacheHits", "platform_gate_cache_hits_total", "Fresh responses from the cache."],
+  ["cacheStale", "platform_gate_cache_stale_total", "Stale responses from the cache."],
+  [
+    "cacheMisses",
+    "platform_gate_cache_misses_total",
+    "Responses of upstreams on routes with a cache.",
+  ],
+  ["cacheStored", "platform_gate_cache_stored_total", "Responses stored in the cache."],
+  [
+    "cacheRevalidated",
+    "platform_gate_cache_revalidated_total",
+    "Stored responses that an upstream confirmed with 304.",
+  ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];
@@ -104,6 +118,7 @@ export interface GateMetricsOptions {
   targets: SharedTargetState;
   countLiveWorkers: () => number;
   countRoutes: () => number;
+  cache: Pick<SharedCache, "entries" | "bytes" | "evicted">;
   /** Milliseconds since the shared memory was allocated. */
   readSharedMs: () => number;
 }
@@ -112,6 +127,9 @@ export interface GateMetricsOptions {
 export interface GateTotals {
   requests: number;
   errors: number;
+  /** Responses from the cache, and all responses on routes with a cache. */
+  cacheHits: number;
+  cacheLookups: number;
   /** Requests by duration; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
   buckets: number[];
 }
@@ -165,7 +183,14 @@ export class GateMetrics implements Collector {
         buckets[index] = (buckets[index] ?? 0) + count;
       }
     }
-    return { requests: this.#sumCounter("requests"), errors: this.#sumCounter("errors"), buckets };
+    const stored = this.#sumCounter("cacheHits") + this.#sumCounter("cacheStale");
+    return {
+      requests: this.#sumCounter("requests"),
+      errors: this.#sumCounter("errors"),
+      cacheHits: stored,
+      cacheLookups: stored + this.#sumCounter("cacheMisses"),
+      buckets,
+    };
   }
 
   /** Active requests, streams and WebSockets of every upstream. */
@@ -225,7 +250,7 @@ export class GateMetrics implements Collector {
   }
 
   #collectWorkers(): MetricFamily[] {
-    const { countLiveWorkers, countRoutes } = this.#options;
+    const { countLiveWorkers, countRoutes, cache } = this.#options;
     const shown = SHOWN_COUNTERS.map(([counter, name, help]): MetricFamily => {
       const type = GAUGES.has(counter) ? "gauge" : "counter";
       return scalar(type, name, help, this.#sumCounter(counter));
@@ -240,6 +265,14 @@ export class GateMetrics implements Collector {
         this.#workersRetired,
       ),
       scalar("gauge", "platform_gate_routes", "Active routes.", countRoutes()),
+      scalar("gauge", "platform_gate_cache_entries", "Stored responses.", cache.entries),
+      scalar("gauge", "platform_gate_cache_bytes", "Bytes of stored responses.", cache.bytes),
+      scalar(
+        "counter",
+        "platform_gate_cache_evicted_total",
+        "Stored responses dropped because the cache was full.",
+        cache.evicted,
+      ),
     ];
   }
 

@@ -18,7 +18,7 @@ export interface MetricsUpdate {
   /** Quantile of the requests that ended in the last second; null without requests. */
   p50_ms: number | null;
   p99_ms: number | null;
-  /** Always null: the gateway has no response cache yet. */
+  /** Share of responses from the cache on routes with a cache in the last second; null without requests. */
   cache_hit_ratio: number | null;
   /** State of the circuit breaker of each target by URL: closed, half_open or open. */
   breakers: Record<string, string>;
@@ -99,7 +99,10 @@ export class MetricsStream {
       active_connections: this.#options.readConnections(),
       p50_ms: estimateQuantileMs(buckets, 0.5),
       p99_ms: estimateQuantileMs(buckets, 0.99),
-      cache_hit_ratio: null,
+      cache_hit_ratio: divide(
+        totals.cacheHits - before.totals.cacheHits,
+        totals.cacheLookups - before.totals.cacheLookups,
+      ),
       breakers: this.#options.readBreakers(),
     };
   }
@@ -109,6 +112,10 @@ export class MetricsStream {
 function estimateQuantileMs(buckets: readonly number[], quantile: number): number | null {
   const seconds = estimateQuantile(DURATION_BOUNDS_SECONDS, buckets, quantile);
   return Number.isNaN(seconds) ? null : roundTo(3, seconds * 1000);
+}
+
+function divide(part: number, whole: number): number | null {
+  return whole <= 0 ? null : roundTo(4, part / whole);
 }
 
 function roundTo(digits: number, value: number): number {

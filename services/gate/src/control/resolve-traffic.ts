@@ -7,6 +7,7 @@ import { describeCause, refuseField } from "./route-fault.ts";
 
 const CORS_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 const CORS_HEADERS = ["Authorization", "Content-Type"];
+const CACHE_METHODS = ["GET", "HEAD"];
 const CORS_MAX_AGE_SECONDS = 600;
 const REDIRECT_STATUS = 308;
 /** Fields of upstreams that know of CORS themselves; two answers would contradict each other. */
@@ -23,13 +24,21 @@ const CORS_RESPONSE_FIELDS = [
 export function resolveTraffic(
   config: RouteConfig,
   label: string,
-): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond" | "files"> {
+): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache"> {
   const { redirect, respond, rewrite } = config;
   const cors = resolveCors(config);
   const files = resolveFiles(config, label);
   return {
     ...(cors === undefined ? {} : { cors }),
     ...(files === undefined ? {} : { files }),
+    ...(config.cache_ttl_seconds === undefined
+      ? {}
+      : {
+          cache: {
+            ttlMs: config.cache_ttl_seconds * 1_000,
+            methods: config.cache_methods ?? CACHE_METHODS,
+          },
+        }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...(redirect === undefined
       ? {}

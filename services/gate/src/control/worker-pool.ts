@@ -6,6 +6,7 @@ import type { Logger } from "@platform/kernel/log";
 import {
   type AccessChange,
   ActiveCounts,
+  CacheFlights,
   ConcurrencyRows,
   type GlobalSpec,
   type MetricBlock,
@@ -13,6 +14,7 @@ import {
   type RouteKey,
   type RouteSpec,
   type SharedBuffers,
+  SharedCache,
   type WorkerInit,
 } from "../shared-state/index.ts";
 import { type Change, type Readiness, WorkerHandle } from "./worker-handle.ts";
@@ -49,6 +51,8 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #active: ActiveCounts;
   readonly #concurrency: ConcurrencyRows;
+  readonly #cache: SharedCache;
+  readonly #flights: CacheFlights;
   readonly #handles = new Map<number, WorkerHandle>();
   readonly #failures = new Map<number, { count: number; startedMs: number }>();
   readonly #routes = new Map<RouteKey, RouteSpec>();
@@ -61,6 +65,8 @@ export class WorkerPool {
     this.#globals = globals;
     const { shared } = options;
     this.#active = new ActiveCounts(shared);
+    this.#cache = new SharedCache(shared.cache, shared.workers);
+    this.#flights = new CacheFlights(shared.flights, shared.workers, () => 1);
     this.#concurrency = new ConcurrencyRows(shared.concurrency, shared.workers, 0);
     for (const route of routes) this.#routes.set(route.key, route);
   }
@@ -194,6 +200,8 @@ export class WorkerPool {
     this.#handles.delete(gone.index);
     this.#active.clearWorker(gone.index);
     this.#concurrency.clearWorker(gone.index);
+    this.#cache.recover(gone.index);
+    this.#flights.recover(gone.index);
     this.#options.onRetired(gone.metrics);
     if (this.#stopping.signal.aborted) return;
     const past = this.#failures.get(gone.index);

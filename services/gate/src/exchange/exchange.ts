@@ -1,14 +1,18 @@
 // One request on its route: its state, the compiled route and the contract of the route's steps.
 import {
+  type ContentFilter,
   type Exchange,
   ForwardingFields,
   type ForwardTarget,
   type HeadWriter,
   type RequestEnd,
   RequestIds,
+  type ResponseDraft,
+  type ResponseFilter,
   type ResponseHead,
   type Tunnel,
 } from "@platform/http1";
+import type { CacheTicket } from "./cache-ticket.ts";
 import type { ApiKeySpec, RouteKey, RouteSpec } from "../shared-state/index.ts";
 import type { Balancer } from "../upstream/balancer.ts";
 import type { Resilience } from "../upstream/resilience.ts";
@@ -69,6 +73,12 @@ export class RequestState {
   sentMethod = "";
   sentPath = "";
   tunnel: Tunnel | null = null;
+  /** Storing and revalidating of the response, on routes with a cache. */
+  cacheTicket: CacheTicket | null = null;
+  /** The stored response's validators replace the client's conditions. */
+  revalidates = false;
+  /** Hash of the resource that an unsafe request changes, on routes with a cache. */
+  changedResource: number | null = null;
   // Neighbors in the ring of this worker's active exchanges.
   previous: RequestState = this;
   next: RequestState = this;
@@ -101,6 +111,9 @@ export class RequestState {
     this.sentMethod = "";
     this.sentPath = "";
     this.tunnel = null;
+    this.cacheTicket = null;
+    this.revalidates = false;
+    this.changedResource = null;
   }
 
   /** Inserts this state into the ring after `head`. */
@@ -140,6 +153,9 @@ export interface RouteTarget {
   readonly forward: ForwardTarget;
   /** Removes Authorization because it contains the operator token. */
   readonly forwardAnonymous: ForwardTarget;
+  /** The same two without the client's conditions and range, to revalidate a stored response. */
+  readonly revalidate: ForwardTarget;
+  readonly revalidateAnonymous: ForwardTarget;
 }
 
 /** An active or draining route. Created by `compileRoute`. */
@@ -184,6 +200,17 @@ export interface Step {
   onRequestHead?(exchange: GateExchange, writer: HeadWriter): void;
   /** Appends fields to the upstream's response. */
   onResponseHead?(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void;
+  /**
+   * Returns filters for the upstream's response, or answers instead of it. The steps nearest to the upstream come first, as
+   * do their filters.
+   */
+  filterResponse?(
+    exchange: GateExchange,
+    draft: ResponseDraft,
+    head: ResponseHead,
+  ): readonly ContentFilter[];
+  /** Answers in place of the error of an upstream that failed; false if it does not. */
+  answerFailure?(exchange: GateExchange): boolean;
   /** Called once for each request that this step let continue, when the request has ended. */
   finish?(exchange: GateExchange, end: RequestEnd): void;
   /** The request ended while `run` was waiting, and `run` then let it continue: releases what it holds. */
@@ -193,17 +220,37 @@ export interface Step {
 }
 
 /** The steps of one route in order, and those with hooks. */
-export class RouteSteps {
+export class RouteSteps implements ResponseFilter<GateExchange> {
   readonly list: readonly Step[];
   readonly requestHooks: readonly Step[];
   readonly responseHooks: readonly Step[];
+  readonly failureHooks: readonly Step[];
+  /** True if responses pass a filter of a step. */
+  readonly hasFilters: boolean;
+  readonly #filters: readonly Step[];
   readonly #hasFinish: boolean;
 
   constructor(list: readonly Step[]) {
     this.list = list;
     this.requestHooks = list.filter((step) => step.onRequestHead !== undefined);
     this.responseHooks = list.filter((step) => step.onResponseHead !== undefined);
+    this.failureHooks = list.filter((step) => step.answerFailure !== undefined);
+    this.#filters = list.filter((step) => step.filterResponse !== undefined).reverse();
+    this.hasFilters = this.#filters.length > 0;
     this.#hasFinish = list.some((step) => step.finish !== undefined);
+  }
+
+  onResponse(
+    exchange: GateExchange,
+    draft: ResponseDraft,
+    head: ResponseHead,
+  ): readonly ContentFilter[] {
+    const filters: ContentFilter[] = [];
+    for (const step of this.#filters) {
+      filters.push(...step.filterResponse!(exchange, draft, head));
+      if (exchange.answered) return [];
+    }
+    return filters;
   }
 
   /** Finishes the first `count` steps of a request, the last one first. */

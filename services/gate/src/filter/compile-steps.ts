@@ -3,6 +3,7 @@ import { RouteSteps, type Step } from "../exchange/exchange.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
 import { createApiKeyStep, createTenantStep } from "./api-key-step.ts";
 import { createAddressStep } from "./address-step.ts";
+import { createCacheStep } from "./cache-step.ts";
 import { createConcurrencyStep } from "./concurrency-step.ts";
 import { createAddressRateStep, createCallerRateStep } from "./rate-limit-step.ts";
 import { createRedirectStep, createRespondStep, createRewriteStep } from "./answer-steps.ts";
@@ -30,6 +31,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createStickyStep,
   createConcurrencyStep,
   createOpenApiStep,
+  createCacheStep,
   createRewriteStep,
   createRedirectStep,
   createRespondStep,

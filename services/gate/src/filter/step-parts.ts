@@ -1,5 +1,13 @@
 // Parts that a worker provides to the steps of all its routes.
-import type { ConcurrencyRows, MetricBlock, SharedRouteState } from "../shared-state/index.ts";
+import type { CacheKeys } from "../cache/cache-key.ts";
+import type { ResponseCache } from "../cache/response-cache.ts";
+import type {
+  CacheFlights,
+  ConcurrencyRows,
+  MetricBlock,
+  SharedCache,
+  SharedRouteState,
+} from "../shared-state/index.ts";
 import type { AccessState } from "./access-state.ts";
 import type { ControlLink } from "./control-link.ts";
 import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
@@ -20,6 +28,12 @@ export interface StepParts {
   limiter: RateLimiter;
   concurrency: ConcurrencyRows;
   routeState: SharedRouteState;
+  cache: {
+    readonly store: SharedCache;
+    readonly flights: CacheFlights;
+    readonly keys: CacheKeys;
+    readonly responses: ResponseCache;
+  };
   /** Milliseconds of the clock that all workers share. */
   readNowMs: () => number;
 }

@@ -3,6 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { type ApiMethod, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { NOT_AVAILABLE_YET } from "../config/value.ts";
+import { createCacheRoutes } from "./cache-api.ts";
 import { readChangeRequest } from "./request.ts";
 import type { RoutesApiOptions } from "./routes-api.ts";
 
@@ -12,7 +13,6 @@ export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
 const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
   [["GET"], "/api/v1/admin/middleware", "List middleware"],
   [["POST", "DELETE"], "/api/v1/admin/middleware/{name}", "Register or remove middleware"],
-  [["DELETE"], "/api/v1/admin/cache", "Purge the response cache"],
   [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
   [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
   [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
@@ -61,6 +61,7 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
         );
       },
     }),
+    ...createCacheRoutes(options),
     ...UNBUILT.flatMap(([methods, path, summary]) =>
       methods.map((method) => defineUnbuilt(method, path, summary)),
     ),

@@ -11,6 +11,7 @@ import type { RoutePlanner } from "../control/planner.ts";
 import {
   type CircuitName,
   type RouteKey,
+  type SharedCache,
   makeRouteKey,
   makeRouteLabel,
 } from "../shared-state/index.ts";
@@ -46,6 +47,7 @@ export interface RoutesApiOptions {
   metrics: GateMetrics;
   canaries: CanaryEngine;
   readCircuit: (link: number) => CircuitName;
+  cache: SharedCache;
 }
 
 const deleteQuery = z.object({

@@ -5,9 +5,13 @@ import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/id
 import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
 import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
+import { CacheKeys } from "../cache/cache-key.ts";
+import { ResponseCache } from "../cache/response-cache.ts";
 import {
+  CacheFlights,
   ConcurrencyRows,
   readMonotonicMs,
+  SharedCache,
   SharedLinkState,
   SharedRateTable,
   SharedRouteState,
@@ -45,6 +49,15 @@ export function createStepParts(options: StepPartsOptions): StepParts {
   const { shared, workerIndex } = init;
   const offsetMs = readMonotonicMs() - shared.startedMs - options.readNowMs();
   const readNowMs = (): number => options.readNowMs() + offsetMs;
+  const cache = {
+    store: new SharedCache(shared.cache, workerIndex),
+    flights: new CacheFlights(
+      shared.flights,
+      workerIndex,
+      () => 1 + Math.floor(Math.max(0, readNowMs()) / 1_000),
+    ),
+    keys: new CacheKeys(shared.seed),
+  };
   return {
     verifiers,
     identity: new ActiveIdentity(),
@@ -62,6 +75,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     }),
     concurrency: new ConcurrencyRows(shared.concurrency, shared.workers, workerIndex),
     routeState: new SharedRouteState(shared.routes),
+    cache: { ...cache, responses: new ResponseCache({ ...cache, block, readTimeMs: Date.now }) },
     readNowMs,
   };
 }

@@ -132,6 +132,9 @@ export class Forwarder implements ForwardObserver<RequestState> {
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
     if (next !== null) return next;
+    for (const step of state.route!.steps.failureHooks) {
+      if (step.answerFailure!(exchange)) return null;
+    }
     if (isShort) {
       answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
       return null;
@@ -189,6 +192,9 @@ export class Forwarder implements ForwardObserver<RequestState> {
   #enter(state: RequestState, target: RouteTarget): ForwardTarget {
     state.target = target;
     this.#options.active.add(this.#options.workerIndex, target.slot, 1);
+    if (state.revalidates) {
+      return state.holdsOperatorToken ? target.revalidateAnonymous : target.revalidate;
+    }
     return state.holdsOperatorToken ? target.forwardAnonymous : target.forward;
   }
 

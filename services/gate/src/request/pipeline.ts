@@ -99,6 +99,7 @@ export class Pipeline {
       this.#isLastHop(exchange, joinLines(fields, Known.MaxForwards))
     )
       return;
+    if (route.steps.hasFilters) exchange.responseFilter = route.steps;
     this.#options.forwarder.start(exchange, route);
   }
 

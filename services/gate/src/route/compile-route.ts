@@ -1,4 +1,5 @@
 // Compiles a route for the request path: everything that does not depend on the request is computed here.
+import type { ForwardTarget } from "@platform/http1";
 import { quoteJson } from "../access-log/access-line.ts";
 import type { CompiledRoute, RouteTarget } from "../exchange/exchange.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
@@ -16,6 +17,16 @@ import { createBalancer, type Balancer, type BalancerOptions } from "../upstream
 import { Resilience, type ResilienceOptions } from "../upstream/resilience.ts";
 import { ShiftingBalancer } from "../upstream/shifting-balancer.ts";
 import type { HeldPool, PoolRegistry } from "../upstream/pool-registry.ts";
+
+/** Conditions of a client, which do not apply to the revalidation of a stored response. */
+const CONDITION_FIELDS = [
+  "If-Match",
+  "If-None-Match",
+  "If-Modified-Since",
+  "If-Unmodified-Since",
+  "If-Range",
+  "Range",
+];
 
 /** Options of {@link compileRoute}. */
 export type CompileRouteOptions = BalancerOptions & {
@@ -40,14 +51,24 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
       });
       pools.push(held);
       const rewrite = describeRewrite(spec, target.url);
+      const revalidation =
+        spec.steps.cache === undefined
+          ? rewrite
+          : { ...rewrite, cutFields: [...rewrite.cutFields, ...CONDITION_FIELDS] };
+      const createForward = (plan: Rewrite, isAnonymous: boolean): ForwardTarget => ({
+        pool: held.pool,
+        plan: options.plans.compile(plan, isAnonymous),
+      });
       return {
         index,
         slot: target.slot,
         link: target.link,
         url: target.url,
         urlJson: quoteJson(target.url),
-        forward: { pool: held.pool, plan: options.plans.compile(rewrite, false) },
-        forwardAnonymous: { pool: held.pool, plan: options.plans.compile(rewrite, true) },
+        forward: createForward(rewrite, false),
+        forwardAnonymous: createForward(rewrite, true),
+        revalidate: createForward(revalidation, false),
+        revalidateAnonymous: createForward(revalidation, true),
       };
     });
     return {

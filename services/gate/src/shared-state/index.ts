@@ -2,6 +2,14 @@
 export * from "./access-spec.ts";
 export * from "./active-counts.ts";
 export * from "./browser-session.ts";
+export * from "./cache-flights.ts";
+export {
+  CACHE_KEY_BYTES_MAX,
+  type CacheKey,
+  type CacheMoment,
+  type CacheRecord,
+} from "./cache-memory.ts";
+export * from "./cache-store.ts";
 export * from "./concurrency-rows.ts";
 export * from "./global-spec.ts";
 export * from "./link-state.ts";

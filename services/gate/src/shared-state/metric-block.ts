@@ -60,6 +60,12 @@ export const WORKER_COUNTERS = [
   /** Circuits that were opened, and requests refused because all circuits of their route were open. */
   "circuitsOpened",
   "circuitRefused",
+  /** Responses from the cache: fresh, and stale ones; requests that went upstream; responses stored and revalidated. */
+  "cacheHits",
+  "cacheStale",
+  "cacheMisses",
+  "cacheStored",
+  "cacheRevalidated",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */

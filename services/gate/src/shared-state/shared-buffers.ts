@@ -1,5 +1,8 @@
 // Shared memory of one gateway process: sizes, allocation and clock.
 import { randomInt } from "node:crypto";
+import { allocateFlights } from "./cache-flights.ts";
+import type { CacheBuffers } from "./cache-memory.ts";
+import { allocateCache } from "./cache-store.ts";
 import { CONCURRENCY_INTS } from "./concurrency-rows.ts";
 import { LINKS_MAX, LINK_STATE_INTS } from "./link-state.ts";
 import { RATE_TABLE_BYTES } from "./rate-table.ts";
@@ -27,6 +30,8 @@ export const WORKERS_MAX = 256;
  *     concurrency  Int32  [workers][ROUTES_MAX][CONCURRENCY_INTS]   bounded concurrency, one writer per row
  *     links    Int32  [LINKS_MAX][LINK_STATE_INTS]       circuits, canary counts and weights, by Atomics
  *     rates    counts of rate-limited requests; see SharedRateTable
+ *     cache    stored responses; see SharedCache
+ *     flights  requests that fetch them; see CacheFlights
  */
 export interface SharedBuffers {
   workers: number;
@@ -36,14 +41,22 @@ export interface SharedBuffers {
   concurrency: SharedArrayBuffer;
   links: SharedArrayBuffer;
   rates: SharedArrayBuffer;
+  cache: CacheBuffers;
+  flights: SharedArrayBuffer;
   /** Random seed of hashes in shared memory, unknown to clients. */
   seed: number;
   /** `readMonotonicMs()` at allocation; times in shared memory are relative to it. */
   startedMs: number;
 }
 
+/** Default size of the response cache. */
+export const CACHE_BYTES_DEFAULT = 134_217_728;
+
 /** Allocates the shared memory of a process with `workers` worker threads (1 … WORKERS_MAX). */
-export function allocateSharedBuffers(workers: number): SharedBuffers {
+export function allocateSharedBuffers(
+  workers: number,
+  cacheBytes: number = CACHE_BYTES_DEFAULT,
+): SharedBuffers {
   if (!Number.isInteger(workers) || workers < 1 || workers > WORKERS_MAX) {
     throw new RangeError(`workers is ${workers}, allowed range: 1 to ${WORKERS_MAX}`);
   }
@@ -55,6 +68,8 @@ export function allocateSharedBuffers(workers: number): SharedBuffers {
     concurrency: new SharedArrayBuffer(workers * ROUTES_MAX * CONCURRENCY_INTS * 4),
     links: new SharedArrayBuffer(LINKS_MAX * LINK_STATE_INTS * 4),
     rates: new SharedArrayBuffer(RATE_TABLE_BYTES),
+    cache: allocateCache(cacheBytes, workers),
+    flights: allocateFlights(),
     seed: randomInt(2 ** 32),
     startedMs: readMonotonicMs(),
   };

@@ -103,6 +103,13 @@ export interface OpenApiSpec {
   allowsUnknown: boolean;
 }
 
+/** Storing of responses. */
+interface CacheSpec {
+  /** Time to live of responses whose upstream states none. */
+  ttlMs: number;
+  methods: readonly string[];
+}
+
 /** Settings of all optional steps. */
 export interface StepSpecs {
   /** Requests must carry an API key that opens the route. */
@@ -115,6 +122,7 @@ export interface StepSpecs {
   redirect?: RedirectSpec;
   respond?: RespondSpec;
   files?: FilesSpec;
+  cache?: CacheSpec;
   /** Rules after the global policy. */
   policy?: readonly PolicyRule[];
   addresses?: AddressesSpec;

@@ -161,8 +161,6 @@ const unbuiltRouteFields: Record<string, unknown> = {
   middleware: "m",
   response_middleware: "m",
   wasm_split: { targets: [{ middleware_name: "m", weight: 1 }] },
-  cache_ttl_seconds: 5,
-  cache_methods: ["GET"],
   prompt_guard: true,
   enable_prompt_guard: true,
   pii_redact: true,

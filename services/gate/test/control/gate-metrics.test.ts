@@ -49,6 +49,7 @@ function makeMetrics() {
     active,
     targets: new SharedTargetState(shared.targets),
     countLiveWorkers: () => blocks.length,
+    cache: { entries: 0, bytes: 0, evicted: 0 },
     countRoutes: () => 1,
     readSharedMs: () => 0,
   });

@@ -33,7 +33,9 @@ import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
   MetricBlock,
+  SharedCache,
   SharedTargetState,
+  allocateCache,
   allocateMetricBlock,
   allocateSharedBuffers,
 } from "../../src/shared-state/index.ts";
@@ -111,6 +113,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     active,
     targets,
     countLiveWorkers: () => 1,
+    cache: { entries: 0, bytes: 0, evicted: 0 },
     countRoutes: () => controller.state.routes.size,
     readSharedMs: () => 0,
   });
@@ -157,6 +160,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
       store: () => undefined,
       log: () => undefined,
     }),
+    cache: new SharedCache(allocateCache(1_048_576, 1), 1),
     readCircuit: () => "closed",
     metrics,
     stream,
@@ -301,12 +305,7 @@ const badBodies: [what: string, body: unknown, status: number, detail: RegExp][]
     /^body:1:\d+: strip_prefx: unknown key; did you mean/,
   ],
   ["no target", { prefix: "/a" }, 400, /target: is required: set exactly one of/],
-  [
-    "an unbuilt field",
-    { ...shop, cache_ttl_seconds: 5 },
-    400,
-    /cache_ttl_seconds: .*not available yet/,
-  ],
+  ["an unbuilt field", { ...shop, pii_redact: true }, 400, /pii_redact: .*not available yet/],
   ["a list", [], 400, /^body:1:1: /],
   [
     "a duplicate key",
@@ -398,7 +397,6 @@ test("legacy paths map to the versioned ones", async (context) => {
 
 const unbuilt: [method: string, path: string][] = [
   ["POST", "/api/v1/admin/middleware/m"],
-  ["DELETE", "/api/v1/admin/cache?prefix=/"],
   ["GET", "/api/v1/admin/ai-billing"],
   ["POST", "/api/v1/admin/ai-billing"],
   ["GET", "/api/v1/admin/ai-cost-attribution"],

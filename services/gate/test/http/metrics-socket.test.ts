@@ -12,7 +12,7 @@ async function startSockets(
   context: TestContext,
   readConnections = (): Record<string, number> => ({}),
 ) {
-  const totals = { requests: 0, errors: 0, buckets: [0] };
+  const totals = { requests: 0, errors: 0, cacheHits: 0, cacheLookups: 0, buckets: [0] };
   const clock = { nowMs: 0 };
   const stream = new MetricsStream({
     readTotals: () => ({ ...totals, buckets: [...totals.buckets] }),

@@ -23,8 +23,8 @@ const refused: [why: string, config: Record<string, unknown> | string, says: str
   ],
   [
     "a field that is not built yet",
-    '{"routes": [{"prefix": "/a", "target": "http://t", "cache_ttl_seconds": 5}]}',
-    "FOLDER/gate.json:1:73: routes[0].cache_ttl_seconds: 5 is not allowed: not available yet",
+    '{"routes": [{"prefix": "/a", "target": "http://t", "pii_redact": true}]}',
+    "FOLDER/gate.json:1:66: routes[0].pii_redact: true is not allowed: not available yet",
   ],
   [
     "a wrong number",

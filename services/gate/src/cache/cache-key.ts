@@ -1,0 +1,95 @@
+// Keys of stored responses: route, host and target of a request, its caller, and the fields that select a variant.
+import type { RequestHead } from "@platform/http1";
+import { CACHE_KEY_BYTES_MAX, type CacheKey } from "../shared-state/index.ts";
+import type { GateExchange } from "../exchange/exchange.ts";
+
+const SEPARATOR = 0x0a;
+
+/** Builds keys in one scratch buffer: a key is valid until the next one is built. */
+export class CacheKeys {
+  readonly #scratch = Buffer.alloc(CACHE_KEY_BYTES_MAX + 1);
+  readonly #seed: number;
+  #length = 0;
+
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  /** The key of a request; `undefined` if it is too long. `scope` is the caller whose responses are kept apart. */
+  build(exchange: GateExchange, routeKey: string, scope: string): CacheKey | undefined {
+    const { head, userData, forwardPath } = exchange;
+    this.#length = 0;
+    this.#text(routeKey);
+    this.#text(userData.forwarding.host.toLowerCase());
+    if (forwardPath === null) this.#bytes(head.bytes, head.pathStart, head.targetEnd);
+    else {
+      this.#bytes(Buffer.from(forwardPath, "latin1"), 0, forwardPath.length);
+      if (head.queryStart !== -1) this.#bytes(head.bytes, head.queryStart - 1, head.targetEnd);
+    }
+    const resource = this.#hash(this.#seed);
+    if (scope !== "") {
+      this.#scratch[Math.min(this.#length++, CACHE_KEY_BYTES_MAX)] = SEPARATOR;
+      this.#text(scope);
+    }
+    return this.#finish(resource);
+  }
+
+  /** The key of the variant that these fields of the request select; `undefined` if it is too long. */
+  select(key: CacheKey, head: RequestHead, names: string): CacheKey | undefined {
+    this.#length = 0;
+    this.#bytes(key.bytes, 0, key.bytes.length);
+    for (const name of names.split(",")) {
+      const value = head.fields.find(name) ?? "";
+      this.#text(name === "accept-encoding" ? value.toLowerCase().replaceAll(/\s/g, "") : value);
+    }
+    return this.#finish(key.resourceHash);
+  }
+
+  #finish(resourceHash: number): CacheKey | undefined {
+    if (this.#length > CACHE_KEY_BYTES_MAX) return undefined;
+    return {
+      bytes: this.#scratch.subarray(0, this.#length),
+      hashA: this.#hash(this.#seed),
+      hashB: this.#hash(~this.#seed),
+      resourceHash,
+    };
+  }
+
+  #text(text: string): void {
+    const space = CACHE_KEY_BYTES_MAX - this.#length;
+    if (text.length < space) this.#scratch.write(text, this.#length, "latin1");
+    this.#length += text.length;
+    this.#scratch[Math.min(this.#length++, CACHE_KEY_BYTES_MAX)] = SEPARATOR;
+  }
+
+  #bytes(bytes: Buffer, start: number, end: number): void {
+    const size = end - start;
+    if (this.#length + size <= CACHE_KEY_BYTES_MAX) {
+      bytes.copy(this.#scratch, this.#length, start, end);
+    }
+    this.#length += size;
+  }
+
+  // FNV-1a with a final mix; equal hashes only cost a comparison.
+  #hash(seed: number): number {
+    const bytes = this.#scratch;
+    const end = Math.min(this.#length, CACHE_KEY_BYTES_MAX);
+    let hash = seed ^ 0x811c9dc5;
+    for (let at = 0; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return (hash ^ (hash >>> 16)) | 0;
+  }
+}
+
+/** The path in a key that {@link CacheKeys} has built, without the query. */
+export function readPathOfKey(key: Buffer): string {
+  const [, , target = ""] = key.toString("latin1").split("\n", 3);
+  const end = target.indexOf("?");
+  return end === -1 ? target : target.slice(0, end);
+}
+
+/** True if the value of Cache-Tag contains this tag; tags are separated by commas or spaces. */
+export function isTaggedWith(tags: string, tag: string): boolean {
+  return tags.split(/[\s,]+/).includes(tag);
+}

@@ -1,0 +1,144 @@
+// The rules of RFC 9111 for a shared cache: which responses are stored, how old and how fresh they are.
+import { type Directives, parseDirectives, readSeconds } from "./cache-control.ts";
+
+/** Statuses that are stored with the route's time to live if the upstream states none (RFC 9110 section 15.1). */
+const DEFAULT_STATUSES: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
+
+/** Properties of a stored response. */
+export const Flag = {
+  /** It must be revalidated before each use. */
+  RevalidateAlways: 1,
+  /** It must not be used while stale. */
+  NoStale: 2,
+  /** Requests with an Authorization that the upstream judges may get it. */
+  ForAuthorized: 4,
+  /** Any caller may get it. */
+  Public: 8,
+  /** Not a response: the names of the request fields that select one. */
+  Vary: 16,
+} as const;
+
+/** A response that a cache may store. */
+export interface StorableHead {
+  readonly status: number;
+  /** The joined values of a field; `undefined` if absent. */
+  get(name: string): string | undefined;
+}
+
+/** Properties of the request that decide about storing. */
+export interface StoringRequest {
+  readonly directives: Directives;
+  /** The upstream judges an Authorization field, or its like. */
+  readonly isAuthorized: boolean;
+  /** Time to live if the upstream states none. */
+  readonly ttlMs: number;
+  /** When it was sent and answered, by the wall clock. */
+  readonly sentAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+/** Lifetime of a response. */
+export interface Lifetime {
+  readonly flags: number;
+  readonly initialAgeMs: number;
+  readonly lifetimeMs: number;
+  readonly staleWhileRevalidateMs: number;
+  readonly staleIfErrorMs: number;
+}
+
+/** The lifetime of a response to GET; `undefined` if it must not be stored. */
+export function judgeResponse(head: StorableHead, request: StoringRequest): Lifetime | undefined {
+  const { status } = head;
+  const directives = parseDirectives(head.get("cache-control"));
+  if (status < 200 || status === 206 || status === 304) return undefined;
+  if (request.directives.has("no-store")) return undefined;
+  if (directives.has("no-store") && !directives.has("must-understand")) return undefined;
+  if (directives.has("private") || head.get("set-cookie") !== undefined) return undefined;
+  if (head.get("vary")?.includes("*") === true) return undefined;
+  if (/^text\/event-stream/i.test(head.get("content-type") ?? "")) return undefined;
+  const sharedAge = readSeconds(directives, "s-maxage");
+  const isForAuthorized =
+    directives.has("public") || sharedAge !== undefined || directives.has("must-revalidate");
+  if (request.isAuthorized && !isForAuthorized) return undefined;
+  const lifetimeMs = readLifetimeMs(head, directives, sharedAge, request.ttlMs);
+  if (lifetimeMs === undefined) return undefined;
+  const isRevalidated = directives.has("no-cache");
+  const hasValidator = head.get("etag") !== undefined || head.get("last-modified") !== undefined;
+  const staleWhileRevalidateMs = (readSeconds(directives, "stale-while-revalidate") ?? 0) * 1_000;
+  const staleIfErrorMs = (readSeconds(directives, "stale-if-error") ?? 0) * 1_000;
+  const isUsable = !isRevalidated && lifetimeMs + staleWhileRevalidateMs + staleIfErrorMs > 0;
+  if (!isUsable && !hasValidator) return undefined;
+  const isNeverStale =
+    isRevalidated ||
+    sharedAge !== undefined ||
+    directives.has("must-revalidate") ||
+    directives.has("proxy-revalidate");
+  return {
+    flags:
+      (isRevalidated ? Flag.RevalidateAlways : 0) |
+      (isNeverStale ? Flag.NoStale : 0) |
+      (isForAuthorized ? Flag.ForAuthorized : 0) |
+      (directives.has("public") ? Flag.Public : 0),
+    initialAgeMs: readInitialAgeMs(head, request),
+    lifetimeMs,
+    staleWhileRevalidateMs,
+    staleIfErrorMs,
+  };
+}
+
+/** A time in an HTTP date, in ms since 1970; `undefined` if absent, 0 if invalid. */
+export function readDateMs(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = /GMT$|^[A-Z][a-z]{2} [A-Z][a-z]{2} /.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? 0 : ms;
+}
+
+// RFC 9111 section 4.2.1.
+function readLifetimeMs(
+  head: StorableHead,
+  directives: Directives,
+  sharedAge: number | undefined,
+  ttlMs: number,
+): number | undefined {
+  const seconds = sharedAge ?? readSeconds(directives, "max-age");
+  if (seconds !== undefined) return seconds * 1_000;
+  const expiresMs = readDateMs(head.get("expires"));
+  if (expiresMs !== undefined) {
+    const dateMs = readDateMs(head.get("date")) ?? 0;
+    return dateMs === 0 ? 0 : Math.max(0, expiresMs - dateMs);
+  }
+  return DEFAULT_STATUSES.has(head.status) || directives.has("public") ? ttlMs : undefined;
+}
+
+// RFC 9111 section 4.2.3.
+function readInitialAgeMs(head: StorableHead, request: StoringRequest): number {
+  const { sentAtMs, answeredAtMs } = request;
+  const dateMs = readDateMs(head.get("date")) || answeredAtMs;
+  const apparentMs = Math.max(0, answeredAtMs - dateMs);
+  const [first = ""] = (head.get("age") ?? "").split(",");
+  const ageMs = /^\s*\d+\s*$/.test(first) ? Number(first) * 1_000 : 0;
+  return Math.max(apparentMs, ageMs + answeredAtMs - sentAtMs);
+}
+
+/** Usability of a stored response for a request. */
+export type Use = "fresh" | "stale-allowed" | "stale";
+
+/** Judges a stored response (RFC 9111 sections 4.2 and 5.2.1); `ageMs` is its current age. */
+export function judgeUse(
+  { flags, lifetimeMs }: Pick<Lifetime, "flags" | "lifetimeMs">,
+  ageMs: number,
+  request: Directives,
+): Use {
+  if ((flags & Flag.RevalidateAlways) !== 0) return "stale";
+  if (request.size === 0) return ageMs < lifetimeMs ? "fresh" : "stale";
+  if (request.has("no-cache")) return "stale";
+  const maxAge = readSeconds(request, "max-age");
+  if (maxAge !== undefined && ageMs > maxAge * 1_000) return "stale";
+  const minFresh = readSeconds(request, "min-fresh") ?? 0;
+  if (ageMs + minFresh * 1_000 < lifetimeMs) return "fresh";
+  const maxStale = request.get("max-stale");
+  if (minFresh > 0 || maxStale === undefined || (flags & Flag.NoStale) !== 0) return "stale";
+  const staleMs = ageMs - lifetimeMs;
+  const allowedMs = maxStale === "" ? Infinity : (readSeconds(request, "max-stale") ?? 0) * 1_000;
+  return staleMs <= allowedMs ? "stale-allowed" : "stale";
+}

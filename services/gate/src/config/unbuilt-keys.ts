@@ -1,0 +1,31 @@
+// Keys of the specification that are not available yet.
+import { key } from "@platform/kernel/config";
+import * as z from "zod";
+import { later, text } from "./value.ts";
+
+/** Keys that are refused by name rather than ignored. */
+export const unbuiltKeys = {
+  http_addr: unbuilt(text(), "Address of the plain HTTP listener when automatic TLS is on."),
+  auto_tls: unbuilt(z.boolean(), "Certificates through ACME.", "PLATFORM_AUTO_TLS"),
+  auto_tls_domain: unbuilt(text(), "Domain of the certificate.", "PLATFORM_AUTO_TLS_DOMAIN"),
+  config_store_bucket: unbuilt(
+    text(),
+    "Bucket that holds the configuration.",
+    "PLATFORM_CONFIG_STORE_BUCKET",
+  ),
+  discovery: unbuilt(text(), "Service discovery.", "PLATFORM_DISCOVERY"),
+  secret_url: unbuilt(text(), "Secret service for certificates.", "PLATFORM_SECRET_URL"),
+  secret_api_key: unbuilt(text(), "Key for the secret service.", "PLATFORM_SECRET_API_KEY"),
+  secret_tenant_id: unbuilt(text(), "Tenant of the secrets.", "PLATFORM_SECRET_TENANT_ID"),
+  registry: unbuilt(text(), "Registry of middleware.", "PLATFORM_REGISTRY"),
+  gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
+};
+
+function unbuilt<T extends z.ZodType>(schema: T, description: string, env?: string) {
+  return key(later(schema), {
+    secret: env === "PLATFORM_SECRET_API_KEY",
+    description: `${description} Not available yet.`,
+    env: env === undefined ? [] : [env],
+    flag: false,
+  });
+}

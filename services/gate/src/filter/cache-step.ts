@@ -1,0 +1,246 @@
+// The cache step: answers from the store, or lets the request fetch a response for it.
+import {
+  type ContentFilter,
+  type HeadWriter,
+  Known,
+  Method,
+  type ResponseDraft,
+} from "@platform/http1";
+import { PlatformError } from "@platform/kernel/errors";
+import { type Directives, parseDirectives } from "../cache/cache-control.ts";
+import type { CacheKeys } from "../cache/cache-key.ts";
+import type { ResponseCache } from "../cache/response-cache.ts";
+import { readHead, readValidators } from "../cache/stored-answer.ts";
+import { Flag, judgeUse } from "../cache/store-rules.ts";
+import type { CacheTicket, PinnedEntry } from "../exchange/cache-ticket.ts";
+import type { GateExchange, Step } from "../exchange/exchange.ts";
+import type { CacheFlights, CacheKey, RouteSpec, SharedCache } from "../shared-state/index.ts";
+import type { StepParts } from "./step-parts.ts";
+
+/** Longest wait for another request that fetches the same response. */
+const FLIGHT_WAIT_MS = 5_000;
+const PRAGMA_NO_CACHE = parseDirectives("no-cache");
+
+/** Caches the responses of a route. */
+export function createCacheStep(spec: RouteSpec, parts: StepParts): Step | undefined {
+  return spec.steps.cache === undefined ? undefined : new CacheStep(spec, parts);
+}
+
+class CacheStep implements Step {
+  readonly #cache: ResponseCache;
+  readonly #store: SharedCache;
+  readonly #flights: CacheFlights;
+  readonly #keys: CacheKeys;
+  readonly #routeKey: string;
+  readonly #ttlMs: number;
+  readonly #hasHead: boolean;
+  /** The route's own judge reads fields that the upstream sees, too. */
+  readonly #isJudgedElsewhere: boolean;
+
+  constructor(spec: RouteSpec, { cache }: StepParts) {
+    const { ttlMs, methods } = spec.steps.cache!;
+    this.#cache = cache.responses;
+    this.#store = cache.store;
+    this.#flights = cache.flights;
+    this.#keys = cache.keys;
+    this.#routeKey = spec.key;
+    this.#ttlMs = ttlMs;
+    this.#hasHead = methods.includes("HEAD") || methods.includes("GET");
+    this.#isJudgedElsewhere = spec.auth.type === "forward";
+  }
+
+  run(exchange: GateExchange): boolean | Promise<boolean> {
+    const { head } = exchange;
+    const isRead = head.methodId === Method.GET || (head.methodId === Method.HEAD && this.#hasHead);
+    if (!isSafe(exchange)) exchange.userData.changedResource = this.#hashResource(exchange);
+    if (!isRead || head.upgrade || head.contentLength > 0) return true;
+    const directives = readDirectives(exchange);
+    return this.#serve(exchange, directives, false);
+  }
+
+  #serve(
+    exchange: GateExchange,
+    directives: Directives,
+    hasWaited: boolean,
+  ): boolean | Promise<boolean> {
+    const scope = readScope(exchange);
+    const isAuthorized = this.#isAuthorized(exchange, scope);
+    const key = this.#keys.build(exchange, this.#routeKey, scope);
+    if (key === undefined) return true;
+    let pinned = this.#cache.find(exchange, key);
+    if (pinned !== undefined && isAuthorized && !this.#admits(pinned, Flag.ForAuthorized))
+      pinned = undefined;
+    if (pinned === undefined && scope !== "") {
+      const shared = this.#keys.build(exchange, this.#routeKey, "")!;
+      pinned = this.#cache.find(exchange, shared);
+      if (pinned !== undefined && !this.#admits(pinned, Flag.Public)) pinned = undefined;
+    }
+    if (pinned !== undefined) {
+      const ageMs = this.#cache.readAgeMs(pinned);
+      const use = judgeUse(pinned.record, ageMs, directives);
+      if (use !== "stale") {
+        this.#cache.answer(exchange, pinned, use === "fresh" ? "HIT" : "STALE");
+        return false;
+      }
+    }
+    if (directives.has("only-if-cached")) {
+      if (pinned !== undefined) this.#store.unpin(pinned.entry);
+      throw new PlatformError(
+        "upstream_timeout",
+        "The response is not stored, and the request allows nothing else.",
+      );
+    }
+    return this.#fetch(exchange, directives, scope, isAuthorized, pinned, hasWaited);
+  }
+
+  #admits({ entry, record }: PinnedEntry, flag: number): boolean {
+    if ((record.flags & flag) !== 0) return true;
+    this.#store.unpin(entry);
+    return false;
+  }
+
+  #fetch(
+    exchange: GateExchange,
+    directives: Directives,
+    scope: string,
+    isAuthorized: boolean,
+    stale: PinnedEntry | undefined,
+    hasWaited: boolean,
+  ): boolean | Promise<boolean> {
+    const { head } = exchange;
+    const key = copyKey(this.#keys.build(exchange, this.#routeKey, scope)!);
+    // Only a plain GET is sure to bring a response that others can use.
+    const isPlain =
+      head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
+    const isShared = isPlain && !isAuthorized && !directives.has("no-store");
+    const role = isShared ? this.#flights.take(key.hashA) : "passes";
+    if (role === "waits" && !hasWaited) {
+      if (stale !== undefined && this.#isUsableMeanwhile(stale, directives)) {
+        this.#cache.answer(exchange, stale, "STALE");
+        return false;
+      }
+      if (stale !== undefined) this.#store.unpin(stale.entry);
+      return this.#wait(exchange, directives, key.hashA);
+    }
+    const hasValidator = stale !== undefined && this.#hasValidator(stale);
+    const ticket: CacheTicket = {
+      key,
+      publicKey: scope === "" ? key : copyKey(this.#keys.build(exchange, this.#routeKey, "")!),
+      moment: this.#store.readMoment(key.resourceHash),
+      directives,
+      sentAtMs: Date.now(),
+      ttlMs: this.#ttlMs,
+      isAuthorized,
+      stale: stale ?? null,
+      revalidates: hasValidator,
+      leads: role === "leader",
+    };
+    exchange.userData.cacheTicket = ticket;
+    exchange.userData.revalidates = hasValidator;
+    return true;
+  }
+
+  async #wait(exchange: GateExchange, directives: Directives, hash: number): Promise<boolean> {
+    const { sequence } = exchange;
+    await this.#flights.wait(hash, FLIGHT_WAIT_MS);
+    if (exchange.sequence !== sequence || exchange.aborted) return false;
+    return this.#serve(exchange, directives, true);
+  }
+
+  #isUsableMeanwhile({ entry, record }: PinnedEntry, directives: Directives): boolean {
+    if ((record.flags & Flag.NoStale) !== 0 || directives.has("no-cache")) return false;
+    const ageMs = this.#cache.readAgeMs({ entry, record });
+    return ageMs < record.lifetimeMs + record.staleWhileRevalidateMs;
+  }
+
+  #hasValidator(stale: PinnedEntry): boolean {
+    const { etag, lastModified } = readValidators(readHead(this.#store, stale));
+    return etag !== undefined || lastModified !== undefined;
+  }
+
+  #isAuthorized(exchange: GateExchange, scope: string): boolean {
+    const { caller, apiKey } = exchange.userData;
+    if (this.#isJudgedElsewhere && scope === "") return true;
+    if (caller.kind !== "anonymous" || apiKey !== null) return false;
+    return exchange.head.fields.has(Known.Authorization);
+  }
+
+  onRequestHead(exchange: GateExchange, writer: HeadWriter): void {
+    const { cacheTicket: ticket, revalidates } = exchange.userData;
+    if (!revalidates || ticket?.stale === null || ticket === null) return;
+    const { etag, lastModified } = readValidators(readHead(this.#store, ticket.stale));
+    if (etag !== undefined) writer.field("If-None-Match", etag);
+    if (lastModified !== undefined) writer.field("If-Modified-Since", lastModified);
+  }
+
+  filterResponse(exchange: GateExchange, draft: ResponseDraft): readonly ContentFilter[] {
+    const { cacheTicket: ticket } = exchange.userData;
+    if (ticket !== null) return this.#cache.receive(exchange, ticket, draft);
+    this.#invalidate(exchange, draft);
+    return [];
+  }
+
+  /** A successful unsafe request changes the resource (RFC 9111 section 4.4). */
+  #invalidate(exchange: GateExchange, draft: ResponseDraft): void {
+    const { changedResource } = exchange.userData;
+    if (changedResource === null || draft.status < 200 || draft.status >= 400) return;
+    this.#store.invalidate(changedResource);
+  }
+
+  #hashResource(exchange: GateExchange): number | null {
+    return this.#keys.build(exchange, this.#routeKey, "")?.resourceHash ?? null;
+  }
+
+  answerFailure(exchange: GateExchange): boolean {
+    const { cacheTicket: ticket } = exchange.userData;
+    return ticket !== null && this.#cache.answerAfterError(exchange, ticket);
+  }
+
+  finish(exchange: GateExchange): void {
+    const { cacheTicket: ticket } = exchange.userData;
+    if (ticket === null) return;
+    exchange.userData.cacheTicket = null;
+    this.#cache.close(ticket);
+  }
+}
+
+function readDirectives({ head }: GateExchange): Directives {
+  const { fields } = head;
+  if (fields.has(Known.CacheControl)) return parseDirectives(fields.get(Known.CacheControl));
+  const isOld =
+    fields.has(Known.Pragma) &&
+    /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(fields.get(Known.Pragma) ?? "");
+  return isOld ? PRAGMA_NO_CACHE : parseDirectives(undefined);
+}
+
+/** The identity that the upstream receives: responses to one are not used for another. */
+function readScope({ userData }: GateExchange): string {
+  const { caller, identityLines, authLines, apiKey } = userData;
+  if (caller.kind !== "user" && identityLines === null && authLines === null && apiKey === null)
+    return "";
+  const user =
+    caller.kind === "user" ? `${caller.claims.iss ?? ""} ${caller.claims.sub ?? ""}` : "";
+  const lines = `${identityLines?.toString("latin1") ?? ""}${authLines?.toString("latin1") ?? ""}`;
+  return lines === "" && user === "" ? "" : `${user}\n${lines}`;
+}
+
+function isConditional({ head }: GateExchange): boolean {
+  const { fields } = head;
+  return (
+    fields.has(Known.Range) || fields.has(Known.IfNoneMatch) || fields.has(Known.IfModifiedSince)
+  );
+}
+
+function isSafe({ head }: GateExchange): boolean {
+  const { methodId } = head;
+  return (
+    methodId === Method.GET ||
+    methodId === Method.HEAD ||
+    methodId === Method.OPTIONS ||
+    methodId === Method.TRACE
+  );
+}
+
+function copyKey(key: CacheKey): CacheKey {
+  return { ...key, bytes: Buffer.from(key.bytes) };
+}

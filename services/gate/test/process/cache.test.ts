@@ -1,0 +1,232 @@
+// The response cache of the running gateway: one store for all workers, one request upstream, invalidation, callers.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { type IncomingMessage, type ServerResponse, createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { SignJWT } from "jose";
+import { waitFor } from "../fixture/condition.ts";
+import { runtimes, startGate } from "../fixture/gate-process.ts";
+
+const SECRET = "a secret of the tests that is long enough";
+
+interface Answer {
+  status: number;
+  headers: IncomingMessage["headers"];
+  body: Buffer;
+}
+
+async function startUpstream(
+  context: TestContext,
+  handle: (incoming: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(handle).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function ask(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+): Promise<Answer> {
+  const sent = request({ host: "127.0.0.1", port, path, headers, method, agent: false }).end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  const pieces: Buffer[] = [];
+  for await (const piece of response) pieces.push(piece as Buffer);
+  return { status: response.statusCode!, headers: response.headers, body: Buffer.concat(pieces) };
+}
+
+async function readMetric(port: number, name: string): Promise<number> {
+  const { body } = await ask(port, "/metrics");
+  const line = body
+    .toString()
+    .split("\n")
+    .find((text) => text.startsWith(`${name} `));
+  return Number(line?.split(" ")[1]);
+}
+
+for (const runtime of runtimes) {
+  test(`of many equal requests one goes upstream, in all workers, on ${runtime.name}`, async (context) => {
+    let count = 0;
+    const waiting: ServerResponse[] = [];
+    const target = await startUpstream(context, (_incoming, response) => {
+      count++;
+      response.setHeader("Cache-Control", "max-age=60");
+      waiting.push(response);
+    });
+    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const { port } = await startGate(context, { runtime, config });
+    const asks = Array.from({ length: 40 }, () => ask(port, "/one"));
+    await waitFor("a request upstream", () => waiting.length > 0);
+    // The others arrive meanwhile; none of them may follow.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (const response of waiting) response.end("shared");
+    const answers = await Promise.all(asks);
+    assert.ok(answers.every(({ body }) => body.toString() === "shared"));
+    assert.equal(count, 1);
+    assert.equal(await readMetric(port, "platform_gate_cache_hits_total"), 39);
+    assert.equal(await readMetric(port, "platform_gate_cache_entries"), 1);
+  });
+
+  test(`while one request revalidates, others get the stale response, on ${runtime.name}`, async (context) => {
+    let waiting: ServerResponse | undefined;
+    let count = 0;
+    const target = await startUpstream(context, (_incoming, response) => {
+      response.setHeader("Cache-Control", "max-age=1, stale-while-revalidate=600");
+      response.setHeader("Date", new Date(Date.now() - 5_000).toUTCString());
+      if (++count === 1) response.end("old");
+      else waiting = response;
+    });
+    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const { port } = await startGate(context, { runtime, config });
+    await ask(port, "/x");
+    const revalidating = ask(port, "/x");
+    await waitFor("the revalidation", () => waiting !== undefined);
+    for (let times = 0; times < 5; times++) {
+      const { headers, body } = await ask(port, "/x");
+      assert.deepEqual([headers["x-cache"], body.toString()], ["STALE", "old"]);
+    }
+    waiting!.end("new");
+    assert.equal((await revalidating).body.toString(), "new");
+    assert.equal(count, 2);
+  });
+}
+
+// One runtime is enough for what does not depend on it: each of these starts a gateway.
+for (const runtime of runtimes.slice(0, 1)) {
+  test(`large responses are stored whole, in parts, and for slow readers, on ${runtime.name}`, async (context) => {
+    const bytes = randomBytes(3_000_000);
+    let count = 0;
+    const target = await startUpstream(context, (_incoming, response) => {
+      count++;
+      response.end(bytes);
+    });
+    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const { port } = await startGate(context, { runtime, config });
+    await ask(port, "/large");
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(port, "/large")));
+    assert.ok(answers.every(({ body }) => body.equals(bytes)));
+    const part = await ask(port, "/large", { Range: "bytes=1000000-2499999" });
+    assert.equal(part.status, 206);
+    assert.ok(part.body.equals(bytes.subarray(1_000_000, 2_500_000)));
+    assert.equal(count, 1);
+  });
+
+  test(`a small cache keeps what is used and never mixes responses, on ${runtime.name}`, async (context) => {
+    const target = await startUpstream(context, (incoming, response) => {
+      response.end(incoming.url!.repeat(2_000));
+    });
+    const routes = [{ prefix: "/", target, cache_ttl_seconds: 60 }];
+    const config = { workers: 2, cache_size: 1_048_576, routes };
+    const { port } = await startGate(context, { runtime, config });
+    const asks = Array.from({ length: 600 }, (_, index) => `/item/${index % 150}`);
+    for (let at = 0; at < asks.length; at += 20) {
+      await Promise.all(
+        asks.slice(at, at + 20).map(async (path) => {
+          const { body } = await ask(port, path);
+          assert.equal(body.toString(), path.repeat(2_000));
+        }),
+      );
+    }
+    assert.ok((await readMetric(port, "platform_gate_cache_evicted_total")) > 0);
+    assert.ok((await readMetric(port, "platform_gate_cache_bytes")) <= 1_048_576);
+  });
+
+  test(`responses are invalidated by prefix and by Cache-Tag, on ${runtime.name}`, async (context) => {
+    const target = await startUpstream(context, (incoming, response) => {
+      response.setHeader("Cache-Tag", `all, tag-${incoming.url!.split("/")[2]}`);
+      response.end("x");
+    });
+    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const { port } = await startGate(context, { runtime, config });
+    const paths = ["/shop/1", "/shop/2?q=1", "/shops/3", "/other/1"];
+    const listHits = async (): Promise<string[]> => {
+      const hits: string[] = [];
+      for (const path of paths) {
+        if ((await ask(port, path)).headers["x-cache"] === "HIT") hits.push(path);
+      }
+      return hits;
+    };
+    await listHits();
+    assert.deepEqual(await listHits(), paths);
+    const purged = await ask(port, "/api/v1/admin/cache?prefix=/shop", {}, "DELETE");
+    assert.deepEqual(JSON.parse(purged.body.toString()), {
+      status: "invalidated",
+      entries_invalidated: 2,
+      prefix: "/shop",
+    });
+    assert.deepEqual(await listHits(), ["/shops/3", "/other/1"]);
+    const tagged = await ask(port, "/api/v1/admin/cache?tag=tag-1", {}, "DELETE");
+    assert.equal(JSON.parse(tagged.body.toString()).entries_invalidated, 2);
+    assert.deepEqual(await listHits(), ["/shop/2?q=1", "/shops/3"]);
+    const all = await ask(port, "/api/v1/admin/cache?prefix=/", {}, "DELETE");
+    assert.equal(JSON.parse(all.body.toString()).entries_invalidated, 4);
+    assert.equal((await ask(port, "/api/v1/admin/cache", {}, "DELETE")).status, 400);
+  });
+
+  test(`a user gets only own or public responses, on ${runtime.name}`, async (context) => {
+    const target = await startUpstream(context, (incoming, response) => {
+      if (incoming.url === "/public") response.setHeader("Cache-Control", "public, max-age=60");
+      response.end(`for ${String(incoming.headers["x-user-id"])}`);
+    });
+    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const env = { PLATFORM_JWT_SECRET: SECRET };
+    const { port } = await startGate(context, { runtime, config, env });
+    const sign = async (sub: string): Promise<Record<string, string>> => {
+      const token = await new SignJWT({ sub })
+        .setProtectedHeader({ alg: "HS256" })
+        .setIssuedAt()
+        .setExpirationTime("5m")
+        .sign(Buffer.from(SECRET));
+      return { Authorization: `Bearer ${token}` };
+    };
+    const [one, other] = [await sign("one"), await sign("other")];
+    for (const status of ["MISS", "HIT"]) {
+      for (const [headers, body] of [
+        [one, "for one"],
+        [other, "for other"],
+      ] as const) {
+        const answer = await ask(port, "/own", headers);
+        assert.deepEqual([answer.headers["x-cache"], answer.body.toString()], [status, body]);
+      }
+    }
+    await ask(port, "/public", one);
+    assert.equal((await ask(port, "/public", other)).body.toString(), "for one");
+    assert.equal((await ask(port, "/public")).status, 401);
+  });
+
+  test(`configuration of the cache that cannot work is refused, on ${runtime.name}`, async (context) => {
+    const { port } = await startGate(context, { runtime, config: { routes: [] } });
+    const post = async (route: Record<string, unknown>): Promise<string> => {
+      const sent = request({
+        host: "127.0.0.1",
+        port,
+        path: "/api/v1/routes",
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        agent: false,
+      }).end(JSON.stringify(route));
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      let text = "";
+      for await (const piece of response) text += String(piece);
+      return `${response.statusCode} ${text}`;
+    };
+    const target = "http://127.0.0.1:1";
+    assert.match(await post({ prefix: "/", target, cache_methods: ["GET"] }), /^4\d\d .*requires/);
+    assert.match(
+      await post({ prefix: "/", target, cache_ttl_seconds: 1, cache_methods: ["POST"] }),
+      /^4\d\d .*is not allowed/,
+    );
+    assert.match(
+      await post({ prefix: "/", respond: { status: 200 }, cache_ttl_seconds: 1 }),
+      /^4\d\d .*is not allowed with respond/,
+    );
+  });
+}
