@@ -62,7 +62,7 @@ export function createProjectEntry(project: Project, readState: () => RunningSta
         args: [file],
         env: {
           ...variables,
-          ...describeAddresses(context),
+          ...describeAddresses(readState()),
           ...wireIdentity("service", context, process.env),
           PLATFORM_SERVICE_NAME: name,
           PLATFORM_SERVICE_PORT: String(port),
@@ -136,16 +136,13 @@ async function prepareCredentials(
 }
 
 // Ports may have changed since the credentials were stored.
-function describeAddresses(context: EntryContext): Record<string, string> {
-  const urlOf = (service: string, key: string): string | undefined =>
-    isRunning(service, context) ? formatUrl(getAddress(context, key)) : undefined;
-  const urls = {
-    MESSAGING_URL: urlOf("pulse", "pulse_addr"),
-    MAIL_URL: urlOf("notify", "notify_addr"),
-    AWS_ENDPOINT_URL_S3: urlOf("vault", "vault_addr"),
-  };
+function describeAddresses({ services }: RunningState): Record<string, string> {
+  const variables = { pulse: "MESSAGING_URL", notify: "MAIL_URL", vault: "AWS_ENDPOINT_URL_S3" };
   return Object.fromEntries(
-    Object.entries(urls).flatMap(([name, url]) => (url === undefined ? [] : [[name, url]])),
+    Object.entries(variables).flatMap(([service, variable]) => {
+      const url = services.find(({ name }) => name === service)?.url ?? "";
+      return url === "" ? [] : [[variable, url]];
+    }),
   );
 }
 
