@@ -14,6 +14,7 @@ import { parse } from "./http1/parse.ts";
 import { NOTIFY_CASES } from "./notify/cases.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";
 import { TUNNEL_CASES } from "./tunnel/cases.ts";
+import { RUNTIME_CASES } from "./runtime/cases.ts";
 import { VAULT_CASES } from "./vault/cases.ts";
 
 const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
@@ -26,6 +27,7 @@ const SERVICES: Record<string, readonly BenchCase[]> = {
   pulse: PULSE_CASES,
   tunnel: TUNNEL_CASES,
   notify: NOTIFY_CASES,
+  runtime: RUNTIME_CASES,
 };
 const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
@@ -34,6 +36,7 @@ const PROGRAMS: Record<string, readonly string[]> = {
   pulse: ["taskset", "prlimit", "setpriv"],
   tunnel: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
   notify: ["taskset", "prlimit", "setpriv", "smtp-source", "smtp-sink"],
+  runtime: ["taskset", "prlimit", "setpriv", "wrk"],
 };
 
 const INTRO = `# Results

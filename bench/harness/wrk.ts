@@ -28,11 +28,14 @@ request = function()
 end
 `;
 
-const FORM_SCRIPT = `
+const POST_SCRIPT = `
 wrk.method = "POST"
-wrk.body = os.getenv("WRK_FORM")
-wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
+wrk.body = os.getenv("WRK_BODY")
+wrk.headers["Content-Type"] = os.getenv("WRK_TYPE")
 `;
+
+const FORM_TYPE = "application/x-www-form-urlencoded";
+const JSON_TYPE = "application/json";
 
 /** Different requests in turn instead of one GET. */
 interface WrkCycle {
@@ -52,6 +55,8 @@ export interface WrkLoad {
   cycle?: WrkCycle;
   /** Form to POST; if absent, requests are GETs. */
   form?: string;
+  /** JSON to POST. */
+  json?: string;
   cores: string;
   /** Folder for the Lua script. */
   scratch: string;
@@ -87,8 +92,9 @@ export function toFigures(summary: WrkSummary, cpuMs: number): WrkFigures | stri
 /** Runs wrk with one thread until it exits. */
 export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
   const script = join(load.scratch, "report.lua");
-  const { cycle, form } = load;
-  const requestScript = cycle !== undefined ? CYCLE_SCRIPT : form !== undefined ? FORM_SCRIPT : "";
+  const { cycle, form, json } = load;
+  const body = form ?? json;
+  const requestScript = cycle !== undefined ? CYCLE_SCRIPT : body !== undefined ? POST_SCRIPT : "";
   writeFileSync(script, requestScript + REPORT_SCRIPT);
   const headers = Object.entries(load.headers ?? {}).flatMap(([name, value]) => [
     "-H",
@@ -100,9 +106,9 @@ export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
     cores: load.cores,
     env:
       cycle === undefined
-        ? form === undefined
+        ? body === undefined
           ? {}
-          : { WRK_FORM: form }
+          : { WRK_BODY: body, WRK_TYPE: form === undefined ? JSON_TYPE : FORM_TYPE }
         : {
             WRK_TARGETS: cycle.targetsPath,
             WRK_METHOD: cycle.method,

@@ -1,6 +1,6 @@
 // (c) Discovery and key set, compared with a static response of the same server.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { AUTH_COLUMNS, runContenders } from "../contest.ts";
+import { REQUEST_COLUMNS, runContenders } from "../../harness/contest.ts";
 import { startBuilds } from "../servers/platform-auth.ts";
 
 export const documents: BenchCase = {
@@ -11,7 +11,7 @@ export const documents: BenchCase = {
     const builds = await startBuilds(context, workspace);
     return {
       work: "GET, 32 connections, one core, compared with /healthz.",
-      columns: AUTH_COLUMNS,
+      columns: REQUEST_COLUMNS,
       rows: await runContenders(
         context,
         workspace,

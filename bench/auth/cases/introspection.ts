@@ -1,6 +1,6 @@
 // (b) The cost of introspection, compared with issuing.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { AUTH_COLUMNS, runContenders, type Contender } from "../contest.ts";
+import { REQUEST_COLUMNS, runContenders, type Contender } from "../../harness/contest.ts";
 import { startBuilds, type PlatformAuth } from "../servers/platform-auth.ts";
 
 export const introspection: BenchCase = {
@@ -12,7 +12,7 @@ export const introspection: BenchCase = {
     const contenders = await Promise.all(builds.map(listContenders));
     return {
       work: "POST /token/introspect of one JWT, compared with POST /token; 32 connections, one core. Each request looks up its client and the revocation list in SQLite.",
-      columns: AUTH_COLUMNS,
+      columns: REQUEST_COLUMNS,
       rows: await runContenders(context, workspace, contenders.flat()),
       ratioColumns: ["perS"],
       goals: [{ column: "perS", against: "issue", atLeast: 2 }],

@@ -1,6 +1,6 @@
 // (a) The cost of a client credentials token: client authentication, policy, one ES256 signature.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { AUTH_COLUMNS, runContenders } from "../contest.ts";
+import { REQUEST_COLUMNS, runContenders } from "../../harness/contest.ts";
 import {
   BETTER_AUTH_CLIENT,
   BETTER_AUTH_RESOURCE,
@@ -23,7 +23,7 @@ export const tokens: BenchCase = {
     const form = "grant_type=client_credentials";
     return {
       work: "POST /token with client_secret_basic, 32 connections, one core. Our service stores clients, secrets and revocations in SQLite. oidc-provider and better-auth (@better-auth/oauth-provider with the memory adapter, cached clients and resources, unencrypted keys, no rate limit) keep their only client in memory.",
-      columns: AUTH_COLUMNS,
+      columns: REQUEST_COLUMNS,
       rows: await runContenders(context, workspace, [
         ...builds.map(({ origin, clientId, clientSecret, pid, suffix }) => ({
           name: `platform-auth${suffix}`,

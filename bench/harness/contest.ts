@@ -1,9 +1,9 @@
 // Alternates requests between running servers, one round each, until all rounds are done.
-import type { BenchContext, Workspace } from "../harness/case.ts";
-import type { Column, Row } from "../harness/report.ts";
-import { runRounds } from "../harness/rounds.ts";
-import { readTreeCpu } from "../harness/usage.ts";
-import { runWrk, toFigures, type WrkFigures } from "../harness/wrk.ts";
+import type { BenchContext, Workspace } from "./case.ts";
+import type { Column, Row } from "./report.ts";
+import { runRounds } from "./rounds.ts";
+import { readTreeCpu } from "./usage.ts";
+import { runWrk, toFigures, type WrkFigures } from "./wrk.ts";
 
 // The JIT compiler needs some ten thousand requests; fewer would measure the startup.
 const WARM_UP_SECONDS = 6;
@@ -18,12 +18,14 @@ export interface Contender {
   headers?: Record<string, string>;
   /** Form to post; a GET without it. */
   form?: string;
+  /** JSON to post. */
+  json?: string;
   /** The server's process. */
   pid: number;
 }
 
 /** The results of a round. */
-export const AUTH_COLUMNS: readonly Column[] = [
+export const REQUEST_COLUMNS: readonly Column[] = [
   { key: "perS", title: "requests/s", digits: 0 },
   { key: "cpuUs", title: "CPU µs/request", digits: 0 },
   { key: "p50Us", title: "p50 µs", digits: 0 },
@@ -54,13 +56,12 @@ export async function runContenders(
   return entrants.map(({ row }) => row);
 }
 
-async function checkAnswer({ name, url, headers, form }: Contender): Promise<void> {
+async function checkAnswer({ name, url, headers, form, json }: Contender): Promise<void> {
+  const type = form === undefined ? "application/json" : "application/x-www-form-urlencoded";
+  const body = form ?? json;
   const answer = await fetch(url, {
-    headers: {
-      ...headers,
-      ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
-    },
-    ...(form === undefined ? {} : { method: "POST", body: form }),
+    headers: { ...headers, ...(body === undefined ? {} : { "content-type": type }) },
+    ...(body === undefined ? {} : { method: "POST", body }),
   });
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(`${name}: ${answer.status} ${text}`);
@@ -69,7 +70,7 @@ async function checkAnswer({ name, url, headers, form }: Contender): Promise<voi
 async function loadOnce(
   context: BenchContext,
   workspace: Workspace,
-  { url, headers, form, pid }: Contender,
+  { url, headers, form, json, pid }: Contender,
   seconds: number,
 ): Promise<WrkFigures | string> {
   const before = readTreeCpu(pid).cpuMs;
@@ -79,6 +80,7 @@ async function loadOnce(
     seconds,
     ...(headers === undefined ? {} : { headers }),
     ...(form === undefined ? {} : { form }),
+    ...(json === undefined ? {} : { json }),
     cores: context.cores.load,
     scratch: workspace.folder,
   });
