@@ -42,7 +42,7 @@ const modules = readAllModules();
 const everything = list("{packages,services,apps,bench,tests,tools,examples,bin}/**/*.{ts,tsx,js}");
 
 function list(pattern: string): string[] {
-  return globSync(pattern, { exclude: ["**/node_modules/**"] }).sort();
+  return globSync(pattern, { exclude: ["**/node_modules/**", "apps/*/dist*/**"] }).sort();
 }
 
 function read(path: string): string {

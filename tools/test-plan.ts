@@ -13,6 +13,7 @@ export interface TestPlan {
 export const shortForms = [
   "packages/*/test/**/*.test.ts",
   "services/*/test/**/*.test.ts",
+  "apps/*/test/**/*.test.ts",
   "tests/**/*.test.ts",
   "bench/test/**/*.test.ts",
   "tools/*.test.ts",

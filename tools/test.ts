@@ -1,5 +1,6 @@
 // `npm test [-- FILTER…]`: every test file, each in a process of its own with a time limit of its own.
 // `npm run test:long [-- FILTER…]`: the long forms of kill rounds, crash states and soaks.
+import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
@@ -79,6 +80,7 @@ const plans = (values.long ? longForms : planShortForms(timeoutMs)).filter(
 );
 if (plans.length === 0) fail(`no test file matches: ${filters.join(" ")}`);
 
+if (plans.some(({ file }) => /console|browser/.test(file))) buildConsole();
 const startedMs = performance.now();
 const results: FileResult[] = [];
 const waiting = [...plans];
@@ -87,6 +89,14 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     endTestFiles();
     process.exit(130);
   });
+}
+
+/** Builds the console's page if its sources have changed: tests serve it. */
+function buildConsole(): void {
+  const { status } = spawnSync(process.execPath, ["apps/console/build.ts", "--if-stale"], {
+    stdio: "inherit",
+  });
+  if (status !== 0) fail("the console's page could not be built: npm run build:console");
 }
 
 async function runLane(): Promise<void> {

@@ -1,0 +1,18 @@
+// The pages of the gateway.
+import { matchPath, path } from "../router/router.ts";
+import { useTrace } from "../stage/stage.ts";
+import { t } from "../words/words.ts";
+import { ApiKeysPage, UpstreamsPage } from "./keys-page.tsx";
+import { RoutePage, RoutesPage } from "./routes-page.tsx";
+
+/** The page of the current path. */
+export default function GatewayPages() {
+  useTrace({ label: t("All requests"), service: "gate", figure: "requests", errors: "errors" });
+  const route =
+    matchPath("/gateway/routes/:name", path.value) ??
+    matchPath("/gateway/routes/:name/:tab", path.value);
+  if (route !== undefined) return <RoutePage name={route["name"] ?? ""} tab={route["tab"] ?? ""} />;
+  if (path.value === "/gateway/keys") return <ApiKeysPage />;
+  if (path.value === "/gateway/upstreams") return <UpstreamsPage />;
+  return <RoutesPage />;
+}

@@ -1,0 +1,134 @@
+// The audit log, newest first, and the check of its chain.
+import { useState } from "preact/hooks";
+import { withQuery } from "../api/api.ts";
+import { formatMoment } from "../format/format.ts";
+import { queryValue, setQuery } from "../router/router.ts";
+import { callService } from "../session/session.ts";
+import { useCrumbs } from "../stage/stage.ts";
+import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
+import { JsonBlock } from "../view/json.tsx";
+import { useLoad } from "../view/load.ts";
+import { Empty, Split } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { State } from "../view/state.tsx";
+import { Table } from "../view/table.tsx";
+import { attempt } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+
+const PAGE = 100;
+
+interface AuditEvent {
+  seq: number;
+  at: string;
+  action: string;
+  outcome?: string;
+  actor: string;
+  target?: string;
+  ip?: string;
+  detail: unknown;
+}
+
+/** The page. */
+export function AuditPage() {
+  useCrumbs([{ label: t("Identity") }, { label: t("Audit") }]);
+  const action = queryValue("filter");
+  const cursor = queryValue("cursor");
+  const [verdict, setVerdict] = useState<{ intact: boolean; events: number } | undefined>(
+    undefined,
+  );
+  const loaded = useLoad(`audit ${action} ${cursor}`, () =>
+    callService<{ events: AuditEvent[]; next_cursor: string | null }>(
+      "auth",
+      withQuery("/audit", { limit: PAGE, cursor, action }),
+    ),
+  );
+  const event = loaded.data.value?.events.find(({ seq }) => String(seq) === queryValue("sel"));
+  return (
+    <Split
+      pane={
+        event === undefined ? undefined : (
+          <Section title={event.action} note={formatMoment(event.at)}>
+            <Facts>
+              <FactRow term={t("Actor")} isMono>
+                {event.actor}
+              </FactRow>
+              <FactRow term={t("Target")} isMono>
+                {event.target ?? "–"}
+              </FactRow>
+              <FactRow term={t("Outcome")}>{event.outcome ?? "–"}</FactRow>
+              <FactRow term="IP" isMono>
+                {event.ip ?? "–"}
+              </FactRow>
+            </Facts>
+            <div class="space" />
+            <JsonBlock text={JSON.stringify(event.detail)} />
+          </Section>
+        )
+      }
+      onClosePane={() => setQuery({ sel: undefined })}
+    >
+      <h1 class="hidden">{t("Audit")}</h1>
+      <div class="bar">
+        <FilterField
+          label={t("Action, such as user.create")}
+          value={action}
+          isMono
+          onInput={(value) => setQuery({ filter: value, cursor: undefined }, { replace: true })}
+        />
+        {verdict !== undefined && (
+          <State kind={verdict.intact ? "ok" : "bad"}>
+            {verdict.intact
+              ? t("Chain of {n} events intact", { n: verdict.events })
+              : t("Chain broken")}
+          </State>
+        )}
+        <Action
+          onClick={() =>
+            void attempt(async () => setVerdict(await callService("auth", "/audit/verification")))
+          }
+        >
+          {t("Verify the chain")}
+        </Action>
+      </div>
+      <Loading of={loaded}>
+        {({ events, next_cursor: next }) => (
+          <>
+            {events.length === 0 && <Empty title={t("No event matches")} />}
+            {events.length > 0 && (
+              <Table
+                label={t("Audit")}
+                rows={events}
+                idOf={({ seq }) => String(seq)}
+                selected={queryValue("sel")}
+                onSelect={({ seq }) => setQuery({ sel: String(seq) })}
+                columns={[
+                  {
+                    title: t("Time"),
+                    kind: "w-l",
+                    render: ({ at }) => <span class="i3">{formatMoment(at)}</span>,
+                  },
+                  { title: t("Action"), kind: "w-l mono", render: ({ action: name }) => name },
+                  {
+                    title: t("Actor"),
+                    kind: "mono wide-only",
+                    render: ({ actor }) => <span class="i2">{actor}</span>,
+                  },
+                  {
+                    title: t("Target"),
+                    kind: "mono wide-only",
+                    render: ({ target }) => <span class="i2">{target ?? "–"}</span>,
+                  },
+                ]}
+              />
+            )}
+            {next !== null && (
+              <div class="bar">
+                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
+              </div>
+            )}
+          </>
+        )}
+      </Loading>
+    </Split>
+  );
+}

@@ -1,0 +1,24 @@
+// The pages of identity.
+import type { ComponentType } from "preact";
+import { path } from "../router/router.ts";
+import { useTrace } from "../stage/stage.ts";
+import { t } from "../words/words.ts";
+import { ClientsPage, RolesPage } from "./access.tsx";
+import { AuditPage } from "./audit.tsx";
+import { KeysPage } from "./keys.tsx";
+import { UsersPage } from "./users.tsx";
+
+const PAGES: Readonly<Record<string, ComponentType>> = {
+  "/identity/users": UsersPage,
+  "/identity/roles": RolesPage,
+  "/identity/clients": ClientsPage,
+  "/identity/keys": KeysPage,
+  "/identity/audit": AuditPage,
+};
+
+/** The page of the current path. */
+export default function IdentityPages() {
+  useTrace({ label: t("Identity"), service: "auth", figure: "requests", errors: "errors" });
+  const Page = PAGES[path.value] ?? UsersPage;
+  return <Page />;
+}

@@ -1,0 +1,91 @@
+// Dialogs of users: a new one, and the roles of one.
+import { useState } from "preact/hooks";
+import { segment } from "../api/api.ts";
+import { callService } from "../session/session.ts";
+import { TextField } from "../view/controls.tsx";
+import { FormDialog } from "../view/dialog.tsx";
+import { useLoad } from "../view/load.ts";
+import { Loading } from "../view/problem.tsx";
+import { say } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+
+/** Chooses the roles of a user. */
+export function EditRoles(props: {
+  id: string;
+  roles: string[];
+  onClose: () => void;
+  onSaved: () => void;
+}) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(props.roles));
+  const all = useLoad(
+    "roles",
+    async () => (await callService<{ roles: { name: string }[] }>("auth", "/rbac/roles")).roles,
+  );
+  return (
+    <FormDialog
+      title={t("Roles")}
+      submit={t("Save")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        const json = { roles: [...chosen] };
+        const path = `/rbac/users/${segment(props.id)}/roles`;
+        await callService("auth", path, { method: "PUT", json });
+        props.onSaved();
+      }}
+    >
+      <Loading of={all}>
+        {(list) =>
+          list.map(({ name }) => (
+            <label key={name} class="check-line">
+              <input
+                type="checkbox"
+                checked={chosen.has(name)}
+                onChange={() => {
+                  const next = new Set(chosen);
+                  if (!next.delete(name)) next.add(name);
+                  setChosen(next);
+                }}
+              />
+              <span class="mono">{name}</span>
+            </label>
+          ))
+        }
+      </Loading>
+    </FormDialog>
+  );
+}
+
+/** Creates a user. */
+export function CreateUser(props: { onClose: () => void; onCreated: () => void }) {
+  const [username, setUsername] = useState("");
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  return (
+    <FormDialog
+      title={t("New user")}
+      submit={t("Create")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        const json = {
+          username,
+          ...(email === "" ? {} : { email }),
+          ...(password === "" ? {} : { password }),
+        };
+        await callService("auth", "/users", { method: "POST", json });
+        props.onCreated();
+        say(t("{name} was created.", { name: username }));
+      }}
+    >
+      <TextField label={t("Username")} value={username} onInput={setUsername} required />
+      <TextField label={t("Address")} value={email} onInput={setEmail} type="email" />
+      <TextField
+        label={t("Password")}
+        value={password}
+        onInput={setPassword}
+        type="password"
+        autocomplete="new-password"
+        hint={t("Empty: the user sets one with a recovery link.")}
+      />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,239 @@
+// The live feed of all services: figures each second, conditions and changes, over one WebSocket.
+import { batch, computed, signal } from "@preact/signals";
+import type {
+  AttentionItem,
+  ChangeItem,
+  FigureInfo,
+  FigureValues,
+  LiveMessage,
+  ServiceId,
+} from "@platform/console/contract";
+import { call } from "../api/api.ts";
+import { api, session } from "../session/session.ts";
+
+/** Seconds of history: the width of the trace. */
+export const HISTORY_S = 300;
+const RETRY_MS = [500, 1_000, 2_000, 5_000, 15_000];
+/** A hidden tab gives up its connection after this time. */
+const HIDDEN_MS = 60_000;
+const CHANGES_MAX = 100;
+/** Without a message for this time the feed counts as lost. */
+const SILENCE_MS = 10_000;
+const SESSION_ENDED = 4401;
+
+/** The feed of one service. */
+export interface ServiceFeed {
+  isUp: boolean;
+  /** Epoch ms since which its feed is lost. */
+  downSince: number;
+  detail: string;
+  /** Status of a refusal, such as 403; 0 if it did not answer. */
+  status: number;
+  figures: readonly FigureInfo[];
+  values: FigureValues;
+  attention: readonly AttentionItem[];
+  changes: readonly ChangeItem[];
+  /** Last values by figure, one a second, oldest first. */
+  history: Map<string, (number | null)[]>;
+}
+
+/** State of the connection. */
+export type LiveState =
+  | { kind: "connecting" }
+  | { kind: "live" }
+  | { kind: "lost"; since: number; retryAt: number };
+
+/** State of the connection. */
+export const liveState = signal<LiveState>({ kind: "connecting" });
+/** Feeds by service; replaced with each message. */
+export const feeds = signal<ReadonlyMap<ServiceId, ServiceFeed>>(new Map());
+
+/** Conditions of all services, most severe first. */
+export const attention = computed<AttentionItem[]>(() =>
+  [...feeds.value.values()]
+    .flatMap((feed) => feed.attention)
+    .sort((one, other) =>
+      one.level === other.level
+        ? one.since.localeCompare(other.since)
+        : one.level === "critical"
+          ? -1
+          : 1,
+    ),
+);
+
+/** Changes of all services, newest first. */
+export const changes = computed<(ChangeItem & { service: ServiceId })[]>(() =>
+  [...feeds.value]
+    .flatMap(([service, feed]) => feed.changes.map((change) => ({ ...change, service })))
+    .sort((one, other) => other.at.localeCompare(one.at))
+    .slice(0, CHANGES_MAX),
+);
+
+let socket: WebSocket | undefined;
+let attempts = 0;
+let retryTimer = 0;
+let hiddenTimer = 0;
+let silenceTimer = 0;
+let isWanted = false;
+
+/** Connects, and stays connected while the tab is visible. */
+export function startLive(): void {
+  if (isWanted) return;
+  isWanted = true;
+  document.addEventListener("visibilitychange", handleVisibility);
+  connect();
+}
+
+/** Connects immediately instead of waiting for the next attempt. */
+export function retryLive(): void {
+  clearTimeout(retryTimer);
+  if (socket === undefined) connect();
+}
+
+/** Last value of a figure; undefined if the service has no such figure. */
+export function figureOf(service: ServiceId, name: string): number | null | undefined {
+  return feeds.value.get(service)?.values[name];
+}
+
+/** History of a figure, one value a second. */
+export function historyOf(service: ServiceId, name: string): readonly (number | null)[] {
+  return feeds.value.get(service)?.history.get(name) ?? [];
+}
+
+/** Series of a service over a longer time. */
+export interface Series {
+  /** Seconds between two points. */
+  step: number;
+  /** Epoch ms of the first point. */
+  from: number;
+  series: { name: string; unit: string; values: (number | null)[] }[];
+}
+
+/** Reads figures over time. */
+export async function readSeries(
+  service: ServiceId,
+  names: readonly string[],
+  fromMs: number,
+  stepS: 1 | 10 | 300,
+): Promise<Series> {
+  const query = `names=${encodeURIComponent(names.join(","))}&from=${Math.floor(fromMs)}&step=${stepS}`;
+  return await call<Series>(api(service, `/admin/series?${query}`));
+}
+
+function connect(): void {
+  if (!session.value) return;
+  const scheme = location.protocol === "https:" ? "wss" : "ws";
+  const opened = new WebSocket(`${scheme}://${location.host}/console/live`);
+  socket = opened;
+  opened.addEventListener("message", (event) => {
+    if (socket !== opened) return;
+    attempts = 0;
+    watchSilence(opened);
+    if (liveState.value.kind !== "live") liveState.value = { kind: "live" };
+    receive(JSON.parse(String(event.data)) as LiveMessage);
+  });
+  opened.addEventListener("close", (event) => {
+    if (socket === opened) lose(event.code);
+  });
+}
+
+function watchSilence(opened: WebSocket): void {
+  clearTimeout(silenceTimer);
+  silenceTimer = window.setTimeout(() => {
+    opened.close();
+    if (socket === opened) lose(0);
+  }, SILENCE_MS);
+}
+
+function lose(code: number): void {
+  socket = undefined;
+  clearTimeout(silenceTimer);
+  if (code === SESSION_ENDED) {
+    session.value = null;
+    return;
+  }
+  const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)]!;
+  attempts += 1;
+  const since = liveState.value.kind === "lost" ? liveState.value.since : Date.now();
+  liveState.value = { kind: "lost", since, retryAt: Date.now() + waitMs };
+  clearTimeout(retryTimer);
+  if (!document.hidden) retryTimer = window.setTimeout(connect, waitMs);
+}
+
+function handleVisibility(): void {
+  clearTimeout(hiddenTimer);
+  if (document.hidden) {
+    hiddenTimer = window.setTimeout(() => socket?.close(1000), HIDDEN_MS);
+  } else if (socket === undefined) {
+    retryLive();
+  }
+}
+
+function receive(message: LiveMessage): void {
+  batch(() => {
+    const next = new Map(feeds.value);
+    next.set(message.service, reduce(next.get(message.service) ?? emptyFeed(), message));
+    feeds.value = next;
+  });
+  if (message.type === "hello") void seed(message.service, message.figures);
+}
+
+function reduce(feed: ServiceFeed, message: LiveMessage): ServiceFeed {
+  switch (message.type) {
+    case "hello": {
+      const { figures, values, attention: items, changes: made } = message;
+      return { ...feed, isUp: true, figures, values, attention: items, changes: made };
+    }
+    case "figures": {
+      append(feed.history, message.values);
+      return { ...feed, isUp: true, values: message.values };
+    }
+    case "attention":
+      return { ...feed, attention: message.items };
+    case "change":
+      return { ...feed, changes: [...feed.changes, message].slice(-CHANGES_MAX) };
+    case "down": {
+      const { since, status, detail } = message;
+      return { ...feed, isUp: false, downSince: since, status, detail };
+    }
+    default:
+      // A message of a newer server.
+      return feed;
+  }
+}
+
+function emptyFeed(): ServiceFeed {
+  return {
+    isUp: false,
+    downSince: 0,
+    detail: "",
+    status: 0,
+    figures: [],
+    values: {},
+    attention: [],
+    changes: [],
+    history: new Map(),
+  };
+}
+
+function append(history: ServiceFeed["history"], values: FigureValues): void {
+  for (const [name, value] of Object.entries(values)) {
+    let kept = history.get(name);
+    if (kept === undefined) history.set(name, (kept = []));
+    kept.push(value);
+    if (kept.length > HISTORY_S) kept.shift();
+  }
+}
+
+/** Fills the history with what the service kept before the page was opened. */
+async function seed(service: ServiceId, figures: readonly FigureInfo[]): Promise<void> {
+  const names = figures.map(({ name }) => name).slice(0, 50);
+  if (names.length === 0) return;
+  const read = await readSeries(service, names, Date.now() - HISTORY_S * 1000, 1).catch(
+    () => undefined,
+  );
+  const feed = feeds.value.get(service);
+  if (read === undefined || feed === undefined) return;
+  for (const { name, values } of read.series) feed.history.set(name, values.slice(-HISTORY_S));
+  feeds.value = new Map(feeds.value);
+}

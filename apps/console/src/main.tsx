@@ -1,0 +1,19 @@
+// Starts the console.
+import { render } from "preact";
+import "./look/fonts.css";
+import "./look/tokens.css";
+import "./look/base.css";
+import "./look/frame.css";
+import "./look/parts.css";
+import { startRouter } from "./router/router.ts";
+import { chooseLanguage, startPreferences } from "./session/preferences.ts";
+import { loadSession } from "./session/session.ts";
+import { startKeys } from "./shell/keys.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { loadLanguage } from "./words/words.ts";
+
+startPreferences();
+startRouter();
+startKeys();
+await Promise.all([loadLanguage(chooseLanguage()), loadSession()]);
+render(<Shell />, document.querySelector("#app")!);

@@ -1,0 +1,144 @@
+// All topics.
+import { useState } from "preact/hooks";
+import { formatNumber } from "../format/format.ts";
+import { href, navigate, queryValue, setQuery } from "../router/router.ts";
+import { callService } from "../session/session.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
+import { Action, FilterField, TextField } from "../view/controls.tsx";
+import { FormDialog } from "../view/dialog.tsx";
+import { useLoad } from "../view/load.ts";
+import { Empty, Split } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { Table } from "../view/table.tsx";
+import { t } from "../words/words.ts";
+import type { Topic } from "./messages.ts";
+
+const EVERY_MS = 3_000;
+const SHOWN_MAX = 1_000;
+
+/** The page. */
+export function TopicsPage() {
+  useCrumbs([{ label: t("Messaging") }, { label: t("Topics") }]);
+  const [isCreating, setCreating] = useState(false);
+  const loaded = useLoad(
+    "topics",
+    () => callService<{ topics: Topic[] }>("pulse", "/topics"),
+    EVERY_MS,
+  );
+  const filter = queryValue("filter");
+  const create = (): void => setCreating(true);
+  useCommands([{ label: t("New topic"), key: "n", icon: "plus", run: create }]);
+  return (
+    <Split>
+      <h1 class="hidden">{t("Topics")}</h1>
+      <div class="bar">
+        <FilterField
+          label={t("Name")}
+          value={filter}
+          onInput={(value) => setQuery({ filter: value }, { replace: true })}
+        />
+        <Action onClick={create} kind="primary" icon="plus" isSmall={false}>
+          {t("New topic")}
+        </Action>
+      </div>
+      <Loading of={loaded}>
+        {({ topics }) => {
+          const shown = topics.filter(({ name }) => name.includes(filter));
+          if (topics.length === 0) {
+            return (
+              <Empty title={t("No topics yet")}>
+                <p>{t("A topic is created with its first message.")}</p>
+                <div class="cmd">
+                  <i aria-hidden="true">$</i>
+                  <code>{`echo hello | kcat -P -b ${location.hostname}:9092 -t orders`}</code>
+                </div>
+              </Empty>
+            );
+          }
+          return (
+            <Table
+              label={t("Topics")}
+              rows={shown.slice(0, SHOWN_MAX)}
+              idOf={({ name }) => name}
+              onSelect={({ name }) => navigate(topicPath(name))}
+              columns={[
+                {
+                  title: t("Name"),
+                  sort: ({ name }) => name,
+                  render: ({ name }) => (
+                    <a class="mono" href={href(topicPath(name))}>
+                      {name}
+                    </a>
+                  ),
+                },
+                {
+                  title: t("Not read yet"),
+                  kind: "w-m",
+                  isNumber: true,
+                  sort: ({ queue_depth: depth }) => depth,
+                  render: ({ queue_depth: depth }) => formatNumber(depth),
+                },
+                {
+                  title: t("Subscribers"),
+                  kind: "w-s wide-only",
+                  isNumber: true,
+                  sort: ({ subscribers }) => subscribers,
+                  render: ({ subscribers }) => formatNumber(subscribers),
+                },
+                {
+                  title: t("Partitions"),
+                  kind: "w-s wide-only",
+                  isNumber: true,
+                  sort: ({ partitions }) => partitions,
+                  render: ({ partitions }) => formatNumber(partitions),
+                },
+                {
+                  title: t("Dead letters to"),
+                  kind: "w-xl wide-only",
+                  render: ({ dlq_topic: name }) => <span class="mono i3">{name}</span>,
+                },
+              ]}
+            />
+          );
+        }}
+      </Loading>
+      {isCreating && (
+        <CreateTopic
+          onClose={() => setCreating(false)}
+          onCreated={(name) => navigate(topicPath(name))}
+        />
+      )}
+    </Split>
+  );
+}
+
+/** Path of a topic's tail. */
+export function topicPath(name: string, tab = "tail"): string {
+  return `/messaging/topics/${encodeURIComponent(name)}/${tab}`;
+}
+
+function CreateTopic(props: { onClose: () => void; onCreated: (name: string) => void }) {
+  const [name, setName] = useState("");
+  const [partitions, setPartitions] = useState("1");
+  return (
+    <FormDialog
+      title={t("New topic")}
+      submit={t("Create")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        const json = { name, partitions: Number(partitions) };
+        await callService("pulse", "/topics", { method: "POST", json });
+        props.onCreated(name);
+      }}
+    >
+      <TextField label={t("Name")} value={name} onInput={setName} isMono required />
+      <TextField
+        label={t("Partitions")}
+        value={partitions}
+        onInput={setPartitions}
+        type="number"
+        hint={t("Messages with the same key stay in order within a partition.")}
+      />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,146 @@
+// The first page of a new installation: four commands, each ticked when it arrives.
+import { signal } from "@preact/signals";
+import { feeds, figureOf } from "../live/live.ts";
+import { config, services } from "../session/session.ts";
+import { CopyButton } from "../view/copy.tsx";
+import { Section } from "../view/controls.tsx";
+import { Split } from "../view/pane.tsx";
+import { State } from "../view/state.tsx";
+import { formatTime } from "../format/format.ts";
+import { t } from "../words/words.ts";
+import type { ServiceLabel } from "./ledger.ts";
+
+const isSkipped = signal(false);
+/** Times at which the steps were seen, epoch ms. */
+const seenAt = signal<Readonly<Record<string, number>>>({});
+/** True once the page was shown: it stays until all is done. */
+let wasShown = false;
+
+/** True if messaging and tunnels were never used; the page stays until all steps are done or skipped. */
+export function isFirstRun(): boolean {
+  if (isSkipped.value || config.value?.mode !== "platform") return false;
+  const has = (id: string): boolean => services.value.some((service) => service.id === id);
+  if (!has("gate") || !has("pulse") || !has("vault") || !has("tunnel")) return false;
+  if (!feeds.value.has("pulse") || !feeds.value.has("vault")) return false;
+  if (wasShown) return true;
+  const isUnused =
+    (figureOf("pulse", "topics") ?? 1) === 0 && (figureOf("vault", "objects") ?? 0) === 0;
+  wasShown = isUnused;
+  return isUnused;
+}
+
+interface Step {
+  id: string;
+  title: string;
+  text: string;
+  command: string;
+  waiting: string;
+  isDone: boolean;
+}
+
+function listSteps(): Step[] {
+  const host = location.hostname;
+  const name = host === "127.0.0.1" ? "localhost" : host;
+  return [
+    {
+      id: "request",
+      title: t("Send a request through the gateway"),
+      text: t("The gateway forwards it to the sample in examples/hello."),
+      command: `curl ${name}:8080/hello`,
+      waiting: t("waiting for the first request"),
+      isDone: (figureOf("gate", "requests") ?? 0) > 0,
+    },
+    {
+      id: "object",
+      title: t("Store an object"),
+      text: t("Any S3 client works, with the keys in data/credentials.env."),
+      command: `aws --endpoint-url http://${name}:9000 s3 mb s3://first`,
+      waiting: t("waiting for the first bucket"),
+      isDone: (figureOf("vault", "buckets") ?? figureOf("vault", "requests") ?? 0) > 0,
+    },
+    {
+      id: "message",
+      title: t("Publish a message"),
+      text: t("Any Kafka, MQTT or STOMP client works; Messaging shows it as it arrives."),
+      command: `echo hello | kcat -P -b ${name}:9092 -t orders`,
+      waiting: t("waiting for the first message"),
+      isDone: (figureOf("pulse", "topics") ?? 0) > 0,
+    },
+    {
+      id: "tunnel",
+      title: t("Share a local port"),
+      text: t("A public address for what runs on port 3000."),
+      command: "npx platform share 3000",
+      waiting: t("waiting for the first tunnel"),
+      isDone: (figureOf("tunnel", "tunnels") ?? figureOf("tunnel", "connected") ?? 0) > 0,
+    },
+  ];
+}
+
+/** The page. */
+export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
+  const steps = listSteps();
+  const fresh = steps.filter(({ id, isDone }) => isDone && seenAt.value[id] === undefined);
+  if (fresh.length > 0) {
+    const now = Date.now();
+    queueMicrotask(() => {
+      seenAt.value = { ...seenAt.value, ...Object.fromEntries(fresh.map(({ id }) => [id, now])) };
+    });
+  }
+  const seen = seenAt.value;
+  return (
+    <Split pane={<Running list={list} />}>
+      <div class="first">
+        <h1>{t("All services run. Send them something.")}</h1>
+        <p>{t("Four commands to try in a terminal. This page shows when they arrive.")}</p>
+        {steps.map((step, index) => (
+          <section key={step.id} class={seen[step.id] === undefined ? "step" : "step done"}>
+            <span class="no" aria-hidden="true">
+              {seen[step.id] === undefined ? index + 1 : "✓"}
+            </span>
+            <div>
+              <h2>{step.title}</h2>
+              <span class="note" role="status">
+                {seen[step.id] === undefined
+                  ? step.waiting
+                  : t("arrived at {time}", { time: formatTime(seen[step.id]!) })}
+              </span>
+              <p>{step.text}</p>
+              <div class="cmd">
+                <i aria-hidden="true">$</i>
+                <code tabIndex={0}>{step.command}</code>
+                <CopyButton text={step.command} />
+              </div>
+            </div>
+          </section>
+        ))}
+        <button
+          type="button"
+          class="btn"
+          onClick={() => {
+            isSkipped.value = true;
+          }}
+        >
+          {steps.every(({ id }) => seen[id] !== undefined) ? t("Open the overview") : t("Skip")}
+        </button>
+      </div>
+    </Split>
+  );
+}
+
+function Running({ list }: { list: readonly ServiceLabel[] }) {
+  return (
+    <Section title={t("Services")}>
+      <dl class="kv">
+        {list.map(({ id, label }) => (
+          <>
+            <dt>
+              <State kind={feeds.value.get(id)?.isUp === true ? "ok" : "off"}>{label}</State>
+            </dt>
+            <dd class="mono">{services.value.find((service) => service.id === id)?.version}</dd>
+          </>
+        ))}
+      </dl>
+    </Section>
+  );
+}

@@ -1,0 +1,221 @@
+// The overview: is all well, and what needs the operator.
+import { useCrumbs, useTrace, type Fact } from "../stage/stage.ts";
+import { attention, changes, feeds, historyOf } from "../live/live.ts";
+import { config, services } from "../session/session.ts";
+import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
+import { href } from "../router/router.ts";
+import { Spark } from "../chart/spark.tsx";
+import { Section } from "../view/controls.tsx";
+import { ServiceMark } from "../view/icon.tsx";
+import { Split } from "../view/pane.tsx";
+import { State, StateMark, type StateKind } from "../view/state.tsx";
+import { t } from "../words/words.ts";
+import { describeServices, LEDGER, type LedgerFigure, type ServiceLabel } from "./ledger.ts";
+import { FirstRun, isFirstRun } from "./first-run.tsx";
+import { RequestsChart } from "./requests-chart.tsx";
+
+const CHANGES_SHOWN = 8;
+
+/** The first page. */
+export function OverviewPage() {
+  useCrumbs([{ label: t("Overview") }]);
+  const list = describeServices(services.value);
+  const main = list.find(({ id }) => id === "gate") ?? list[0];
+  useTrace(
+    main === undefined
+      ? undefined
+      : {
+          label: main.id === "gate" ? t("All requests") : main.label,
+          service: main.id,
+          figure: "requests",
+          errors: "errors",
+          facts: totals(main),
+        },
+  );
+  if (isFirstRun()) return <FirstRun list={list} />;
+  return (
+    <Split pane={<Side />}>
+      <h1 class="hidden">{t("Overview")}</h1>
+      <div class="phone-first">
+        <Needs />
+      </div>
+      <Ledger list={list} />
+      {main !== undefined && <RequestsChart service={main.id} label={main.label} />}
+    </Split>
+  );
+}
+
+function totals(main: ServiceLabel): Fact[] {
+  const feed = feeds.value.get(main.id);
+  const wanted: [string, string][] = [
+    ["requests", t("requests")],
+    ["latency_p99", "p99"],
+    ["errors", t("errors")],
+    ["active", t("active")],
+  ];
+  return wanted.flatMap(([name, label]) => {
+    const info = feed?.figures.find((figure) => figure.name === name);
+    if (feed === undefined || info === undefined) return [];
+    const value = feed.values[name] ?? null;
+    const [number, unit] = splitFigure(value, info.unit);
+    return [{ value: number, unit, label, isBad: name === "errors" && (value ?? 0) > 0 }];
+  });
+}
+
+function Ledger({ list }: { list: readonly ServiceLabel[] }) {
+  return (
+    <table class="table ledger" aria-label={t("Services")}>
+      <thead>
+        <tr>
+          <th>{t("Service")}</th>
+          <th class="wide-only">{t("State")}</th>
+          <th colSpan={3} class="now">
+            {t("Now")}
+          </th>
+          <th class="num w-spark">{t("Last 5 minutes")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {list.map((service) => (
+          <LedgerRow key={service.id} service={service} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function LedgerRow({ service }: { service: ServiceLabel }) {
+  const rows = LEDGER[service.id];
+  const [kind, word] = stateOf(service);
+  return (
+    <tr data-row={service.id}>
+      <td>
+        <a class="svc" href={href(service.to)}>
+          <ServiceMark id={service.id} />
+          <span>
+            {service.label}
+            <small class="phone-only">
+              <StateMark kind={kind} /> {word}
+            </small>
+          </span>
+        </a>
+      </td>
+      <td class="wide-only">
+        <State kind={kind}>{word}</State>
+      </td>
+      {rows.map((row, index) => (
+        <td key={row.figure} class={index > 0 ? "wide-only" : "now"}>
+          <LedgerValue id={service.id} row={row} />
+        </td>
+      ))}
+      <td class="w-spark">
+        <Spark values={historyOf(service.id, rows[0]!.figure)} hue={`hue-${service.id}`} />
+      </td>
+    </tr>
+  );
+}
+
+function LedgerValue({ id, row }: { id: ServiceLabel["id"]; row: LedgerFigure }) {
+  const feed = feeds.value.get(id);
+  const info = feed?.figures.find(({ name }) => name === row.figure);
+  if (info === undefined) return null;
+  const value = feed?.values[row.figure] ?? null;
+  const [number, unit] = splitFigure(value, info.unit);
+  return (
+    <span class={row.isBad === true && (value ?? 0) > 0 ? "fig bad" : "fig"}>
+      {number}
+      <small>
+        {unit === "/s" ? "" : unit} {row.label()}
+      </small>
+    </span>
+  );
+}
+
+function stateOf({ id, isUp }: ServiceLabel): [StateKind, string] {
+  const feed = feeds.value.get(id);
+  if (feed === undefined) return isUp ? ["ok", t("Up")] : ["off", t("No answer")];
+  if (!feed.isUp) {
+    if (feed.status === 403 || feed.status === 401) return ["off", t("No access")];
+    const since = feed.downSince > 0 ? formatTime(feed.downSince) : "";
+    return ["bad", t("Down since {time}", { time: since })];
+  }
+  const worst = feed.attention[0];
+  if (worst === undefined) return ["ok", t("Serving")];
+  return [worst.level === "critical" ? "bad" : "warn", worst.title];
+}
+
+/** Conditions and services that do not answer. */
+function Needs() {
+  const items = attention.value;
+  const down = services.value.filter(({ id }) => feeds.value.get(id)?.isUp === false);
+  return (
+    <Section title={t("Needs you")} note={items.length + down.length}>
+      {items.length + down.length === 0 && (
+        <p class="lead">
+          <State kind="ok">{t("Nothing: all services work.")}</State>
+        </p>
+      )}
+      {down.map(({ id }) => {
+        const feed = feeds.value.get(id);
+        const label = describeServices(services.value).find((one) => one.id === id)?.label ?? id;
+        return (
+          <div key={id} class="need">
+            <StateMark kind="bad" />
+            <b>{t("{name} does not answer", { name: label })}</b>
+            <p>{feed?.detail}</p>
+          </div>
+        );
+      })}
+      {items.map((item) => (
+        <div key={item.service + item.id} class="need">
+          <StateMark kind={item.level === "critical" ? "bad" : "warn"} />
+          <b>{item.title}</b>
+          <p>
+            {item.detail}{" "}
+            <span class="i3">{t("since {time}", { time: formatTime(item.since) })}</span>
+          </p>
+          {item.href !== undefined && item.href.startsWith("/") && (
+            <a href={item.href.startsWith("/ui/") ? item.href : href(item.href)}>{t("Open")} →</a>
+          )}
+        </div>
+      ))}
+    </Section>
+  );
+}
+
+function Side() {
+  const recent = changes.value.slice(0, CHANGES_SHOWN);
+  return (
+    <>
+      <div class="wide-block">
+        <Needs />
+      </div>
+      <Section title={t("Changes")} note={t("since the start")}>
+        {recent.length === 0 && <p class="lead">{t("No changes yet.")}</p>}
+        {recent.map((change) => (
+          <div key={change.service + change.at + change.title} class="change">
+            <span class="mono i3" title={formatMoment(change.at)}>
+              {formatTime(change.at)}
+            </span>
+            <span class="i2">{change.actor ?? ""}</span>
+            <span title={change.title}>{change.title}</span>
+            <ServiceMark id={change.service} size={13} />
+          </div>
+        ))}
+      </Section>
+      <Section
+        title={t("Versions")}
+        note={config.value?.mode === "service" ? t("one service") : ""}
+      >
+        {services.value.map(({ id, version }) => (
+          <div key={id} class="change">
+            <span class="mono i3">{version}</span>
+            <span class="i2">
+              {describeServices(services.value).find((one) => one.id === id)?.label}
+            </span>
+          </div>
+        ))}
+      </Section>
+    </>
+  );
+}

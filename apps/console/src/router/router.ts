@@ -1,0 +1,93 @@
+// The address of the page: path below /ui, and query. Views keep their filters and selection in it.
+import { computed, signal } from "@preact/signals";
+
+/** Prefix of all pages. */
+const BASE = "/ui";
+
+const address = signal(read());
+
+/** Path below `/ui`, without a trailing slash: `/gateway/routes`, or `/`. */
+export const path = computed(() => address.value.path);
+/** The query. */
+const query = computed(() => new URLSearchParams(address.value.search));
+
+function read(): { path: string; search: string } {
+  const { pathname, search } = location;
+  const below = pathname.startsWith(BASE) ? pathname.slice(BASE.length) : pathname;
+  return { path: below.replace(/\/+$/, "") || "/", search };
+}
+
+/** Opens a page: a path below `/ui`, with its query. */
+export function navigate(to: string, options: { replace?: boolean } = {}): void {
+  const target = BASE + (to.startsWith("/") ? to : `/${to}`);
+  if (options.replace === true) history.replaceState(null, "", target);
+  else history.pushState(null, "", target);
+  address.value = read();
+}
+
+/** Sets parameters of the query; undefined and "" delete one. */
+export function setQuery(
+  changes: Readonly<Record<string, string | undefined>>,
+  options: { replace?: boolean } = {},
+): void {
+  const next = new URLSearchParams(address.value.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === "") next.delete(name);
+    else next.set(name, value);
+  }
+  const text = next.toString();
+  navigate(address.value.path + (text === "" ? "" : `?${text}`), options);
+}
+
+/** Value of a parameter of the query, or "". */
+export function queryValue(name: string): string {
+  return query.value.get(name) ?? "";
+}
+
+/** Address of a page for `href`. */
+export function href(to: string): string {
+  return BASE + to;
+}
+
+/** Handles links to pages of the console without loading the document again. */
+export function startRouter(): void {
+  addEventListener("popstate", () => {
+    address.value = read();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = (event.target as Element | null)?.closest("a");
+    if (link === null || link === undefined || link.target !== "" || link.hasAttribute("download"))
+      return;
+    if (link.origin !== location.origin || !`${link.pathname}/`.startsWith(`${BASE}/`)) return;
+    event.preventDefault();
+    navigate(link.pathname.slice(BASE.length) + link.search);
+  });
+}
+
+/** Parameters of a path that matches a pattern such as `/gateway/routes/:id`; undefined if it does not match. */
+export function matchPath(pattern: string, actual: string): Record<string, string> | undefined {
+  const wanted = pattern.split("/");
+  const given = actual.split("/");
+  const isOpen = wanted.at(-1) === "*";
+  if (isOpen ? given.length < wanted.length - 1 : given.length !== wanted.length) return undefined;
+  const found: Record<string, string> = {};
+  for (const [index, part] of wanted.entries()) {
+    if (part === "*") {
+      found["rest"] = given.slice(index).map(decodePart).join("/");
+      return found;
+    }
+    if (part.startsWith(":")) found[part.slice(1)] = decodePart(given[index] ?? "");
+    else if (part !== given[index]) return undefined;
+  }
+  return found;
+}
+
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

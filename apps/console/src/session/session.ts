@@ -1,0 +1,108 @@
+// The configuration of the console and the session of its user.
+import { computed, signal } from "@preact/signals";
+import type {
+  ConsoleConfig,
+  ConsoleSession,
+  LoginRequest,
+  LogoutAnswer,
+  ServiceId,
+  ServiceInfo,
+} from "@platform/console/contract";
+import { ApiFailure, call, listenForSessionFailures } from "../api/api.ts";
+
+/** The configuration; undefined until it is loaded. */
+export const config = signal<ConsoleConfig | undefined>(undefined);
+/** The session; `null` without one, undefined until it is loaded. */
+export const session = signal<ConsoleSession | null | undefined>(undefined);
+/** Failure of the last attempt to load configuration or session. */
+export const sessionFailure = signal<ApiFailure | undefined>(undefined);
+/** Reason for which the user has to sign in again. */
+export const signInReason = signal<"expired" | "recent" | undefined>(undefined);
+
+/** Services that the session may call, in the order of the rail. */
+export const services = computed<readonly ServiceInfo[]>(() => {
+  const allowed = session.value?.services ?? [];
+  return (config.value?.services ?? []).filter(({ id }) => allowed.includes(id));
+});
+
+/** Loads the configuration and the session. */
+export async function loadSession(): Promise<void> {
+  listenForSessionFailures(handleFailure);
+  try {
+    config.value = await call<ConsoleConfig>("/console/config");
+    session.value = await call<ConsoleSession>("/console/session");
+    sessionFailure.value = undefined;
+  } catch (error) {
+    if (!(error instanceof ApiFailure)) throw error;
+    if (error.status === 401) session.value = null;
+    else sessionFailure.value = error;
+  }
+}
+
+/** Signs in with a service's own credentials. */
+export async function login(request: LoginRequest): Promise<void> {
+  session.value = await call<ConsoleSession>("/console/login", { method: "POST", json: request });
+  signInReason.value = undefined;
+}
+
+/** Ends the session, here and at identity. */
+export async function logout(): Promise<void> {
+  const answer = await call<LogoutAnswer>("/console/logout", { method: "POST", json: {} });
+  session.value = null;
+  if (answer.end_session_url !== null) location.assign(answer.end_session_url);
+}
+
+/** Address that signs in with identity and comes back to this page. */
+export function identityHref(): string {
+  const to = location.pathname + location.search;
+  return `/console/oidc/start?to=${encodeURIComponent(to)}`;
+}
+
+/** A service of the session. */
+function findService(id: ServiceId): ServiceInfo | undefined {
+  return services.value.find((service) => service.id === id);
+}
+
+/** Address of an operation of a service: `api("pulse", "/topics")`. */
+export function api(id: ServiceId, path: string): string {
+  return `${findService(id)?.base ?? ""}/api/v1${path}`;
+}
+
+/** Calls an operation of a service. */
+export async function callService<Answer>(
+  id: ServiceId,
+  path: string,
+  options?: Parameters<typeof call>[1],
+): Promise<Answer> {
+  return await call<Answer>(api(id, path), options);
+}
+
+/** Address of a WebSocket of a service. */
+export function socketUrl(id: ServiceId, path: string): string {
+  const base = findService(id)?.base ?? "";
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${base}${path}`;
+}
+
+/** True if the service provides a part of its API. */
+export function hasFeature(id: ServiceId, feature: string): boolean {
+  return findService(id)?.features.includes(feature) ?? false;
+}
+
+/** True if the session has a permission. The service decides; this is for disabled buttons. */
+export function may(permission: string): boolean {
+  const current = session.value;
+  if (current === null || current === undefined) return false;
+  if (current.is_admin || current.permissions.includes(permission)) return true;
+  const [service] = permission.split(":");
+  return (
+    current.permissions.includes(`${service}:*`) || current.permissions.includes(`${service}:admin`)
+  );
+}
+
+function handleFailure(failure: ApiFailure): void {
+  if (failure.reason === "recent_sign_in_required") signInReason.value = "recent";
+  if (failure.reason === "no_session" || failure.reason === "session_expired") {
+    if (session.value) signInReason.value = "expired";
+    session.value = null;
+  }
+}

@@ -1,0 +1,99 @@
+// The map: services, their sections, and the module that contains each page.
+import type { ServiceId } from "@platform/console/contract";
+import { t } from "../words/words.ts";
+
+/** A section of a service in the rail. */
+interface Section {
+  /** Path below `/ui`. */
+  to: string;
+  label: string;
+  /** Part of the API without which the section is hidden. */
+  feature?: string;
+}
+
+/** A service in the rail. */
+export interface Area {
+  id: ServiceId;
+  label: string;
+  /** First part of its paths. */
+  root: string;
+  /** Key after `g`. */
+  key: string;
+  sections: readonly Section[];
+}
+
+/** All services in the order of the rail. */
+export function listAreas(): readonly Area[] {
+  return [
+    {
+      id: "gate",
+      label: t("Gateway"),
+      root: "/gateway",
+      key: "g",
+      sections: [
+        { to: "/gateway/routes", label: t("Routes") },
+        { to: "/gateway/upstreams", label: t("Upstreams") },
+        { to: "/gateway/keys", label: t("API keys") },
+      ],
+    },
+    {
+      id: "auth",
+      label: t("Identity"),
+      root: "/identity",
+      key: "i",
+      sections: [
+        { to: "/identity/users", label: t("Users") },
+        { to: "/identity/roles", label: t("Roles") },
+        { to: "/identity/clients", label: t("Clients") },
+        { to: "/identity/keys", label: t("Keys") },
+        { to: "/identity/audit", label: t("Audit") },
+      ],
+    },
+    {
+      id: "vault",
+      label: t("Storage"),
+      root: "/storage",
+      key: "s",
+      sections: [
+        { to: "/storage/buckets", label: t("Buckets") },
+        { to: "/storage/users", label: t("Users and keys") },
+        { to: "/storage/drives", label: t("Drives") },
+      ],
+    },
+    {
+      id: "pulse",
+      label: t("Messaging"),
+      root: "/messaging",
+      key: "m",
+      sections: [
+        { to: "/messaging/topics", label: t("Topics") },
+        { to: "/messaging/groups", label: t("Groups") },
+        { to: "/messaging/dead", label: t("Dead letters") },
+      ],
+    },
+    {
+      id: "notify",
+      label: t("Mail"),
+      root: "/mail",
+      key: "e",
+      sections: [
+        { to: "/mail/inbox", label: t("Inbox"), feature: "inbox" },
+        { to: "/mail/messages", label: t("Messages") },
+        { to: "/mail/templates", label: t("Templates") },
+        { to: "/mail/suppression", label: t("Suppression") },
+      ],
+    },
+    {
+      id: "tunnel",
+      label: t("Tunnels"),
+      root: "/tunnels",
+      key: "t",
+      sections: [{ to: "/tunnels", label: t("Tunnels") }],
+    },
+  ];
+}
+
+/** The service of a path. */
+export function findArea(path: string): Area | undefined {
+  return listAreas().find(({ root }) => path === root || path.startsWith(`${root}/`));
+}

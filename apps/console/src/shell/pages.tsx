@@ -1,0 +1,84 @@
+// Loads the module of a page when it is opened, and shows it.
+import { useEffect } from "preact/hooks";
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import type { ServiceId } from "@platform/console/contract";
+import { path } from "../router/router.ts";
+import { services } from "../session/session.ts";
+import { t } from "../words/words.ts";
+import { Empty } from "../view/pane.tsx";
+import { Problem } from "../view/problem.tsx";
+import { toFailure } from "../view/load.ts";
+import { OverviewPage } from "../overview/overview.tsx";
+import { findArea } from "./navigation.ts";
+
+interface Module {
+  default: ComponentType;
+}
+
+const MODULES: Partial<Record<ServiceId | "settings", () => Promise<Module>>> = {
+  gate: () => import("../gateway/pages.tsx"),
+  auth: () => import("../identity/pages.tsx"),
+  vault: () => import("../storage/pages.tsx"),
+  notify: () => import("../mail/pages.tsx"),
+  tunnel: () => import("../tunnels/pages.tsx"),
+  pulse: () => import("../messaging/pages.tsx"),
+  settings: () => import("../settings/pages.tsx"),
+};
+
+const loaded = signal<ReadonlyMap<string, ComponentType>>(new Map());
+const failure = signal<unknown>(undefined);
+
+/** The page of the current path. */
+export function CurrentPage() {
+  const area = findArea(path.value);
+  const isSettings = path.value === "/settings" || path.value === "/access";
+  const name = area?.id ?? (isSettings ? "settings" : undefined);
+  useEffect(() => {
+    if (name !== undefined) void load(name);
+  }, [name]);
+  if (path.value === "/") return <OverviewPage />;
+  if (name === undefined) return <NotFound />;
+  if (area !== undefined && !services.value.some(({ id }) => id === area.id)) {
+    return (
+      <Empty title={t("{name} is not part of this console", { name: area.label })}>
+        <p>{t("This session has no access to the service, or it does not run here.")}</p>
+      </Empty>
+    );
+  }
+  if (failure.value !== undefined) {
+    return <Problem failure={toFailure(failure.value)} retry={() => void load(name)} />;
+  }
+  const Page = loaded.value.get(name);
+  if (Page === undefined) {
+    return (
+      <p class="loading" role="status">
+        {t("Loading …")}
+      </p>
+    );
+  }
+  return <Page />;
+}
+
+async function load(name: ServiceId | "settings"): Promise<void> {
+  const read = MODULES[name];
+  failure.value = undefined;
+  if (read === undefined || loaded.value.has(name)) return;
+  try {
+    const found = await read();
+    loaded.value = new Map(loaded.value).set(name, found.default);
+  } catch (error) {
+    failure.value = error;
+  }
+}
+
+function NotFound() {
+  return (
+    <Empty title={t("Not found")}>
+      <p>{t("This address has no page.")}</p>
+      <a class="link" href="/ui/">
+        {t("Overview")}
+      </a>
+    </Empty>
+  );
+}

@@ -1,0 +1,87 @@
+// The frame around all pages.
+import { useEffect } from "preact/hooks";
+import { startLive } from "../live/live.ts";
+import {
+  config,
+  identityHref,
+  loadSession,
+  session,
+  sessionFailure,
+  signInReason,
+} from "../session/session.ts";
+import { Dialog } from "../view/dialog.tsx";
+import { Problem } from "../view/problem.tsx";
+import { Toasts } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+import { Head } from "./head.tsx";
+import { KeysHelp } from "./keys.tsx";
+import { CurrentPage } from "./pages.tsx";
+import { Palette } from "./palette.tsx";
+import { LoopbackBanner, PhoneBar, Rail } from "./rail.tsx";
+import { SignIn } from "./sign-in.tsx";
+import { TraceStrip } from "./trace-strip.tsx";
+
+/** The console. */
+export function Shell() {
+  const failure = sessionFailure.value;
+  if (failure !== undefined) {
+    return (
+      <main class="lonely">
+        <h1 class="hidden">platform</h1>
+        <Problem failure={failure} retry={() => void loadSession()} />
+      </main>
+    );
+  }
+  if (config.value === undefined || session.value === undefined) return null;
+  if (session.value === null) return <SignIn />;
+  return <Frame />;
+}
+
+function Frame() {
+  useEffect(startLive, []);
+  return (
+    <div class="app">
+      <a class="skip" href="#content">
+        {t("Skip to the content")}
+      </a>
+      <Rail />
+      <div class="main">
+        <Head />
+        <TraceStrip />
+        <main id="content" class="body" tabIndex={-1}>
+          <LoopbackBanner />
+          <CurrentPage />
+        </main>
+      </div>
+      <PhoneBar />
+      <Palette />
+      <KeysHelp />
+      <RecentSignIn />
+      <Toasts />
+    </div>
+  );
+}
+
+function RecentSignIn() {
+  if (signInReason.value !== "recent") return null;
+  const close = (): void => {
+    signInReason.value = undefined;
+  };
+  return (
+    <Dialog title={t("Sign in again")} onClose={close}>
+      <div class="dialog-body">
+        <p>
+          {t("Changes of users and keys, and deletions, require a sign-in of the last 10 minutes.")}
+        </p>
+      </div>
+      <footer class="dialog-foot">
+        <button type="button" class="btn" onClick={close}>
+          {t("Cancel")}
+        </button>
+        <a class="btn pri" href={identityHref()}>
+          {t("Continue with identity")}
+        </a>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,77 @@
+// The parts of the frame that a page sets: path, trace and commands.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { ServiceId } from "@platform/console/contract";
+
+/** A part of the path in the head. */
+export interface Crumb {
+  label: string;
+  /** Path below `/ui`. */
+  to?: string | undefined;
+  /** Written by a machine: in the mono font. */
+  isName?: boolean | undefined;
+}
+
+/** A number in the trace strip. */
+export interface Fact {
+  value: string;
+  unit?: string;
+  label: string;
+  isBad?: boolean;
+}
+
+/** The trace: a figure of a service, or values of the page's own, one a second. */
+export interface TraceScope {
+  label: string;
+  service: ServiceId;
+  /** Figure of the service. */
+  figure?: string;
+  errors?: string;
+  values?: readonly (number | null)[];
+  facts?: readonly Fact[];
+}
+
+/** An action of the page, in the palette and by key. */
+export interface Command {
+  label: string;
+  key?: string;
+  icon?: string;
+  /** Permission without which it is disabled. */
+  needs?: string;
+  run: () => void;
+}
+
+/** Path in the head. */
+export const crumbs = signal<readonly Crumb[]>([]);
+/** Scope of the trace. */
+export const trace = signal<TraceScope | undefined>(undefined);
+/** Commands of the page. */
+export const commands = signal<readonly Command[]>([]);
+
+/** Sets the path in the head, and the title of the document. */
+export function useCrumbs(list: readonly Crumb[]): void {
+  const text = JSON.stringify(list);
+  useEffect(() => {
+    crumbs.value = list;
+    const last = list.at(-1)?.label ?? "";
+    document.title = `${last} · platform`;
+  }, [text]);
+}
+
+/** Sets the trace of the page. */
+export function useTrace(scope: TraceScope | undefined): void {
+  const text = JSON.stringify(scope);
+  useEffect(() => {
+    trace.value = scope;
+  }, [text]);
+}
+
+/** Sets the commands of the page; they are removed with it. */
+export function useCommands(list: readonly Command[]): void {
+  useEffect(() => {
+    commands.value = list;
+    return () => {
+      if (commands.value === list) commands.value = [];
+    };
+  });
+}

@@ -1,0 +1,15 @@
+// The pages of tunnels.
+import "./tunnels.css";
+import { matchPath, path } from "../router/router.ts";
+import { useTrace } from "../stage/stage.ts";
+import { t } from "../words/words.ts";
+import { RequestsPage } from "./requests.tsx";
+import { TunnelsPage } from "./tunnels.tsx";
+
+/** The page of the current path. */
+export default function TunnelPages() {
+  useTrace({ label: t("Tunnels"), service: "tunnel", figure: "requests", errors: "errors" });
+  const found = matchPath("/tunnels/:id/requests", path.value);
+  const id = found?.["id"];
+  return id === undefined ? <TunnelsPage /> : <RequestsPage key={id} id={id} />;
+}

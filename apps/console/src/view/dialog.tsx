@@ -1,0 +1,143 @@
+// Modal dialogs: forms, and the confirmation of destructive actions by a typed name.
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import type { ApiFailure } from "../api/api.ts";
+import { t } from "../words/words.ts";
+import { Icon } from "./icon.tsx";
+import { toFailure } from "./load.ts";
+import { Problem } from "./problem.tsx";
+
+/** Answer of a form's step that is not its last one. */
+export const STAY_OPEN = Symbol("stay open");
+
+/** Properties of a dialog. */
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  isWide?: boolean;
+}
+
+/** A modal dialog; Escape closes it, and the focus returns. */
+export function Dialog({ title, onClose, children, isWide = false }: DialogProps) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    if (dialog !== null && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      class={isWide ? "dialog dialog-wide" : "dialog"}
+      aria-labelledby={titleId}
+      onClose={onClose}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header class="dialog-head">
+        <h2 id={titleId}>{title}</h2>
+        <button type="button" class="icon-btn" aria-label={t("Close")} onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** Properties of a form in a dialog. */
+interface FormDialogProps {
+  title: string;
+  submit: string;
+  isDestructive?: boolean;
+  isDisabled?: boolean;
+  isWide?: boolean;
+  onClose: () => void;
+  /** Rejections are shown in the dialog, which stays open; also after an answer of `STAY_OPEN`. */
+  onSubmit: () => Promise<unknown>;
+  children: ComponentChildren;
+}
+
+/** A form in a dialog. */
+export function FormDialog(props: FormDialogProps) {
+  const { title, submit, onClose, onSubmit, children, isDestructive = false } = props;
+  const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      if ((await onSubmit()) !== STAY_OPEN) onClose();
+    } catch (error) {
+      setFailure(toFailure(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose} isWide={props.isWide ?? false}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isBusy && props.isDisabled !== true) void run();
+        }}
+      >
+        <div class="dialog-body">
+          {children}
+          {failure !== undefined && <Problem failure={failure} />}
+        </div>
+        <footer class="dialog-foot">
+          <button type="button" class="btn" onClick={onClose}>
+            {t("Cancel")}
+          </button>
+          <button
+            type="submit"
+            class={isDestructive ? "btn bad-solid" : "btn pri"}
+            disabled={isBusy || props.isDisabled === true}
+          >
+            {submit}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Confirms a destructive action: says what will be gone, and requires the name. */
+export function ConfirmDialog(props: {
+  title: string;
+  name: string;
+  submit: string;
+  children: ComponentChildren;
+  onClose: () => void;
+  onSubmit: () => Promise<unknown>;
+}) {
+  const [typed, setTyped] = useState("");
+  return (
+    <FormDialog
+      title={props.title}
+      submit={props.submit}
+      isDestructive
+      isDisabled={typed !== props.name}
+      onClose={props.onClose}
+      onSubmit={props.onSubmit}
+    >
+      <div class="lead">{props.children}</div>
+      <label class="label">
+        <span>
+          {t("Type")} <code>{props.name}</code> {t("to confirm")}
+        </span>
+        <input
+          class="field mono"
+          value={typed}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </label>
+    </FormDialog>
+  );
+}

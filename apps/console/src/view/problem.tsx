@@ -1,0 +1,77 @@
+// A failure as the user sees it: the sentence, code, trace id to copy, and the time until a retry.
+import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import type { ApiFailure } from "../api/api.ts";
+import { t } from "../words/words.ts";
+import { StateMark } from "./state.tsx";
+import { CopyButton } from "./copy.tsx";
+import type { Loaded } from "./load.ts";
+
+/** A failure, with a button that repeats what failed. */
+export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () => void }) {
+  const [left, setLeft] = useState(failure.retryAfterS ?? 0);
+  useEffect(() => {
+    setLeft(failure.retryAfterS ?? 0);
+    if (failure.retryAfterS === undefined) return undefined;
+    const timer = setInterval(() => setLeft((value) => Math.max(0, value - 1)), 1000);
+    return () => clearInterval(timer);
+  }, [failure]);
+  return (
+    <div class="problem" role="alert">
+      <StateMark kind={failure.status === 403 || failure.status === 501 ? "warn" : "bad"} />
+      <div>
+        <b>{titleOf(failure)}</b>
+        <p>{failure.message}</p>
+        <p class="problem-meta">
+          {failure.status > 0 && <code>{failure.status}</code>}
+          {failure.code !== "" && <code>{failure.code}</code>}
+          {failure.traceId !== "" && (
+            <>
+              <code>{failure.traceId}</code>
+              <CopyButton text={failure.traceId} label={t("Copy trace id")} />
+            </>
+          )}
+        </p>
+        {retry !== undefined && (
+          <button type="button" class="btn sm" disabled={left > 0} onClick={retry}>
+            {left > 0 ? t("Retry in {n} s", { n: left }) : t("Retry")}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Shows a failure, nothing while loading, or the data. */
+export function Loading<Data>({
+  of,
+  children,
+}: {
+  of: Loaded<Data>;
+  children: (data: Data) => ComponentChildren;
+}) {
+  const data = of.data.value;
+  const failure = of.failure.value;
+  return (
+    <>
+      {failure !== undefined && <Problem failure={failure} retry={() => void of.reload()} />}
+      {data === undefined
+        ? failure === undefined && (
+            <p class="loading" role="status">
+              {t("Loading …")}
+            </p>
+          )
+        : children(data)}
+    </>
+  );
+}
+
+function titleOf(failure: ApiFailure): string {
+  if (failure.status === 0) return t("No answer");
+  if (failure.status === 501) return t("Not in this version");
+  if (failure.status === 403) return t("Not permitted");
+  if (failure.status === 404) return t("Not found");
+  if (failure.status === 429) return t("Too many requests");
+  if (failure.status >= 500) return t("The service failed");
+  return t("Refused");
+}

@@ -1,0 +1,38 @@
+// Words on screen: each English text has a German one, and none is left over.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { DE } from "../src/words/de.ts";
+
+const ROOT = join(import.meta.dirname, "../src");
+const CALL = /\bt\(\s*("(?:[^"\\]|\\.)*")/g;
+
+const used = new Set(
+  globSync("**/*.{ts,tsx}", { cwd: ROOT }).flatMap((file) =>
+    [...readFileSync(join(ROOT, file), "utf8").matchAll(CALL)].map(
+      (match) => JSON.parse(match[1]!) as string,
+    ),
+  ),
+);
+
+test("each text has a German translation", () => {
+  assert.deepEqual(
+    [...used].filter((text) => DE[text] === undefined),
+    [],
+  );
+});
+
+test("each German text is used", () => {
+  assert.deepEqual(
+    Object.keys(DE).filter((text) => !used.has(text)),
+    [],
+  );
+});
+
+test("translations contain the same values", () => {
+  const values = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).sort();
+  for (const [english, german] of Object.entries(DE)) {
+    assert.deepEqual(values(german), values(english), english);
+  }
+});
