@@ -129,6 +129,34 @@ const filesSchema = z.strictObject({
   }),
 });
 
+const CODINGS = ["br", "zstd", "gzip"] as const;
+
+const compressSchema = z.strictObject({
+  codings: unset(
+    z
+      .array(z.enum(CODINGS))
+      .max(CODINGS.length)
+      .refine((codings) => new Set(codings).size === codings.length, {
+        error: "expected distinct codings",
+      }),
+  ).meta({ description: "codings in order of preference; default: br, zstd, gzip" }),
+  types: unset(
+    z
+      .array(
+        text(128).regex(/^[a-z0-9!#$&^_.+-]+\/(?:[a-z0-9!#$&^_.+-]+|[a-z0-9!#$&^_.+-]*\*)$/, {
+          error: 'expected a media type in lower case, such as "text/*"',
+        }),
+      )
+      .max(LIST_MAX),
+  ).meta({
+    description:
+      "media types, `*` at the end stands for any rest; default: text, JSON, XML, JavaScript, SVG, WebAssembly and uncompressed fonts",
+  }),
+  min_size: unset(wholeNumber(1, 1_073_741_824)).meta({
+    description: "minimum size of a response in bytes; default: 1024",
+  }),
+});
+
 /** Fields of {@link RouteTrafficFields} with their schemas. */
 export const routeTrafficFields = {
   cors: unset(corsSchema).meta({
@@ -145,6 +173,10 @@ export const routeTrafficFields = {
   }),
   redirect: unset(redirectSchema).meta({ description: "send clients to another address" }),
   respond: unset(respondSchema).meta({ description: "answer with a fixed response" }),
+  compress: unset(z.union([z.boolean(), compressSchema])).meta({
+    description:
+      "compress responses of the upstream that are not compressed yet; clients choose by Accept-Encoding, `Cache-Control: no-transform` prevents it",
+  }),
   files: unset(filesSchema).meta({ description: "answer with the files of a folder" }),
   openapi: unset(z.union([text(), z.record(z.string(), z.unknown())])).meta({
     description:
@@ -166,6 +198,7 @@ export interface RouteTrafficFields {
   readonly rewrite?: readonly Settings<typeof rewriteSchema>[];
   readonly redirect?: Settings<typeof redirectSchema>;
   readonly respond?: Settings<typeof respondSchema>;
+  readonly compress?: boolean | Settings<typeof compressSchema>;
   readonly files?: Settings<typeof filesSchema>;
   readonly openapi?: string | Readonly<Record<string, unknown>>;
   readonly openapi_allow_unknown?: true;

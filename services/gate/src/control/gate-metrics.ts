@@ -105,6 +105,11 @@ const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: stri
     "platform_gate_cache_revalidated_total",
     "Stored responses that an upstream confirmed with 304.",
   ],
+  [
+    "compressionSkipped",
+    "platform_gate_compression_skipped_total",
+    "Responses that were not compressed because all memory for it was in use.",
+  ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];

@@ -2,7 +2,13 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { RouteConfig } from "../config/route.ts";
-import type { CorsSpec, FilesSpec, HeaderRules, StepSpecs } from "../shared-state/index.ts";
+import type {
+  CompressionSpec,
+  CorsSpec,
+  FilesSpec,
+  HeaderRules,
+  StepSpecs,
+} from "../shared-state/index.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 
 const CORS_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -10,6 +16,26 @@ const CORS_HEADERS = ["Authorization", "Content-Type"];
 const CACHE_METHODS = ["GET", "HEAD"];
 const CORS_MAX_AGE_SECONDS = 600;
 const REDIRECT_STATUS = 308;
+const COMPRESSED_SIZE_MIN = 1_024;
+const COMPRESSED_TYPES = [
+  "text/*",
+  "application/json",
+  "application/javascript",
+  "application/xml",
+  "application/x-ndjson",
+  "application/manifest+json",
+  "application/ld+json",
+  "application/problem+json",
+  "application/vnd.api+json",
+  "application/geo+json",
+  "application/atom+xml",
+  "application/rss+xml",
+  "application/xhtml+xml",
+  "application/wasm",
+  "image/svg+xml",
+  "font/ttf",
+  "font/otf",
+];
 /** Fields of upstreams that know of CORS themselves; two answers would contradict each other. */
 const CORS_RESPONSE_FIELDS = [
   "Access-Control-Allow-Origin",
@@ -24,10 +50,14 @@ const CORS_RESPONSE_FIELDS = [
 export function resolveTraffic(
   config: RouteConfig,
   label: string,
-): Pick<StepSpecs, "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache"> {
+): Pick<
+  StepSpecs,
+  "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache" | "compression"
+> {
   const { redirect, respond, rewrite } = config;
   const cors = resolveCors(config);
   const files = resolveFiles(config, label);
+  const compression = resolveCompression(config);
   return {
     ...(cors === undefined ? {} : { cors }),
     ...(files === undefined ? {} : { files }),
@@ -39,6 +69,7 @@ export function resolveTraffic(
             methods: config.cache_methods ?? CACHE_METHODS,
           },
         }),
+    ...(compression === undefined ? {} : { compression }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...(redirect === undefined
       ? {}
@@ -101,5 +132,15 @@ function resolveFiles({ files }: RouteConfig, label: string): FilesSpec | undefi
     ...(files.fallback === undefined ? {} : { fallback: files.fallback }),
     cacheControl: files.cache_control ?? "no-cache",
     isPrecompressed: files.precompressed ?? false,
+  };
+}
+
+function resolveCompression({ compress }: RouteConfig): CompressionSpec | undefined {
+  if (compress === undefined || compress === false) return undefined;
+  const settings = compress === true ? {} : compress;
+  return {
+    codings: settings.codings ?? ["br", "zstd", "gzip"],
+    types: settings.types ?? COMPRESSED_TYPES,
+    sizeBytesMin: settings.min_size ?? COMPRESSED_SIZE_MIN,
   };
 }

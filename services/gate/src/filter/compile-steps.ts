@@ -7,6 +7,7 @@ import { createCacheStep } from "./cache-step.ts";
 import { createConcurrencyStep } from "./concurrency-step.ts";
 import { createAddressRateStep, createCallerRateStep } from "./rate-limit-step.ts";
 import { createRedirectStep, createRespondStep, createRewriteStep } from "./answer-steps.ts";
+import { createCompressionStep } from "./compression-step.ts";
 import { createCorsStep } from "./cors-step.ts";
 import { createFilesStep } from "./files-step.ts";
 import { createIdentityStep } from "./identity-step.ts";
@@ -18,8 +19,12 @@ import type { StepParts } from "./step-parts.ts";
 /** Creates the step of a route; undefined if the route does not use it. Throws if its settings are not usable. */
 type CreateStep = (spec: RouteSpec, parts: StepParts) => Step | undefined;
 
-/** Every step, in the order in which a request passes them; the body limit and the upstream follow. */
+/**
+ * Every step, in the order in which a request passes them; the body limit and the upstream follow. Responses pass the
+ * filters of the steps in the reverse order.
+ */
 const CREATE_STEPS: readonly CreateStep[] = [
+  createCompressionStep,
   createAddressStep,
   createAddressRateStep,
   createCorsStep,

@@ -9,6 +9,7 @@ import type {
   SharedRouteState,
 } from "../shared-state/index.ts";
 import type { AccessState } from "./access-state.ts";
+import type { CompressionBudget } from "./compressor.ts";
 import type { ControlLink } from "./control-link.ts";
 import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
@@ -25,6 +26,7 @@ export interface StepParts {
   /** Reports that a service that a guard depends on failed. */
   onGuardError: (msg: string, url: string, error: unknown) => void;
   block: MetricBlock;
+  compression: CompressionBudget;
   limiter: RateLimiter;
   concurrency: ConcurrencyRows;
   routeState: SharedRouteState;

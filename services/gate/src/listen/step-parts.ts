@@ -1,5 +1,6 @@
 // Creates the parts of a worker that the steps of its routes use.
 import type { AccessState } from "../filter/access-state.ts";
+import { CompressionBudget } from "../filter/compressor.ts";
 import type { ControlLink } from "../filter/control-link.ts";
 import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
 import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
@@ -19,6 +20,9 @@ import {
   type SharedBuffers,
   type WorkerInit,
 } from "../shared-state/index.ts";
+
+/** Memory of the compressors of a worker: about 64 responses with brotli, or 300 with gzip. */
+const COMPRESSION_BYTES_MAX = 100_663_296;
 
 /** Options of {@link createStepParts}. */
 export interface StepPartsOptions {
@@ -67,6 +71,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     cookieKeys: init.cookieKeys ?? [],
     onGuardError,
     block,
+    compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
     limiter: new RateLimiter({
       table: new SharedRateTable(shared.rates, shared.seed),
       block,

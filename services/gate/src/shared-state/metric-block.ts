@@ -66,6 +66,8 @@ export const WORKER_COUNTERS = [
   "cacheMisses",
   "cacheStored",
   "cacheRevalidated",
+  /** Responses that were not compressed because all memory for it was in use. */
+  "compressionSkipped",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */

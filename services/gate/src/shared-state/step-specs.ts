@@ -96,6 +96,16 @@ export interface FilesSpec {
   isPrecompressed: boolean;
 }
 
+/** Compression of responses. */
+export interface CompressionSpec {
+  /** In order of preference. */
+  codings: readonly ("br" | "zstd" | "gzip")[];
+  /** Media types in lower case; `*` at the end stands for any rest. */
+  types: readonly string[];
+  /** Smaller responses are not compressed. */
+  sizeBytesMin: number;
+}
+
 /** Validation of requests against an OpenAPI document. */
 export interface OpenApiSpec {
   document: Readonly<Record<string, unknown>>;
@@ -123,6 +133,7 @@ export interface StepSpecs {
   respond?: RespondSpec;
   files?: FilesSpec;
   cache?: CacheSpec;
+  compression?: CompressionSpec;
   /** Rules after the global policy. */
   policy?: readonly PolicyRule[];
   addresses?: AddressesSpec;
