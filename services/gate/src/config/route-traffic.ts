@@ -8,6 +8,7 @@ import {
   pathPrefix,
   text,
   unset,
+  upstreamUrl,
   wholeNumber,
   yesNo,
 } from "./value.ts";
@@ -129,6 +130,20 @@ const filesSchema = z.strictObject({
   }),
 });
 
+const mirrorSchema = z.strictObject({
+  target: upstreamUrl()
+    .refine((url) => !URL.canParse(url) || new URL(url).pathname === "/", {
+      error: "expected no path: the mirror gets that of the upstream",
+    })
+    .meta({ description: "origin of the service" }),
+  percent: unset(z.number().gt(0).max(100)).meta({
+    description: "share of the requests; default: 100",
+  }),
+  max_body_size: unset(wholeNumber(1, 16_777_216)).meta({
+    description: "requests with larger bodies are not mirrored, in bytes; default: 1 MiB",
+  }),
+});
+
 const CODINGS = ["br", "zstd", "gzip"] as const;
 
 const compressSchema = z.strictObject({
@@ -177,6 +192,10 @@ export const routeTrafficFields = {
     description:
       "compress responses of the upstream that are not compressed yet; clients choose by Accept-Encoding, `Cache-Control: no-transform` prevents it",
   }),
+  mirror: unset(mirrorSchema).meta({
+    description:
+      "send a share of the requests to another service, too; its responses are discarded",
+  }),
   files: unset(filesSchema).meta({ description: "answer with the files of a folder" }),
   openapi: unset(z.union([text(), z.record(z.string(), z.unknown())])).meta({
     description:
@@ -184,6 +203,10 @@ export const routeTrafficFields = {
   }),
   openapi_allow_unknown: yesNo().meta({
     description: "forward operations that are not in the document; otherwise they get 404",
+  }),
+  openapi_responses: unset(z.enum(["report"])).meta({
+    description:
+      "`report`: count and log responses whose status, type or JSON body (up to 1 MiB) is not that of the document; they are passed on unchanged",
   }),
 };
 
@@ -199,9 +222,11 @@ export interface RouteTrafficFields {
   readonly redirect?: Settings<typeof redirectSchema>;
   readonly respond?: Settings<typeof respondSchema>;
   readonly compress?: boolean | Settings<typeof compressSchema>;
+  readonly mirror?: Settings<typeof mirrorSchema>;
   readonly files?: Settings<typeof filesSchema>;
   readonly openapi?: string | Readonly<Record<string, unknown>>;
   readonly openapi_allow_unknown?: true;
+  readonly openapi_responses?: "report";
 }
 
 /** The name of a file below a folder. */

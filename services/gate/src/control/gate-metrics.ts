@@ -110,6 +110,23 @@ const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: stri
     "platform_gate_compression_skipped_total",
     "Responses that were not compressed because all memory for it was in use.",
   ],
+  [
+    "responseViolations",
+    "platform_gate_response_violations_total",
+    "Responses that did not conform to the OpenAPI document of their route.",
+  ],
+  [
+    "responsesUnchecked",
+    "platform_gate_responses_unchecked_total",
+    "Responses that were too large to be checked, or compressed by the upstream.",
+  ],
+  ["mirrored", "platform_gate_mirrored_total", "Copies of requests that a mirror has answered."],
+  ["mirrorFailed", "platform_gate_mirror_failed_total", "Copies of requests that a mirror failed."],
+  [
+    "mirrorSkipped",
+    "platform_gate_mirror_skipped_total",
+    "Requests that were not mirrored because of a bound.",
+  ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];

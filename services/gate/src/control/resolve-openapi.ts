@@ -13,12 +13,13 @@ const ALIASES_MAX = 100;
 /** The document of a route; undefined if it has none. Throws `validation_failed` if it is not usable. */
 export function resolveOpenApi(config: RouteConfig, label: string): OpenApiSpec | undefined {
   const { openapi, openapi_allow_unknown: allowsUnknown = false } = config;
+  const reportsResponses = config.openapi_responses === "report";
   if (openapi === undefined) return undefined;
   const path = typeof openapi === "string" ? openapi : undefined;
   try {
     const document = typeof openapi === "string" ? readDocument(openapi) : openapi;
     new OpenApiDocument(document).check();
-    return { document, allowsUnknown };
+    return { document, allowsUnknown, reportsResponses };
   } catch (cause) {
     throw refuseField(label, "openapi", path, `is not usable: ${describeCause(cause)}`);
   }

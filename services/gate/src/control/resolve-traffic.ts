@@ -16,6 +16,7 @@ const CORS_HEADERS = ["Authorization", "Content-Type"];
 const CACHE_METHODS = ["GET", "HEAD"];
 const CORS_MAX_AGE_SECONDS = 600;
 const REDIRECT_STATUS = 308;
+const MIRRORED_BYTES_MAX = 1_048_576;
 const COMPRESSED_SIZE_MIN = 1_024;
 const COMPRESSED_TYPES = [
   "text/*",
@@ -52,9 +53,9 @@ export function resolveTraffic(
   label: string,
 ): Pick<
   StepSpecs,
-  "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache" | "compression"
+  "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache" | "compression" | "mirror"
 > {
-  const { redirect, respond, rewrite } = config;
+  const { redirect, respond, rewrite, mirror } = config;
   const cors = resolveCors(config);
   const files = resolveFiles(config, label);
   const compression = resolveCompression(config);
@@ -67,6 +68,15 @@ export function resolveTraffic(
           cache: {
             ttlMs: config.cache_ttl_seconds * 1_000,
             methods: config.cache_methods ?? CACHE_METHODS,
+          },
+        }),
+    ...(mirror === undefined
+      ? {}
+      : {
+          mirror: {
+            origin: new URL(mirror.target).origin,
+            percent: mirror.percent ?? 100,
+            bodyBytesMax: mirror.max_body_size ?? MIRRORED_BYTES_MAX,
           },
         }),
     ...(compression === undefined ? {} : { compression }),

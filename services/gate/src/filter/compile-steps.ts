@@ -11,6 +11,7 @@ import { createCompressionStep } from "./compression-step.ts";
 import { createCorsStep } from "./cors-step.ts";
 import { createFilesStep } from "./files-step.ts";
 import { createIdentityStep } from "./identity-step.ts";
+import { createMirrorStep } from "./mirror-step.ts";
 import { createOpenApiStep } from "./openapi-step.ts";
 import { createPolicyStep } from "./policy-step.ts";
 import { createStickyStep } from "./sticky-step.ts";
@@ -41,6 +42,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createRedirectStep,
   createRespondStep,
   createFilesStep,
+  createMirrorStep,
 ];
 
 /** Compiles the steps of a route. Throws, without retaining anything, if one of them is not usable. */

@@ -1,5 +1,4 @@
 // An OpenAPI document (3.0 or 3.1): finds the operation of a request and checks its parameters and body.
-import type { ValidateFunction } from "ajv/dist/2020.js";
 import {
   isObject,
   listOf,
@@ -7,6 +6,7 @@ import {
   type RequestFinding,
   type SentParameters,
 } from "./openapi-parameter.ts";
+import type { ContentRules, ResponseRules } from "./openapi-response.ts";
 import { type JsonObject, SchemaCompiler } from "./openapi-schema.ts";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -15,8 +15,7 @@ const REFERENCES_MAX = 32;
 /** Body of an operation. */
 export interface BodyRule {
   isRequired: boolean;
-  /** Schemas by media type or range, in lower case; null for types whose content is not checked. */
-  content: ReadonlyMap<string, ValidateFunction | null>;
+  content: ContentRules;
 }
 
 /** An operation with its values in the path. */
@@ -30,14 +29,18 @@ interface OperationRules {
   /** Names of all parameters of the query. */
   queryNames: ReadonlySet<string>;
   body: BodyRule | undefined;
+  responses: ResponseRules;
 }
 
 /** One operation, compiled at its first use. */
 class Operation {
+  /** Method and path of the document. */
+  readonly title: string;
   readonly #compile: () => OperationRules;
   #rules: OperationRules | undefined;
 
-  constructor(compile: () => OperationRules) {
+  constructor(title: string, compile: () => OperationRules) {
+    this.title = title;
     this.#compile = compile;
   }
 
@@ -49,6 +52,11 @@ class Operation {
   /** The body that the operation accepts; undefined if the document has none. */
   get body(): BodyRule | undefined {
     return this.compile().body;
+  }
+
+  /** The responses of the document. */
+  get responses(): ResponseRules {
+    return this.compile().responses;
   }
 
   /** Checks the parameters; one finding per parameter. */
@@ -125,7 +133,12 @@ export class OpenApiDocument {
       if (item[method] === undefined) return [];
       const operation = this.#resolve(item[method]);
       return [
-        [method, new Operation(() => this.#compile({ path, method, item, operation, names }))],
+        [
+          method,
+          new Operation(`${method.toUpperCase()} ${path}`, () =>
+            this.#compile({ path, method, item, operation, names }),
+          ),
+        ],
       ];
     });
     return {
@@ -142,6 +155,7 @@ export class OpenApiDocument {
         parameters,
         queryNames: new Set(inQuery.map(({ name }) => name)),
         body: this.#readBody(operation["requestBody"]),
+        responses: this.#readResponses(operation["responses"]),
       };
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -177,17 +191,28 @@ export class OpenApiDocument {
   #readBody(given: unknown): BodyRule | undefined {
     if (given === undefined) return undefined;
     const body = this.#resolve(given);
-    const content = Object.entries(isObject(body["content"]) ? body["content"] : {});
-    return {
-      isRequired: body["required"] === true,
-      content: new Map(
-        content.map(([type, media]) => {
-          const schema = isObject(media) ? media["schema"] : undefined;
-          const isChecked = schema !== undefined && isJsonType(type);
-          return [type.toLowerCase(), isChecked ? this.#schemas.compile(schema, false) : null];
-        }),
-      ),
-    };
+    return { isRequired: body["required"] === true, content: this.#readContent(body["content"]) };
+  }
+
+  #readResponses(given: unknown): ResponseRules {
+    const responses = Object.entries(isObject(given) ? given : {});
+    return new Map(
+      responses.map(([status, response]) => [
+        status.toLowerCase(),
+        this.#readContent(this.#resolve(response)["content"]),
+      ]),
+    );
+  }
+
+  #readContent(given: unknown): ContentRules {
+    const content = Object.entries(isObject(given) ? given : {});
+    return new Map(
+      content.map(([type, media]) => {
+        const schema = isObject(media) ? media["schema"] : undefined;
+        const isChecked = schema !== undefined && isJsonType(type);
+        return [type.toLowerCase(), isChecked ? this.#schemas.compile(schema, false) : null];
+      }),
+    );
   }
 
   // Follows references inside the document.

@@ -1,10 +1,12 @@
 // The validation step: refuses requests that do not conform to the route's OpenAPI document.
-import { Framing, Known } from "@platform/http1";
+import type { ValidateFunction } from "ajv/dist/2020.js";
+import { type ContentFilter, Framing, Known, type ResponseDraft } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import { answerProblem, readMethod } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import { readPaths } from "../exchange/request-path.ts";
 import type { OpenApiSpec, RouteSpec } from "../shared-state/index.ts";
+import { checkJson, findContent } from "./openapi-body.ts";
 import {
   type BodyRule,
   type FoundOperation,
@@ -12,30 +14,35 @@ import {
   OpenApiDocument,
 } from "./openapi-document.ts";
 import type { RequestFinding } from "./openapi-parameter.ts";
+import { checkHead, ResponseCheck } from "./openapi-response.ts";
+import type { StepParts } from "./step-parts.ts";
 
 /** Larger bodies of checked types are refused: validation holds the thread. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Checks requests of a route with a document. Throws if the document is not usable. */
-export function createOpenApiStep(spec: RouteSpec): Step | undefined {
+export function createOpenApiStep(spec: RouteSpec, parts: StepParts): Step | undefined {
   const { openapi } = spec.steps;
-  return openapi === undefined ? undefined : new OpenApiStep(openapi, spec.bodyBytesMax);
+  if (openapi === undefined) return undefined;
+  return openapi.reportsResponses
+    ? new ReportingOpenApiStep(openapi, spec.bodyBytesMax, parts)
+    : new OpenApiStep(openapi, spec.bodyBytesMax);
 }
 
 class OpenApiStep implements Step {
-  readonly #document: OpenApiDocument;
+  protected readonly document: OpenApiDocument;
   readonly #allowsUnknown: boolean;
   readonly #bodyBytesMax: number;
 
   constructor({ document, allowsUnknown }: OpenApiSpec, bodyBytesMax: number) {
-    this.#document = new OpenApiDocument(document);
+    this.document = new OpenApiDocument(document);
     this.#allowsUnknown = allowsUnknown;
     this.#bodyBytesMax = Math.min(bodyBytesMax, BODY_BYTES_MAX);
   }
 
   run(exchange: GateExchange): boolean | Promise<boolean> {
     const [path = "/"] = readPaths(exchange);
-    const found = this.#document.find(readMethod(exchange), path);
+    const found = this.document.find(readMethod(exchange), path);
     if (found === undefined) {
       if (this.#allowsUnknown) return true;
       throw new PlatformError("not_found", "The API has no such operation.");
@@ -54,7 +61,7 @@ class OpenApiStep implements Step {
       return true;
     }
     const type = head.fields.get(Known.ContentType) ?? "";
-    const validate = findContent(rule, type);
+    const validate = findContent(rule.content, type);
     if (validate === undefined) {
       throw new PlatformError("unsupported_media_type", "The operation does not accept this type.");
     }
@@ -62,10 +69,7 @@ class OpenApiStep implements Step {
     return this.#readJson(exchange, validate);
   }
 
-  #readJson(
-    exchange: GateExchange,
-    validate: NonNullable<ReturnType<typeof findContent>>,
-  ): Promise<boolean> {
+  #readJson(exchange: GateExchange, validate: ValidateFunction): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     exchange.bodyBytesMax = this.#bodyBytesMax;
     exchange.readBody(this.#bodyBytesMax, (_exchange, outcome, body) => {
@@ -95,6 +99,48 @@ class OpenApiStep implements Step {
   }
 }
 
+/** Reports responses that do not conform, too. */
+class ReportingOpenApiStep extends OpenApiStep {
+  readonly #parts: StepParts;
+
+  constructor(spec: OpenApiSpec, bodyBytesMax: number, parts: StepParts) {
+    super(spec, bodyBytesMax);
+    this.#parts = parts;
+  }
+
+  filterResponse(exchange: GateExchange, draft: ResponseDraft): readonly ContentFilter[] {
+    const [path = "/"] = readPaths(exchange);
+    const operation = this.document.find(readMethod(exchange), path)?.operation;
+    if (operation === undefined) return [];
+    const readField = (wanted: string): string =>
+      draft.headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? "";
+    const { status, hasContent } = draft;
+    // A status that the gateway's own conditions can cause has no content to describe.
+    if (status === 304) return [];
+    const type = readField("content-type");
+    const result = checkHead(operation.responses, { status, type, hasContent });
+    const onFault = (fault: string): void => {
+      this.#parts.block.addCounter("responseViolations", 1);
+      this.#parts.onGuardError(
+        "a response does not conform to the OpenAPI document",
+        operation.title,
+        `status ${status}: ${fault}`,
+      );
+    };
+    const onUnchecked = (): void => this.#parts.block.addCounter("responsesUnchecked", 1);
+    if (result === undefined) return [];
+    if ("fault" in result) {
+      onFault(result.fault);
+      return [];
+    }
+    if (!/^(?:identity)?$/i.test(readField("content-encoding"))) {
+      onUnchecked();
+      return [];
+    }
+    return [new ResponseCheck({ validate: result.validate, onFault, onUnchecked })];
+  }
+}
+
 function checkParameters(
   { head }: GateExchange,
   { operation, values }: FoundOperation,
@@ -106,37 +152,6 @@ function checkParameters(
     readHeader: (name) => fields.find(name),
     readCookie: (name) => findCookie(fields.get(Known.Cookie) ?? "", name),
   });
-}
-
-function checkJson(
-  body: Buffer,
-  validate: NonNullable<ReturnType<typeof findContent>>,
-): RequestFinding | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch {
-    return { in: "body", path: "", message: "is not JSON" };
-  }
-  try {
-    if (validate(value)) return undefined;
-  } catch {
-    // A recursive schema and a deep document exhaust the stack.
-    return { in: "body", path: "", message: "is too deep" };
-  }
-  const [error] = validate.errors ?? [];
-  const message = error?.message ?? "is not valid";
-  return { in: "body", path: error?.instancePath ?? "", message };
-}
-
-function findContent({ content }: BodyRule, type: string) {
-  const name = (type.split(";")[0] ?? "").trim().toLowerCase();
-  const range = `${name.split("/")[0]}/*`;
-  for (const key of [name, range, "*/*"]) {
-    const found = content.get(key);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 function findCookie(cookie: string, name: string): string | undefined {

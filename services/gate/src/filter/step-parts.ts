@@ -12,6 +12,7 @@ import type { AccessState } from "./access-state.ts";
 import type { CompressionBudget } from "./compressor.ts";
 import type { ControlLink } from "./control-link.ts";
 import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
+import type { MirrorSender } from "./mirror-sender.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 
 /** Parts of a worker that steps use; one object per worker. */
@@ -27,6 +28,7 @@ export interface StepParts {
   onGuardError: (msg: string, url: string, error: unknown) => void;
   block: MetricBlock;
   compression: CompressionBudget;
+  mirrors: MirrorSender;
   limiter: RateLimiter;
   concurrency: ConcurrencyRows;
   routeState: SharedRouteState;

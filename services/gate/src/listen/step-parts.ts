@@ -3,6 +3,7 @@ import type { AccessState } from "../filter/access-state.ts";
 import { CompressionBudget } from "../filter/compressor.ts";
 import type { ControlLink } from "../filter/control-link.ts";
 import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
+import { MirrorSender } from "../filter/mirror-sender.ts";
 import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
 import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
@@ -72,6 +73,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     onGuardError,
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
+    mirrors: new MirrorSender(block),
     limiter: new RateLimiter({
       table: new SharedRateTable(shared.rates, shared.seed),
       block,

@@ -68,6 +68,14 @@ export const WORKER_COUNTERS = [
   "cacheRevalidated",
   /** Responses that were not compressed because all memory for it was in use. */
   "compressionSkipped",
+  /** Copies of requests that a mirror has answered, that failed, and that were not sent because of a bound. */
+  "mirrored",
+  "mirrorFailed",
+  "mirrorSkipped",
+  /** Responses that did not conform to the OpenAPI document of their route. */
+  "responseViolations",
+  /** Responses that were too large to be checked, or compressed by the upstream. */
+  "responsesUnchecked",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */

@@ -106,11 +106,23 @@ export interface CompressionSpec {
   sizeBytesMin: number;
 }
 
+/** Copies of requests for another service. */
+export interface MirrorSpec {
+  /** Origin of the service; paths are those that the upstream gets. */
+  origin: string;
+  /** Share of the requests, above 0, up to 100. */
+  percent: number;
+  /** Requests with larger bodies are not copied. */
+  bodyBytesMax: number;
+}
+
 /** Validation of requests against an OpenAPI document. */
 export interface OpenApiSpec {
   document: Readonly<Record<string, unknown>>;
   /** Forwards requests of operations that are not in the document. */
   allowsUnknown: boolean;
+  /** Responses that do not conform are counted and logged. */
+  reportsResponses: boolean;
 }
 
 /** Storing of responses. */
@@ -133,6 +145,7 @@ export interface StepSpecs {
   respond?: RespondSpec;
   files?: FilesSpec;
   cache?: CacheSpec;
+  mirror?: MirrorSpec;
   compression?: CompressionSpec;
   /** Rules after the global policy. */
   policy?: readonly PolicyRule[];

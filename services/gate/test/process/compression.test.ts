@@ -23,7 +23,7 @@ interface Answer {
 
 function ask(port: number, path: string, accept?: string, more: object = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const headers = { ...(accept === undefined ? {} : { "Accept-Encoding": accept }) };
+    const headers = accept === undefined ? {} : { "Accept-Encoding": accept };
     const options = { host: "127.0.0.1", port, path, headers, agent: false, ...more };
     const sent = request(options, (answer) => {
       const pieces: Buffer[] = [];

@@ -1,0 +1,131 @@
+// The mirroring step: a share of the requests is also sent to another service, which does not affect their responses.
+import type { HeadWriter, RequestTap } from "@platform/http1";
+import type { GateExchange, Step } from "../exchange/exchange.ts";
+import type { MirrorSpec, RouteSpec } from "../shared-state/index.ts";
+import type { MirroredHead, MirrorSender } from "./mirror-sender.ts";
+import type { StepParts } from "./step-parts.ts";
+
+/** Fields of the connection to the upstream, and the framing of the body, which the copy has of its own. */
+const NOT_COPIED: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "te",
+  "transfer-encoding",
+]);
+
+/** Mirrors requests of a route. It must be the last step: it copies the head that the others have made. */
+export function createMirrorStep(spec: RouteSpec, parts: StepParts): Step | undefined {
+  const { mirror } = spec.steps;
+  return mirror === undefined ? undefined : new MirrorStep(mirror, parts.mirrors);
+}
+
+class MirrorStep implements Step {
+  readonly #spec: MirrorSpec;
+  readonly #origin: URL;
+  readonly #sender: MirrorSender;
+
+  constructor(spec: MirrorSpec, sender: MirrorSender) {
+    this.#spec = spec;
+    this.#origin = new URL(spec.origin);
+    this.#sender = sender;
+  }
+
+  run(exchange: GateExchange): boolean {
+    // An upgrade has no end that a mirror could wait for.
+    if (exchange.head.upgrade || Math.random() * 100 >= this.#spec.percent) return true;
+    exchange.requestTap = new MirroredRequest(this.#origin, this.#spec.bodyBytesMax, this.#sender);
+    return true;
+  }
+
+  onRequestHead(exchange: GateExchange, writer: HeadWriter): void {
+    const { requestTap } = exchange;
+    if (requestTap instanceof MirroredRequest) requestTap.takeHead(writer.view());
+  }
+}
+
+/** The copy of one request: sent when its head and its whole body are there. */
+class MirroredRequest implements RequestTap {
+  readonly #origin: URL;
+  readonly #bodyBytesMax: number;
+  readonly #sender: MirrorSender;
+  #head: MirroredHead | undefined;
+  #body: Buffer[] = [];
+  #bytes = 0;
+  #isComplete = false;
+  /** A place at the sender is taken. */
+  #isOpen = false;
+  #isOver = false;
+
+  constructor(origin: URL, bodyBytesMax: number, sender: MirrorSender) {
+    this.#origin = origin;
+    this.#bodyBytesMax = bodyBytesMax;
+    this.#sender = sender;
+  }
+
+  /** Copies the head of the first attempt. */
+  takeHead(bytes: Buffer): void {
+    if (this.#isOver || this.#head !== undefined) return;
+    this.#head = readHead(bytes.toString("latin1"));
+    this.#sendWhenComplete();
+  }
+
+  onBytes(bytes: Buffer): void {
+    if (!this.#enter()) return;
+    const isAllowed = this.#bytes + bytes.length <= this.#bodyBytesMax;
+    if (!isAllowed || !this.#sender.claim(bytes.length)) {
+      this.#sender.skip();
+      this.#drop();
+      return;
+    }
+    this.#bytes += bytes.length;
+    this.#body.push(Buffer.from(bytes));
+  }
+
+  onEnd(outcome: "complete" | "aborted"): void {
+    if (outcome === "aborted") {
+      this.#drop();
+      return;
+    }
+    this.#isComplete = true;
+    this.#sendWhenComplete();
+  }
+
+  #enter(): boolean {
+    if (this.#isOver) return false;
+    if (this.#isOpen) return true;
+    this.#isOpen = this.#sender.enter();
+    this.#isOver = !this.#isOpen;
+    return this.#isOpen;
+  }
+
+  #sendWhenComplete(): void {
+    if (!this.#isComplete || this.#head === undefined || !this.#enter()) return;
+    this.#isOver = true;
+    const head = this.#head;
+    const body = this.#body;
+    this.#body = [];
+    // The upstream gets its request first.
+    setImmediate(() => this.#sender.send(this.#origin, head, body, this.#bytes));
+  }
+
+  #drop(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#body = [];
+    if (this.#isOpen) this.#sender.leave(this.#bytes);
+  }
+}
+
+function readHead(text: string): MirroredHead {
+  const [line = "", ...lines] = text.split("\r\n");
+  const [method = "GET", target = "/"] = line.split(" ");
+  const fields: string[] = [];
+  for (const each of lines) {
+    const colon = each.indexOf(":");
+    if (colon === -1) continue;
+    const name = each.slice(0, colon);
+    if (!NOT_COPIED.has(name.toLowerCase())) fields.push(name, each.slice(colon + 1).trim());
+  }
+  return { method, target, fields };
+}
