@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
+import { routeSchema } from "../../src/config/route.ts";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
 
 /** Sends the path as it is, without the normalization of `fetch`. */
@@ -127,12 +128,12 @@ for (const runtime of runtimes) {
 
   test(`clients that leave while a file is sent do not leak descriptors (${runtime.name})`, async (context) => {
     const root = makeSite(context);
-    writeFileSync(join(root, "huge.bin"), Buffer.alloc(40_000_000));
+    writeFileSync(join(root, "huge.bin"), Buffer.alloc(8_000_000));
     const config = { workers: 1, routes: [{ prefix: "/", files: { root } }] };
-    const gate = await startGate(context, { runtime, config, descriptors: 256 });
-    for (let round = 0; round < 400; round += 40) {
+    const gate = await startGate(context, { runtime, config, descriptors: 192 });
+    for (let round = 0; round < 200; round += 20) {
       await Promise.all(
-        Array.from({ length: 40 }, async () => {
+        Array.from({ length: 20 }, async () => {
           const socket = connect(gate.port, "127.0.0.1").on("error", () => undefined);
           socket.write("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
           await new Promise((resolve) => {
@@ -153,20 +154,26 @@ for (const runtime of runtimes) {
     }
     assert.equal(body, "<h1>home</h1>");
   });
-
-  test(`unusable settings of files are refused (${runtime.name})`, async (context) => {
-    const root = makeFolder(context);
-    const cases: [route: object, message: RegExp][] = [
-      [{ files: { root: `${root}/none` } }, /files\.root .*cannot be used/],
-      [{ files: { root, index: "../index.html" } }, /expected a file below the folder/],
-      [{ files: { root }, target: "http://127.0.0.1:1" }, /exactly one of/],
-      [{ files: { root }, strip_prefix: true }, /strip_prefix.*not allowed with files/],
-    ];
-    for (const [route, message] of cases) {
-      const config = { routes: [{ prefix: "/", ...route }] };
-      const { code, stderr, stdout } = await spawnGate(context, { runtime, config }).ended;
-      assert.notEqual(code, 0);
-      assert.match(stderr + stdout, message);
-    }
-  });
 }
+
+test("a folder that does not exist is refused with its name", async (context) => {
+  const files = { root: join(makeFolder(context), "none") };
+  const config = { routes: [{ prefix: "/", files }] };
+  const gate = spawnGate(context, { runtime: runtimes[0]!, config, args: ["validate"] });
+  const { code, stderr } = await gate.ended;
+  assert.notEqual(code, 0);
+  assert.match(stderr, /files\.root .*none.* cannot be used/);
+});
+
+test("settings of files that contradict others are refused", () => {
+  const files = { root: "/srv" };
+  const cases: [route: object, message: RegExp][] = [
+    [{ files: { root: "/srv", index: "../index.html" } }, /expected a file below the folder/],
+    [{ files, target: "http://127.0.0.1:1" }, /exactly one of/],
+    [{ files, strip_prefix: true }, /is not allowed with files/],
+  ];
+  for (const [route, message] of cases) {
+    const { error } = routeSchema.safeParse({ prefix: "/", ...route });
+    assert.match(error?.message ?? "", message);
+  }
+});
