@@ -201,7 +201,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [["status", "--jsn"], 2, /^platform: --jsn: unknown flag; did you mean --json\?/],
   [["app", "add", "--help"], 0, /--topic LIST[^]*any number of levels/],
   [["run", "x.service.ts", "--watch"], 1, /^platform: x\.service\.ts does not exist; name a file/],
-  [["deploy", "--target", "docker"], 1, /^platform: the command deploy is not available yet\n$/],
+  [["deploy", "x.service.ts", "--target", "docker"], 1, /^platform: x\.service\.ts does not exist/],
 ];
 for (const [args, code, text] of answers) {
   test(`platform ${args.join(" ")} exits with ${code}`, async () => {
