@@ -12,7 +12,7 @@ import { createCorsStep } from "./cors-step.ts";
 import { createFilesStep } from "./files-step.ts";
 import { createIdentityStep } from "./identity-step.ts";
 import { createMirrorStep } from "./mirror-step.ts";
-import { createOpenApiStep } from "./openapi-step.ts";
+import { createOpenApiStep, createResponseReportStep } from "./openapi-step.ts";
 import { createPolicyStep } from "./policy-step.ts";
 import { createStickyStep } from "./sticky-step.ts";
 import type { StepParts } from "./step-parts.ts";
@@ -25,7 +25,6 @@ type CreateStep = (spec: RouteSpec, parts: StepParts) => Step | undefined;
  * filters of the steps in the reverse order.
  */
 const CREATE_STEPS: readonly CreateStep[] = [
-  createCompressionStep,
   createAddressStep,
   createAddressRateStep,
   createCorsStep,
@@ -37,7 +36,10 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createStickyStep,
   createConcurrencyStep,
   createOpenApiStep,
+  // The cache stores what the steps below make of a response, one variant for each coding.
   createCacheStep,
+  createCompressionStep,
+  createResponseReportStep,
   createRewriteStep,
   createRedirectStep,
   createRespondStep,

@@ -98,6 +98,28 @@ for (const runtime of runtimes) {
     return startGate(context, { runtime, config });
   };
 
+  test(`stored responses are compressed, one variant for each coding (${runtime.name})`, async (context) => {
+    const target = await startUpstream(context);
+    const route = { prefix: "/", target, compress: true, cache_ttl_seconds: 60 };
+    const { port } = await startGate(context, { runtime, config: { workers: 1, routes: [route] } });
+    const seen: (string | undefined)[][] = [];
+    for (const accept of ["gzip", "gzip", undefined, undefined, "br", "gzip"]) {
+      const { headers, body } = await ask(port, "/text", accept);
+      const coding = headers["content-encoding"];
+      assert.equal((DECODERS[coding ?? ""]?.(body) ?? body).toString("latin1"), TEXT);
+      assert.match(headers.vary ?? "", /accept-encoding/i);
+      seen.push([headers["x-cache"] as string, coding]);
+    }
+    assert.deepEqual(seen, [
+      ["MISS", "gzip"],
+      ["HIT", "gzip"],
+      ["MISS", undefined],
+      ["HIT", undefined],
+      ["MISS", "br"],
+      ["HIT", "gzip"],
+    ]);
+  });
+
   test(`responses get the coding that the client prefers (${runtime.name})`, async (context) => {
     const { port } = await start(context);
     const cases: [accept: string, coding: string][] = [
