@@ -44,7 +44,7 @@ import { createAuthMetrics, createFigures } from "./metrics.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
-import { provideCliClient, readBootstrapFile } from "./sign-in/bootstrap.ts";
+import { provideCliClient, provideConsoleClient, readBootstrapFile } from "./sign-in/bootstrap.ts";
 import { ensureAdministrator } from "./sign-in/first-administrator.ts";
 import type { PasswordCost } from "./sign-in/password-hasher.ts";
 import { ClientAddress } from "./web/client-address.ts";
@@ -158,6 +158,7 @@ async function applyBootstrap(config: AuthConfig, domain: Domain): Promise<void>
     username === undefined || password === undefined ? undefined : { username, password };
   await ensureAdministrator({ ...domain, administrator: file?.administrator ?? configured });
   if (file !== undefined) await provideCliClient(domain, file.client_secret);
+  if (file?.console !== undefined) await provideConsoleClient(domain, file.console);
 }
 
 function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {

@@ -40,6 +40,7 @@ import { RoutePlanner } from "./control/planner.ts";
 import { SharedAccess } from "./control/shared-access.ts";
 import type { Change } from "./control/worker-handle.ts";
 import { createGateApi } from "./http/api.ts";
+import { reportConsole, startConsole } from "./http/console.ts";
 import {
   createControlAddress,
   listenControl,
@@ -300,6 +301,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     cache,
     signIn,
     feedRoutes: feeds.createRoutes(),
+    readConsoleUrl: () => front?.url,
     registry,
     health,
     tracer,
@@ -326,6 +328,7 @@ export async function startGate(options: GateOptions): Promise<void> {
 
   await sharedAccess.start();
   await Promise.all(workerPools.map((pool) => pool.start()));
+  const front = await startConsole({ config, own: adminPlace ?? place, lifecycle, log, tracer });
   stream.start();
   feeds.start();
   removeDeadControlFolders(address).catch((error: unknown) => {
@@ -365,6 +368,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     await controller.reload({ caller: "SIGHUP" }).catch(() => undefined);
   });
   reportListeners(lifecycle, config, place, adminPlace);
+  reportConsole(lifecycle, config, front);
 }
 
 function toAdminChange(change: Change): Change {

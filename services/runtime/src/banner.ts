@@ -33,6 +33,13 @@ export function formatBanner(banner: Banner, colours: boolean): string {
     "",
   ];
   const urlWidth = Math.max(...banner.services.map(({ url }) => url.length), 24);
+  const console = banner.services
+    .flatMap(({ listeners }) => listeners)
+    .find(({ name }) => name === "console");
+  if (console !== undefined) {
+    const url = `http://localhost:${console.port}`;
+    lines.push(`  ${bold("console".padEnd(10))} ${bold(url)}`);
+  }
   for (const service of banner.services) {
     lines.push(
       `  ${service.label.padEnd(10)} ${service.url.padEnd(urlWidth)} ${dim(service.description)}`,

@@ -15,7 +15,7 @@ export interface OriginRule {
 }
 
 /** True if a request changes nothing: not an upgrade, and a safe method. */
-function isRead(method: string, headers: HeaderReader): boolean {
+export function isRead(method: string, headers: HeaderReader): boolean {
   return SAFE_METHODS.has(method) && !headers.has("upgrade");
 }
 

@@ -28,7 +28,7 @@ export function checkRecentSignIn(
   session: Session,
   clock: Clock,
 ): void {
-  if (!isSensitive(method, path) || clock.now() - session.signedInMs < RECENT_MS) return;
+  if (!isSensitive(method, path) || clock.now() - session.authenticatedMs < RECENT_MS) return;
   throw createConsoleError("recent_sign_in_required");
 }
 

@@ -34,8 +34,24 @@ const loginBody = z.union([
   z.strictObject({ service, access_key: TEXT, secret_key: TEXT }),
   z.strictObject({ service, username: TEXT, password: TEXT }),
 ]);
+const signInMethod = z.enum(["oidc", "credentials", "loopback"]);
+const configAnswer = z.object({
+  mode: z.enum(["service", "platform"]),
+  sign_in: z.array(signInMethod),
+  services: z.array(
+    z.object({
+      id: z.enum(SERVICE_IDS),
+      base: z.string(),
+      version: z.string(),
+      features: z.array(z.string()),
+      credentials: z.enum(["token", "password", "keys"]).nullable(),
+      is_up: z.boolean(),
+    }),
+  ),
+});
+const logoutAnswer = z.object({ end_session_url: z.string().nullable() });
 const sessionAnswer = z.object({
-  method: z.enum(["oidc", "credentials", "loopback"]),
+  method: signInMethod,
   user: z.object({ id: z.string(), name: z.string() }),
   services: z.array(z.enum(SERVICE_IDS)),
   is_admin: z.boolean(),
@@ -81,6 +97,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       method: "GET",
       path: "/console/config",
       summary: "Services and ways to sign in of the web console",
+      answer: configAnswer,
       handle: () => options.describe(),
     }),
     defineRoute({
@@ -116,6 +133,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       method: "POST",
       path: "/console/logout",
       summary: "End the console session",
+      answer: logoutAnswer,
       handle: async (exchange): Promise<LogoutAnswer> => {
         checkSender(exchange, rule);
         const token = cookie.read(exchange.headers.get("cookie"));
@@ -149,7 +167,17 @@ function showSession(
   session: Session,
   listServices: (session: Session) => ServiceId[],
 ): ConsoleSession {
-  const { method, user, isAdmin, permissions, roles, signedInMs, lastUsedMs, endsMs } = session;
+  const {
+    method,
+    user,
+    isAdmin,
+    permissions,
+    roles,
+    signedInMs,
+    authenticatedMs,
+    lastUsedMs,
+    endsMs,
+  } = session;
   return {
     method,
     user,
@@ -160,7 +188,7 @@ function showSession(
     signed_in_at: formatTime(signedInMs),
     idle_expires_at: formatTime(Math.min(lastUsedMs + IDLE_MS, endsMs)),
     expires_at: formatTime(endsMs),
-    recent_until: formatTime(signedInMs + RECENT_MS),
+    recent_until: formatTime(authenticatedMs + RECENT_MS),
   };
 }
 

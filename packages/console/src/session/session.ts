@@ -3,12 +3,11 @@ import type { ServiceId, SignInMethod } from "../contract.ts";
 import type { Caller } from "@platform/kernel/identity";
 
 /** Tokens of identity. */
-interface IdentityTokens {
+export interface IdentityTokens {
   accessToken: string;
   refreshToken: string | undefined;
   /** Epoch ms at which the access token should be renewed. */
   renewAtMs: number;
-  idToken: string | undefined;
 }
 
 /** Credential for one service. */
@@ -28,20 +27,24 @@ export interface Grant {
   permissions: readonly string[];
   roles: readonly string[];
   /** By service; those of identity are in `tokens`. */
-  credentials: ReadonlyMap<ServiceId, Credential>;
+  credentials: Map<ServiceId, Credential>;
   /** Tokens of identity, which all services accept. */
   tokens?: IdentityTokens;
   /** Subject and session at identity, which back-channel logout names. */
   subject?: { sub: string; sid: string | undefined };
+  /** Time of the sign-in at identity, epoch ms; default: now. */
+  authenticatedMs?: number;
 }
 
 /** A live session. */
 export interface Session extends Grant {
+  /** Begin of the session. */
   signedInMs: number;
+  /** Time at which the user last proved who they are. */
+  authenticatedMs: number;
   lastUsedMs: number;
   /** End of the session, however much it is used. */
   endsMs: number;
-  tokens?: IdentityTokens;
 }
 
 /** Describes the permissions of a caller. */

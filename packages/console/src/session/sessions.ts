@@ -35,6 +35,7 @@ export class Sessions {
     const session: Session = {
       ...grant,
       signedInMs: now,
+      authenticatedMs: grant.authenticatedMs ?? now,
       lastUsedMs: now,
       endsMs: now + AGE_MS,
     };

@@ -75,6 +75,12 @@ export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   "tokens:revoke",
 ]);
 
+/** Scopes of all services of the platform. */
+export const PLATFORM_SCOPES: readonly string[] = [
+  ...MANAGEMENT_SCOPES,
+  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS].map(([permission]) => permission),
+];
+
 /** Migrations of these tables. */
 export const RBAC_MIGRATIONS: readonly Migration[] = [
   {

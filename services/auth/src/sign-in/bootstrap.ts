@@ -2,8 +2,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { MANAGEMENT_SCOPES } from "../database/rbac.ts";
-import { CLI_CLIENT_ID } from "../oauth/core/lifetimes.ts";
+import { MANAGEMENT_SCOPES, PLATFORM_SCOPES } from "../database/rbac.ts";
+import { CLI_CLIENT_ID, CONSOLE_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { ADMIN_ROLE } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
@@ -12,6 +12,12 @@ const FILE_BYTES_MAX = 65_536;
 
 const fileSchema = z.strictObject({
   client_secret: z.string().min(32).max(1024),
+  console: z
+    .strictObject({
+      client_secret: z.string().min(32).max(1024),
+      url: z.url({ protocol: /^https?$/ }).max(1024),
+    })
+    .optional(),
   administrator: z
     .strictObject({ username: z.string().min(1).max(64), password: z.string().min(1).max(1024) })
     .optional(),
@@ -49,6 +55,27 @@ export async function provideCliClient(
     await policy.changeBindings(subject, "add", [ADMIN_ROLE], undefined);
   if (!isChanged) return;
   const client = `client:${CLI_CLIENT_ID}`;
+  await audit.record({ action: "client.bootstrap", actor: client, target: client, ip: "" });
+}
+
+/** Creates or updates the client of the web console at `url`. Users need no consent to use it. */
+export async function provideConsoleClient(
+  { oauth, audit }: { oauth: OAuth; audit: AuditLog },
+  { client_secret: secret, url }: NonNullable<Bootstrap["console"]>,
+): Promise<void> {
+  const { origin } = new URL(url);
+  const isChanged = await oauth.clients.provide(CONSOLE_CLIENT_ID, secret, {
+    client_name: "platform console",
+    application_type: "web",
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    redirect_uris: [`${origin}/console/oidc/callback`],
+    post_logout_redirect_uris: [`${origin}/ui/sign-in`],
+    scope: ["openid", "profile", "offline_access", ...PLATFORM_SCOPES].join(" "),
+    first_party: true,
+  });
+  if (!isChanged) return;
+  const client = `client:${CONSOLE_CLIENT_ID}`;
   await audit.record({ action: "client.bootstrap", actor: client, target: client, ip: "" });
 }
 

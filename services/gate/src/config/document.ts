@@ -21,6 +21,7 @@ import {
   makeRouteKey,
 } from "../shared-state/index.ts";
 import { accessKeys } from "./access-keys.ts";
+import { consoleKeys } from "./console-keys.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
 import { unbuiltKeys } from "./unbuilt-keys.ts";
@@ -78,6 +79,7 @@ export const routesSchema = z
   });
 
 const listening = {
+  ...consoleKeys,
   addr: key(unsetOr(addressSchema().default({ host: undefined, port: 8080 })), {
     description: "Listen address of the gateway; read only at startup.",
     allowed: `an address such as ${ADDRESS_FORMS}`,

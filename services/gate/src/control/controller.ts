@@ -45,6 +45,12 @@ const START_ONLY_KEYS = [
   "data_dir",
   "cookie_keys",
   "cache_size",
+  "console_addr",
+  "console_url",
+  "console_services",
+  "console_issuer",
+  "console_client_id",
+  "console_client_secret",
 ] as const;
 
 /** The complete desired state of the gateway. */

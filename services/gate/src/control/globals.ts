@@ -41,6 +41,7 @@ export function buildGlobals(
       : { metricsToken: describeOperatorToken(config.metrics_token) }),
     ...(jwt === undefined ? {} : { jwt }),
     hasIndex: config.index_file !== undefined,
+    hasConsole: config.console_addr !== undefined,
     noRouteStatus: config.no_route_status,
     trustedProxies: config.trusted_proxies,
     internalRoutes: context.internalRoutes,

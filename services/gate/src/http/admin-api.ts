@@ -16,8 +16,6 @@ const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: s
   [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
   [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
   [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
-  [["GET"], "/ui/", "The console"],
-  [["GET"], "/ui/{path*}", "The console"],
 ];
 
 /** Creates the admin routes. */

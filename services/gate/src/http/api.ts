@@ -8,7 +8,7 @@ import type { AccessControl } from "../control/access-control.ts";
 import { createAdminRoutes } from "./admin-api.ts";
 import { createApiKeyRoutes } from "./api-keys-api.ts";
 import { createConsoleRoutes } from "./console-api.ts";
-import { createIndexRoute } from "./index-api.ts";
+import { createConsoleRedirects, createIndexRoute } from "./index-api.ts";
 import { describeRoutes } from "./openapi.ts";
 import { createRegisterRoute } from "./register-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
@@ -24,6 +24,8 @@ export type GateApiOptions = RoutesApiOptions &
     stream: MetricsStream;
     access: AccessControl;
     signIn: OidcSignIn;
+    /** Address of the web console; undefined without one. */
+    readConsoleUrl: () => string | undefined;
     /** Routes of the admin feeds. */
     feedRoutes: readonly ApiRoute[];
     /** Secret that every request must carry; the workers add it. */
@@ -46,6 +48,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createPolicyRoutes(options.access),
       ...createSignInRoutes(options.signIn),
       createIndexRoute(() => controller.state.config.index_file),
+      ...createConsoleRedirects(options.readConsoleUrl),
       ...options.feedRoutes,
     ],
     guard: createWorkerGuard(options.secret),

@@ -1,4 +1,4 @@
-// The page at `/` for programs on this machine, if no route matches.
+// Pages for programs on this machine, if no route matches: the index at `/`, and the way to the console.
 import { readFile } from "node:fs/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
@@ -28,4 +28,28 @@ export function createIndexRoute(readPath: () => string | undefined): ApiRoute {
       return new Response(html, { headers });
     },
   });
+}
+
+/** Creates the redirects to the console. `readUrl` returns its address; undefined without one. */
+export function createConsoleRedirects(readUrl: () => string | undefined): ApiRoute[] {
+  return ["/ui", "/ui/", "/ui/{path*}"].map((path) =>
+    defineRoute({
+      method: "GET",
+      path,
+      tag: "Operation",
+      summary: "Redirect to the web console",
+      status: 308,
+      problems: { 404: "There is no console" },
+      handle: ({ request, path: requested }) => {
+        const url = readUrl();
+        if (url === undefined) throw new PlatformError("not_found", "There is no console.");
+        const { search } = new URL(request.url);
+        const target = requested === "/ui" ? "/ui/" : requested;
+        return new Response(null, {
+          status: 308,
+          headers: { Location: `${url}${target}${search}` },
+        });
+      },
+    }),
+  );
 }

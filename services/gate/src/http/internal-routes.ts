@@ -53,6 +53,5 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
       ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),
     ]),
     SIGN_IN,
-    { path: "/ui/", match: "below", access: "public" },
   ];
 }

@@ -215,7 +215,7 @@ export class RequestHandler {
 
   #answerUnrouted(exchange: GateExchange): void {
     const { globals, control } = this.#options.config;
-    if (globals.hasIndex && this.#isLocalIndex(exchange)) {
+    if (this.#isLocalPage(exchange)) {
       exchange.userData.caller = LOCAL;
       control.start(exchange);
       return;
@@ -247,11 +247,15 @@ export class RequestHandler {
     });
   }
 
-  #isLocalIndex({ head, connection }: GateExchange): boolean {
-    const isRead = head.methodId === Method.GET || head.methodId === Method.HEAD;
-    return (
-      isRead && this.#scan.readPath() === "/" && isLocalRequest(head, connection.remoteAddress)
-    );
+  // The index, and the way to the console: only for this machine, so that foreign hosts see neither.
+  #isLocalPage({ head, connection }: GateExchange): boolean {
+    const { globals } = this.#options.config;
+    if (head.methodId !== Method.GET && head.methodId !== Method.HEAD) return false;
+    const path = this.#scan.readPath();
+    const isPage =
+      (globals.hasIndex && path === "/") ||
+      (globals.hasConsole && (path === "/ui" || path.startsWith("/ui/")));
+    return isPage && isLocalRequest(head, connection.remoteAddress);
   }
 
   // Callers without access to the gateway must not learn which routes exist.

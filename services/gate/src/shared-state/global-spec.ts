@@ -116,6 +116,8 @@ export interface GlobalSpec {
   accessLog?: AccessLogSpec;
   /** True if `/` without a route is an index page for programs on this machine. */
   hasIndex: boolean;
+  /** True if there is a console, to which `/ui/` leads for programs on this machine if no route matches it. */
+  hasConsole: boolean;
   /** Status of requests without a route. */
   noRouteStatus: 404 | 502;
   /** Redis server that counts rate-limited requests for all gateways. */

@@ -21,6 +21,7 @@ const entry = new URL("../fixture/acking-worker.ts", import.meta.url);
 const globals: GlobalSpec = {
   serviceVersion: "0",
   hasIndex: false,
+  hasConsole: false,
   noRouteStatus: 502,
   trustedProxies: [],
   internalRoutes: [],

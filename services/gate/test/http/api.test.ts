@@ -166,6 +166,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     stream,
     access,
     signIn,
+    readConsoleUrl: () => undefined,
     feedRoutes: feeds.createRoutes(),
     registry,
     secret,
@@ -402,8 +403,6 @@ const unbuilt: [method: string, path: string][] = [
   ["GET", "/api/v1/admin/ai-cost-attribution"],
   ["POST", "/api/v1/gitops/webhook"],
   ["POST", "/api/gitops/webhook"],
-  ["GET", "/ui/"],
-  ["GET", "/ui/assets/app.js"],
 ];
 
 for (const [method, path] of unbuilt) {

@@ -40,6 +40,7 @@ const ENTRY = new URL("../../src/listen/worker.ts", import.meta.url);
 export const GLOBALS: GlobalSpec = {
   serviceVersion: "1.0.0",
   hasIndex: false,
+  hasConsole: false,
   noRouteStatus: 502,
   trustedProxies: [],
   internalRoutes: [

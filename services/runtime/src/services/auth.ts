@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { writePrivateFile } from "../data-folder/private-file.ts";
-import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "./entry.ts";
-import { formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
+import { formatUrl, getAddress, isRunning, type EntryContext, type ServiceEntry } from "./entry.ts";
+import { formatConsoleUrl, formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
 import { describeMail } from "./notify.ts";
 
 /** Secret of the OAuth client of this command line. */
 export const CLI_SECRET = "PLATFORM_CLI_SECRET";
+/** Secret of the OAuth client of the web console. */
+export const CONSOLE_SECRET = "PLATFORM_CONSOLE_SECRET";
 const ADMIN_PASSWORD = "PLATFORM_AUTH_ADMIN_PASSWORD";
 const NOTIFY_URL = "PLATFORM_AUTH_PLATFORM_NOTIFY_URL";
 
@@ -30,7 +32,7 @@ export const authEntry: ServiceEntry = {
   probes: "http",
   after: ["notify"],
   backup: { listener: "http" },
-  credentials: [CLI_SECRET, REVOCATIONS_TOKEN, BACKUP_TOKEN],
+  credentials: [CLI_SECRET, CONSOLE_SECRET, REVOCATIONS_TOKEN, BACKUP_TOKEN],
   // The password of an existing administrator cannot be generated again.
   firstCredentials: { names: [ADMIN_PASSWORD], unless: "auth/auth.db" },
   // Links and cookies of its pages depend on the host, so the path is not changed.
@@ -87,6 +89,17 @@ function getAdminName(): string {
   return process.env["PLATFORM_AUTH_ADMIN_USER"] || "root";
 }
 
+// A console that does not run gets no client.
+function describeConsole(context: EntryContext) {
+  if (!isRunning("gate", context)) return {};
+  return {
+    console: {
+      client_secret: context.credentials[CONSOLE_SECRET],
+      url: formatConsoleUrl(context, process.env),
+    },
+  };
+}
+
 function getBootstrapPath(context: EntryContext): string {
   return join(context.dataDir, "auth", "bootstrap.json");
 }
@@ -96,6 +109,7 @@ async function writeBootstrapFile(context: EntryContext): Promise<string[]> {
   await mkdir(join(context.dataDir, "auth"), { recursive: true, mode: 0o700 });
   writePrivateFile(getBootstrapPath(context), {
     client_secret: context.credentials[CLI_SECRET],
+    ...describeConsole(context),
     ...(password === "" ? {} : { administrator: { username: getAdminName(), password } }),
   });
   return [];

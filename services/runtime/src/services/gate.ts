@@ -2,6 +2,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
+import { CONSOLE_SECRET } from "./auth.ts";
 import {
   formatHost,
   formatInternalUrl,
@@ -11,7 +12,7 @@ import {
   type RouteEntry,
   type ServiceEntry,
 } from "./entry.ts";
-import { wireIdentity } from "./identity.ts";
+import { wireConsole, wireIdentity } from "./identity.ts";
 
 /** The largest value that the gateway accepts. */
 const BODY_BYTES_MAX = 1024 ** 4;
@@ -30,10 +31,17 @@ export const gateEntry: ServiceEntry = {
       default: "127.0.0.1:8080",
       description: "Listening address of the gateway; :8080 listens on all interfaces.",
     },
+    {
+      name: "console",
+      key: "console_addr",
+      env: "PLATFORM_GATE_CONSOLE_ADDR",
+      default: "127.0.0.1:8081",
+      description: "Listening address of the web console.",
+    },
   ],
   probes: "http",
-  after: ["hello", "auth", "vault", "pulse", "notify"],
-  credentials: [TOKEN],
+  after: ["hello", "auth", "vault", "pulse", "notify", "tunnel"],
+  credentials: [TOKEN, CONSOLE_SECRET],
   routes: [],
   requires: ["hello"],
   prepare: prepareConfig,
@@ -43,6 +51,8 @@ export const gateEntry: ServiceEntry = {
       PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gate_addr")),
       PLATFORM_GATE_INDEX_FILE: getIndexPath(context),
       [TOKEN]: context.credentials[TOKEN] ?? "",
+      PLATFORM_GATE_CONSOLE_ADDR: formatAddress(getAddress(context, "console_addr")),
+      ...wireConsole(context.credentials[CONSOLE_SECRET] ?? "", context, process.env),
       ...wireIdentity("gate", context, process.env),
     },
   }),

@@ -1,5 +1,5 @@
 // The connection of the other services to identity: keys, issuer, audience and revocations of its tokens.
-import { formatInternalUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
+import { formatInternalUrl, formatUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
 
 /** Credential of the services that follow identity's revocation feed. */
 export const REVOCATIONS_TOKEN = "PLATFORM_REVOCATIONS_TOKEN";
@@ -13,6 +13,38 @@ export function formatIssuer(context: EntryContext, env: Environment): string {
   const { domain } = context;
   if (domain !== undefined) return `https://identity.${domain}`;
   return `http://localhost:${getAddress(context, "auth_addr").port}`;
+}
+
+/** Returns the address at which browsers open the web console. */
+export function formatConsoleUrl(context: EntryContext, env: Environment): string {
+  return env["PLATFORM_GATE_CONSOLE_URL"] || formatUrl(getAddress(context, "console_addr"));
+}
+
+/** Services whose APIs the console calls, besides the gateway's. */
+const IN_CONSOLE: ReadonlySet<string> = new Set(["auth", "vault", "pulse", "notify", "tunnel"]);
+
+/** Environment of the web console: the services of this `up`, and its client at identity. */
+export function wireConsole(
+  secret: string,
+  context: EntryContext,
+  env: Environment,
+): Record<string, string> {
+  const services = context.running.flatMap(({ name, probes, listeners }) => {
+    const key = listeners.find((listener) => listener.name === probes)?.key;
+    // The gateway knows its own address; the sample and the project's services are no services of the platform.
+    if (key === undefined || !IN_CONSOLE.has(name)) return [];
+    return [`${name}=${formatInternalUrl(getAddress(context, key))}`];
+  });
+  return {
+    PLATFORM_GATE_CONSOLE_SERVICES: services.join(","),
+    PLATFORM_GATE_CONSOLE_URL: formatConsoleUrl(context, env),
+    ...(isRunning("auth", context)
+      ? {
+          PLATFORM_GATE_CONSOLE_ISSUER: formatIssuer(context, env),
+          PLATFORM_GATE_CONSOLE_CLIENT_SECRET: secret,
+        }
+      : {}),
+  };
 }
 
 /**

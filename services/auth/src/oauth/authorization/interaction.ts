@@ -10,6 +10,7 @@ import {
 } from "oidc-provider";
 import type { SessionInfo } from "../../session/session.ts";
 import { FIRST_PARTY } from "../core/client-metadata.ts";
+import { CONSOLE_CLIENT_ID } from "../core/lifetimes.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import { CLAIMS_OF_SCOPE } from "../token/user-claims.ts";
 import type { Consents } from "./consents.ts";
@@ -161,6 +162,8 @@ export class Interactions {
     client: { clientId: string; [name: string]: unknown },
     scopes: readonly string[],
   ): Promise<boolean> {
+    // The operator's own page: it acts for the user with the user's rights.
+    if (client.clientId === CONSOLE_CLIENT_ID) return true;
     const isOwn = client[FIRST_PARTY] === true;
     const agreed = await this.#consents.find(userId, client.clientId);
     return scopes.every(

@@ -64,14 +64,25 @@ export class ClientRegistry {
    */
   async provide(clientId: string, secret: string, metadata: Metadata): Promise<boolean> {
     const before = await this.#options.clients.findRecord(clientId);
+    const { scope } = metadata;
     const properties = {
       ...metadata,
+      ...(typeof scope === "string" ? { scope: this.#keepExisting(scope) } : {}),
       client_id: clientId,
       client_secret: secret,
       client_secret_expires_at: 0,
     };
     await this.#save(properties, { granted: [EVERY_PERMISSION] });
     return before?.payload["client_secret"] !== secret;
+  }
+
+  // The operator may have deleted scopes, which would make the client invalid.
+  #keepExisting(scope: string): string {
+    const { scopeNames } = this.#options.policy;
+    return scope
+      .split(" ")
+      .filter((name) => scopeNames.has(name))
+      .join(" ");
   }
 
   /** The client's metadata without its secret; `undefined` if the client does not exist. */

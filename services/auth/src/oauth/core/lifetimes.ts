@@ -21,5 +21,8 @@ export const TTL_SECONDS = {
 /** The public client of the service's own sign-in. */
 export const PLATFORM_CLIENT_ID = "platform";
 
+/** The confidential client of the web console, created from the bootstrap file. */
+export const CONSOLE_CLIENT_ID = "platform-console";
+
 /** The confidential client of the `platform` command, created from the bootstrap file. */
 export const CLI_CLIENT_ID = "platform-cli";

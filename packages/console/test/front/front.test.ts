@@ -1,0 +1,427 @@
+// The front of several services: sign-in with their credentials, forwarding, live feed, and attacks on each.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import type { LiveMessage, ServiceId } from "@platform/console/contract";
+import { createIdSource } from "@platform/kernel/ids";
+import { createLogger } from "@platform/kernel/log";
+import { createTracer } from "@platform/kernel/trace";
+import { startFront } from "../../src/front/front.ts";
+import {
+  createCaller,
+  createMovedClock,
+  readSetCookie,
+  startStage,
+  TOKEN,
+  writePage,
+  type Stage,
+} from "../stage.ts";
+
+async function start(t: TestContext, targets: readonly { id: ServiceId; url: string }[]) {
+  const { clock, advance } = createMovedClock();
+  const log: string[] = [];
+  const front = await startFront({
+    address: { host: "127.0.0.1", port: 0 },
+    targets: targets.map(({ id, url }) => ({ id, url: new URL(url) })),
+    known: new Map(),
+    identity: undefined,
+    version: "1",
+    logger: createLogger({
+      service: "console",
+      level: "debug",
+      format: "json",
+      write: (line) => void log.push(line),
+    }),
+    tracer: createTracer({ ids: createIdSource(), clock }),
+    clock,
+    pageFolder: writePage(t),
+  });
+  t.after(() => front.close(0));
+  const send = createCaller(front.url);
+  const { host } = new URL(front.url);
+  const call: Stage["call"] = (method, path, body, headers) =>
+    send(method, path, body, { host, ...headers });
+  const signIn = async (service: ServiceId, cookie?: string): Promise<string> => {
+    const headers = cookie === undefined ? {} : { cookie };
+    const answer = await call("POST", "/console/login", { service, token: TOKEN }, headers);
+    assert.equal(answer.status, 200, answer.text);
+    return readSetCookie(answer);
+  };
+  const open = (path: string, headers: Record<string, string>): WebSocket =>
+    new WebSocket(`ws://127.0.0.1:${front.port}${path}`, { headers: { host, ...headers } });
+  return { ...front, advance, call, host, log, open, signIn };
+}
+
+/** A service that records what reaches it. */
+async function startRecorder(t: TestContext) {
+  const seen: IncomingMessage[] = [];
+  const server: Server = createServer((request, response) => {
+    if (request.url === "/console/config") {
+      const services = [{ version: "1", features: [], credentials: "token" }];
+      response.writeHead(200).end(JSON.stringify({ services }));
+      return;
+    }
+    seen.push(request);
+    if (request.url?.includes("/refused") === true) {
+      response.writeHead(401, { "www-authenticate": "Bearer" }).end();
+      return;
+    }
+    if (request.url?.includes("/object") === true) {
+      response.writeHead(200, {
+        "content-type": "text/html",
+        "set-cookie": "platform_console=stolen",
+        "clear-site-data": '"*"',
+        "service-worker-allowed": "/",
+        "access-control-allow-origin": "*",
+        location: "https://evil.example/",
+        link: "<https://evil.example/>; rel=preload",
+        refresh: "0; url=https://evil.example/",
+      });
+      response.end("<script>alert(1)</script>");
+      return;
+    }
+    if (request.url?.includes("/preview") === true) {
+      response.writeHead(200, {
+        "content-type": "text/html",
+        "content-disposition": "inline",
+        "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'self'",
+      });
+      response.end("<p>mail</p>");
+      return;
+    }
+    response.writeHead(200, { "content-type": "application/json" }).end("[]");
+  });
+  const sockets = new WebSocketServer({ noServer: true });
+  server.on("upgrade", (request, socket, head) => {
+    seen.push(request);
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      client.on("message", (data: Buffer) => client.send(`echo ${data.toString()}`));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    sockets.clients.forEach((client) => client.terminate());
+    server.closeAllConnections();
+    server.close();
+  });
+  return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test("the page, the configuration and the session belong to all services", async (t) => {
+  const mail = await startStage(t, { id: "notify" });
+  const storage = await startStage(t, { id: "vault" });
+  const gone = { id: "pulse" as const, url: "http://127.0.0.1:1" };
+  const { advance, call, signIn } = await start(t, [
+    { id: "notify", url: mail.url },
+    { id: "vault", url: storage.url },
+    gone,
+  ]);
+  let config = await call("GET", "/console/config");
+  // On a busy machine a service may answer late.
+  while (config.body.services.filter((one: { is_up: boolean }) => one.is_up).length < 2) {
+    advance(6_000);
+    config = await call("GET", "/console/config");
+  }
+  assert.equal(config.body.mode, "platform");
+  assert.deepEqual(config.body.sign_in, ["credentials"]);
+  assert.deepEqual(
+    config.body.services.map(({ id, base, is_up: isUp }: never) => [id, base, isUp]),
+    [
+      ["notify", "/svc/notify", true],
+      ["vault", "/svc/vault", true],
+      ["pulse", "/svc/pulse", false],
+    ],
+  );
+  assert.deepEqual(config.body.services[0].features, ["samples"]);
+  const cookie = await signIn("notify");
+  const one = await call("GET", "/console/session", undefined, { cookie });
+  assert.deepEqual(one.body.services, ["notify"]);
+  const refused = await call("GET", "/svc/vault/api/v1/samples", undefined, { cookie });
+  assert.deepEqual([refused.status, refused.body.reason], [401, "not_signed_in_to_service"]);
+  const both = await signIn("vault", cookie);
+  const two = await call("GET", "/console/session", undefined, { cookie: both });
+  assert.deepEqual(two.body.services, ["notify", "vault"]);
+  for (const id of ["notify", "vault"]) {
+    const answer = await call("POST", `/svc/${id}/api/v1/samples?a=1`, {}, { cookie: both });
+    assert.deepEqual([answer.status, answer.body.caller], [200, "operator"]);
+  }
+  assert.deepEqual(mail.reached, ["POST /api/v1/samples"]);
+  const down = await call("POST", "/console/login", { service: "pulse", token: TOKEN });
+  assert.deepEqual([down.status, down.body.reason], [502, "service_down"]);
+  const wrong = await call("POST", "/console/login", { service: "notify", token: "x" });
+  assert.equal(wrong.status, 401);
+});
+
+test("a service receives the session's token, and nothing else about the browser", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn } = await start(t, [{ id: "notify", url: recorder.url }]);
+  const cookie = await signIn("notify");
+  recorder.seen.length = 0;
+  await call("POST", "/svc/notify/api/v1/samples", "{}", {
+    cookie,
+    "if-match": '"1"',
+    authorization: "Bearer forged",
+    forwarded: "for=127.0.0.1",
+    "x-forwarded-for": "127.0.0.1",
+    "x-gate-control": "forged",
+    te: "trailers",
+    connection: "keep-alive, if-match",
+    referer: "http://localhost/ui/secret",
+    range: "bytes=0-1",
+  });
+  const { headers } = recorder.seen[0]!;
+  assert.deepEqual(Object.keys(headers).sort(), [
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "if-match",
+    "range",
+  ]);
+  assert.equal(headers.authorization, `Bearer ${TOKEN}`);
+  assert.equal(headers.host, new URL(recorder.url).host);
+});
+
+test("bytes of users cannot act in the console's origin", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn } = await start(t, [{ id: "vault", url: recorder.url }]);
+  const cookie = await signIn("vault");
+  const object = await call("GET", "/svc/vault/api/v1/object", undefined, { cookie });
+  assert.equal(object.status, 200);
+  const { headers } = object;
+  assert.match(headers.get("content-security-policy")!, /^sandbox; default-src 'none'/);
+  assert.equal(headers.get("content-disposition"), "attachment");
+  assert.equal(headers.get("x-content-type-options"), "nosniff");
+  for (const name of [
+    "set-cookie",
+    "clear-site-data",
+    "service-worker-allowed",
+    "access-control-allow-origin",
+    "location",
+    "link",
+    "refresh",
+  ]) {
+    assert.equal(headers.get(name), null, name);
+  }
+  const preview = await call("GET", "/svc/vault/api/v1/preview", undefined, { cookie });
+  assert.equal(preview.headers.get("content-disposition"), "inline");
+  assert.match(preview.headers.get("content-security-policy")!, /^sandbox; default-src 'none'/);
+});
+
+test("no path leads to another address, or out of the API of a service", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn } = await start(t, [
+    { id: "notify", url: recorder.url },
+    { id: "vault", url: recorder.url },
+  ]);
+  const cookie = await signIn("vault", await signIn("notify"));
+  recorder.seen.length = 0;
+  const rests = [
+    "",
+    "/",
+    "/metrics",
+    "/ui/",
+    "/console/login",
+    "/api",
+    "/apis/v1",
+    "//evil.example/api/v1",
+    "/http://evil.example/api/v1",
+    "/api/../metrics",
+    "/api/v1/../../metrics",
+    "/api/v1/..",
+    "/api/./v1",
+    "/api/v1/%2e%2e/%2e%2e/metrics",
+    "/api/v1/%2E%2E/x",
+    "/api/v1/.%2e/x",
+    "/api/v1/..;/x",
+    "/api/v1/..%5cmetrics",
+    "/api/v1/a%00b",
+    "/api/v1/%zz",
+    "/api/v1/a%0d%0aHost:%20evil.example",
+    "/api/v1\\..\\metrics",
+  ];
+  const ids = ["notify", "vault"];
+  for (const id of ids) {
+    for (const rest of rests) {
+      const answer = await call("GET", `/svc/${id}${rest}`, undefined, { cookie });
+      assert.ok([400, 404].includes(answer.status), `${id}${rest}: ${answer.status}`);
+    }
+  }
+  const others = [
+    "/svc",
+    "/svc/",
+    "/svc/other/api/v1/x",
+    "/svc/NOTIFY/api/v1/x",
+    "/svc/constructor/api/v1/x",
+    "/svc/127.0.0.1/api/v1/x",
+    "/svc/notify:80/api/v1/x",
+    "/svc/notify@evil.example/api/v1/x",
+  ];
+  for (const path of others) {
+    const answer = await call("GET", path, undefined, { cookie });
+    assert.equal(answer.status, 404, path);
+  }
+  assert.deepEqual(recorder.seen, []);
+  for (const id of ids) {
+    const answer = await call("GET", `/svc/${id}/api/v1/a//b%2Fc?x=../..`, undefined, { cookie });
+    assert.equal(answer.status, 200);
+  }
+  assert.deepEqual(
+    recorder.seen.map(({ url }) => url),
+    ["/api/v1/a//b%2Fc?x=../..", "/api/v1/a//b%2Fc?x=../.."],
+  );
+});
+
+test("without a session, or from a foreign page, nothing is forwarded", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn, open, url } = await start(t, [{ id: "notify", url: recorder.url }]);
+  const cookie = await signIn("notify");
+  recorder.seen.length = 0;
+  const path = "/svc/notify/api/v1/samples";
+  const none = await call("GET", path);
+  assert.deepEqual([none.status, none.body.reason], [401, "no_session"]);
+  const forged = `platform_console=${"A".repeat(43)}`;
+  assert.equal((await call("GET", path, undefined, { cookie: forged })).status, 401);
+  const foreign = [
+    { origin: "https://evil.example", "sec-fetch-site": "cross-site" },
+    { origin: null },
+    { origin: "null" },
+    { origin: url, "sec-fetch-site": "same-site" },
+    { origin: url.replace("http:", "https:") },
+  ];
+  for (const headers of foreign) {
+    assert.equal((await call("POST", path, {}, { cookie, ...headers })).status, 403);
+  }
+  assert.equal(
+    (await call("POST", path, "a=1", { cookie, "content-type": "text/plain" })).status,
+    415,
+  );
+  const site = { cookie, "sec-fetch-site": "cross-site" };
+  assert.equal((await call("GET", path, undefined, site)).status, 403);
+  for (const socketPath of ["/svc/notify/api/v1/ws", "/svc/notify/ws/a", "/console/live"]) {
+    for (const headers of [
+      { cookie },
+      { cookie, origin: "https://evil.example" },
+      { origin: url },
+      { cookie, origin: url, "sec-fetch-site": "cross-site" },
+    ]) {
+      const [error] = (await once(open(socketPath, headers), "error")) as [Error];
+      assert.match(error.message, /40[13]/, socketPath);
+    }
+  }
+  assert.deepEqual(recorder.seen, []);
+});
+
+test("another name that leads here is not the console", async (t) => {
+  const { call, port, url } = await start(t, []);
+  for (const host of ["evil.example", `evil.example:${port}`, `localhost.evil.example:${port}`]) {
+    for (const path of [
+      "/console/config",
+      "/console/session",
+      "/svc/notify/api/v1/x",
+      "/api/docs",
+    ]) {
+      assert.equal((await call("GET", path, undefined, { host })).status, 421, path);
+    }
+    assert.equal((await call("GET", "/ui/", undefined, { host })).status, 421);
+  }
+  const moved = await call("GET", "/ui/mail/inbox?a=1", undefined, { host: `127.0.0.1:${port}` });
+  assert.deepEqual(
+    [moved.status, moved.headers.get("location")],
+    [302, `${url}/ui/mail/inbox?a=1`],
+  );
+  const root = await call("GET", "/");
+  assert.deepEqual([root.status, root.headers.get("location")], [302, `${url}/ui/`]);
+});
+
+test("a WebSocket passes in both directions, and ends with the session", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, open, signIn, url } = await start(t, [{ id: "pulse", url: recorder.url }]);
+  const cookie = await signIn("pulse");
+  const socket = open("/svc/pulse/ws/subscribe/a?from=earliest", { cookie, origin: url });
+  await once(socket, "open");
+  socket.send("hello");
+  const [data] = (await once(socket, "message")) as [Buffer];
+  assert.equal(data.toString(), "echo hello");
+  const seen = recorder.seen.at(-1)!;
+  assert.equal(seen.url, "/ws/subscribe/a?from=earliest");
+  assert.equal(seen.headers.authorization, `Bearer ${TOKEN}`);
+  assert.equal(seen.headers.cookie, undefined);
+  assert.equal(seen.headers.origin, undefined);
+  const closed = once(socket, "close");
+  await call("POST", "/console/logout", {}, { cookie });
+  await closed;
+});
+
+test("a session ends when a service refuses its only credentials", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn } = await start(t, [
+    { id: "notify", url: recorder.url },
+    { id: "vault", url: recorder.url },
+  ]);
+  const both = await signIn("vault", await signIn("notify"));
+  const one = await call("GET", "/svc/vault/api/v1/refused", undefined, { cookie: both });
+  assert.deepEqual([one.status, one.body.reason], [401, "not_signed_in_to_service"]);
+  const session = await call("GET", "/console/session", undefined, { cookie: both });
+  assert.deepEqual(session.body.services, ["notify"]);
+  const last = await call("GET", "/svc/notify/api/v1/refused", undefined, { cookie: both });
+  assert.deepEqual([last.status, last.body.reason], [401, "session_expired"]);
+  assert.equal((await call("GET", "/console/session", undefined, { cookie: both })).status, 401);
+});
+
+test("a service without credentials is not reached through the console", async (t) => {
+  const open = await startStage(t, { id: "notify", hasToken: false });
+  const mail = await startStage(t, { id: "vault" });
+  const { call, signIn } = await start(t, [
+    { id: "notify", url: open.url },
+    { id: "vault", url: mail.url },
+  ]);
+  const login = await call("POST", "/console/login", { service: "notify", token: "anything" });
+  assert.equal(login.status, 401);
+  const cookie = await signIn("vault");
+  const answer = await call("POST", "/svc/notify/api/v1/samples", {}, { cookie });
+  assert.deepEqual([answer.status, answer.body.reason], [401, "not_signed_in_to_service"]);
+  assert.deepEqual(open.reached, []);
+});
+
+test("the live feed combines the services, and reports those that are down", async (t) => {
+  const mail = await startStage(t, { id: "notify" });
+  const { call, open, signIn, url } = await start(t, [
+    { id: "notify", url: mail.url },
+    { id: "vault", url: "http://127.0.0.1:1" },
+  ]);
+  const cookie = await signIn("notify");
+  const socket = open("/console/live", { cookie, origin: url });
+  const messages: LiveMessage[] = [];
+  const seen = Promise.withResolvers<void>();
+  socket.on("message", (data: Buffer) => {
+    messages.push(JSON.parse(data.toString()) as LiveMessage);
+    const has = (type: string, service: string): boolean =>
+      messages.some((one) => one.type === type && one.service === service);
+    if (has("hello", "notify") && has("figures", "notify") && has("down", "vault")) seen.resolve();
+  });
+  await seen.promise;
+  const down = messages.find(({ type }) => type === "down");
+  assert.equal(down?.type === "down" && down.status, 0, "it does not answer");
+  const closed = once(socket, "close");
+  await call("POST", "/console/logout", {}, { cookie });
+  const [code] = (await closed) as [number];
+  assert.equal(code, 4401);
+});
+
+test("tokens are in no log line", async (t) => {
+  const mail = await startStage(t, { id: "notify" });
+  const { call, log, signIn } = await start(t, [{ id: "notify", url: mail.url }]);
+  const cookie = await signIn("notify");
+  await call("POST", "/console/login", { service: "notify", token: "a-wrong-token" });
+  await call("GET", "/svc/notify/api/v1/samples", undefined, { cookie });
+  const text = [...log, ...mail.log].join("\n");
+  for (const secret of [TOKEN, cookie.split("=")[1]!, "a-wrong-token"]) {
+    assert.ok(!text.includes(secret));
+  }
+});
