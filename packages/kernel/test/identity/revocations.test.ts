@@ -202,8 +202,9 @@ test("the follower reads all entries, page by page, and then what is new", async
   const { feed, revocations, added, read } = await follow(t, createFeed(state));
   await until("the last entry", () => has(revocations, "s2500"));
   assert.equal(feed.authorization, `Bearer ${TOKEN}`);
+  // A request that was answered too late on a busy machine is sent again.
   assert.deepEqual(
-    feed.asked.slice(0, 3),
+    [...new Set(feed.asked)].slice(0, 3),
     [0, 1_000, 2_000].map((since) => `/revocations?since=${since}`),
   );
   state.last = 2_501;

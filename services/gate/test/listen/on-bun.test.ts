@@ -21,7 +21,7 @@ const isHere = existsSync(BUN) && process.versions["bun"] === undefined;
 
 test(
   "every suite of a worker passes on Bun",
-  { skip: isHere ? false : "@oven/bun-linux-x64 is not installed here", timeout: 110_000 },
+  { skip: isHere ? false : "@oven/bun-linux-x64 is not installed here", timeout: 270_000 },
   async () => {
     const files = SUITES.map((name) => new URL(`${name}.test.ts`, import.meta.url).pathname);
     const bun = spawn(BUN, ["test", "--timeout", "60000", ...files], {
