@@ -126,7 +126,7 @@ export const administrationCases: readonly Case[] = [
           apiKeys.find(({ apiKey }) => apiKey === 0),
           { apiKey: 0, minVersion: 0, maxVersion: 11 },
         );
-        assert.equal(apiKeys.length, 28);
+        assert.equal(apiKeys.length, 31);
       },
     ],
     [

@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { KafkaStage } from "../../../services/pulse/test/kafka/stage.ts";
 import * as messages from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
 import { describeFailure, settleLedger } from "../ledger.ts";
+import { aclCases, tenantUser } from "./acls.ts";
 import { administrationCases } from "./administration.ts";
 import { setScene, type Case } from "./case.ts";
 import { groupCases } from "./groups.ts";
@@ -25,6 +26,7 @@ const cases: readonly Case[] = [
   ...readingCases,
   ...groupCases,
   ...membershipCases,
+  ...aclCases,
 ];
 const outcomes = new Map<string, Map<number, string | undefined>>();
 
@@ -33,7 +35,11 @@ let names = 0;
 
 before(async () => {
   // Durability after a power failure is tested elsewhere.
-  stage = await KafkaStage.open({ groupLimits: { initialDelayMs: 1 }, sync: { kind: "os" } });
+  stage = await KafkaStage.open({
+    groupLimits: { initialDelayMs: 1 },
+    sync: { kind: "os" },
+    users: [tenantUser],
+  });
 });
 after(() => stage[Symbol.asyncDispose]());
 
