@@ -156,7 +156,10 @@ export class Sessions {
         replaced.end(REASON.sessionTakenOver, "another client has this identifier");
         this.close(session, replaced, true);
       }
-      if (request.cleanStart) await this.#takeTurn(earlier, () => this.#end(earlier), true);
+      // The sweep may not have come yet to a session whose time is over.
+      const isOver = earlier.endsAtMs <= this.#parts.clock.monotonicMs();
+      if (request.cleanStart || isOver)
+        await this.#takeTurn(earlier, () => this.#end(earlier), true);
       else await earlier.turn;
     }
     const held = this.#byKey.get(key);
