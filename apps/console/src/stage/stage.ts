@@ -1,6 +1,6 @@
 // The parts of the frame that a page sets: path, trace and commands.
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 
 /** A part of the path in the head. */
@@ -45,7 +45,7 @@ export interface Command {
 export const crumbs = signal<readonly Crumb[]>([]);
 /** Scope of the trace. */
 export const trace = signal<TraceScope | undefined>(undefined);
-/** Commands of the page. */
+/** Commands of the page and its parts. */
 export const commands = signal<readonly Command[]>([]);
 
 /** Sets the path in the head, and the title of the document. */
@@ -66,12 +66,21 @@ export function useTrace(scope: TraceScope | undefined): void {
   }, [text]);
 }
 
-/** Sets the commands of the page; they are removed with it. */
+/** Lists of the mounted components: a page and a part of it have commands of their own. */
+const mounted = new Map<symbol, readonly Command[]>();
+
+/** Sets the commands of a component; they add to those of others, and are removed with it. */
 export function useCommands(list: readonly Command[]): void {
+  const [id] = useState(() => Symbol("commands"));
   useEffect(() => {
-    commands.value = list;
-    return () => {
-      if (commands.value === list) commands.value = [];
-    };
+    mounted.set(id, list);
+    commands.value = [...mounted.values()].flat();
   });
+  useEffect(
+    () => () => {
+      mounted.delete(id);
+      commands.value = [...mounted.values()].flat();
+    },
+    [id],
+  );
 }

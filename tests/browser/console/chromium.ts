@@ -1,0 +1,96 @@
+// The console in Chromium: signs in, and checks each page for accessibility, policy reports and its width.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import type { TestContext } from "node:test";
+import axe from "axe-core";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const PROGRAM = "/usr/bin/chromium";
+const IS_REQUIRED = process.env["PLATFORM_TEST_PEERS"] === "required";
+// No look-ups of its own: a test must not depend on the network.
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--no-first-run",
+  "--disable-background-networking",
+];
+/** Pages wait for a loaded machine. */
+const PATIENCE_MS = 20_000;
+
+/** Reason to skip, if there is no browser. */
+export const skip = existsSync(PROGRAM) || IS_REQUIRED ? false : "chromium is not installed";
+
+/** Texts that run or render if a page treats them as HTML. */
+export const HOSTILE = `<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>`;
+
+/** Appearances in which each page is checked. */
+export const LOOKS = [
+  { name: "light, 1440 px", width: 1440, height: 900, colorScheme: "light" },
+  { name: "dark, 390 px", width: 390, height: 844, colorScheme: "dark" },
+] as const;
+
+/** Starts the browser for one test file. */
+export async function startBrowser(): Promise<Browser> {
+  return await chromium.launch({ executablePath: PROGRAM, args: FLAGS });
+}
+
+/** A page of the console and what it reported. */
+export interface ConsolePage {
+  page: Page;
+  /** Errors of scripts and violations of the page's policy. */
+  reports: string[];
+}
+
+/** Opens a page in a context of its own and signs in with a token. */
+export async function openConsole(
+  t: TestContext,
+  browser: Browser,
+  options: { url: string; token: string; look?: (typeof LOOKS)[number] },
+): Promise<ConsolePage> {
+  const look = options.look ?? LOOKS[0];
+  const context = await browser.newContext({
+    viewport: { width: look.width, height: look.height },
+    colorScheme: look.colorScheme,
+    locale: "en-GB",
+  });
+  t.after(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const reports: string[] = [];
+  page.on("pageerror", (error) => reports.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    if (/Content Security Policy|Trusted ?Types|Refused to/i.test(message.text())) {
+      reports.push(message.text());
+    }
+  });
+  await page.goto(`${options.url}/ui/`);
+  await page.getByLabel("Token").fill(options.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main#content").waitFor();
+  return { page, reports };
+}
+
+/** Opens a path below `/ui` within the page, and waits for its content. */
+export async function goTo({ page }: ConsolePage, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState(null, "", ${JSON.stringify(`/ui${path}`)}); dispatchEvent(new PopStateEvent("popstate"))`,
+  );
+  await page.locator("main#content h1").first().waitFor({ state: "attached" });
+  await page.locator("main .loading").waitFor({ state: "detached" });
+}
+
+/** Asserts that the page is accessible, within its window, without policy reports, and that no text of users ran. */
+export async function checkPage({ page, reports }: ConsolePage, what: string): Promise<void> {
+  assert.deepEqual(reports, [], `${what}: reports`);
+  const isWider = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+  assert.equal(isWider, false, `${what}: wider than its window`);
+  assert.equal(await page.evaluate("globalThis.ran"), undefined, `${what}: a script of a user ran`);
+  const elements = await page.locator("img[src='x']").count();
+  assert.equal(elements, 0, `${what}: a text of a user became an element`);
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source);
+  const violations = await page.evaluate(
+    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")))`,
+  );
+  assert.deepEqual(violations, [], `${what}: accessibility`);
+}
