@@ -252,7 +252,7 @@ describe("the ledger SPEC.md", () => {
     for (const [subject = "", named = ""] of rows) {
       for (const entry of named.split("<br>")) {
         const [, file = "", title = ""] = /^`([\w/.-]+)`: (.+)$/.exec(entry) ?? [];
-        const path = /^(?:tests|services)\//.test(file)
+        const path = /^(?:tests|services|packages)\//.test(file)
           ? `${folder}../../../${file}`
           : folder + file;
         assert.ok(file !== "" && existsSync(path), `${subject}: ${entry}`);
