@@ -172,7 +172,8 @@ export interface Server {
    * Stops accepting, closes idle connections, lets active requests and tunnels finish with `Connection: close`, and
    * destroys the rest after `deadlineMs`. After `streamsMs`, default `deadlineMs`, forwarded event streams and WebSockets
    * are ended gracefully ({@link Exchange.endStream}). Idle connections are closed after `idleMs`, default 0: requests that
-   * are already on their way are answered. Resolves when all sockets are closed.
+   * are already on their way are answered. New connections have 2 s for their first request. Resolves when all sockets are
+   * closed.
    */
   drain(deadlineMs: number, streamsMs?: number, idleMs?: number): Promise<void>;
   /** Destroys all connections immediately. */

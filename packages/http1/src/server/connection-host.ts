@@ -18,6 +18,8 @@ export interface ConnectionHost<U> {
   readonly headMs: number;
   readonly bodyIdleMs: number;
   readonly keepAliveMs: number;
+  /** Maximum time to the first request of a connection that is new when the server drains. */
+  readonly firstRequestMs: number;
   readonly writeStallMs: number;
   readonly requestBodyPace: PaceBound;
   readonly answerPace: PaceBound;

@@ -123,6 +123,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
       this.destroy();
     });
     this.#deadlineMs = this.#deadlineIn(host.headMs);
+    if (host.draining) this.drain();
     const onRead: ReadTaker = (bytes, length, isShared) => {
       if (isShared && this.#takeBorrowed(bytes, length)) return;
       this.#input.push(isShared ? copyRead(bytes, length) : bytes);
@@ -221,10 +222,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
       return;
     }
     if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
-    if (this.bodyDone) {
-      done(this, "complete", NO_BYTES);
-      return;
-    }
+    if (this.bodyDone) return done(this, "complete", NO_BYTES);
     this.#collector = new BodyCollector(
       this,
       bytesMax,
@@ -364,14 +362,19 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   /** The server drains: closes an idle connection now, any other after its response. */
   drain(): void {
-    if (this.phase === Phase.Head && !this.head.begun) this.closeGently();
+    if (this.phase !== Phase.Head || this.head.begun) return;
+    if (this.sequence > 0) return this.closeGently();
+    // A client that has just connected sends its request without knowing of this, and may not try twice.
+    this.#headStarted = false;
+    this.#deadlineMs = Math.min(this.#deadlineMs, this.#deadlineIn(this.host.firstRequestMs));
   }
 
   /** Checks the deadlines. */
   sweep(nowMs: number): void {
     if (this.phase === Phase.Active || this.phase === Phase.Tunnel) {
       this.#forwarding?.sweep(nowMs);
-      if (this.ended && this.phase === Phase.Active) this.#sweepHalfClosed(nowMs);
+      const isFlowing = this.bytesOut !== this.#quietBytesOut;
+      if (this.ended && this.phase === Phase.Active && isFlowing) this.#allowHalfClosed();
       this.#sweepBodyPace();
     }
     if (nowMs < this.#deadlineMs) return;
@@ -667,10 +670,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
       case Phase.Active:
         // An incomplete body cannot be completed; a complete request can still be answered.
         if (!this.bodyDone && this.#input.chunk === null) this.destroy();
-        else {
-          this.#quietBytesOut = this.bytesOut;
-          this.#deadlineMs = this.#deadlineIn(this.host.halfCloseMs);
-        }
+        else this.#allowHalfClosed();
         break;
       case Phase.Draining:
         this.closeGently();
@@ -683,10 +683,9 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   }
 
   /** A half-closed client may have disconnected: it is kept only while response bytes flow. */
-  #sweepHalfClosed(nowMs: number): void {
-    if (this.bytesOut === this.#quietBytesOut) return;
+  #allowHalfClosed(): void {
     this.#quietBytesOut = this.bytesOut;
-    this.#deadlineMs = nowMs + this.host.halfCloseMs;
+    this.#deadlineMs = this.#deadlineIn(this.host.halfCloseMs);
   }
 
   #onClose(): void {

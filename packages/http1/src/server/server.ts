@@ -58,6 +58,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   answerPace: PaceBound = ANSWER_PACE;
   lingerMs = 0;
   halfCloseMs = 0;
+  readonly firstRequestMs = 2_000;
   draining = false;
   endsStreams = false;
   active = 0;
@@ -95,6 +96,9 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
         onSocket,
         (fault) => {
           this.onFault(fault);
+        },
+        () => {
+          this.#settleEmpty();
         },
       );
       this.#listener = this.#tls.listener;
@@ -175,10 +179,12 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
       for (const connection of this.#connections) connection.drain();
     };
     if (idleMs <= 0) closeIdle();
-    if (this.#connections.size > 0) {
+    if (!this.#isEmpty) {
       await new Promise<void>((resolve) => {
+        const handshakeTimer = setTimeout(() => this.#tls?.close(), this.firstRequestMs);
         const idleTimer = idleMs > 0 ? setTimeout(closeIdle, idleMs) : undefined;
         const timer = setTimeout(() => {
+          this.#tls?.close();
           for (const connection of this.#connections) connection.destroy();
         }, deadlineMs);
         const endStreams = (): void => {
@@ -189,6 +195,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
           streamsMs > 0 ? setTimeout(endStreams, Math.min(streamsMs, deadlineMs)) : undefined;
         this.#onEmpty.push(() => {
           clearTimeout(timer);
+          clearTimeout(handshakeTimer);
           clearTimeout(idleTimer);
           clearTimeout(streamsTimer);
           resolve();
@@ -203,14 +210,14 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   async close(): Promise<void> {
     this.draining = true;
     if (this.#listener.listening) this.#listener.close();
-    if (this.#connections.size > 0) {
+    this.#tls?.close();
+    if (!this.#isEmpty) {
       const emptied = new Promise<void>((resolve) => {
         this.#onEmpty.push(resolve);
       });
       for (const connection of this.#connections) connection.destroy();
       await emptied;
     }
-    this.#tls?.close();
     this.engine.remove(this);
   }
 
@@ -243,15 +250,20 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
 
   forget(exchange: Exchange<U>): void {
     this.#connections.delete(exchange as ClientConnection<U>);
-    if (this.#connections.size > 0) return;
+    this.#settleEmpty();
+  }
+
+  /** True if no connection is open and none is in its TLS handshake. */
+  get #isEmpty(): boolean {
+    return this.#connections.size === 0 && (this.#tls?.handshakes ?? 0) === 0;
+  }
+
+  #settleEmpty(): void {
+    if (!this.#isEmpty) return;
     for (const resolve of this.#onEmpty.splice(0)) resolve();
   }
 
   #accept(socket: Socket): void {
-    if (this.draining) {
-      refuse(socket);
-      return;
-    }
     if (this.#tls === null && !this.#admit(socket)) return;
     const { createUserData } = this.#options;
     const userData = createUserData === undefined ? (undefined as U) : createUserData();

@@ -27,6 +27,7 @@ export class TlsListener {
     handshakeMs: number,
     onSocket: (socket: Socket) => void,
     onFault: (fault: ServerFault) => void,
+    onHandshakeEnd: () => void,
   ) {
     this.#certificates = loadCertificates(tls);
     const { clientCertificates } = tls;
@@ -54,12 +55,12 @@ export class TlsListener {
     this.listener.on("connection", (socket: Socket) => {
       this.#handshaking.add(socket);
       socket.once("close", () => {
-        this.#handshaking.delete(socket);
+        if (this.#handshaking.delete(socket)) onHandshakeEnd();
       });
     });
     this.listener.on("secureConnection", (socket) => {
       // The handshake of the raw socket is done; the TLS socket owns it now.
-      this.#forgetHandshakes(socket.remotePort);
+      this.#forgetHandshake(socket);
     });
     this.listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       onFault({
@@ -70,6 +71,11 @@ export class TlsListener {
       });
       socket.destroy();
     });
+  }
+
+  /** Number of connections in their handshake. */
+  get handshakes(): number {
+    return this.#handshaking.size;
   }
 
   /** Loads all certificates first: throws, without any change, if one is invalid. */
@@ -91,9 +97,11 @@ export class TlsListener {
     for (const socket of this.#handshaking) socket.destroy();
   }
 
-  #forgetHandshakes(remotePort: number | undefined): void {
+  #forgetHandshake({ remoteAddress, remotePort }: Socket): void {
     for (const socket of this.#handshaking) {
-      if (socket.remotePort === remotePort) this.#handshaking.delete(socket);
+      if (socket.remotePort !== remotePort || socket.remoteAddress !== remoteAddress) continue;
+      this.#handshaking.delete(socket);
+      return;
     }
   }
 }

@@ -336,6 +336,27 @@ for (const runtime of runtimes) {
     }
   });
 
+  test(`drain on ${runtime} answers the first request of new connections and closes unused ones`, async () => {
+    const proxy = await startProxy(runtime);
+    try {
+      const [late, unused] = [await openRaw(proxy.port), await openRaw(proxy.port)];
+      const idle = await openRaw(proxy.port);
+      idle.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await idle.untilText("in place 1");
+      const drained = proxy.send({ drainMs: 60_000 });
+      await idle.untilClosed();
+      late.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await late.untilText("in place 1");
+      assert.match(late.text, /Connection: close/);
+      await unused.untilClosed();
+      assert.equal(unused.text, "");
+      for (const { socket } of [late, unused, idle]) socket.destroy();
+      await drained;
+    } finally {
+      await proxy.stop();
+    }
+  });
+
   test(`drain on ${runtime} destroys connections at its deadline`, async () => {
     const proxy = await startProxy(runtime);
     try {

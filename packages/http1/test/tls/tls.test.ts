@@ -107,6 +107,27 @@ for (const runtime of runtimes) {
       }
     });
 
+    test("a drain waits for handshakes that have begun and answers the request that follows", async () => {
+      const proxy = await startProxy(runtime, { tls: { fallback } });
+      try {
+        const raw = connectTcp(proxy.port, "127.0.0.1");
+        const silent = new RawClient(connectTcp(proxy.port, "127.0.0.1"));
+        const idle = await open(proxy.port, { servername: "fallback.test" });
+        const answered = new RawClient(idle);
+        idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        await answered.untilText("in place 1");
+        const drained = proxy.send({ drainMs: 60_000 });
+        await answered.untilClosed();
+        idle.destroy();
+        const late = await open(proxy.port, { socket: raw, servername: "fallback.test" });
+        assert.match(await get(late, "/"), /^HTTP\/1\.1 200 [^]*Connection: close/);
+        await silent.untilClosed();
+        await drained;
+      } finally {
+        await proxy.stop();
+      }
+    });
+
     test("client certificates are required and their identity is available", async () => {
       const [cert, key] = authority.issue("client.test").map((file) => authority.read(file));
       const proxy = await startProxy(runtime, { tls: { fallback, clientCa: authority.ca } });
