@@ -21,7 +21,8 @@ export const ROLE = "writer";
 /** The scopes of the role. */
 export const SCOPES =
   "pulse:publish pulse:subscribe vault:read vault:write notify:send tunnel:open";
-const ADMIN = { username: "root", password: "correct horse battery staple" };
+/** The administrator. */
+export const ADMIN = { username: "root", password: "correct horse battery staple" };
 const PERMISSIONS = SCOPES.split(" ");
 
 /** A user of the platform. */
@@ -59,6 +60,8 @@ export class Platform {
   readonly gate: URL;
   readonly auth: URL;
   readonly tunnel: URL;
+  /** The web console. */
+  readonly console: URL;
   readonly #vaultAdmin: URL;
   readonly #data: string;
   readonly #up: ReturnType<typeof run>;
@@ -73,11 +76,10 @@ export class Platform {
     this.gate = urlOf("gate");
     this.auth = urlOf("auth");
     this.tunnel = urlOf("tunnel");
-    const { listeners } = find(started, "vault") as never as {
-      listeners: { name: string; port: number }[];
-    };
-    const { port } = listeners.find(({ name }) => name === "admin")!;
-    this.#vaultAdmin = new URL(`http://127.0.0.1:${port}`);
+    const portOf = (name: string, listener: string): number =>
+      find(started, name).listeners.find((one) => one.name === listener)!.port;
+    this.#vaultAdmin = new URL(`http://127.0.0.1:${portOf("vault", "admin")}`);
+    this.console = new URL(`http://localhost:${portOf("gate", "console")}`);
     this.pids = new Map(started.services.map(({ name, pid }) => [name, pid]));
   }
 

@@ -15,7 +15,7 @@ const FLAGS = [
   "--disable-background-networking",
 ];
 /** Pages wait for a loaded machine. */
-const PATIENCE_MS = 20_000;
+export const PATIENCE_MS = 60_000;
 
 /** Reason to skip, if there is no browser. */
 export const skip = existsSync(PROGRAM) || IS_REQUIRED ? false : "chromium is not installed";

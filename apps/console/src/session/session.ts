@@ -8,7 +8,7 @@ import type {
   ServiceId,
   ServiceInfo,
 } from "@platform/console/contract";
-import { ApiFailure, call, listenForSessionFailures } from "../api/api.ts";
+import { ApiFailure, call, listenForSessionFailures, withQuery } from "../api/api.ts";
 
 /** The configuration; undefined until it is loaded. */
 export const config = signal<ConsoleConfig | undefined>(undefined);
@@ -34,9 +34,16 @@ export async function loadSession(): Promise<void> {
     sessionFailure.value = undefined;
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
-    if (error.status === 401) session.value = null;
-    else sessionFailure.value = error;
+    if (error.status !== 401) sessionFailure.value = error;
+    else if (isRestorable(error)) location.replace(identityHref("none"));
+    else session.value = null;
   }
+}
+
+// The server has lost the session of a cookie, after a restart perhaps: identity may still know the user.
+function isRestorable({ reason }: ApiFailure): boolean {
+  const hasIdentity = config.value?.sign_in.includes("oidc") === true;
+  return hasIdentity && reason === "session_expired" && location.pathname !== "/ui/sign-in";
 }
 
 /** Signs in with a service's own credentials. */
@@ -52,10 +59,19 @@ export async function logout(): Promise<void> {
   if (answer.end_session_url !== null) location.assign(answer.end_session_url);
 }
 
-/** Address that signs in with identity and comes back to this page. */
-export function identityHref(): string {
-  const to = location.pathname + location.search;
-  return `/console/oidc/start?to=${encodeURIComponent(to)}`;
+/**
+ * Address that signs in with identity and comes back to this page. `login`: identity signs the user in again even if it
+ * knows them, `none`: it shows no page.
+ */
+export function identityHref(prompt?: "login" | "none"): string {
+  return withQuery("/console/oidc/start", { to: findReturn(), prompt });
+}
+
+// The sign-in page has the address of the view that was asked for in its query.
+function findReturn(): string {
+  const { pathname, search } = location;
+  const to = new URLSearchParams(search).get("to");
+  return pathname === "/ui/sign-in" ? (to ?? "/ui/") : pathname + search;
 }
 
 /** A service of the session. */

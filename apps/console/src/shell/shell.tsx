@@ -1,6 +1,7 @@
 // The frame around all pages.
 import { useEffect } from "preact/hooks";
 import { startLive } from "../live/live.ts";
+import { navigate, path, queryValue } from "../router/router.ts";
 import {
   config,
   identityHref,
@@ -37,7 +38,15 @@ export function Shell() {
   return <Frame />;
 }
 
+// Signed in with a service's credentials: the view that was asked for is in the query.
+function leaveSignIn(): void {
+  if (path.value !== "/sign-in") return;
+  const to = queryValue("to");
+  navigate(to.startsWith("/ui/") ? to.slice("/ui".length) : "/", { replace: true });
+}
+
 function Frame() {
+  useEffect(leaveSignIn, [path.value]);
   useEffect(startLive, []);
   return (
     <div class="app">
@@ -78,7 +87,7 @@ function RecentSignIn() {
         <button type="button" class="btn" onClick={close}>
           {t("Cancel")}
         </button>
-        <a class="btn pri" href={identityHref()}>
+        <a class="btn pri" href={identityHref("login")}>
           {t("Continue with identity")}
         </a>
       </footer>

@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { LoginRequest, ServiceId, ServiceInfo } from "@platform/console/contract";
 import type { ApiFailure } from "../api/api.ts";
+import { queryValue } from "../router/router.ts";
 import { config, identityHref, login, signInReason } from "../session/session.ts";
 import { TextField } from "../view/controls.tsx";
 import { Brand } from "../view/icon.tsx";
@@ -33,6 +34,7 @@ export function SignIn() {
           {signInReason.value === "expired" && (
             <p class="banner">{t("The session has ended. Sign in again.")}</p>
           )}
+          <Refusal />
           {hasIdentity && (
             <>
               <p class="lead">{t("Identity signs you in and returns you here.")}</p>
@@ -62,6 +64,21 @@ export function SignIn() {
         </footer>
       </main>
     </div>
+  );
+}
+
+// The callback of identity names what went wrong.
+function Refusal() {
+  const problem = queryValue("problem");
+  if (problem === "") return null;
+  return (
+    <p class="banner" role="alert">
+      {problem === "expired"
+        ? t("The sign-in took too long, or began in another browser. Try again.")
+        : problem === "unavailable"
+          ? t("Identity does not answer. Try again in a few seconds.")
+          : t("Identity refused the sign-in.")}
+    </p>
   );
 }
 

@@ -191,4 +191,9 @@ export const FRAME: Readonly<Record<string, string>> = {
   "Requests per second, last 3 hours": "Anfragen pro Sekunde, letzte 3 Stunden",
   cores: "Kerne",
   never: "nie",
+  "The sign-in took too long, or began in another browser. Try again.":
+    "Die Anmeldung dauerte zu lange oder begann in einem anderen Browser. Bitte erneut versuchen.",
+  "Identity does not answer. Try again in a few seconds.":
+    "Identity antwortet nicht. Bitte in einigen Sekunden erneut versuchen.",
+  "Identity refused the sign-in.": "Identity hat die Anmeldung abgelehnt.",
 };
