@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { findChromiumSkip, startChromium } from "../../services/auth/test/pages/chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import {
   anyPort,
   find,
@@ -16,7 +16,6 @@ import {
 } from "../../services/runtime/test/fixture/platform-process.ts";
 import { findFreePort } from "../stage/process.ts";
 
-const skipBrowser = findChromiumSkip();
 const TEXT = { "Content-Type": "text/plain" };
 const JSON_TYPE = { "Content-Type": "application/json" };
 const folder = makeFolder();
@@ -182,39 +181,43 @@ test("a forged sign-in, and a request without a session, are refused", async () 
   assert.ok(guessed.status === 400 || guessed.status === 403, guessed.text);
 });
 
-test("a user signs in, is known to the service, and signs out", { skip: skipBrowser }, async () => {
-  const added = run(["user", "add", "ada", "--email", "ada@example.com", "--data", data]);
-  assert.equal(await added.exit, 0, added.output().err);
-  const { PLATFORM_PASSWORD: password = "" } = parseEnv(added.output().out);
-  const { url } = notes;
-  const browser: Browser = await startChromium();
-  try {
-    const page = await browser.newPage();
-    await page.goto(`${url}/sign-in`);
-    await page.getByLabel("Username").first().fill("ada");
-    await page.getByLabel("Password").first().fill(password);
-    await page.getByRole("button", { name: "Sign in", exact: true }).click();
-    const allow = page.getByRole("button", { name: "Allow", exact: true });
-    const back = page.waitForURL(`${url}/me`);
-    await Promise.race([back, allow.waitFor().then(() => allow.click())]);
-    await back;
-    const user = JSON.parse(await page.locator("body").innerText()) as Record<string, unknown>;
-    assert.equal(user["username"], "ada");
-    assert.equal(user["email"], "ada@example.com");
-    const cookies = await page.context().cookies(url);
-    const Cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
-    const send = (headers: Record<string, string>) =>
-      ask(url, "/me", { method: "POST", headers: { Cookie, ...headers } });
-    assert.equal((await send({ "Sec-Fetch-Site": "same-origin" })).status, 200);
-    assert.equal((await send({ "Sec-Fetch-Site": "same-site" })).status, 403);
-    const changed = Cookie.replace(/(session-[0-9a-f]+=v1\.[0-9a-f]+\.)./, "$1_");
-    assert.equal((await ask(url, "/me", { headers: { Cookie: changed } })).status, 401);
-    await page.goto(`${url}/sign-out`).catch(() => undefined);
-    assert.equal((await page.goto(`${url}/me`))?.status(), 401);
-  } finally {
-    await browser.close();
-  }
-});
+test(
+  "a user signs in, is known to the service, and signs out",
+  { skip: chromiumSkip },
+  async () => {
+    const added = run(["user", "add", "ada", "--email", "ada@example.com", "--data", data]);
+    assert.equal(await added.exit, 0, added.output().err);
+    const { PLATFORM_PASSWORD: password = "" } = parseEnv(added.output().out);
+    const { url } = notes;
+    const browser: Browser = await startChromium();
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${url}/sign-in`);
+      await page.getByLabel("Username").first().fill("ada");
+      await page.getByLabel("Password").first().fill(password);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      const allow = page.getByRole("button", { name: "Allow", exact: true });
+      const back = page.waitForURL(`${url}/me`);
+      await Promise.race([back, allow.waitFor().then(() => allow.click())]);
+      await back;
+      const user = JSON.parse(await page.locator("body").innerText()) as Record<string, unknown>;
+      assert.equal(user["username"], "ada");
+      assert.equal(user["email"], "ada@example.com");
+      const cookies = await page.context().cookies(url);
+      const Cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+      const send = (headers: Record<string, string>) =>
+        ask(url, "/me", { method: "POST", headers: { Cookie, ...headers } });
+      assert.equal((await send({ "Sec-Fetch-Site": "same-origin" })).status, 200);
+      assert.equal((await send({ "Sec-Fetch-Site": "same-site" })).status, 403);
+      const changed = Cookie.replace(/(session-[0-9a-f]+=v1\.[0-9a-f]+\.)./, "$1_");
+      assert.equal((await ask(url, "/me", { headers: { Cookie: changed } })).status, 401);
+      await page.goto(`${url}/sign-out`).catch(() => undefined);
+      assert.equal((await page.goto(`${url}/me`))?.status(), 401);
+    } finally {
+      await browser.close();
+    }
+  },
+);
 
 test("without settings, each part names the variables that are missing", async () => {
   const service = makeFolder();

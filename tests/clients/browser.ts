@@ -1,19 +1,8 @@
 // A browser that loads a page through the gateway.
 import assert from "node:assert/strict";
-import { chromium as playwrightChromium } from "playwright-core";
-import { findProgram, readProgramVersion } from "../stage/program.ts";
+import { startChromium } from "@platform/kernel/testing";
+import { readProgramVersion } from "../stage/program.ts";
 import type { RealClient } from "./client.ts";
-
-// No DNS lookups: a test must not depend on the network.
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
 interface PageReport {
   echoed: { method: string; bodyBytes: number };
@@ -28,10 +17,7 @@ const chromium: RealClient = {
   readVersion: () => readProgramVersion("chromium", ["--version", "--no-sandbox"]),
   shows: "page, `fetch` upload, EventSource, WebSocket",
   exercise: async ({ gateway }) => {
-    const browser = await playwrightChromium.launch({
-      executablePath: findProgram("chromium") ?? "/usr/bin/chromium",
-      args: FLAGS,
-    });
+    const browser = await startChromium();
     try {
       const page = await browser.newPage();
       const response = await page.goto(`${gateway.url}/short`);

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
-import { findChromiumSkip, startChromium } from "../../services/auth/test/pages/chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import {
   anyPort,
   find,
@@ -23,7 +23,7 @@ const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const missing = ["curl", "jq"].find((name) => findProgram(name) === undefined);
 const skip =
   missing === undefined || process.env["PLATFORM_TEST_PEERS"] === "required"
-    ? findChromiumSkip()
+    ? chromiumSkip
     : `${missing} is not installed`;
 
 const folder = makeFolder();
@@ -37,7 +37,7 @@ let ports: [fixed: string, actual: string][];
 let appUrl: string;
 
 before(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   up = run(["up", "--json", "--data", join(folder, "data"), ...anyPort]);
   const started = await up.waitFor(findStarted);
   const portOf = (name: string): string => new URL(find(started, name).url).port;
@@ -52,7 +52,7 @@ before(async () => {
   browser = await startChromium();
 });
 after(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   app?.kill("SIGKILL");
   await browser.close();
   up.child.kill("SIGTERM");

@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { findChromiumSkip, startChromium } from "../../services/auth/test/pages/chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { ADA, BOB, BUCKET, Platform, ROLE, SCOPES, startUpstream, type User } from "./platform.ts";
 
-const skip = findChromiumSkip();
 const WAIT_MS = 30_000;
 const SIGN_OUT_MS = 2_000;
 
@@ -16,7 +15,7 @@ let browser: Browser;
 let clientId: string;
 
 before(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   platform = await Platform.start();
   browser = await startChromium();
   const page = readFileSync(new URL("application.html", import.meta.url));
@@ -44,7 +43,7 @@ before(async () => {
   await platform.storage("PUT", `/${BUCKET}?cors`, rule);
 });
 after(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   await browser.close();
   upstream.close();
   await platform.stop();
@@ -90,7 +89,7 @@ async function seen(page: Page, pattern: RegExp, timeout = WAIT_MS): Promise<voi
 
 test(
   "a user with the role publishes, subscribes, stores and reads; sign-out ends it all",
-  { skip },
+  { skip: chromiumSkip },
   async () => {
     const page = await enter(ADA);
     for (const line of [
@@ -123,12 +122,16 @@ test(
   },
 );
 
-test("a user without the role signs in, and is refused everywhere else", { skip }, async () => {
-  const page = await enter(BOB);
-  await seen(page, /^token 200$/m);
-  await seen(page, /^published 403$/m);
-  await seen(page, /^keys 403 AccessDenied$/m);
-  await seen(page, /^events closed$/m);
-  assert.doesNotMatch(await page.locator("#log").innerText(), /received|stored|read /);
-  await page.context().close();
-});
+test(
+  "a user without the role signs in, and is refused everywhere else",
+  { skip: chromiumSkip },
+  async () => {
+    const page = await enter(BOB);
+    await seen(page, /^token 200$/m);
+    await seen(page, /^published 403$/m);
+    await seen(page, /^keys 403 AccessDenied$/m);
+    await seen(page, /^events closed$/m);
+    assert.doesNotMatch(await page.locator("#log").innerText(), /received|stored|read /);
+    await page.context().close();
+  },
+);

@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { findChromiumSkip, startChromium } from "../../services/auth/test/pages/chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { ADA, BOB, Platform, startUpstream, type User } from "./platform.ts";
 
-const skip = findChromiumSkip();
 const WAIT_MS = 30_000;
 
 let platform: Platform;
@@ -13,7 +12,7 @@ let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let browser: Browser;
 
 before(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   platform = await Platform.start();
   browser = await startChromium();
   upstream = await startUpstream((request, response) => {
@@ -49,7 +48,7 @@ before(async () => {
   await platform.addRoute({ prefix: "/goodbye", target: upstream.url, auth: { type: "none" } });
 });
 after(async () => {
-  if (skip !== undefined) return;
+  if (chromiumSkip !== false) return;
   await browser.close();
   upstream.close();
   await platform.stop();
@@ -82,7 +81,7 @@ const read = async (page: Page): Promise<Shown> =>
 
 test(
   "a user signs in, returns to the page, and the upstream sees who it is",
-  { skip },
+  { skip: chromiumSkip },
   async () => {
     const page = await enter(ADA);
     const { url, fields } = await read(page);
@@ -107,15 +106,19 @@ test(
   },
 );
 
-test("scripts without a session get 401 instead of a sign-in page", { skip }, async () => {
-  const { status, text } = await platform.ask("/reports/data", {
-    headers: { accept: "application/json" },
-  });
-  assert.equal(status, 401);
-  assert.equal((JSON.parse(text) as { code: string }).code, "unauthorized");
-});
+test(
+  "scripts without a session get 401 instead of a sign-in page",
+  { skip: chromiumSkip },
+  async () => {
+    const { status, text } = await platform.ask("/reports/data", {
+      headers: { accept: "application/json" },
+    });
+    assert.equal(status, 401);
+    assert.equal((JSON.parse(text) as { code: string }).code, "unauthorized");
+  },
+);
 
-test("a sign-out at identity ends the session at the gateway", { skip }, async () => {
+test("a sign-out at identity ends the session at the gateway", { skip: chromiumSkip }, async () => {
   const page = await enter(BOB);
   const other = await page.context().newPage();
   await other.goto(`${platform.auth.origin}/sign-out`);
@@ -128,15 +131,19 @@ test("a sign-out at identity ends the session at the gateway", { skip }, async (
   await page.context().close();
 });
 
-test("a sign-out at the gateway ends the session, also at identity", { skip }, async () => {
-  const page = await enter(ADA);
-  await page.goto(`${platform.gate.origin}/_platform/oidc/logout?to=/goodbye`);
-  const button = page.getByRole("button", { name: "Sign out", exact: true });
-  const isBack = page.waitForURL(`${platform.gate.origin}/goodbye`);
-  await Promise.race([isBack, button.waitFor().then(() => button.click())]);
-  await isBack;
-  await page.goto(`${platform.gate.origin}/reports/x`);
-  assert.equal(new URL(page.url()).origin, platform.auth.origin);
-  await page.getByLabel("Username").first().waitFor();
-  await page.context().close();
-});
+test(
+  "a sign-out at the gateway ends the session, also at identity",
+  { skip: chromiumSkip },
+  async () => {
+    const page = await enter(ADA);
+    await page.goto(`${platform.gate.origin}/_platform/oidc/logout?to=/goodbye`);
+    const button = page.getByRole("button", { name: "Sign out", exact: true });
+    const isBack = page.waitForURL(`${platform.gate.origin}/goodbye`);
+    await Promise.race([isBack, button.waitFor().then(() => button.click())]);
+    await isBack;
+    await page.goto(`${platform.gate.origin}/reports/x`);
+    assert.equal(new URL(page.url()).origin, platform.auth.origin);
+    await page.getByLabel("Username").first().waitFor();
+    await page.context().close();
+  },
+);

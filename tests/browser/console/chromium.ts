@@ -1,24 +1,11 @@
 // The console in Chromium: signs in, and checks each page for accessibility, policy reports and its width.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import axe from "axe-core";
-import { chromium, type Browser, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 
-const PROGRAM = "/usr/bin/chromium";
-const IS_REQUIRED = process.env["PLATFORM_TEST_PEERS"] === "required";
-// No look-ups of its own: a test must not depend on the network.
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--no-first-run",
-  "--disable-background-networking",
-];
 /** Pages wait for a loaded machine. */
 export const PATIENCE_MS = 60_000;
-
-/** Reason to skip, if there is no browser. */
-export const skip = existsSync(PROGRAM) || IS_REQUIRED ? false : "chromium is not installed";
 
 /** Texts that run or render if a page treats them as HTML. */
 export const HOSTILE = `<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>`;
@@ -28,11 +15,6 @@ export const LOOKS = [
   { name: "light, 1440 px", width: 1440, height: 900, colorScheme: "light" },
   { name: "dark, 390 px", width: 390, height: 844, colorScheme: "dark" },
 ] as const;
-
-/** Starts the browser for one test file. */
-export async function startBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: PROGRAM, args: FLAGS });
-}
 
 /** A page of the console and what it reported. */
 export interface ConsolePage {

@@ -6,7 +6,8 @@ import {
   startPulseProcess,
   type PulseProcess,
 } from "../../../services/pulse/test/fixture/pulse-process.ts";
-import { checkPage, goTo, HOSTILE, LOOKS, openConsole, skip, startBrowser } from "./chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { checkPage, goTo, HOSTILE, LOOKS, openConsole } from "./chromium.ts";
 
 const TOKEN = "operator-token";
 const TOPIC = "orders.created";
@@ -16,8 +17,8 @@ let pulse: PulseProcess;
 const ends: (() => unknown)[] = [];
 
 before(async () => {
-  if (skip !== false) return;
-  browser = await startBrowser();
+  if (chromiumSkip !== false) return;
+  browser = await startChromium();
   pulse = await startPulseProcess(
     { after: (end) => void ends.push(end) },
     { PLATFORM_PULSE_TOKEN: TOKEN },
@@ -53,18 +54,22 @@ const PATHS = [
 ];
 
 for (const look of LOOKS) {
-  test(`each page is accessible and within its window: ${look.name}`, { skip }, async (t) => {
-    const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN, look });
-    for (const path of PATHS) {
-      await goTo(console, path);
-      await checkPage(console, `${path} ${look.name}`);
-    }
-  });
+  test(
+    `each page is accessible and within its window: ${look.name}`,
+    { skip: chromiumSkip },
+    async (t) => {
+      const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN, look });
+      for (const path of PATHS) {
+        await goTo(console, path);
+        await checkPage(console, `${path} ${look.name}`);
+      }
+    },
+  );
 }
 
 test(
   "wrong tokens are refused with the reason, and the page keeps no token",
-  { skip },
+  { skip: chromiumSkip },
   async (t) => {
     const context = await browser.newContext({ locale: "en-GB" });
     t.after(() => context.close());
@@ -84,51 +89,59 @@ test(
   },
 );
 
-test("the tail shows messages as they come, filtered, in two clicks", { skip }, async (t) => {
-  const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
-  const { page } = console;
-  await page.getByRole("navigation", { name: "Console" }).getByText("Messaging").click();
-  await page.getByRole("link", { name: TOPIC }).click();
-  await page.getByRole("searchbox").fill('ship_to = "AT" and order_id > 90');
-  await page.locator(".tail-row:visible").first().waitFor({ state: "detached" });
-  // The subscription begins at the end: what is published before it is open is not sent.
-  const row = page.locator(".tail-row:visible").filter({ hasText: '"order_id":91' });
-  for (let n = 0; n < 40 && (await row.count()) === 0; n += 1) {
-    await publishOrder(91, "AT");
-    await publishOrder(92, "DE");
-    await page.waitForTimeout(250);
-  }
-  await row.first().click();
-  await page.getByRole("complementary", { name: "Details" }).getByText("message-id").waitFor();
-  const other = page.locator(".tail-row:visible").filter({ hasText: '"order_id":92' });
-  assert.equal(await other.count(), 0);
-  await checkPage(console, "tail");
-});
+test(
+  "the tail shows messages as they come, filtered, in two clicks",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
+    const { page } = console;
+    await page.getByRole("navigation", { name: "Console" }).getByText("Messaging").click();
+    await page.getByRole("link", { name: TOPIC }).click();
+    await page.getByRole("searchbox").fill('ship_to = "AT" and order_id > 90');
+    await page.locator(".tail-row:visible").first().waitFor({ state: "detached" });
+    // The subscription begins at the end: what is published before it is open is not sent.
+    const row = page.locator(".tail-row:visible").filter({ hasText: '"order_id":91' });
+    for (let n = 0; n < 40 && (await row.count()) === 0; n += 1) {
+      await publishOrder(91, "AT");
+      await publishOrder(92, "DE");
+      await page.waitForTimeout(250);
+    }
+    await row.first().click();
+    await page.getByRole("complementary", { name: "Details" }).getByText("message-id").waitFor();
+    const other = page.locator(".tail-row:visible").filter({ hasText: '"order_id":92' });
+    assert.equal(await other.count(), 0);
+    await checkPage(console, "tail");
+  },
+);
 
-test("by keyboard: palette, places, rows and the list of keys", { skip }, async (t) => {
-  const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
-  const { page } = console;
-  await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("orders");
-  await page.getByRole("option", { name: TOPIC }).waitFor();
-  await checkPage(console, "palette");
-  await page.keyboard.press("Enter");
-  await page.waitForURL(`**/ui/messaging/topics/${TOPIC}/tail`);
-  await page.keyboard.press("g");
-  await page.keyboard.press("m");
-  await page.waitForURL("**/ui/messaging/topics");
-  await page.locator("main tr[data-row]").first().waitFor();
-  await page.keyboard.press("j");
-  await page.keyboard.press("Enter");
-  await page.waitForURL("**/ui/messaging/topics/*/tail");
-  await page.keyboard.press("?");
-  await page.getByRole("dialog").getByRole("heading", { name: "All keys" }).waitFor();
-  await checkPage(console, "keys");
-});
+test(
+  "by keyboard: palette, places, rows and the list of keys",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
+    const { page } = console;
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").fill("orders");
+    await page.getByRole("option", { name: TOPIC }).waitFor();
+    await checkPage(console, "palette");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/ui/messaging/topics/${TOPIC}/tail`);
+    await page.keyboard.press("g");
+    await page.keyboard.press("m");
+    await page.waitForURL("**/ui/messaging/topics");
+    await page.locator("main tr[data-row]").first().waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/ui/messaging/topics/*/tail");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").getByRole("heading", { name: "All keys" }).waitFor();
+    await checkPage(console, "keys");
+  },
+);
 
 test(
   "a message is published, and a topic is deleted only with its name typed",
-  { skip },
+  { skip: chromiumSkip },
   async (t) => {
     const console = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
     const { page } = console;
@@ -155,7 +168,7 @@ test(
   },
 );
 
-test("a lost service dims its figures and says since when", { skip }, async (t) => {
+test("a lost service dims its figures and says since when", { skip: chromiumSkip }, async (t) => {
   const own = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: TOKEN });
   const { page } = await openConsole(t, browser, { url: own.url, token: TOKEN });
   await page.getByText("live", { exact: true }).waitFor();

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { ADMIN, Platform, startUpstream } from "../../identity/platform.ts";
-import { PATIENCE_MS, skip, startBrowser } from "./chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { PATIENCE_MS } from "./chromium.ts";
 
 const SERVICES = ["gate", "auth", "vault", "pulse", "notify", "tunnel"];
 const JWT = /eyJ[\w-]{10,}\.eyJ/;
@@ -14,8 +15,8 @@ let browser: Browser;
 let evil: Awaited<ReturnType<typeof startUpstream>>;
 
 before(async () => {
-  if (skip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startBrowser()]);
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
   evil = await startUpstream((_request, response) => {
     response.writeHead(200, { "content-type": "text/html" }).end("<title>application</title>");
   });
@@ -65,7 +66,7 @@ async function readCookie(context: BrowserContext): Promise<string | undefined> 
 
 test(
   "one sign-in opens all services, no token reaches the browser, and sign-out ends it",
-  { skip },
+  { skip: chromiumSkip },
   async (t) => {
     const { context, page } = await open(t);
     const seen: string[] = [];
@@ -121,7 +122,7 @@ test(
 
 test(
   "a session that the server has lost is restored without a page of identity",
-  { skip },
+  { skip: chromiumSkip },
   async (t) => {
     const { context, page } = await open(t);
     await signIn(page);
@@ -140,62 +141,68 @@ test(
   },
 );
 
-test("a page of the same site can neither post, connect, read nor frame", { skip }, async (t) => {
-  const { context, page } = await open(t);
-  await signIn(page);
-  assert.equal(await ask(page, "/svc/gate/api/v1/routes"), 200);
-  const foreign = await context.newPage();
-  const foreignUrl = `${platform.gate.origin.replace("127.0.0.1", "localhost")}/evil/`;
-  await foreign.goto(foreignUrl);
-  assert.equal(new URL(foreign.url()).hostname, platform.console.hostname, "of the same site");
-  const { origin } = platform.console;
-  const credentials = "include";
-  const denied = [403, "TypeError: Failed to fetch"];
-  for (const [path, init] of [
-    ["/svc/gate/api/v1/routes", { method: "GET", credentials }],
-    ["/svc/gate/api/v1/reload", { method: "POST", credentials, body: "{}" }],
-    ["/svc/vault/api/v1/buckets", { method: "POST", mode: "no-cors", credentials, body: "{}" }],
-    ["/console/session", { method: "GET", credentials }],
-    ["/console/logout", { method: "POST", mode: "no-cors", credentials }],
-  ] as const) {
-    const answer = await ask(foreign, origin + path, init);
-    assert.ok([...denied, 0].includes(answer), `${path}: ${answer}`);
-  }
-  for (const path of ["/console/live", "/svc/pulse/ws/subscribe/orders"]) {
-    const outcome = await foreign.evaluate(
-      (url) =>
-        new Promise<string>((resolve) => {
-          const socket = new WebSocket(url);
-          socket.addEventListener("open", () => resolve("open"));
-          socket.addEventListener("error", () => resolve("refused"));
-        }),
-      `${origin.replace("http", "ws")}${path}`,
+test(
+  "a page of the same site can neither post, connect, read nor frame",
+  { skip: chromiumSkip },
+  async (t) => {
+    const { context, page } = await open(t);
+    await signIn(page);
+    assert.equal(await ask(page, "/svc/gate/api/v1/routes"), 200);
+    const foreign = await context.newPage();
+    const foreignUrl = `${platform.gate.origin.replace("127.0.0.1", "localhost")}/evil/`;
+    await foreign.goto(foreignUrl);
+    assert.equal(new URL(foreign.url()).hostname, platform.console.hostname, "of the same site");
+    const { origin } = platform.console;
+    const credentials = "include";
+    const denied = [403, "TypeError: Failed to fetch"];
+    for (const [path, init] of [
+      ["/svc/gate/api/v1/routes", { method: "GET", credentials }],
+      ["/svc/gate/api/v1/reload", { method: "POST", credentials, body: "{}" }],
+      ["/svc/vault/api/v1/buckets", { method: "POST", mode: "no-cors", credentials, body: "{}" }],
+      ["/console/session", { method: "GET", credentials }],
+      ["/console/logout", { method: "POST", mode: "no-cors", credentials }],
+    ] as const) {
+      const answer = await ask(foreign, origin + path, init);
+      assert.ok([...denied, 0].includes(answer), `${path}: ${answer}`);
+    }
+    for (const path of ["/console/live", "/svc/pulse/ws/subscribe/orders"]) {
+      const outcome = await foreign.evaluate(
+        (url) =>
+          new Promise<string>((resolve) => {
+            const socket = new WebSocket(url);
+            socket.addEventListener("open", () => resolve("open"));
+            socket.addEventListener("error", () => resolve("refused"));
+          }),
+        `${origin.replace("http", "ws")}${path}`,
+      );
+      assert.equal(outcome, "refused", path);
+    }
+    // A form needs no permission of the target: only the server can refuse it.
+    const posted = foreign.waitForResponse((response) =>
+      response.url().includes("/console/logout"),
     );
-    assert.equal(outcome, "refused", path);
-  }
-  // A form needs no permission of the target: only the server can refuse it.
-  const posted = foreign.waitForResponse((response) => response.url().includes("/console/logout"));
-  await foreign.evaluate(`{
+    await foreign.evaluate(`{
     const form = document.createElement("form");
     Object.assign(form, { method: "post", action: "${origin}/console/logout" });
     document.body.append(form);
     form.submit();
   }`);
-  assert.equal((await posted).status(), 403);
-  const framing = await context.newPage();
-  await framing.goto(foreignUrl);
-  const reported = framing.waitForEvent("console", (message) =>
-    message.text().includes("frame-ancestors"),
-  );
-  await framing.evaluate(`{
+    assert.equal((await posted).status(), 403);
+    const framing = await context.newPage();
+    await framing.goto(foreignUrl);
+    const reported = framing.waitForEvent("console", (message) =>
+      message.text().includes("frame-ancestors"),
+    );
+    await framing.evaluate(`{
     const frame = document.createElement("iframe");
     frame.src = "${origin}/ui/";
     document.body.append(frame);
   }`);
-  await reported;
-  const inFrame = framing.frames().some((frame) => frame.url().startsWith(`${origin}/ui`));
-  assert.equal(inFrame, false, "frame-ancestors 'none'");
-  assert.equal(await ask(page, "/svc/gate/api/v1/routes"), 200, "the session is still there");
-  const buckets = await platform.storage("GET", "/");
-  assert.doesNotMatch(buckets, /evil/);
-});
+    await reported;
+    const inFrame = framing.frames().some((frame) => frame.url().startsWith(`${origin}/ui`));
+    assert.equal(inFrame, false, "frame-ancestors 'none'");
+    assert.equal(await ask(page, "/svc/gate/api/v1/routes"), 200, "the session is still there");
+    const buckets = await platform.storage("GET", "/");
+    assert.doesNotMatch(buckets, /evil/);
+  },
+);

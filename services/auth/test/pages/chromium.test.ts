@@ -5,13 +5,14 @@ import { generateSync } from "otplib";
 import type { Browser } from "playwright-core";
 import { startWithAdmin } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
-import { findChromiumSkip, Person, startChromium } from "./chromium.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Person } from "./chromium.ts";
 import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 import { startApplication } from "./relying-party.ts";
 
 const PASSWORD = "a long enough password";
 
-describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }, () => {
+describe("in Chromium", { skip: chromiumSkip, concurrency: true }, () => {
   let stage: Stage;
   let post: PostBox;
   let browser: Browser;

@@ -1,40 +1,14 @@
 // Chromium with an authenticator, and checks of every page that it opens.
 import assert from "node:assert/strict";
-import { accessSync, constants, mkdirSync } from "node:fs";
-import { delimiter, join } from "node:path";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 
-// No DNS lookups: a test must not depend on the network or wait for it.
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 // Longer than a busy machine needs.
 const WAIT_MS = 60_000;
 /** Folder for pictures of every page: narrow and wide, light and dark. */
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
-
-/** The reason for skipping Chromium tests; `undefined` if they can or must run. */
-export function findChromiumSkip(): string | undefined {
-  if (findChromium() !== undefined || process.env["PLATFORM_TEST_PEERS"] === "required") {
-    return undefined;
-  }
-  return "chromium is not installed";
-}
-
-/** Starts it. */
-export function startChromium(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: findChromium() ?? "/usr/bin/chromium",
-    args: FLAGS,
-    timeout: 2 * WAIT_MS,
-  });
-}
 
 /** A user at the browser, with a device that stores passkeys. */
 export class Person {
@@ -168,16 +142,3 @@ const LOOK = `(() => {
     doubled: ids.filter((id, index) => ids.indexOf(id) !== index),
   };
 })()`;
-
-function findChromium(): string | undefined {
-  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
-    const path = join(folder, "chromium");
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      continue;
-    }
-  }
-  return undefined;
-}

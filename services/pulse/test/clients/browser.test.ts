@@ -1,24 +1,12 @@
 // A page in Chromium that publishes and follows a topic, from another origin than the broker's.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { findFreePort } from "@platform/kernel/testing";
-import { chromium } from "playwright-core";
+import { chromiumSkip, findFreePort, startChromium } from "@platform/kernel/testing";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 
-const program = "/usr/bin/chromium";
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = existsSync(program) || isRequired ? false : "chromium is not installed";
-// No look-ups of its own: a test must not depend on the network, nor wait for it.
-const flags = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--no-first-run",
-  "--disable-background-networking",
-];
 const token = "operator-token";
 
 const pageScript = (broker: string) => `(() => {
@@ -40,7 +28,7 @@ const pageScript = (broker: string) => `(() => {
 
 test(
   "a page publishes, follows by EventSource and WebSocket, and misses nothing when the broker is killed",
-  { skip },
+  { skip: chromiumSkip },
   async (t) => {
     const page = createServer((_request, response) => {
       response.setHeader("Content-Type", "text/html");
@@ -54,7 +42,7 @@ test(
       PLATFORM_PULSE_HTTP_ADDR: `127.0.0.1:${await findFreePort()}`,
       PLATFORM_PULSE_CORS_ORIGINS: JSON.stringify([origin]),
     });
-    const browser = await chromium.launch({ executablePath: program, args: flags });
+    const browser = await startChromium();
     t.after(() => browser.close());
     t.diagnostic(`Chromium ${browser.version()}`);
     const tab = await browser.newPage();

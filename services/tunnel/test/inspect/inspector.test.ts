@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import type { Browser, Page } from "playwright-core";
 import { startInspector, type Inspector } from "../../src/inspect/inspector.ts";
 import {
   Cleanup,
@@ -13,7 +14,6 @@ import {
   startTestRelay,
   until,
 } from "../fixture/stage.ts";
-import { findChromium } from "./find-chromium.ts";
 
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -263,20 +263,13 @@ test("if the port is in use, the next free one is taken", async () => {
   await second.close();
 });
 
-const executablePath = findChromium();
-const skip = executablePath === undefined ? "chromium is not installed" : false;
-
-describe("in Chromium", { skip }, () => {
+describe("in Chromium", { skip: chromiumSkip }, () => {
   let browser: Browser;
   let page: Page;
   const faults: string[] = [];
 
   before(async () => {
-    browser = await chromium.launch({
-      executablePath: executablePath ?? "",
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-      timeout: 60_000,
-    });
+    browser = await startChromium();
     cleanup.add(() => browser.close());
     const context = await browser.newContext({
       permissions: ["clipboard-read", "clipboard-write"],

@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { EventSource } from "eventsource";
-import { chromium, type Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import type { Browser } from "playwright-core";
 import { Agent, fetch as undiciFetch } from "undici";
 import { createServer as createVite } from "vite";
 import { WebSocket, WebSocketServer } from "ws";
 import { findProgram } from "../fixture/find-program.ts";
 import { makeFolder, runProgram, startRelayProgram } from "../fixture/programs.ts";
 import { Cleanup, startLocal, until } from "../fixture/stage.ts";
-import { findChromium } from "../inspect/find-chromium.ts";
 
 const run = promisify(execFile);
 const cleanup = new Cleanup();
@@ -214,17 +214,11 @@ test("ws: a thousand messages are echoed in order", async () => {
   assert.deepEqual(echoed, sent);
 });
 
-const chromiumPath = findChromium();
-
-describe("Chromium", { skip: chromiumPath === undefined && "chromium is not installed" }, () => {
+describe("Chromium", { skip: chromiumSkip }, () => {
   let browser: Browser;
 
   before(async () => {
-    browser = await chromium.launch({
-      executablePath: chromiumPath ?? "",
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-      timeout: 60_000,
-    });
+    browser = await startChromium();
     cleanup.add(() => browser.close());
   });
 

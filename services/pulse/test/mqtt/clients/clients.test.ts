@@ -10,11 +10,10 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { findFreePort } from "@platform/kernel/testing";
+import { chromiumSkip, findFreePort, startChromium } from "@platform/kernel/testing";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { connectAsync, type IPublishPacket } from "mqtt";
-import { chromium } from "playwright-core";
 import { startPulseProcess } from "../../fixture/pulse-process.ts";
 
 const run = promisify(execFile);
@@ -152,32 +151,24 @@ test("mqtt (npm) over TCP, TLS and WebSocket, with request and response", async 
   }
 });
 
-const chromiumProgram = "/usr/bin/chromium";
-test(
-  "a page in Chromium",
-  { skip: skipWithout(existsSync(chromiumProgram), "chromium") },
-  async (t) => {
-    const library = createRequire(import.meta.url).resolve("mqtt/dist/mqtt.min");
-    const server = createServer((request, response) => {
-      const isScript = request.url === "/mqtt.js";
-      response.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
-      if (!isScript)
-        response.end("<!doctype html><title>page</title><script src=/mqtt.js></script>");
-      else void readFile(library).then((script) => response.end(script));
-    }).listen(0, "127.0.0.1");
-    t.after(() => server.close());
-    await once(server, "listening");
-    const page = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
-    const browser = await chromium.launch({
-      executablePath: chromiumProgram,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-    });
-    t.after(() => browser.close());
-    const tab = await browser.newPage();
-    await tab.goto(page);
-    const texts = await tab.evaluate(
-      `(async () => {
+test("a page in Chromium", { skip: chromiumSkip }, async (t) => {
+  const library = createRequire(import.meta.url).resolve("mqtt/dist/mqtt.min");
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/mqtt.js";
+    response.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
+    if (!isScript) response.end("<!doctype html><title>page</title><script src=/mqtt.js></script>");
+    else void readFile(library).then((script) => response.end(script));
+  }).listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  const page = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
+  const browser = await startChromium();
+  t.after(() => browser.close());
+  const tab = await browser.newPage();
+  await tab.goto(page);
+  const texts = await tab.evaluate(
+    `(async () => {
       const client = await mqtt.connectAsync("ws://127.0.0.1:${pulse.port}/mqtt", {
         protocolVersion: 5, username: "page", password: "operator-token",
       });
@@ -191,10 +182,9 @@ test(
       await client.endAsync();
       return texts.sort();
     })()`,
-    );
-    assert.deepEqual(texts, ["page/0 hällo 0", "page/1 hällo 1", "page/2 hällo 2"]);
-  },
-);
+  );
+  assert.deepEqual(texts, ["page/0 hällo 0", "page/1 hällo 1", "page/2 hällo 2"]);
+});
 
 function byTopic(one: readonly unknown[], other: readonly unknown[]): number {
   return String(one[0]) < String(other[0]) ? -1 : 1;

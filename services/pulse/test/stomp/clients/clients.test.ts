@@ -1,7 +1,7 @@
 // Clients that others wrote: python3-stomp, @stomp/stompjs over TCP and WebSocket and in Chromium, stompit.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { Client, type IMessage } from "@stomp/stompjs";
-import { chromium } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import stompit from "stompit";
 import { WebSocket } from "ws";
 import { PulseProcess } from "../../fixture/pulse-process.ts";
@@ -30,9 +30,6 @@ after(async () => {
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
 const hasPython = isRequired || spawnSync("/usr/bin/python3", ["-c", "import stomp"]).status === 0;
 const skipsPython = hasPython ? false : "the Debian package python3-stomp is not installed";
-const browserProgram = "/usr/bin/chromium";
-const hasBrowser = isRequired || existsSync(browserProgram);
-const skipsBrowser = hasBrowser ? false : "chromium is not installed";
 
 describe("python3-stomp", { skip: skipsPython }, () => {
   for (const version of ["1.0", "1.1", "1.2"]) {
@@ -136,7 +133,7 @@ test("stompit sends a stream, subscribes and acknowledges", async () => {
 
 test(
   "a page in Chromium subscribes and publishes by @stomp/stompjs",
-  { skip: skipsBrowser },
+  { skip: chromiumSkip },
   async (t) => {
     const library = new URL(
       "../../../../../node_modules/@stomp/stompjs/bundles/stomp.umd.min.js",
@@ -155,10 +152,7 @@ test(
     });
     await open.start();
     t.after(() => open.kill());
-    const browser = await chromium.launch({
-      executablePath: browserProgram,
-      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-    });
+    const browser = await startChromium();
     t.after(() => browser.close());
     const page = await browser.newPage();
     await page.goto(origin);
