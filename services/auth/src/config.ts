@@ -1,6 +1,7 @@
 // The configuration of the identity service.
 import { createConsoleKeys } from "@platform/console";
 import {
+  createDatabaseKeys,
   addressKey,
   createOperationKeys,
   createRestoreCommand,
@@ -59,18 +60,7 @@ const storage = {
   data_dir: key(z.string().min(1).max(4096).default("./data/auth"), {
     description: "Data folder: SQLite database and generated secrets.",
   }),
-  database_url: key(
-    z
-      .string()
-      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
-      .optional(),
-    {
-      description: "postgres://… or sqlite:path.",
-      env: ["PLATFORM_AUTH_DATABASE_URL", "DATABASE_URL"],
-      secret: true,
-      defaultText: "sqlite:auth.db in the data folder",
-    },
-  ),
+  ...createDatabaseKeys("auth"),
   session_secret: key(z.string().min(1).max(4096).optional(), {
     description:
       "Signs session tokens: at least 32 bytes, raw or with the prefix hex: or base64:. Generated once on SQLite; required on PostgreSQL.",

@@ -2,6 +2,7 @@
 import { createConsoleKeys } from "@platform/console";
 import { z } from "zod";
 import {
+  createDatabaseKeys,
   addressSchema,
   ADDRESS_FORMS,
   createOperationKeys,
@@ -73,18 +74,7 @@ const storage = {
       "Encrypts DKIM keys, webhook secrets and the service's own keys at rest: comma-separated 32-byte keys with the prefix hex: or base64:; the first key is used for encryption, every key for decryption. Generated once on SQLite; required on PostgreSQL.",
     secret: true,
   }),
-  database_url: key(
-    z
-      .string()
-      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
-      .optional(),
-    {
-      description: "postgres://… or sqlite:path. A SQLite file belongs to one process.",
-      env: ["PLATFORM_NOTIFY_DATABASE_URL", "DATABASE_URL"],
-      secret: true,
-      defaultText: "sqlite:notify.db in the data folder",
-    },
-  ),
+  ...createDatabaseKeys("notify"),
   body_retention_ms: key(count(0, 3650 * DAY_MS, 7 * DAY_MS), {
     description: "Contents of delivered messages are erased after this time.",
     unit: "ms",

@@ -1,6 +1,7 @@
 // The configuration of the relay, and the options of the client.
 import { createConsoleKeys } from "@platform/console";
 import {
+  createDatabaseKeys,
   addressKey,
   createOperationKeys,
   createRestoreCommand,
@@ -111,18 +112,7 @@ const state = {
   data_dir: key(z.string().min(1).max(4096).default("./data/tunnel"), {
     description: "Data folder: the SQLite database.",
   }),
-  database_url: key(
-    z
-      .string()
-      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
-      .optional(),
-    {
-      description: "postgres://… or sqlite:path.",
-      env: ["PLATFORM_TUNNEL_DATABASE_URL", "DATABASE_URL"],
-      secret: true,
-      defaultText: "sqlite:tunnel.db in the data folder",
-    },
-  ),
+  ...createDatabaseKeys("tunnel"),
   name_retention_ms: key(
     z
       .int()

@@ -183,6 +183,21 @@ export function createRestoreCommand() {
   };
 }
 
+/** Form of `database_url`. */
+export const DATABASE_URL = /^(?:postgres(?:ql)?:\/\/|sqlite:).+/;
+
+/** Key of the database of a service that keeps it in SQLite or PostgreSQL. */
+export function createDatabaseKeys(service: string) {
+  return {
+    database_url: key(z.string().regex(DATABASE_URL).optional(), {
+      description: "postgres://… or sqlite:path. A SQLite file belongs to one process.",
+      env: [`PLATFORM_${service.toUpperCase()}_DATABASE_URL`, "DATABASE_URL"],
+      secret: true,
+      defaultText: `sqlite:${service}.db in the data folder`,
+    }),
+  };
+}
+
 /**
  * Keys of token verification, read by `createConfiguredVerifier` of the identity module. `use` is a clause for the
  * description: the purpose of the tokens.

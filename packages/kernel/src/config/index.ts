@@ -11,11 +11,13 @@ export {
 export {
   addressKey,
   buildSchema,
+  createDatabaseKeys,
   createOperationKeys,
   createRestoreCommand,
   createRestoreKeys,
   createServiceKeys,
   createTokenKeys,
+  DATABASE_URL,
   defineConfig,
   key,
   type Commands,

@@ -1,6 +1,7 @@
 // Settings of a service from its environment.
 import { z } from "zod";
 import {
+  DATABASE_URL,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -37,18 +38,12 @@ const KEYS = {
     description: "Folder of the SQLite files.",
     env: ["PLATFORM_DATA_DIR"],
   }),
-  database_url: key(
-    z
-      .string()
-      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
-      .optional(),
-    {
-      description: "Database of all `database()` declarations, instead of SQLite files.",
-      env: ["DATABASE_URL"],
-      secret: true,
-      allowed: "a URL like postgres://user:password@host/name",
-    },
-  ),
+  database_url: key(z.string().regex(DATABASE_URL).optional(), {
+    description: "Database of all `database()` declarations, instead of SQLite files.",
+    env: ["DATABASE_URL"],
+    secret: true,
+    allowed: "a URL like postgres://user:password@host/name",
+  }),
   oidc_issuer: key(url, {
     description: "Issuer of identity, for `auth` and for tokens of `messages` and `mail`.",
     env: ["OIDC_ISSUER"],
