@@ -1,17 +1,17 @@
 // The services as the page sees them: each describes itself, and answers for its own credentials.
-import { createUnauthorizedError, toPlatformError } from "@platform/kernel/errors";
+import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
 import type { ConsoleSession, LoginRequest, ServiceId, ServiceInfo } from "../contract.ts";
 import { createConsoleError } from "../guard/errors.ts";
 import type { Credential, Grant, Session } from "../session/session.ts";
+import { askTarget } from "./target-request.ts";
 import type { Target } from "./target.ts";
 
 const ATTENTION_PATH = "/api/v1/admin/attention";
 const FRESH_MS = 5_000;
 const CONFIG_MS = 5_000;
 const LOGIN_MS = 15_000;
-const ANSWER_BYTES_MAX = 65_536;
 const configSchema = z.object({
   services: z.array(
     z.object({
@@ -106,10 +106,7 @@ export class ServiceDirectory {
         try {
           const own = known.get(id);
           const path = own === undefined ? "/console/config" : "/healthz";
-          const response = await request(new URL(path, url), {
-            signal: AbortSignal.timeout(CONFIG_MS),
-          });
-          const text = await readText(response);
+          const { text } = await askTarget(new URL(path, url), { timeoutMs: CONFIG_MS });
           const info = own ?? configSchema.parse(JSON.parse(text)).services[0]!;
           this.#infos.set(id, { ...info, isUp: true });
         } catch {
@@ -122,34 +119,33 @@ export class ServiceDirectory {
 
   // Callers without rights are refused with 403: their token is a valid one.
   async #checkToken({ id, url }: Target, token: string) {
-    const response = await ask(new URL(ATTENTION_PATH, url), {
+    const { status } = await askTarget(new URL(ATTENTION_PATH, url), {
       headers: { authorization: `Bearer ${token.replaceAll(/[^\x21-\x7e]/g, "")}` },
+      timeoutMs: LOGIN_MS,
     });
-    await response.body?.cancel();
-    if (response.status === 401) throw createUnauthorizedError("The token is wrong.");
-    if (response.status !== 200 && response.status !== 403)
-      throw createConsoleError("service_down");
+    if (status === 401) throw createUnauthorizedError("The token is wrong.");
+    if (status !== 200 && status !== 403) throw createConsoleError("service_down");
     const credential: Credential = { kind: "bearer", token };
     return {
       credential,
       user: { id: `${id} token`, name: "operator" },
-      isAdmin: response.status === 200,
+      isAdmin: status === 200,
       permissions: [],
       roles: [],
     };
   }
 
   async #checkLogin({ url }: Target, { service: _service, ...body }: LoginRequest) {
-    const response = await ask(new URL("/console/login", url), {
+    const { status, headers, text } = await askTarget(new URL("/console/login", url), {
       method: "POST",
       headers: { "content-type": "application/json", origin: url.origin },
       body: JSON.stringify(body),
+      timeoutMs: LOGIN_MS,
     });
-    const text = await readText(response);
-    if (response.status === 401) throw createUnauthorizedError("The credentials are wrong.");
-    if (response.status !== 200) throw explainRefusal(text);
+    if (status === 401) throw createUnauthorizedError("The credentials are wrong.");
+    if (status !== 200) throw explainRefusal(text);
     const session = JSON.parse(text) as ConsoleSession;
-    const cookie = response.headers.getSetCookie()[0]?.split(";", 1)[0] ?? "";
+    const cookie = headers["set-cookie"]?.[0]?.split(";", 1)[0] ?? "";
     const credential: Credential = { kind: "cookie", cookie };
     return {
       credential,
@@ -169,27 +165,4 @@ function explainRefusal(text: string): Error {
     // Not a problem document.
   }
   return createConsoleError("service_down");
-}
-
-async function ask(url: URL, init: RequestInit): Promise<Response> {
-  try {
-    return await request(url, { ...init, signal: AbortSignal.timeout(LOGIN_MS) });
-  } catch (cause) {
-    throw createConsoleError("service_down", { cause: toPlatformError(cause) });
-  }
-}
-
-function request(url: URL, init: RequestInit): Promise<Response> {
-  return fetch(url, { ...init, redirect: "error" });
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) throw createConsoleError("service_down");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -15,6 +15,7 @@ import { createConsoleError } from "../guard/errors.ts";
 import type { Session } from "../session/session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { SessionCredentials } from "./credentials.ts";
+import { isVerified, readHostname } from "./target-request.ts";
 import { pickRequestHeaders, pickResponseHeaders, type Target, type TargetPath } from "./target.ts";
 
 /** Time in which a service must accept or send something before its response begins. */
@@ -46,8 +47,7 @@ export class Forwarder {
   readonly #options: ForwarderOptions;
   readonly #agents = {
     "http:": new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX }),
-    // The services of this machine have certificates for their public names.
-    "https:": new TlsAgent({ keepAlive: true, maxSockets: SOCKETS_MAX, rejectUnauthorized: false }),
+    "https:": new TlsAgent({ keepAlive: true, maxSockets: SOCKETS_MAX }),
   };
   readonly #streams = new Map<Session, number>();
   readonly #open = new Set<Duplex>();
@@ -137,13 +137,13 @@ export class Forwarder {
   }
 
   #connect(target: Target, options: RequestOptions): ClientRequest {
-    const { hostname, port, protocol, host } = target.url;
+    const { port, protocol, host } = target.url;
     const isTls = protocol === "https:";
     const outgoing = (isTls ? tlsRequest : httpRequest)({
       agent: this.#agents[isTls ? "https:" : "http:"],
       ...options,
-      ...(isTls ? { rejectUnauthorized: false } : {}),
-      hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+      ...(isTls ? { rejectUnauthorized: isVerified(target.url) } : {}),
+      hostname: readHostname(target.url),
       port,
       headers: { ...(options.headers as Record<string, string>), host },
       setHost: false,

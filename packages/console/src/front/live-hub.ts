@@ -9,6 +9,7 @@ import type { LiveMessage, SessionEndedCloseCode } from "../contract.ts";
 import type { Session } from "../session/session.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { SessionCredentials } from "./credentials.ts";
+import { isVerified } from "./target-request.ts";
 import type { Target } from "./target.ts";
 
 const CLIENTS_MAX = 24;
@@ -158,7 +159,7 @@ class ServiceFeed {
       maxPayload: MESSAGE_BYTES_MAX,
       perMessageDeflate: false,
       followRedirects: false,
-      rejectUnauthorized: false,
+      rejectUnauthorized: isVerified(url),
     });
     this.#socket = socket;
     let status = 0;

@@ -1,6 +1,6 @@
 // The console's client at identity: authorization code with PKCE, renewal and end of sessions.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { parseJwt } from "@platform/kernel/identity";
+import { createTokenVerifier, parseJwt, type TokenVerifier } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
 import type { Grant, IdentityTokens } from "../session/session.ts";
@@ -10,6 +10,8 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** Access tokens are renewed this long before they expire. */
 const RENEW_AHEAD_MS = 60_000;
 const LIFETIME_DEFAULT_S = 300;
+/** Member of `events` that makes a token a logout token. */
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 /** Tolerated difference of the clocks when a recent sign-in is required. */
 const SKEW_S = 30;
 
@@ -38,12 +40,19 @@ export interface PendingSignIn {
   expiresMs: number;
 }
 
+/** Sessions that a logout token ends: one session of identity, or all of a user. */
+export interface EndedSessions {
+  sub: string | undefined;
+  sid: string | undefined;
+}
+
 /** The client. */
 export class IdentityClient {
   readonly #options: IdentityClientOptions;
   readonly #client: oauth.Client;
   readonly #auth: oauth.ClientAuth;
   #server: { found: Promise<oauth.AuthorizationServer>; atMs: number } | undefined;
+  #logoutVerifier: { verifier: TokenVerifier; keysUrl: string } | undefined;
 
   constructor(options: IdentityClientOptions) {
     this.#options = options;
@@ -138,6 +147,43 @@ export class IdentityClient {
     return url.href;
   }
 
+  /**
+   * Verifies a logout token and returns the sessions that it ends (OpenID Connect Back-Channel Logout 1.0 section 2.6).
+   * Throws `bad_request` if it is not one of the issuer for this client.
+   */
+  async readLogout(token: string): Promise<EndedSessions> {
+    const verifier = await this.#findLogoutVerifier();
+    const verdict = await verifier.verify(token);
+    if (verdict.kind === "refused" && verdict.code === "keys_unavailable") {
+      throw createRetryLaterError("unavailable", verdict.detail, 5);
+    }
+    const { nonce, events } = verdict.kind === "user" ? verdict.claims.all : {};
+    const isLogout = typeof events === "object" && events !== null && LOGOUT_EVENT in events;
+    if (verdict.kind !== "user" || !isLogout || nonce !== undefined) throw wrongLogoutToken();
+    const { sub, sid } = verdict.claims;
+    if (sub === undefined && sid === undefined) throw wrongLogoutToken();
+    return { sub, sid };
+  }
+
+  async #findLogoutVerifier(): Promise<TokenVerifier> {
+    const { jwks_uri: address } = await this.#discover();
+    const { issuer, internalUrl, clientId, clock } = this.#options;
+    const url = new URL(address ?? "").href;
+    const keysUrl = internalUrl === undefined ? url : replaceOrigin(url, issuer, internalUrl);
+    if (this.#logoutVerifier?.keysUrl !== keysUrl) {
+      const verifier = createTokenVerifier({
+        clock,
+        jwks: { url: keysUrl },
+        profile: { kind: "unbound" },
+        issuer,
+        audience: clientId,
+        cacheMax: 0,
+      });
+      this.#logoutVerifier = { verifier, keysUrl };
+    }
+    return this.#logoutVerifier.verifier;
+  }
+
   #readTokens(
     result: oauth.TokenEndpointResponse,
     before: IdentityTokens | undefined,
@@ -211,6 +257,10 @@ function createGrant(
     subject: { sub: identity.sub, sid: typeof sid === "string" ? sid : undefined },
     authenticatedMs: Math.min(authenticatedMs, clock.now()),
   };
+}
+
+function wrongLogoutToken(): PlatformError {
+  return new PlatformError("bad_request", "The logout token is not valid.");
 }
 
 function replaceOrigin(url: string, issuer: string, internalUrl: string): string {

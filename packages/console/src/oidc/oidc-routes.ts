@@ -1,4 +1,4 @@
-// Sign-in through identity: the start and the callback of the browser.
+// Sign-in through identity: the start and the callback of the browser; sign-out by identity.
 import { randomBytes } from "node:crypto";
 import { toPlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
@@ -7,10 +7,17 @@ import type { Clock } from "@platform/kernel/time";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
 import { z } from "zod";
 import { ConsoleCookie } from "../session/cookies.ts";
+import type { Session } from "../session/session.ts";
 import { AGE_MS, type Sessions } from "../session/sessions.ts";
-import { PENDING_MS, type IdentityClient, type PendingSignIn } from "./identity-client.ts";
+import {
+  PENDING_MS,
+  type EndedSessions,
+  type IdentityClient,
+  type PendingSignIn,
+} from "./identity-client.ts";
 
 const TARGET_CHARACTERS_MAX = 2_048;
+const LOGOUT_BYTES_MAX = 16_384;
 const SIGN_IN_PAGE = "/ui/sign-in";
 
 /** Options of {@link createOidcRoutes}. */
@@ -80,6 +87,23 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
         }
       },
     }),
+    defineRoute({
+      method: "POST",
+      path: "/console/oidc/backchannel",
+      tag: "Console",
+      access: "public",
+      summary: "End the sessions that a logout token of identity names",
+      bodyKind: "bytes",
+      bodyBytesMax: LOGOUT_BYTES_MAX,
+      status: 200,
+      problems: { 400: "The logout token is not valid", 503: "Identity does not answer" },
+      handle: async ({ body }) => {
+        const token = new URLSearchParams(Buffer.from(body).toString("latin1")).get("logout_token");
+        const ended = await client.readLogout(token ?? "");
+        sessions.endWhere(({ subject }) => isEnded(subject, ended));
+        return new Response(null, { headers: { "Cache-Control": "no-store" } });
+      },
+    }),
   ];
 
   function readPending(sealed: string | undefined): PendingSignIn | undefined {
@@ -92,6 +116,12 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
       return undefined;
     }
   }
+}
+
+// A token with `sid` ends one session; one without it all sessions of the user.
+function isEnded(subject: Session["subject"], { sub, sid }: EndedSessions): boolean {
+  if (subject === undefined || (sub !== undefined && subject.sub !== sub)) return false;
+  return sid === undefined || (subject.sid === undefined ? sub !== undefined : subject.sid === sid);
 }
 
 /** A path of the page; another target would let a link lead through the sign-in to any site. */

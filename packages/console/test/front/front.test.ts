@@ -4,56 +4,10 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { WebSocket, WebSocketServer } from "ws";
-import type { LiveMessage, ServiceId } from "@platform/console/contract";
-import { createIdSource } from "@platform/kernel/ids";
-import { createLogger } from "@platform/kernel/log";
-import { createTracer } from "@platform/kernel/trace";
-import { startFront } from "../../src/front/front.ts";
-import {
-  createCaller,
-  createMovedClock,
-  readSetCookie,
-  startStage,
-  TOKEN,
-  writePage,
-  type Stage,
-} from "../stage.ts";
-
-async function start(t: TestContext, targets: readonly { id: ServiceId; url: string }[]) {
-  const { clock, advance } = createMovedClock();
-  const log: string[] = [];
-  const front = await startFront({
-    address: { host: "127.0.0.1", port: 0 },
-    targets: targets.map(({ id, url }) => ({ id, url: new URL(url) })),
-    known: new Map(),
-    identity: undefined,
-    version: "1",
-    logger: createLogger({
-      service: "console",
-      level: "debug",
-      format: "json",
-      write: (line) => void log.push(line),
-    }),
-    tracer: createTracer({ ids: createIdSource(), clock }),
-    clock,
-    pageFolder: writePage(t),
-  });
-  t.after(() => front.close(0));
-  const send = createCaller(front.url);
-  const { host } = new URL(front.url);
-  const call: Stage["call"] = (method, path, body, headers) =>
-    send(method, path, body, { host, ...headers });
-  const signIn = async (service: ServiceId, cookie?: string): Promise<string> => {
-    const headers = cookie === undefined ? {} : { cookie };
-    const answer = await call("POST", "/console/login", { service, token: TOKEN }, headers);
-    assert.equal(answer.status, 200, answer.text);
-    return readSetCookie(answer);
-  };
-  const open = (path: string, headers: Record<string, string>): WebSocket =>
-    new WebSocket(`ws://127.0.0.1:${front.port}${path}`, { headers: { host, ...headers } });
-  return { ...front, advance, call, host, log, open, signIn };
-}
+import { WebSocketServer } from "ws";
+import type { LiveMessage } from "@platform/console/contract";
+import { startStage, TOKEN } from "../stage.ts";
+import { start } from "./front-stage.ts";
 
 /** A service that records what reaches it. */
 async function startRecorder(t: TestContext) {

@@ -71,12 +71,22 @@ export async function provideConsoleClient(
     response_types: ["code"],
     redirect_uris: [`${origin}/console/oidc/callback`],
     post_logout_redirect_uris: [`${origin}/ui/sign-in`],
+    ...describeLogoutNotice(origin),
     scope: ["openid", "profile", "offline_access", ...PLATFORM_SCOPES].join(" "),
     first_party: true,
   });
   if (!isChanged) return;
   const client = `client:${CONSOLE_CLIENT_ID}`;
   await audit.record({ action: "client.bootstrap", actor: client, target: client, ip: "" });
+}
+
+// Notices pass the egress guard, which refuses this machine; there services follow the revocation feed.
+function describeLogoutNotice(origin: string) {
+  if (!origin.startsWith("https:")) return {};
+  return {
+    backchannel_logout_uri: `${origin}/console/oidc/backchannel`,
+    backchannel_logout_session_required: true,
+  };
 }
 
 function readPrivate(path: string): string {
