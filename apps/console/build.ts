@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { build } from "vite";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
@@ -45,6 +44,8 @@ function readBuiltHash(): string | undefined {
 async function buildInto(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   try {
+    // Loading it takes longer than to find that there is nothing to build.
+    const { build } = await import("vite");
     await build({
       root: ROOT,
       configFile: join(ROOT, "vite.config.ts"),
@@ -59,9 +60,18 @@ async function buildInto(folder: string): Promise<void> {
       writeFileSync(join(folder, `${file}.br`), brotliCompressSync(bytes, { params }));
     }
     writeFileSync(join(folder, "build.json"), `${JSON.stringify({ sources })}\n`);
-    rmSync(DIST, { recursive: true, force: true });
-    renameSync(folder, DIST);
+    replaceBuilt(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function replaceBuilt(folder: string): void {
+  rmSync(DIST, { recursive: true, force: true });
+  try {
+    renameSync(folder, DIST);
+  } catch (error) {
+    // Another build, begun at the same time, has just put its result here.
+    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
   }
 }

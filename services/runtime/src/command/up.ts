@@ -31,6 +31,7 @@ import {
   createSupervisedProcess,
   type SupervisedProcess,
 } from "../supervisor/supervised-process.ts";
+import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { choosePorts, probePorts } from "./ports.ts";
 import { createProjectEntry } from "./project-entry.ts";
@@ -121,6 +122,8 @@ export async function runUp(options: UpOptions): Promise<never> {
       );
       output.log.release("warnings");
     });
+    // Not before: a build takes processor time from the starting services.
+    if (lines.has("gate")) buildConsole({ lifecycle, logger });
   });
 }
 
