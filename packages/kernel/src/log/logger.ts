@@ -11,6 +11,8 @@ import {
 import { formatPretty } from "./pretty.ts";
 
 const LINE_CHARACTERS_MAX = 16_384;
+/** Lines that wait for the end of the turn; more are written immediately. */
+const WAITING_CHARACTERS_MAX = 65_536;
 
 /** Writes events. Calls never throw; calls below the threshold cost one comparison. */
 export interface Logger {
@@ -176,12 +178,24 @@ function isTerminal(): boolean {
   return process.stdout.isTTY;
 }
 
-// A closed pipe (`| head`) must not end the service.
+// Lines of one turn of the event loop are written together: writing is synchronous, and each write wakes the reader.
 function writeToStdout(): (line: string) => void {
+  // A closed pipe (`| head`) must not end the service.
   if (!process.stdout.listeners("error").includes(ignoreClosedReader)) {
     process.stdout.on("error", ignoreClosedReader);
   }
-  return (line) => void process.stdout.write(line);
+  let waiting = "";
+  const flush = (): void => {
+    const lines = waiting;
+    waiting = "";
+    if (lines !== "") process.stdout.write(lines);
+  };
+  process.on("exit", flush);
+  return (line) => {
+    if (waiting === "") setImmediate(flush);
+    waiting += line;
+    if (waiting.length > WAITING_CHARACTERS_MAX) flush();
+  };
 }
 
 function ignoreClosedReader(): void {

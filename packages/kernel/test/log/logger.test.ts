@@ -1,5 +1,6 @@
 // Log lines: format, limits, and redaction.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createLogger, type LoggerOptions } from "@platform/kernel/log";
@@ -126,4 +127,43 @@ test("in the readable form a message can neither forge a line nor control the te
   assert.ok(!lines[0]!.includes("\u001b") && !lines[0]!.includes("\u009b"));
   assert.match(lines[0]!, /^03:04:05\.006 warn {2}gate +a "quoted"\\nb/);
   assert.match(lines[0]!, /status=404 trace_id=ab path="\/x"/);
+});
+
+for (const end of ["process.exit(3)", 'throw new Error("fatal")']) {
+  test(`all lines before ${end} reach standard output, in order`, () => {
+    const program = `
+      import { createLogger } from "@platform/kernel/log";
+      const log = createLogger({ service: "gate", format: "json" });
+      for (let at = 0; at < 100; at++) log.info("line " + at);
+      ${end};`;
+    const { stdout, status } = spawnSync(
+      process.execPath,
+      ["--input-type=module", "--eval", program],
+      { cwd: import.meta.dirname, encoding: "utf8" },
+    );
+    assert.notEqual(status, 0);
+    const lines = stdout.trimEnd().split("\n");
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).msg),
+      Array.from({ length: 100 }, (_, at) => `line ${at}`),
+    );
+  });
+}
+
+test("lines of one turn are one write, those of a later turn another", () => {
+  const program = `
+    import { createLogger } from "@platform/kernel/log";
+    let writes = 0;
+    const write = process.stdout.write.bind(process.stdout);
+    process.stdout.write = (...rest) => { writes++; return write(...rest); };
+    const log = createLogger({ service: "gate", format: "json" });
+    for (let at = 0; at < 10; at++) log.info("first");
+    setTimeout(() => { log.info("second"); setTimeout(() => process.exit(writes), 50); }, 50);`;
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    ["--input-type=module", "--eval", program],
+    { cwd: import.meta.dirname, encoding: "utf8" },
+  );
+  assert.equal(stdout.trimEnd().split("\n").length, 11);
+  assert.equal(status, 2);
 });
