@@ -263,8 +263,9 @@ export class Committer {
     }
     const durably = mode.kind === "group";
     const start = journal.place;
+    const entries = groupEntries(group, writes, this.leaderEpoch, start.file);
     const steps = [
-      this.#writeJournal(groupEntries(group, writes, this.leaderEpoch, start.file), durably),
+      durably ? journal.writeDurably(entries) : journal.write(entries),
       ...writes.map((write) => segments.writeOwn(write, durably)),
     ];
     const failed = (await Promise.allSettled(steps)).filter((step) => step.status === "rejected");
@@ -281,11 +282,6 @@ export class Committer {
       this.inPlaceBytes += write.extent.length;
     }
     if (mode.kind === "interval") this.#armSync(mode.ms);
-  }
-
-  async #writeJournal(entries: Buffer[][], durably: boolean): Promise<void> {
-    await this.#options.journal.write(entries);
-    if (durably) await this.#options.journal.sync();
   }
 
   // Only a full disk leaves a consistent state. After any other failure, above all of a sync, the page

@@ -1,6 +1,7 @@
 // The disk and clock ports on Node.js.
 import {
   close,
+  constants,
   fdatasync,
   fstat,
   fsync,
@@ -35,7 +36,8 @@ export function openNodeDisk(root: string): Disk {
   return {
     async open(path, mode) {
       const flags = { read: "r", write: "r+", create: "w+" }[mode];
-      return new NodeFile(await settle<number>((done) => open(full(path), flags, 0o640, done)));
+      const fd = await settle<number>((done) => open(full(path), flags, 0o640, done));
+      return new NodeFile(fd, full(path));
     },
     async makeFolder(path) {
       await mkdir(full(path), { recursive: true, mode: 0o750 });
@@ -119,9 +121,13 @@ function explainLockError(path: string, cause: Error): LogError {
 
 class NodeFile implements DiskFile {
   readonly #fd: number;
+  readonly #path: string;
+  /** Opened with O_DSYNC by the first durable write. */
+  #durableFd: number | undefined;
 
-  constructor(fd: number) {
+  constructor(fd: number, path: string) {
     this.#fd = fd;
+    this.#path = path;
   }
 
   async read(into: Buffer, at: number, length: number, position: number): Promise<number> {
@@ -139,10 +145,23 @@ class NodeFile implements DiskFile {
   async write(buffers: readonly Buffer[], position: number): Promise<void> {
     for (let first = 0; first < buffers.length; first += VECTOR_BUFFERS_MAX) {
       position += await this.#writeVector(
+        this.#fd,
         buffers.slice(first, first + VECTOR_BUFFERS_MAX),
         position,
       );
     }
+  }
+
+  // One system call, so one turn of a pool thread instead of two.
+  async writeDurably(buffers: readonly Buffer[], position: number): Promise<void> {
+    // Windows has no such flag.
+    if (constants.O_DSYNC === undefined || buffers.length > VECTOR_BUFFERS_MAX) {
+      await this.write(buffers, position);
+      return this.sync();
+    }
+    const flags = constants.O_WRONLY | constants.O_DSYNC;
+    this.#durableFd ??= await settle<number>((done) => open(this.#path, flags, done));
+    await this.#writeVector(this.#durableFd, [...buffers], position);
   }
 
   sync(): Promise<void> {
@@ -157,16 +176,20 @@ class NodeFile implements DiskFile {
     return (await settle<{ size: number }>((done) => fstat(this.#fd, done))).size;
   }
 
-  close(): Promise<void> {
-    return settle<void>((done) => close(this.#fd, done));
+  async close(): Promise<void> {
+    if (this.#durableFd !== undefined) {
+      const fd = this.#durableFd;
+      await settle<void>((done) => close(fd, done));
+    }
+    await settle<void>((done) => close(this.#fd, done));
   }
 
-  async #writeVector(buffers: Buffer[], start: number): Promise<number> {
+  async #writeVector(fd: number, buffers: Buffer[], start: number): Promise<number> {
     let left = buffers;
     let written = 0;
     while (left.length > 0) {
       const count = await settle<WriteVResult["bytesWritten"]>((done) =>
-        writev(this.#fd, left, start + written, done),
+        writev(fd, left, start + written, done),
       );
       if (count === 0) throw Object.assign(new Error("write made no progress"), { code: "EIO" });
       written += count;

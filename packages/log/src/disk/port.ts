@@ -10,6 +10,8 @@ export interface DiskFile {
   read(into: Buffer, at: number, length: number, position: number): Promise<number>;
   /** Writes all buffers one after another from `position` on. A failed write leaves undefined contents. */
   write(buffers: readonly Buffer[], position: number): Promise<void>;
+  /** Like `write`; resolves when these bytes and the length are on the medium. */
+  writeDurably(buffers: readonly Buffer[], position: number): Promise<void>;
   /** Resolves when contents and length are on the medium (fdatasync). */
   sync(): Promise<void>;
   truncate(length: number): Promise<void>;

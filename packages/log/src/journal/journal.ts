@@ -123,6 +123,14 @@ export class Journal {
     this.#end += bytes;
   }
 
+  /** Writes one group and resolves when it is durable. All groups before it must be. */
+  async writeDurably(entries: readonly (readonly Buffer[])[]): Promise<void> {
+    const { pieces, bytes } = encodeFrame(this.#header.salt, this.#end, this.#durableEnd, entries);
+    await this.#file.writeDurably(pieces, this.#end);
+    this.#end += bytes;
+    this.#durableEnd = this.#end;
+  }
+
   /** Discards the last group, which began at `start`, because the data it refers to was not written. */
   takeBack(start: JournalPlace): void {
     this.#end = start.position;

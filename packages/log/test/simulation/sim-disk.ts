@@ -188,7 +188,7 @@ export class SimDisk implements Disk {
   }
 
   #handle(inode: Inode, path: string): DiskFile {
-    return {
+    const file: DiskFile = {
       read: async (into, at, length, position) => {
         await this.#step("read", path);
         if (position >= inode.now.length) return 0;
@@ -213,6 +213,10 @@ export class SimDisk implements Disk {
         inode.pending = inode.pending.filter((write) => !captured.includes(write));
         for (const write of captured) inode.durable = applyWrite(inode.durable, write);
       },
+      writeDurably: async (buffers, position) => {
+        await file.write(buffers, position);
+        await file.sync();
+      },
       truncate: async (length) => {
         await this.#step("write", path);
         truncate(inode, length);
@@ -223,6 +227,7 @@ export class SimDisk implements Disk {
       },
       close: async () => undefined,
     };
+    return file;
   }
 
   async #step(operation: DiskOperation, path: string): Promise<void> {
