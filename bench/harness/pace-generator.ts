@@ -1,4 +1,5 @@
-// The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS [HOST]`.
+// The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS [HOST [JSON]]`. With a JSON body,
+// requests are POST.
 // wrk has no fixed rate, and h2load's clients all send at the same tick. Requests are due at even
 // intervals; latency is measured from the time a request was due, so waiting for a free connection
 // counts. A late tick of this process does not count, because the server did not cause it.
@@ -25,10 +26,11 @@ export interface PaceSummary {
 }
 
 if (import.meta.main) {
-  const [url = "", connections = "32", rate = "1000", seconds = "5", host] = process.argv.slice(2);
+  const [url = "", connections = "32", rate = "1000", seconds = "5", host, json] =
+    process.argv.slice(2);
   const summary = await runPace(
     new URL(url),
-    host ?? new URL(url).host,
+    encodeRequest(new URL(url), host, json),
     Number(connections),
     Number(rate),
     Number(seconds),
@@ -39,12 +41,11 @@ if (import.meta.main) {
 
 async function runPace(
   url: URL,
-  host: string,
+  request: Buffer,
   connections: number,
   ratePerS: number,
   seconds: number,
 ): Promise<PaceSummary> {
-  const request = Buffer.from(`GET ${url.pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   const latenciesUs: number[] = [];
   const due: number[] = [];
   const idle: Connection[] = [];
@@ -92,6 +93,15 @@ async function runPace(
     p50Us: takePercentile(latenciesUs, 0.5),
     p99Us: takePercentile(latenciesUs, 0.99),
   };
+}
+
+function encodeRequest({ pathname, host }: URL, hostHeader = host, json?: string): Buffer {
+  const content =
+    json === undefined
+      ? "\r\n"
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(json)}\r\n\r\n${json}`;
+  const method = json === undefined ? "GET" : "POST";
+  return Buffer.from(`${method} ${pathname} HTTP/1.1\r\nHost: ${hostHeader}\r\n${content}`);
 }
 
 function openConnection(

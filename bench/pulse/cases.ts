@@ -5,6 +5,7 @@ import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
 import { mqttFanOut, mqttIdle, mqttQueue } from "./cases/mqtt.ts";
+import { pace } from "./cases/pace.ts";
 import { stream } from "./cases/stream.ts";
 import { fetchBatches, produce, publish, stomp } from "./cases/throughput.ts";
 
@@ -12,6 +13,7 @@ export const PULSE_CASES: readonly BenchCase[] = [
   produce,
   fetchBatches,
   publish,
+  pace,
   stomp,
   mqttFanOut,
   mqttQueue,
