@@ -1,6 +1,7 @@
 // Running the declared service: for `server().start()`, and for commands that load the files of a service.
 import { dirname } from "node:path";
 import { runService } from "@platform/kernel/lifecycle";
+import type { Scheduler } from "./schedule/scheduler.ts";
 import { declared } from "./service/declared.ts";
 import { startService } from "./service/start-service.ts";
 import { readIdentity } from "./service/identity.ts";
@@ -10,6 +11,8 @@ export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
 export { readMigrationFolder } from "./database/migrations.ts";
 export { Router } from "./route/router.ts";
+export type { ScheduleReport } from "./schedule/report.ts";
+export type { Scheduler } from "./schedule/scheduler.ts";
 export { checkTiming } from "./schedule/schedule.ts";
 
 /** Options of {@link runDeclaredService}. */
@@ -18,6 +21,8 @@ export interface RunOptions {
   folder?: string;
   /** True if the listening socket is shared with other processes of a cluster. */
   isShared?: boolean;
+  /** Called with the schedules once they are started. */
+  onScheduler?: (scheduler: Scheduler) => void;
 }
 
 let running: Promise<{ port: number }> | undefined;
@@ -30,7 +35,8 @@ export function runDeclaredService(options: RunOptions = {}): Promise<{ port: nu
   return (running ??= run(options));
 }
 
-function run({ folder = dirname(process.argv[1] ?? "."), isShared = false }: RunOptions) {
+function run(options: RunOptions) {
+  const { folder = dirname(process.argv[1] ?? "."), isShared = false, onScheduler } = options;
   const { settings, caches, environment } = declared;
   const identity = declared.identity ?? readIdentity(folder);
   const name = settings.name ?? identity.name;
@@ -41,7 +47,8 @@ function run({ folder = dirname(process.argv[1] ?? "."), isShared = false }: Run
     const drainTimeoutMs = settings.drain_timeout_ms;
     void runService({ service: name, version, logger: log, drainTimeoutMs }, async (lifecycle) => {
       const base = { service: declared, name, version, telemetry, lifecycle, isShared };
-      const { port } = await startService(base);
+      const { port, scheduler } = await startService(base);
+      onScheduler?.(scheduler);
       lifecycle.onReady(() => resolve({ port }));
     });
   });

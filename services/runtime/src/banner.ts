@@ -18,6 +18,8 @@ export interface Banner {
   dataDir: string;
   durationMs: number;
   services: readonly BannerService[];
+  /** Address of the API of `platform up` itself. */
+  apiUrl: string;
   trials: readonly Trial[];
   /** Warnings for the operator. */
   notes: readonly string[];
@@ -45,6 +47,8 @@ export function formatBanner(banner: Banner, colours: boolean): string {
       `  ${service.label.padEnd(10)} ${service.url.padEnd(urlWidth)} ${dim(service.description)}`,
     );
   }
+  const api = `services, schedules, logs · docs ${banner.apiUrl}/api/docs`;
+  lines.push(`  ${"runtime".padEnd(10)} ${banner.apiUrl.padEnd(urlWidth)} ${dim(api)}`);
   if (banner.trials.length > 0) lines.push("", bold("Try"), ...formatTrials(banner.trials, dim));
   if (banner.notes.length > 0)
     lines.push("", bold("Note"), ...banner.notes.map((note) => `  ${note}`));
@@ -60,6 +64,7 @@ export function formatBannerJson(banner: Banner): string {
     data_dir: banner.dataDir,
     duration_ms: Math.round(banner.durationMs),
     services: banner.services,
+    api_url: banner.apiUrl,
     try: banner.trials,
     notes: banner.notes,
   })}\n`;

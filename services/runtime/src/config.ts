@@ -12,6 +12,7 @@ import {
 import { LOG_LEVELS } from "@platform/kernel/log";
 import { PROJECT_ADDRESS, PROJECT_KEY } from "./command/project-entry.ts";
 import { SERVICES } from "./services/index.ts";
+import { RUNTIME_LISTENER } from "./services/runtime.ts";
 
 /** Version of the platform. */
 export const VERSION = readPackageVersion(import.meta.url);
@@ -22,12 +23,10 @@ const LISTENER_KEYS: Record<
   string,
   ConfigKey<ReturnType<typeof addressKey>["schema"]>
 > = Object.fromEntries(
-  SERVICES.flatMap((entry) =>
-    entry.listeners.map((listener) => [
-      listener.key,
-      addressKey(listener.default, { description: listener.description, env: [listener.env] }),
-    ]),
-  ),
+  [...SERVICES.flatMap(({ listeners }) => listeners), RUNTIME_LISTENER].map((listener) => [
+    listener.key,
+    addressKey(listener.default, { description: listener.description, env: [listener.env] }),
+  ]),
 );
 
 const PROJECT_KEYS = {

@@ -2,6 +2,7 @@
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
+import { RUNTIME_KEY } from "./services/runtime.ts";
 import { PROJECT_KEY } from "./command/project-entry.ts";
 import { VERSION, runtimeDefinition } from "./config.ts";
 
@@ -103,7 +104,7 @@ function collectAddresses(options: object): Map<string, ListenAddress> {
   const values = options as Readonly<Record<string, ListenAddress>>;
   const keys = SERVICES.flatMap(({ listeners }) => listeners.map(({ key }) => key));
   return new Map(
-    [...keys, PROJECT_KEY].flatMap((key) => {
+    [...keys, PROJECT_KEY, RUNTIME_KEY].flatMap((key) => {
       const address = values[key];
       return address === undefined ? [] : [[key, address] as const];
     }),

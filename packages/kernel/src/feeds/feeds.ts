@@ -296,7 +296,8 @@ function createLiveRoute(): ApiRoute {
   });
 }
 
-function describeUpgrade(request: IncomingMessage, path: string): GuardedRequest {
+/** Describes an upgrade request for a guard. */
+export function describeUpgrade(request: IncomingMessage, path: string): GuardedRequest {
   const headers = {
     get: (name: string) => readHeader(request, name),
     has: (name: string) => request.headers[name.toLowerCase()] !== undefined,

@@ -1,4 +1,10 @@
 // Admin feeds: figures over time, conditions that need an operator, live updates.
-export { AdminFeeds, CONSOLE_LIVE_PATH, LIVE_PATH, type AdminFeedsOptions } from "./feeds.ts";
+export {
+  AdminFeeds,
+  CONSOLE_LIVE_PATH,
+  describeUpgrade,
+  LIVE_PATH,
+  type AdminFeedsOptions,
+} from "./feeds.ts";
 export { refuseUpgrade } from "./live.ts";
 export type { Figure } from "./series.ts";

@@ -72,6 +72,15 @@ export class LeaseTable {
     return row === undefined ? undefined : { fence: row.fence };
   }
 
+  /** Acquires the lease of a run between the ticks; undefined while another replica has it. */
+  async acquireExtra(name: string, nowMs: number, untilMs: number): Promise<Lease | undefined> {
+    const row = await this.#database.one<{ fence: number }>`
+      update platform_schedules
+      set owner = ${this.#owner}, fence = fence + 1, leased_until = ${untilMs}
+      where name = ${name} and leased_until <= ${nowMs} returning fence`;
+    return row === undefined ? undefined : { fence: row.fence };
+  }
+
   /** Extends a lease; false if it was lost. */
   async renew(name: string, { fence }: Lease, untilMs: number): Promise<boolean> {
     const { changes } = await this.#database.run`

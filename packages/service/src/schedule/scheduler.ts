@@ -2,6 +2,7 @@
 import type { Logger } from "@platform/kernel/log";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { Lease, LeaseTable } from "./lease-table.ts";
+import type { LastRun, ScheduleReport } from "./report.ts";
 import type { Schedule } from "./schedule.ts";
 
 /** Options of {@link Scheduler}. */
@@ -21,12 +22,15 @@ const CHECK_MS = 250;
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 const NO_LEASE: Lease = { fence: 0 };
+const ERROR_CHARACTERS_MAX = 500;
 
 /** The schedules of a service. */
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #due = new Map<Schedule, number>();
   readonly #running = new Map<Schedule, Promise<void>>();
+  readonly #last = new Map<Schedule, LastRun>();
+  #onChange: () => void = () => undefined;
   readonly #stopping = new AbortController();
   #timer: RepeatingTimer | undefined;
 
@@ -49,7 +53,38 @@ export class Scheduler {
     if (this.#stopping.signal.aborted) return;
     const nowMs = this.#options.clock.now();
     const due = Array.from(this.#due).filter(([, dueMs]) => dueMs <= nowMs);
-    await Promise.all(due.map(([schedule, dueMs]) => this.#begin(schedule, dueMs, nowMs)));
+    await Promise.all(
+      due.map(([schedule, dueMs]) =>
+        this.#begin(schedule, () => this.#runTick(schedule, dueMs, nowMs)),
+      ),
+    );
+  }
+
+  /** Runs a schedule now, in addition to its ticks, and waits for it; a run in flight is joined. False for an unknown name. */
+  async runNow(name: string): Promise<boolean> {
+    const schedule = this.#options.schedules.find((one) => one.name === name);
+    if (schedule === undefined || this.#stopping.signal.aborted) return false;
+    await this.#begin(schedule, () => this.#runExtra(schedule, this.#options.clock.now()));
+    return true;
+  }
+
+  /** The schedules in the order of their declaration. */
+  describe(): ScheduleReport[] {
+    return this.#options.schedules.map((schedule) => {
+      const dueMs = this.#due.get(schedule);
+      return {
+        name: schedule.name,
+        timing: schedule.timing,
+        next_run_at: dueMs === undefined ? null : new Date(dueMs).toISOString(),
+        is_running: this.#running.has(schedule),
+        last_run: this.#last.get(schedule) ?? null,
+      };
+    });
+  }
+
+  /** Calls a function after each change of `describe()`. */
+  listen(onChange: () => void): void {
+    this.#onChange = onChange;
   }
 
   /** Stops: no run starts, those in flight are aborted and awaited. */
@@ -59,19 +94,23 @@ export class Scheduler {
     await Promise.all(this.#running.values());
   }
 
-  #begin(schedule: Schedule, dueMs: number, nowMs: number): Promise<void> {
+  #begin(schedule: Schedule, run: () => Promise<void>): Promise<void> {
     const running = this.#running.get(schedule);
     if (running !== undefined) return running;
-    const started = this.#acquireAndRun(schedule, dueMs, nowMs)
+    const started = run()
       .catch((error: unknown) => {
         this.#options.log.error("schedule failed", { schedule: schedule.name, error });
       })
-      .finally(() => this.#running.delete(schedule));
+      .finally(() => {
+        this.#running.delete(schedule);
+        this.#onChange();
+      });
     this.#running.set(schedule, started);
+    this.#onChange();
     return started;
   }
 
-  async #acquireAndRun(schedule: Schedule, dueMs: number, nowMs: number): Promise<void> {
+  async #runTick(schedule: Schedule, dueMs: number, nowMs: number): Promise<void> {
     const { leases } = this.#options;
     const nextMs = findNext(schedule, dueMs, nowMs);
     const lease =
@@ -85,6 +124,19 @@ export class Scheduler {
     }
     this.#due.set(schedule, nextMs);
     await this.#runLeased(schedule, dueMs, lease);
+  }
+
+  async #runExtra(schedule: Schedule, nowMs: number): Promise<void> {
+    const { leases, log } = this.#options;
+    const lease =
+      leases === undefined
+        ? NO_LEASE
+        : await leases.acquireExtra(schedule.name, nowMs, nowMs + LEASE_MS);
+    if (lease === undefined) {
+      log.warn("schedule not run: another replica runs it", { schedule: schedule.name });
+      return;
+    }
+    await this.#runLeased(schedule, nowMs, lease);
   }
 
   async #runLeased(schedule: Schedule, dueMs: number, lease: Lease): Promise<void> {
@@ -112,16 +164,21 @@ export class Scheduler {
     const { clock, log, onRun } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, lost]);
     const startedMs = clock.monotonicMs();
+    const startedAt = new Date(clock.now()).toISOString();
     let outcome: "done" | "failed" = "done";
+    let reason: string | null = null;
     try {
       await schedule.work({ signal, scheduledAt: new Date(dueMs), fence: lease.fence });
     } catch (error) {
       outcome = "failed";
+      reason = String(error).slice(0, ERROR_CHARACTERS_MAX);
       log.error("schedule failed", { schedule: schedule.name, error });
     }
     const durationMs = clock.monotonicMs() - startedMs;
     if (outcome === "done")
       log.debug("schedule", { schedule: schedule.name, duration_ms: durationMs });
+    const duration_ms = Math.round(durationMs);
+    this.#last.set(schedule, { started_at: startedAt, duration_ms, outcome, error: reason });
     onRun(schedule, outcome, durationMs);
   }
 

@@ -165,3 +165,54 @@ test("stopping aborts the run in flight and waits for it", async (t) => {
   await scheduler.stop();
   assert.ok(isDone);
 });
+
+test("a run on request is additional: the next tick stays, and its outcome is described", async (t) => {
+  const url = createFile(t);
+  const clock = createManualClock(0);
+  const fences: number[] = [];
+  const gate = Promise.withResolvers<void>();
+  const work: Work = async ({ fence }) => {
+    fences.push(fence);
+    if (fence === 1) await gate.promise;
+    else throw new Error("broken");
+  };
+  const first = await startReplica(t, url, clock, work);
+  const second = await startReplica(t, url, clock, work);
+  let changes = 0;
+  first.listen(() => (changes += 1));
+  assert.equal(await first.runNow("unknown"), false);
+  const running = first.runNow("clean");
+  assert.equal(first.describe()[0]!.is_running, true);
+  await waitUntil(() => fences.length === 1);
+  // One that runs elsewhere is not run twice, and one that runs here is joined.
+  await second.runNow("clean");
+  const joined = first.runNow("clean");
+  gate.resolve();
+  assert.deepEqual(await Promise.all([running, joined]), [true, true]);
+  assert.deepEqual(fences, [1]);
+  assert.deepEqual(first.describe(), [
+    {
+      name: "clean",
+      timing: "1m",
+      next_run_at: new Date(MINUTE).toISOString(),
+      is_running: false,
+      last_run: {
+        started_at: new Date(0).toISOString(),
+        duration_ms: 0,
+        outcome: "done",
+        error: null,
+      },
+    },
+  ]);
+  assert.equal(changes, 2);
+  clock.advance(MINUTE);
+  await first.runDue();
+  const { last_run: last, next_run_at: next } = first.describe()[0]!;
+  assert.equal(last!.outcome, "failed");
+  assert.match(last!.error!, /broken/);
+  assert.equal(next, new Date(2 * MINUTE).toISOString());
+});
+
+async function waitUntil(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
+}

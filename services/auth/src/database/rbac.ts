@@ -69,6 +69,12 @@ const EDGE_PERMISSIONS: readonly (readonly [permission: string, description: str
   ["tunnel:read", "Read figures and conditions of the tunnel"],
 ];
 
+/** Permissions that the runtime requires; as those above. */
+const RUNTIME_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["runtime:read", "See services, schedules and logs"],
+  ["runtime:manage", "Restart and stop services, run schedules"],
+];
+
 /** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
@@ -78,7 +84,9 @@ export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
 /** Scopes of all services of the platform. */
 export const PLATFORM_SCOPES: readonly string[] = [
   ...MANAGEMENT_SCOPES,
-  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS].map(([permission]) => permission),
+  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS, ...RUNTIME_PERMISSIONS].map(
+    ([permission]) => permission,
+  ),
 ];
 
 /** Migrations of these tables. */
@@ -137,6 +145,10 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0006-scopes-of-mail-and-tunnel",
     statements: () => EDGE_PERMISSIONS.flatMap(addScope),
+  },
+  {
+    id: "0007-scopes-of-the-runtime",
+    statements: () => RUNTIME_PERMISSIONS.flatMap(addScope),
   },
 ];
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { unset, unsetOr } from "./value.ts";
 
 const url = z.url({ protocol: /^https?$/ });
-const SERVICE = /^(?:auth|vault|pulse|notify|tunnel)=https?:\/\/[^/?#@\s]+$/;
+const SERVICE = /^(?:auth|vault|pulse|notify|tunnel|runtime)=https?:\/\/[^/?#@\s]+$/;
 
 /** The keys. */
 export const consoleKeys = {
@@ -21,7 +21,7 @@ export const consoleKeys = {
     description:
       "Other services in the console, with the addresses of their APIs (storage: the admin listener). Read only at startup.",
     allowed:
-      "SERVICE=URL, such as notify=http://127.0.0.1:8094; services are auth, vault, pulse, notify, tunnel",
+      "SERVICE=URL, such as notify=http://127.0.0.1:8094; services are auth, vault, pulse, notify, tunnel, runtime",
   }),
   console_issuer: key(unset(url), {
     description:

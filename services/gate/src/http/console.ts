@@ -34,6 +34,8 @@ const SCOPES = [
   "tunnel:open",
   "tunnel:admin",
   "tunnel:read",
+  "runtime:read",
+  "runtime:manage",
 ];
 
 /** Options of {@link startConsole}. */

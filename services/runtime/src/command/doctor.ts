@@ -10,8 +10,9 @@ import { readCredentials } from "../credentials/credentials.ts";
 import { formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning } from "../data-folder/running-file.ts";
 import { SERVICES } from "../services/index.ts";
+import { RUNTIME_LISTENER } from "../services/runtime.ts";
 import { findPortProblems } from "./ports.ts";
-import { readStatus } from "./status.ts";
+import { readStatus } from "../control/service-status.ts";
 
 const NODE_MAJOR = 26;
 const DISK_BYTES_MIN = 2 * 1024 ** 3;
@@ -167,7 +168,10 @@ async function checkServices(
 ): Promise<Finding[]> {
   const state = existsSync(dataDir) ? readRunning(dataDir) : undefined;
   if (state === undefined) {
-    const problems = await findPortProblems(SERVICES, addresses);
+    const problems = await findPortProblems(
+      [...SERVICES, { listeners: [RUNTIME_LISTENER] }],
+      addresses,
+    );
     const taken = problems.map((text): Finding => ({ level: "fail", text: `port: ${text}` }));
     const free: Finding = { level: "ok", text: "ports: all are free" };
     return [

@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatLogLine, LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
+import { formatLogLine, type LogLevel } from "@platform/kernel/log";
+import { createLogFilter, parseLogEvent } from "../control/log-line.ts";
 import { explainFileError, formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning } from "../data-folder/running-file.ts";
 import { findProject } from "../project/project.ts";
@@ -70,16 +71,13 @@ function describeNothing({
 
 function createFormat({ data, service, level, access, json }: LogsOptions): Format {
   const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
-  // The supervisor's events name the service by its product name.
   const entry = service === undefined ? undefined : findSource(service, data);
-  const threshold = LOG_LEVELS.indexOf(level);
+  const accepts = createLogFilter({ service: entry, level, text: undefined });
   return (line) => {
-    const event = parse(line);
+    const event = parseLogEvent(line);
     if (event === undefined) return undefined;
     if (access) return json ? `${line}\n` : formatAccess(event);
-    const { service: source, part } = event;
-    if (entry !== undefined && source !== entry.name && part !== entry.label) return undefined;
-    if (LOG_LEVELS.indexOf(event["level"] as LogLevel) < threshold) return undefined;
+    if (!accepts(event)) return undefined;
     return json ? `${line}\n` : formatLogLine(event, colours);
   };
 }
@@ -98,15 +96,6 @@ function formatAccess(event: Readonly<Record<string, unknown>>): string {
   const took = `${String(latency_ms)} ms`;
   const words = [timestamp, status, method, path, took, client_ip, upstream, code];
   return `${[...words, trace_id].filter((word) => word !== "").join(" ")}\n`;
-}
-
-function parse(line: string): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    // The line is being written.
-    return undefined;
-  }
 }
 
 // Reads rotated files too until there are enough lines.

@@ -11,7 +11,7 @@ const ATTEMPTS_MAX = 1_000;
 
 /** Throws one error that lists all ports in use, with the process that holds each and the flag that changes it. */
 export async function probePorts(
-  entries: readonly ServiceEntry[],
+  entries: readonly Pick<ServiceEntry, "listeners">[],
   addresses: ReadonlyMap<string, ListenAddress>,
 ): Promise<void> {
   const problems = await findPortProblems(entries, addresses);
@@ -24,7 +24,7 @@ export async function probePorts(
  * platforms that start concurrently begin at different ports.
  */
 export async function choosePorts(
-  entries: readonly ServiceEntry[],
+  entries: readonly Pick<ServiceEntry, "listeners">[],
   addresses: Map<string, ListenAddress>,
 ): Promise<void> {
   const chosen = new Set<number>();
@@ -39,7 +39,7 @@ export async function choosePorts(
 
 /** One line per port that is not free. */
 export async function findPortProblems(
-  entries: readonly ServiceEntry[],
+  entries: readonly Pick<ServiceEntry, "listeners">[],
   addresses: ReadonlyMap<string, ListenAddress>,
 ): Promise<string[]> {
   const problems: string[] = [];

@@ -1,21 +1,9 @@
 // `platform status`: the state of each service.
-import { once } from "node:events";
-import { get, type IncomingMessage } from "node:http";
-import { get as getSecurely } from "node:https";
 import { resolve } from "node:path";
-import { readRunning, type ServiceState } from "../data-folder/running-file.ts";
+import { readRunning } from "../data-folder/running-file.ts";
 import { explainFileError } from "../data-folder/data-folder.ts";
 import { explainStopped } from "../client/target.ts";
-
-const PROBE_TIMEOUT_MS = 3_000;
-
-/** Readiness of a service. */
-export interface ServiceStatus extends ServiceState {
-  /** `up`, `degraded` (running but not ready), or the supervisor's state. */
-  status: "up" | "degraded" | "starting" | "restarting";
-  /** Reason of a status other than `up`. */
-  detail: string;
-}
+import { readStatus, type ServiceStatus } from "../control/service-status.ts";
 
 /** Prints a table, or JSON; exit code 1 unless every service is up. */
 export async function runStatus(options: { data: string; json: boolean }): Promise<number> {
@@ -39,38 +27,6 @@ export async function runStatus(options: { data: string; json: boolean }): Promi
     );
   }
   return isUp ? 0 : 1;
-}
-
-/** Asks a service for its readiness. */
-export async function readStatus(service: ServiceState): Promise<ServiceStatus> {
-  if (service.state !== "running")
-    return { ...service, status: service.state, detail: service.last_failure ?? "" };
-  if (service.probe_url === undefined) return { ...service, status: "up", detail: "" };
-  try {
-    const { status, body } = await probe(`${service.probe_url}/readyz`);
-    if (status === 200) return { ...service, status: "up", detail: "" };
-    const { checks } = JSON.parse(body) as { checks?: Record<string, { detail?: string }> };
-    const detail = Object.entries(checks ?? {})
-      .map(([name, check]) => `${name}: ${check.detail ?? "down"}`)
-      .join("; ");
-    return { ...service, status: "degraded", detail: detail || `status ${status}` };
-  } catch (error) {
-    const isLate = error instanceof Error && error.name === "TimeoutError";
-    const detail = isLate ? `no answer within ${PROBE_TIMEOUT_MS / 1000} s` : "no answer";
-    return { ...service, status: "degraded", detail };
-  }
-}
-
-// The certificate of a public name is not valid for localhost; nothing secret is sent.
-async function probe(url: string): Promise<{ status: number; body: string }> {
-  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
-  const request = url.startsWith("https:")
-    ? getSecurely(url, { rejectUnauthorized: false, signal })
-    : get(url, { signal });
-  const [answer] = (await once(request, "response", { signal })) as [IncomingMessage];
-  let body = "";
-  for await (const chunk of answer.setEncoding("utf8")) body += String(chunk);
-  return { status: answer.statusCode ?? 0, body };
 }
 
 /** The time since a moment: `45 s`, `12 min`, `3 h`, `5 d`. */

@@ -7,6 +7,9 @@ import { runService, type Lifecycle, type ListenerReport } from "@platform/kerne
 import type { LogLevel } from "@platform/kernel/log";
 import { every, systemClock } from "@platform/kernel/time";
 import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
+import { RunningServices } from "../control/running-services.ts";
+import { ScheduleRegistry } from "../control/schedule-registry.ts";
+import { ServiceControl } from "../control/service-control.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
 import {
   explainFileError,
@@ -20,9 +23,17 @@ import { writePrivateText } from "../data-folder/private-file.ts";
 import type { RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
-import { formatListenerUrl, type EntryContext, type ServiceEntry } from "../services/entry.ts";
+import {
+  formatListenerUrl,
+  formatUrl,
+  getAddress,
+  type EntryContext,
+  type ServiceEntry,
+} from "../services/entry.ts";
 import { getIndexPath } from "../services/gate.ts";
+import { wireIdentity } from "../services/identity.ts";
 import { selectServices, SERVICES } from "../services/index.ts";
+import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock } from "../supervisor/clock-watch.ts";
 import { LogFile } from "../supervisor/log-file.ts";
@@ -30,12 +41,13 @@ import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
 import {
   createSupervisedProcess,
   type SupervisedProcess,
+  type SupervisedProcessOptions,
 } from "../supervisor/supervised-process.ts";
+import { isSchedulesMessage, type RunCommand } from "../watch/schedule-messages.ts";
 import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { choosePorts, probePorts } from "./ports.ts";
-import { createProjectEntry } from "./project-entry.ts";
-import { RunningServices } from "./running-services.ts";
+import { createProjectEntry, PROJECT_KEY } from "./project-entry.ts";
 
 const TOUCH_MS = 60_000;
 /** Token for the metrics of all services. */
@@ -65,8 +77,9 @@ export async function runUp(options: UpOptions): Promise<never> {
   const addresses = new Map(options.addresses);
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
-  await probePorts(entries, addresses);
-  await choosePorts(entries, addresses);
+  const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
+  await probePorts(listening, addresses);
+  await choosePorts(listening, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
   const { domain } = options;
@@ -87,22 +100,43 @@ export async function runUp(options: UpOptions): Promise<never> {
     superviseClock(lifecycle, folder, output.log);
     const lines = new Map<string, BannerService>();
     const progress = createProgress(options.json, entries);
-    const parts = entries.map((entry) => {
-      const ready = (listeners: readonly ListenerReport[], pid: number): void => {
-        if (listeners[0]?.name === "https") secure.add(entry.name);
-        states.setReady(entry, listeners, pid);
-        lines.set(entry.name, describeService(entry, context, listeners, pid));
-        progress(entry);
-      };
-      const failed = states.setFailed.bind(states, entry);
-      const part = createPart(entry, context, options.logLevel, output.log, ready, failed);
+    const schedules = new ScheduleRegistry((service, name) => {
+      const command: RunCommand = { type: "run_schedule", name };
+      parts.find(({ entry }) => entry.name === service)?.part.send(command);
+    });
+    const parts: Part[] = entries.map((entry) => {
+      const part = createPart(entry, context, options.logLevel, output.log, {
+        onReady: (listeners, pid) => {
+          if (listeners[0]?.name === "https") secure.add(entry.name);
+          states.setReady(entry, listeners, pid);
+          lines.set(entry.name, describeService(entry, context, listeners, pid));
+          progress(entry);
+        },
+        onFailure: (failure) => {
+          schedules.suspend(entry.name);
+          states.setFailed(entry, failure);
+        },
+        onMessage: (message) => {
+          if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
+        },
+      });
       lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
       return { entry, part };
+    });
+    const control = new ServiceControl({
+      processes: new Map(parts.map(({ entry, part }) => [entry.name, part])),
+      states,
+      drainTimeoutMs,
+      onStopped: (name) => schedules.suspend(name),
     });
     // A second signal exits immediately: the services must not stay behind.
     process.once("exit", () => parts.forEach(({ part }) => part.kill()));
     try {
-      notes.push(...(await startParts(parts, context, lifecycle)));
+      const [started] = await Promise.all([
+        startParts(parts, context, lifecycle),
+        serveApi({ context, states, control, schedules, output, lifecycle, version }),
+      ]);
+      notes.push(...started);
     } catch (error) {
       output.log.release(lifecycle.stopping.aborted ? "warnings" : "all");
       throw explainFileError(error, dataDir);
@@ -114,6 +148,7 @@ export async function runUp(options: UpOptions): Promise<never> {
         dataDir: context.dataDirShown,
         durationMs: systemClock.monotonicMs() - startedMs,
         services: entries.toReversed().map(({ name }) => lines.get(name)!),
+        apiUrl: formatUrl(getAddress(context, RUNTIME_KEY)),
         trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
       };
@@ -124,6 +159,40 @@ export async function runUp(options: UpOptions): Promise<never> {
     });
     // Not before: a build takes processor time from the starting services.
     if (lines.has("gate")) buildConsole({ lifecycle, logger });
+  });
+}
+
+interface ApiParts {
+  context: EntryContext;
+  states: RunningServices;
+  control: ServiceControl;
+  schedules: ScheduleRegistry;
+  output: Output;
+  lifecycle: Lifecycle;
+  version: string;
+}
+
+// Loaded while the services start.
+async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> {
+  const [{ startApi }, { readRuntimeSettings }] = await Promise.all([
+    import("../api/start-api.ts"),
+    import("../api/settings.ts"),
+  ]);
+  const { log } = output;
+  await startApi({
+    ...parts,
+    address: getAddress(context, RUNTIME_KEY),
+    settings: readRuntimeSettings({
+      ...process.env,
+      ...wireIdentity("runtime", context, process.env),
+    }),
+    token: context.credentials[RUNTIME_TOKEN] ?? "",
+    project: context.running.find(({ listeners }) => listeners[0]?.key === PROJECT_KEY)?.name,
+    log: {
+      path: join(context.dataDir, LOG_FILE),
+      logger: log.logger,
+      listen: (listener) => log.listen(listener),
+    },
   });
 }
 
@@ -153,7 +222,7 @@ async function createContext(
   try {
     const { credentials, isNew } = await loadCredentials(
       dataDir,
-      [...running, { credentials: [METRICS_TOKEN] }],
+      [...running, { credentials: [METRICS_TOKEN, RUNTIME_TOKEN] }],
       process.env,
       createIdSource(),
     );
@@ -291,8 +360,7 @@ function createPart(
   context: EntryContext,
   logLevel: LogLevel,
   log: LogStream,
-  onReady: (listeners: readonly ListenerReport[], pid: number) => void,
-  onFailure: Parameters<typeof createSupervisedProcess>[0]["onFailure"],
+  events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage">,
 ): SupervisedProcess {
   return createSupervisedProcess({
     name: entry.label,
@@ -306,8 +374,7 @@ function createPart(
       return { args, env: { ...shared, ...env } };
     },
     onLine: (line) => log.add(entry.name, line),
-    onReady,
-    ...(onFailure === undefined ? {} : { onFailure }),
+    ...events,
     logger: log.logger,
     clock: systemClock,
   });

@@ -10,7 +10,7 @@ const FILE_NAME = "running.json";
 const serviceSchema = z.object({
   name: z.string(),
   label: z.string(),
-  state: z.enum(["starting", "running", "restarting"]),
+  state: z.enum(["starting", "running", "restarting", "stopping", "stopped"]),
   url: z.string(),
   pid: z.number().optional(),
   /** Base URL of its probes, if it has any. */

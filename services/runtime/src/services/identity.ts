@@ -1,5 +1,6 @@
 // The connection of the other services to identity: keys, issuer, audience and revocations of its tokens.
 import { formatInternalUrl, formatUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
+import { RUNTIME_KEY } from "./runtime.ts";
 
 /** Credential of the services that follow identity's revocation feed. */
 export const REVOCATIONS_TOKEN = "PLATFORM_REVOCATIONS_TOKEN";
@@ -35,8 +36,9 @@ export function wireConsole(
     if (key === undefined || !IN_CONSOLE.has(name)) return [];
     return [`${name}=${formatInternalUrl(getAddress(context, key))}`];
   });
+  const runtime = `runtime=${formatInternalUrl(getAddress(context, RUNTIME_KEY))}`;
   return {
-    PLATFORM_GATE_CONSOLE_SERVICES: services.join(","),
+    PLATFORM_GATE_CONSOLE_SERVICES: [...services, runtime].join(","),
     PLATFORM_GATE_CONSOLE_URL: formatConsoleUrl(context, env),
     ...(isRunning("auth", context)
       ? {
@@ -52,7 +54,7 @@ export function wireConsole(
  * through the gateway. Empty if identity does not run, or if the operator has chosen another issuer.
  */
 export function wireIdentity(
-  service: "gate" | "notify" | "pulse" | "service" | "tunnel" | "vault",
+  service: "gate" | "notify" | "pulse" | "runtime" | "service" | "tunnel" | "vault",
   context: EntryContext,
   env: Environment,
 ): Record<string, string> {

@@ -9,6 +9,8 @@ export interface LogStream {
   add(service: string, line: string): void;
   /** Logger of the supervisor. */
   logger: Logger;
+  /** Calls a function with each line as JSON from now on; returns a function that ends it. */
+  listen(listener: (json: string) => void): () => void;
   /** Writes the lines held back during startup, either all of them or only warnings and errors. */
   release(lines: "all" | "warnings"): void;
 }
@@ -32,10 +34,12 @@ interface Line {
 /** Creates the log. Readable lines are held back until `release` is called. */
 export function createLogStream(options: LogStreamOptions): LogStream {
   const { json, colours, write } = options;
+  const listeners = new Set<(json: string) => void>();
   let held: Line[] | undefined = json ? undefined : [];
 
   function put(line: Line): void {
     options.record(line.json);
+    for (const listener of listeners) listener(line.json);
     if (held === undefined) write(line.text);
     else if (held.length < HELD_LINES_MAX) held.push(line);
   }
@@ -49,6 +53,10 @@ export function createLogStream(options: LogStreamOptions): LogStream {
     }),
     add: (service, line) => {
       if (line.trim() !== "") put(render(line, service, json, colours));
+    },
+    listen(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
     release(lines) {
       const waiting = held ?? [];

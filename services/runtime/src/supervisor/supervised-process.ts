@@ -31,6 +31,8 @@ export interface SupervisedProcessOptions {
   onReady: (listeners: readonly ListenerReport[], pid: number) => void;
   /** Called when the process has exited unexpectedly after it was ready once. */
   onFailure?: (failure: Failure) => void;
+  /** Called with messages of the process other than those of its lifecycle. */
+  onMessage?: (message: unknown) => void;
   logger: Logger;
   clock: Clock;
   /** Startup timeout in ms; default 90 000. */
@@ -49,10 +51,15 @@ export interface Failure {
 /** A process under supervision. */
 export interface SupervisedProcess {
   readonly name: string;
-  /** Starts the process; rejects if it exits or does not become ready. */
+  /**
+   * Starts the process, also after `stop`; resolves when it is ready. The first start rejects if the process exits before;
+   * later it is started again, until it is stopped.
+   */
   start(): Promise<void>;
   /** Stops the process gracefully, kills it after `timeoutMs`; resolves when it has exited. */
   stop(timeoutMs: number): Promise<void>;
+  /** Sends a message to the process, if it runs. */
+  send(message: object): void;
   /** Kills the process without waiting, for a supervisor that exits immediately. */
   kill(): void;
 }
@@ -71,9 +78,9 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let lastError = "";
   // Also while it stops.
   let current: ChildProcess | undefined;
-  const first = Promise.withResolvers<void>();
-  // `start` may never be called: the rejection must not count as unhandled.
-  first.promise.catch(() => undefined);
+  let starting = createStart();
+  // A second SIGTERM would end the process without a drain.
+  let ending = Promise.resolve();
   let proven = false;
 
   function launch(): void {
@@ -95,12 +102,16 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     readLines(child.stdout!, onLine);
     readLines(child.stderr!, onLine);
     child.on("message", (message) => {
-      if (!isServiceMessage(message) || message.type !== "ready") return;
+      if (!isServiceMessage(message)) {
+        options.onMessage?.(message);
+        return;
+      }
+      if (message.type !== "ready") return;
       clearTimeout(timer);
       running.ready = true;
       proven = true;
       options.onReady(message.listeners, message.pid);
-      first.resolve();
+      starting.resolve();
     });
     let ended = false;
     const handleEnd = (outcome: string): void => {
@@ -118,7 +129,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     if (state !== running) return;
     if (!proven) {
       state = { kind: "stopped" };
-      first.reject(new Error(`${name} exited before it was ready (${outcome})`));
+      starting.reject(new Error(`${name} exited before it was ready (${outcome})`));
       return;
     }
     const ranMs = clock.monotonicMs() - running.startedMs;
@@ -145,20 +156,36 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   return {
     name,
     start() {
-      if (state.kind === "idle") launch();
-      return first.promise;
+      if (state.kind === "stopped") {
+        starting = createStart();
+        failures = 0;
+        launch();
+      } else if (state.kind === "idle") launch();
+      return starting.promise;
     },
     async stop(timeoutMs) {
       const before = state;
       state = { kind: "stopped" };
       if (before.kind === "waiting") clearTimeout(before.timer);
-      if (!proven) first.reject(new Error(`${name} was stopped before it was ready`));
-      if (before.kind === "running") await endChild(before.child, timeoutMs, logger, name);
+      // Without effect on a start that has ended.
+      starting.reject(new Error(`${name} was stopped before it was ready`));
+      if (before.kind === "running") ending = endChild(before.child, timeoutMs, logger, name);
+      await ending;
+    },
+    send(message) {
+      if (current?.connected === true) current.send(message, () => undefined);
     },
     kill() {
       current?.kill("SIGKILL");
     },
   };
+}
+
+// `start` may never be called: the rejection must not count as unhandled.
+function createStart(): PromiseWithResolvers<void> {
+  const start = Promise.withResolvers<void>();
+  start.promise.catch(() => undefined);
+  return start;
 }
 
 // The message of an error event, or of a crash, which the runtime prints as text (`TypeError: …`).

@@ -1,6 +1,7 @@
 // A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
 import { createLogger } from "@platform/kernel/log";
 import { createParentLink } from "@platform/kernel/lifecycle";
+import { isRunCommand } from "./schedule-messages.ts";
 import { watchService } from "./watch.ts";
 
 const [file = ""] = process.argv.slice(2);
@@ -21,6 +22,14 @@ process.exitCode = await watchService({
     const listeners = [{ name: "http", host, port }];
     parent.send({ type: "ready", service: name, version: "", pid: process.pid, listeners });
   },
-  onStop: (stop) => parent.onGone(stop),
+  onSchedules: (message) => {
+    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+  },
+  onControls: ({ stop, send }) => {
+    process.on("message", (message: unknown) => {
+      if (isRunCommand(message)) send(message);
+    });
+    parent.onGone(stop);
+  },
 });
 if (process.connected) process.disconnect?.();

@@ -3,6 +3,7 @@ import cluster, { type Worker } from "node:cluster";
 import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { basename, dirname } from "node:path";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
+import { isSchedulesMessage, type RunCommand, type SchedulesMessage } from "./schedule-messages.ts";
 import type { FileMessage } from "./worker.ts";
 
 /** Editors write a file in several steps. */
@@ -18,8 +19,18 @@ export interface WatchOptions {
   readonly write: (line: string) => void;
   /** Called after each start of a process, successful or not. */
   readonly onOutcome?: () => void;
-  /** Receives a function that stops the service like SIGTERM. */
-  readonly onStop?: (stop: () => void) => void;
+  /** Called when the schedules of the running process change. */
+  readonly onSchedules?: (message: SchedulesMessage) => void;
+  /** Receives the controls of the service. */
+  readonly onControls?: (controls: WatchControls) => void;
+}
+
+/** Controls of a watched service. */
+interface WatchControls {
+  /** Stops the service like SIGTERM. */
+  readonly stop: () => void;
+  /** Passes a command to the running process, if there is one. */
+  readonly send: (command: RunCommand) => void;
 }
 
 /** Runs a service until a signal; resolves to the exit code. */
@@ -35,7 +46,10 @@ export async function watchService(options: WatchOptions): Promise<number> {
   watch.begin();
   const signal = await new Promise<NodeJS.Signals>((resolve) => {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, resolve);
-    options.onStop?.(() => resolve("SIGTERM"));
+    options.onControls?.({
+      stop: () => resolve("SIGTERM"),
+      send: (command) => watch.send(command),
+    });
   });
   await watch.stop(signal);
   return 0;
@@ -48,6 +62,8 @@ class Watch {
   #next: Worker | undefined;
   /** Waits for the next change. */
   #spare: Worker | undefined;
+  /** The last report of each process. */
+  readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
   #port = 0;
   #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -68,7 +84,8 @@ class Watch {
     const timer = setTimeout(() => worker.kill("SIGKILL"), START_MS);
     worker.once("exit", () => clearTimeout(timer));
     worker.on("message", (message: unknown) => {
-      if (isFileMessage(message)) this.#add(message);
+      if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
+      else if (isFileMessage(message)) this.#add(message);
       else if (isServiceMessage(message) && message.type === "ready") {
         clearTimeout(timer);
         this.#swap(worker, message.listeners, performance.now() - beganAtMs);
@@ -89,6 +106,11 @@ class Watch {
   #prepareSpare(): void {
     if (this.#isStopping || this.#spare !== undefined || this.#next !== undefined) return;
     this.#spare = this.#fork();
+  }
+
+  /** Sends a command to the running process. */
+  send(command: RunCommand): void {
+    if (this.#current?.isConnected() === true) this.#current.send(command);
   }
 
   /** Stops all processes, which drain. */
@@ -117,7 +139,19 @@ class Watch {
       `${old === undefined ? "running" : "reloaded"} on http://localhost:${port} in ${Math.round(durationMs)} ms`,
     );
     if (old !== undefined) void stopWorker(old, "SIGTERM");
+    this.#reportSchedules();
     this.#options.onOutcome?.();
+  }
+
+  #noteSchedules(worker: Worker, message: SchedulesMessage): void {
+    this.#schedules.set(worker, message);
+    if (worker === this.#current) this.#reportSchedules();
+  }
+
+  #reportSchedules(): void {
+    const none: SchedulesMessage = { type: "schedules", schedules: [] };
+    const known = this.#current && this.#schedules.get(this.#current);
+    this.#options.onSchedules?.(known ?? none);
   }
 
   #onExit(worker: Worker, code: number, signal: string | null): void {
@@ -132,6 +166,7 @@ class Watch {
       this.#options.onOutcome?.();
     } else if (worker === this.#current) {
       this.#current = undefined;
+      this.#reportSchedules();
       this.#say(`the service exited (${signal ?? `code ${code}`}): waiting for a change`);
     }
   }

@@ -4,9 +4,10 @@ import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 // The service imports it later.
 import "@platform/service";
-import { declared, runDeclaredService } from "@platform/service/host";
+import { declared, runDeclaredService, type Scheduler } from "@platform/service/host";
 import { compileService } from "../language/compile.ts";
 import { registerServiceFiles } from "../language/load-hooks.ts";
+import { isRunCommand, type SchedulesMessage } from "./schedule-messages.ts";
 
 /** Message of a worker: a file whose change requires a new process, or a folder of migrations. */
 export interface FileMessage {
@@ -14,6 +15,8 @@ export interface FileMessage {
   readonly path: string;
 }
 
+/** Changes of schedules within this time are reported together. */
+const REPORT_MS = 50;
 const [file = ""] = process.argv.slice(2);
 
 function report(type: FileMessage["type"], path: string): void {
@@ -29,11 +32,28 @@ async function load(): Promise<void> {
     await import(pathToFileURL(file).href);
     for (const folder of declared.migrationFolders) report("folder", folder);
     if (declared.routes.length === 0) throw new Error(`${file} declares no route`);
-    await runDeclaredService({ folder: dirname(file), isShared: true });
+    const onScheduler = reportSchedules;
+    await runDeclaredService({ folder: dirname(file), isShared: true, onScheduler });
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(1);
   }
+}
+
+/** Reports the schedules now and after each change, and runs those that the other side names. */
+function reportSchedules(scheduler: Scheduler): void {
+  const send = (): void => {
+    timer = undefined;
+    if (!process.connected) return;
+    const message: SchedulesMessage = { type: "schedules", schedules: scheduler.describe() };
+    process.send?.(message, undefined, undefined, () => undefined);
+  };
+  let timer: NodeJS.Timeout | undefined;
+  scheduler.listen(() => (timer ??= setTimeout(send, REPORT_MS)));
+  process.on("message", (message: unknown) => {
+    if (isRunCommand(message)) void scheduler.runNow(message.name);
+  });
+  send();
 }
 
 /** Runs the code that a load runs first. Invalid settings are reported by the load. */

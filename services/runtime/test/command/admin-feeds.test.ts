@@ -33,6 +33,7 @@ test("figures, conditions and live updates of all services with one token", asyn
     ["notify", find(started, "notify").url, "queued"],
     ["tunnel", find(started, "tunnel").url, "tunnels"],
     ["vault", `http://localhost:${vaultAdmin.port}`, "objects"],
+    ["runtime", started.api_url, "services_running"],
   ];
   for (const [name, url, figure] of services) {
     const get = async (path: string, headers: Record<string, string>) => {

@@ -1,4 +1,4 @@
-// Restarts of a process that keeps exiting.
+// Restarts of a process that keeps exiting, starts after a stop, messages.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,4 +42,37 @@ test("each consecutive failure doubles the restart delay; a stable run resets it
   await reached.promise;
   await supervised.stop(1000);
   assert.deepEqual(waitsMs, [500, 1000, 2000, 500]);
+});
+
+test("a stopped process can be started again, and receives messages", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "platform-supervised-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const main = join(folder, "main.mjs");
+  writeFileSync(
+    main,
+    `process.on("message", (message) => process.send({ type: "echo", message }));
+    process.send({ type: "ready", listeners: [], pid: process.pid });`,
+  );
+  const pids: number[] = [];
+  const echoed = Promise.withResolvers<unknown>();
+  const supervised = createSupervisedProcess({
+    name: "echo",
+    main: pathToFileURL(main).href,
+    configure: () => ({ args: [], env: {} }),
+    onLine: () => undefined,
+    onReady: (_, pid) => void pids.push(pid),
+    onMessage: (message) => echoed.resolve(message),
+    logger: createLogger({ service: "test", write: () => undefined }),
+    clock: { now: () => 0, monotonicMs: () => 0 },
+  });
+  await supervised.start();
+  // Both wait for the same exit.
+  await Promise.all([supervised.stop(60_000), supervised.stop(60_000)]);
+  assert.throws(() => process.kill(pids[0]!, 0));
+  supervised.send({ lost: true });
+  await supervised.start();
+  assert.notEqual(pids[1], pids[0]);
+  supervised.send({ hello: 1 });
+  assert.deepEqual(await echoed.promise, { type: "echo", message: { hello: 1 } });
+  await supervised.stop(60_000);
 });

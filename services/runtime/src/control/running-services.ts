@@ -76,6 +76,11 @@ export class RunningServices {
     });
   }
 
+  /** Records that a service starts or stops on request. */
+  setRequested(name: string, state: "starting" | "stopping" | "stopped"): void {
+    this.#change(name, state === "stopped" ? { state, pid: undefined, url: "" } : { state });
+  }
+
   /** Removes the file. */
   close(): void {
     removeRunning(this.#folder);

@@ -1,0 +1,24 @@
+// Permissions of the runtime's API.
+import { hasAccess, requireScope, type Caller } from "@platform/kernel/identity";
+
+/** Scope of reading states, schedules and logs. */
+const READ_SCOPE = "runtime:read";
+/** Scope of starting and stopping services and running schedules. */
+const MANAGE_SCOPE = "runtime:manage";
+
+/** Throws unless the caller may read. */
+export function requireRead(caller: Caller): void {
+  if (hasAccess(caller, { role: "admin", scope: MANAGE_SCOPE })) return;
+  requireScope(caller, READ_SCOPE);
+}
+
+/** Throws unless the caller may change the state of services. */
+export function requireManage(caller: Caller): void {
+  if (!hasAccess(caller, { role: "admin" })) requireScope(caller, MANAGE_SCOPE);
+}
+
+/** The name of a caller, for the list of changes. */
+export function describeActor(caller: Caller): string {
+  if (caller.kind !== "user") return "operator";
+  return caller.claims.username ?? caller.claims.sub ?? "user";
+}
