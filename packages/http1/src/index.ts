@@ -6,6 +6,7 @@ export { createEngine } from "./engine/engine.ts";
 export type { Engine, EngineOptions } from "./engine/engine.ts";
 export type * from "./contract/forward.ts";
 export { compilePlan } from "./forward/plan.ts";
+export { addRequestTap } from "./forward/request-tap.ts";
 export * from "./parse/index.ts";
 export type * from "./contract/server.ts";
 export type * from "./contract/content.ts";

@@ -5,10 +5,11 @@ import { gateDefinition, GATE_VERSION } from "./config/document.ts";
 import { type LoadedGate, checkLoaded } from "./config/load.ts";
 import { NOT_AVAILABLE_YET } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
+import { runReplay } from "./replay/command.ts";
 import { startGate } from "./service.ts";
 
 const WORKER_ENTRY = new URL("./listen/worker.ts", import.meta.url);
-const UNBUILT_COMMANDS = ["dashboard", "replay", "install", "policy"];
+const UNBUILT_COMMANDS = ["dashboard", "install", "policy"];
 
 /** Runs the command line of `platform-gate`. */
 export async function main(): Promise<void> {
@@ -24,7 +25,7 @@ export async function main(): Promise<void> {
     "overlay show": async ({ options }) => print(await describeOverlay(options.config)),
     "overlay clear": async ({ options }) => print(await clearOverlay(options.config)),
     dashboard: () => refuseCommand("dashboard"),
-    replay: () => refuseCommand("replay"),
+    replay: ({ options }) => runReplay(options, print, printError),
     install: () => refuseCommand("install"),
     policy: () => refuseCommand("policy"),
   });
@@ -57,6 +58,10 @@ async function serve(loaded: LoadedGate): Promise<void> {
 function refuseCommand(name: string): number {
   process.stderr.write(`platform-gate: the command ${name} is ${NOT_AVAILABLE_YET}\n`);
   return 1;
+}
+
+function printError(text: string): void {
+  process.stderr.write(`platform-gate: ${text}\n`);
 }
 
 function print(text: string): void {

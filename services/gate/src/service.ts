@@ -17,7 +17,7 @@ import { diffRoutes } from "./control/differ.ts";
 import { WorkerPool } from "./control/worker-pool.ts";
 import { createRevocations, reportSources } from "./control/followed-revocations.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
-import { buildGlobals } from "./control/globals.ts";
+import { type UsedLogs, buildGlobals } from "./control/globals.ts";
 import {
   type BoundAddress,
   claimListenAddress,
@@ -106,7 +106,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     workers: config.admin_addr === undefined ? workers : workers + 1,
   };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
-  const buildListenerGlobals = (scope: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
+  const buildListenerGlobals = (scope: "all" | "probes", of: GateConfig, logs: UsedLogs) =>
     buildGlobals(
       of,
       {
@@ -115,12 +115,12 @@ export async function startGate(options: GateOptions): Promise<void> {
         configPath: loaded.path,
         descriptors,
       },
-      hasAccessLog,
+      logs,
     );
   const networks = new NetworkLists();
   const mainScope = config.admin_addr === undefined ? "all" : "probes";
-  const buildMainGlobals = (of: GateConfig, hasAccessLog: boolean): GlobalSpec =>
-    buildListenerGlobals(mainScope, of, hasAccessLog);
+  const buildMainGlobals = (of: GateConfig, logs: UsedLogs): GlobalSpec =>
+    buildListenerGlobals(mainScope, of, logs);
   const state = buildState(config, await store.read(), buildMainGlobals, networks);
   const access = new AccessControl({
     folder: getStateFolder(config.data_dir, loaded.path),
@@ -232,7 +232,7 @@ export async function startGate(options: GateOptions): Promise<void> {
             ...workerPoolOptions,
             places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
           },
-          buildListenerGlobals("all", config, false),
+          buildListenerGlobals("all", config, { access: false, recording: false }),
           [],
         );
   if (admin !== undefined) workerPools.push(admin);
@@ -352,12 +352,12 @@ export async function startGate(options: GateOptions): Promise<void> {
     for (const pool of workerPools) pool.setReadiness(false, { gate: "draining" });
   });
   const rotation = new AccessLogRotation({
-    readSpec: () => controller.state.globals.accessLog,
+    listSpecs: () => [controller.state.globals.accessLog, controller.state.globals.recording],
     intervalMs: ACCESS_LOG_CHECK_MS,
     onRotated: () => void Promise.all(workerPools.map((pool) => pool.reopenAccessLog())),
-    onError: (error) => log.error("cannot rotate the access log", { error: error.message }),
+    onError: (error) => log.error("cannot rotate a log", { error: error.message }),
   });
-  lifecycle.onDrain("access log rotation", () => rotation.close());
+  lifecycle.onDrain("log rotation", () => rotation.close());
   const networkFiles = watchNetworkFiles(networks, () =>
     controller.reload({ caller: "address list file" }),
   );
@@ -374,7 +374,7 @@ export async function startGate(options: GateOptions): Promise<void> {
 function toAdminChange(change: Change): Change {
   const access = change.access === undefined ? {} : { access: change.access };
   if (change.globals === undefined) return { ...access, upsert: [], remove: [] };
-  const { accessLog: _accessLog, ...globals } = change.globals;
+  const { accessLog: _accessLog, recording: _recording, ...globals } = change.globals;
   return {
     ...access,
     upsert: [],

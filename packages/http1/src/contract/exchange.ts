@@ -69,7 +69,10 @@ export interface Exchange<U = unknown> {
   forwardPath: string | null;
   /** Query to forward instead of the query as sent, without `?`; "" removes it, null keeps it. Cleared for each request. */
   forwardQuery: string | null;
-  /** Observes the body of this request while it is forwarded; set before `forward`, cleared for each request. */
+  /**
+   * Observes the body of this request while it is forwarded; set before `forward`, cleared for each request.
+   * `addRequestTap` adds one to those that are there.
+   */
   requestTap: RequestTap | null;
   /** Observes or changes the forwarded response; set before its head arrives, cleared for each request. */
   responseFilter: ResponseFilter<Exchange<U>> | null;

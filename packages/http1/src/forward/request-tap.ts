@@ -4,6 +4,33 @@ import { Chunk, ChunkedDecoder, Framing } from "../parse/index.ts";
 import type { Refused } from "../write/refused.ts";
 import type { BodySink, ForwardClient } from "./client.ts";
 
+/** Adds a tap to a request that may have others already; see `Exchange.requestTap`. */
+export function addRequestTap(exchange: { requestTap: RequestTap | null }, tap: RequestTap): void {
+  const { requestTap: first } = exchange;
+  exchange.requestTap = first === null ? tap : new TapPair(first, tap);
+}
+
+/** Two taps of the same request; each may be a pair as well. */
+class TapPair implements RequestTap {
+  readonly #first: RequestTap;
+  readonly #second: RequestTap;
+
+  constructor(first: RequestTap, second: RequestTap) {
+    this.#first = first;
+    this.#second = second;
+  }
+
+  onBytes(bytes: Buffer): void {
+    this.#first.onBytes(bytes);
+    this.#second.onBytes(bytes);
+  }
+
+  onEnd(outcome: "complete" | "aborted"): void {
+    this.#first.onEnd(outcome);
+    this.#second.onEnd(outcome);
+  }
+}
+
 /** The sink of one tapped request body; `close` it when the request has ended. */
 export class TappedBody<U> implements BodySink {
   readonly takesWireBytes = true;

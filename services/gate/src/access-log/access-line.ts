@@ -46,7 +46,12 @@ const UNSAFE = /[^ !#-[\]-~]/;
 /** A JSON string literal in ASCII: quotes, backslashes, control and non-ASCII characters are escaped. */
 export function quoteJson(text: string): string {
   if (!UNSAFE.test(text)) return `"${text}"`;
-  return JSON.stringify(text).replaceAll(
+  return escapeNonAscii(JSON.stringify(text));
+}
+
+/** JSON in ASCII: other characters, which occur only in its strings, are escaped. */
+export function escapeNonAscii(json: string): string {
+  return json.replaceAll(
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

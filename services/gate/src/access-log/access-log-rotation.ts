@@ -1,21 +1,21 @@
-// Rotates the access log: renames it when it is full and has the workers open a new one.
+// Rotates the access log and the recording: renames one that is full and has the workers open a new one.
 import { rename, stat } from "node:fs/promises";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { AccessLogSpec } from "../shared-state/index.ts";
 
 /** Options of {@link AccessLogRotation}. */
 export interface AccessLogRotationOptions {
-  /** Returns the current settings of the log; undefined if no route logs. */
-  readSpec: () => AccessLogSpec | undefined;
+  /** Returns the current settings of the logs; undefined for one that no route writes. */
+  listSpecs: () => readonly (AccessLogSpec | undefined)[];
   /** Interval between size checks; the file may exceed its limit by the bytes written in this time. */
   intervalMs: number;
-  /** Called after a rename: every worker must reopen the log. */
+  /** Called after a rename: every worker must reopen its logs. */
   onRotated: () => void;
   onError: (error: Error) => void;
 }
 
 /**
- * Rotates the log for all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, which becomes
+ * Rotates logs for all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, which becomes
  * `access.jsonl.2`, up to `filesMax`; the oldest file is replaced.
  */
 export class AccessLogRotation {
@@ -26,12 +26,12 @@ export class AccessLogRotation {
     this.#options = options;
     this.#timer = every(
       options.intervalMs,
-      () => this.#checkSize(),
+      () => this.#checkSizes(),
       (error) => options.onError(error as Error),
     );
   }
 
-  /** Checks the size now and rotates if the limit is reached. */
+  /** Checks the sizes now and rotates if the limit is reached. */
   check(): Promise<void> {
     return this.#timer.run();
   }
@@ -40,10 +40,10 @@ export class AccessLogRotation {
     return this.#timer.stop();
   }
 
-  async #checkSize(): Promise<void> {
-    const spec = this.#options.readSpec();
-    if (spec !== undefined && (await readSize(spec.path)) >= spec.fileBytesMax) {
-      await this.#rotate(spec);
+  async #checkSizes(): Promise<void> {
+    for (const spec of this.#options.listSpecs()) {
+      const isFull = spec !== undefined && (await readSize(spec.path)) >= spec.fileBytesMax;
+      if (isFull) await this.#rotate(spec);
     }
   }
 

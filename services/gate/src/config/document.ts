@@ -21,7 +21,10 @@ import {
   makeRouteKey,
 } from "../shared-state/index.ts";
 import { accessKeys } from "./access-keys.ts";
+import { bound } from "./bound.ts";
 import { consoleKeys } from "./console-keys.ts";
+import { logKeys } from "./log-keys.ts";
+import { replayOptions } from "./replay-options.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
 import { unbuiltKeys } from "./unbuilt-keys.ts";
@@ -303,20 +306,6 @@ const cache = {
   }),
 };
 
-const accessLog = {
-  access_log_path: key(unset(filePath()), {
-    description: "JSONL file for the requests of routes with access_log.",
-    defaultText: "access.jsonl next to the configuration",
-  }),
-  access_log_max_size: bound("Size that triggers a rotation of the access log.", {
-    default: 104_857_600,
-    min: 4096,
-    max: BYTES_MAX,
-    unit: "bytes",
-  }),
-  access_log_files: bound("Number of rotated access logs to keep.", { default: 5, max: 1000 }),
-};
-
 const overlayOptions = {
   config: key(text().default(CONFIG_PATH_DEFAULT), {
     description: "Configuration file of the overlay.",
@@ -339,7 +328,7 @@ export const gateDefinition = defineConfig({
     ...unrouted,
     ...limits,
     ...cache,
-    ...accessLog,
+    ...logKeys,
     ...accessKeys,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {
@@ -366,7 +355,12 @@ export const gateDefinition = defineConfig({
       standalone: true,
     },
     dashboard: { summary: "Terminal dashboard (not available yet).", standalone: true },
-    replay: { summary: "Replay recorded traffic (not available yet).", standalone: true },
+    replay: {
+      summary:
+        "Send recorded requests to a candidate and compare its responses (exit code 1: different).",
+      options: replayOptions,
+      standalone: true,
+    },
     install: { summary: "Install middleware (not available yet).", standalone: true },
     policy: { summary: "Compile a policy (not available yet).", standalone: true },
   },
@@ -376,13 +370,3 @@ export const gateDefinition = defineConfig({
 export type GateConfig = Omit<ConfigOf<typeof gateDefinition.keys>, "routes"> & {
   routes: RouteConfig[];
 };
-
-function bound(
-  description: string,
-  options: { default: number; min?: number; max: number; unit?: string },
-) {
-  return key(unsetOr(wholeNumber(options.min ?? 1, options.max).default(options.default)), {
-    description,
-    ...(options.unit === undefined ? {} : { unit: options.unit }),
-  });
-}

@@ -5,10 +5,10 @@ import {
   cuttableField,
   fieldName,
   filePath,
+  originUrl,
   pathPrefix,
   text,
   unset,
-  upstreamUrl,
   wholeNumber,
   yesNo,
 } from "./value.ts";
@@ -131,16 +131,26 @@ const filesSchema = z.strictObject({
 });
 
 const mirrorSchema = z.strictObject({
-  target: upstreamUrl()
-    .refine((url) => !URL.canParse(url) || new URL(url).pathname === "/", {
-      error: "expected no path: the mirror gets that of the upstream",
-    })
-    .meta({ description: "origin of the service" }),
+  target: originUrl().meta({ description: "origin of the service" }),
   percent: unset(z.number().gt(0).max(100)).meta({
     description: "share of the requests; default: 100",
   }),
   max_body_size: unset(wholeNumber(1, 16_777_216)).meta({
     description: "requests with larger bodies are not mirrored, in bytes; default: 1 MiB",
+  }),
+});
+
+const recordSchema = z.strictObject({
+  percent: unset(z.number().gt(0).max(100)).meta({
+    description: "share of the requests; default: 100",
+  }),
+  max_body_size: unset(wholeNumber(1, 1_048_576)).meta({
+    description:
+      "larger bodies of requests and responses are not recorded, in bytes; default: 64 KiB",
+  }),
+  redact: unset(z.array(text(256)).max(LIST_MAX)).meta({
+    description:
+      "names of further header fields, parameters and JSON members whose values are redacted",
   }),
 });
 
@@ -196,6 +206,10 @@ export const routeTrafficFields = {
     description:
       "send a share of the requests to another service, too; its responses are discarded",
   }),
+  record: unset(z.union([z.boolean(), recordSchema])).meta({
+    description:
+      "record requests and responses of the upstream, with credentials redacted, for `platform-gate replay`",
+  }),
   files: unset(filesSchema).meta({ description: "answer with the files of a folder" }),
   openapi: unset(z.union([text(), z.record(z.string(), z.unknown())])).meta({
     description:
@@ -223,6 +237,7 @@ export interface RouteTrafficFields {
   readonly respond?: Settings<typeof respondSchema>;
   readonly compress?: boolean | Settings<typeof compressSchema>;
   readonly mirror?: Settings<typeof mirrorSchema>;
+  readonly record?: boolean | Settings<typeof recordSchema>;
   readonly files?: Settings<typeof filesSchema>;
   readonly openapi?: string | Readonly<Record<string, unknown>>;
   readonly openapi_allow_unknown?: true;

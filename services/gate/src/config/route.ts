@@ -164,9 +164,6 @@ export const routeSchema = z
         min_confidence: anyNumber(),
       }),
     ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
-    record: later(anyFlag()).meta({
-      description: "Not available yet: record headers and bodies for replay",
-    }),
   })
   .superRefine((route, context) => {
     const given = ORIGINS_OF_RESPONSES.filter((key) => route[key] !== undefined);
@@ -182,6 +179,13 @@ export const routeSchema = z
         code: "custom",
         path: [key],
         message: `is not allowed with ${given[0]}; set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}`,
+      });
+    }
+    if (isRecorded(route.record) && given[0]?.startsWith("target") === false) {
+      context.addIssue({
+        code: "custom",
+        path: ["record"],
+        message: `is not allowed with ${given[0]}, which is no upstream`,
       });
     }
     const paths = PATH_CHANGES.filter((key) => route[key] !== undefined && route[key] !== false);
@@ -237,6 +241,10 @@ export interface RouteConfig
   readonly client_cert_path?: string;
   readonly client_key_path?: string;
   readonly root_ca_path?: string;
+}
+
+function isRecorded(record: RouteTrafficFields["record"]): boolean {
+  return record !== undefined && record !== false;
 }
 
 function spellLoadBalancer(value: unknown): unknown {

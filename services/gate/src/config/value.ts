@@ -65,6 +65,13 @@ export function upstreamUrl() {
   });
 }
 
+/** An upstream's URL without a path. */
+export function originUrl() {
+  return upstreamUrl().refine((url) => !URL.canParse(url) || new URL(url).pathname === "/", {
+    error: "expected no path: requests keep that of the upstream",
+  });
+}
+
 /** The http or https URL of a service that the gateway calls itself. */
 export function serviceUrl() {
   return text(PREFIX_CHARS_MAX).refine((value) => isHttpUrl(value), {

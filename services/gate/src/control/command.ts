@@ -19,7 +19,7 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
   const state = buildState(
     loaded.config,
     overlay,
-    (config, hasAccessLog) => buildGlobals(config, context, hasAccessLog),
+    (config, logs) => buildGlobals(config, context, logs),
     new NetworkLists(),
   );
   const file = loaded.hasFile ? loaded.path : `${loaded.path} (does not exist, which is allowed)`;

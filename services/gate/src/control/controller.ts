@@ -16,7 +16,7 @@ import {
 import { ChangeQueue } from "./change-queue.ts";
 import { type ResolvedRoute, resolveRoute } from "./resolve-route.ts";
 import { type RouteDiff, type RouteSet, diffRoutes, isEmptyDiff } from "./differ.ts";
-import { readRouteDefaults } from "./globals.ts";
+import { readRouteDefaults, type UsedLogs } from "./globals.ts";
 import {
   type Overlay,
   type RouteConfigs,
@@ -94,7 +94,7 @@ export interface ControllerOptions {
   /** Reads the configuration again; throws ConfigError. */
   loadConfig: () => GateConfig;
   /** Builds the settings that do not belong to a route; throws ConfigError. */
-  buildGlobals: (config: GateConfig, hasAccessLog: boolean) => GlobalSpec;
+  buildGlobals: (config: GateConfig, logs: UsedLogs) => GlobalSpec;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
   /** Called with each applied change of routes, as one sentence, and its caller. */
@@ -127,13 +127,14 @@ export function buildState(
   }
   const defaults = readRouteDefaults(config);
   const resolved = new Map<RouteKey, ResolvedRoute>();
-  let hasAccessLog = false;
+  const logs: UsedLogs = { access: false, recording: false };
   for (const [key, route] of routes) {
     const before = known?.get(key);
     resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults, networks));
-    hasAccessLog ||= route.access_log === true;
+    logs.access ||= route.access_log === true;
+    logs.recording ||= resolved.get(key)!.spec.steps.record !== undefined;
   }
-  const globals = buildGlobals(config, hasAccessLog);
+  const globals = buildGlobals(config, logs);
   return { config, base, overlay, routes, resolved, globals, etag: makeEtag(resolved) };
 }
 

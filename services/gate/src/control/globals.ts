@@ -23,11 +23,17 @@ export interface GlobalsContext {
   descriptors: DescriptorShare;
 }
 
+/** The logs that routes write. */
+export interface UsedLogs {
+  access: boolean;
+  recording: boolean;
+}
+
 /** Builds the global settings. Throws ConfigError if the certificate is not usable. */
 export function buildGlobals(
   config: GateConfig,
   context: GlobalsContext,
-  hasAccessLog: boolean,
+  logs: UsedLogs,
 ): GlobalSpec {
   const jwt = buildJwt(config);
   const tls = readListenerTls(config);
@@ -68,7 +74,16 @@ export function buildGlobals(
       routeDrainMs: config.route_drain_ms,
       streamDrainMs: config.stream_drain_ms,
     },
-    ...(hasAccessLog
+    ...(logs.recording
+      ? {
+          recording: {
+            path: config.record_path ?? join(dirname(context.configPath), "recording.jsonl"),
+            fileBytesMax: config.record_max_size,
+            filesMax: config.record_files,
+          },
+        }
+      : {}),
+    ...(logs.access
       ? {
           accessLog: {
             path: config.access_log_path ?? join(dirname(context.configPath), "access.jsonl"),

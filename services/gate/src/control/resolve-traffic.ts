@@ -7,6 +7,7 @@ import type {
   CorsSpec,
   FilesSpec,
   HeaderRules,
+  RecordSpec,
   StepSpecs,
 } from "../shared-state/index.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
@@ -17,6 +18,7 @@ const CACHE_METHODS = ["GET", "HEAD"];
 const CORS_MAX_AGE_SECONDS = 600;
 const REDIRECT_STATUS = 308;
 const MIRRORED_BYTES_MAX = 1_048_576;
+const RECORDED_BYTES_MAX = 65_536;
 const COMPRESSED_SIZE_MIN = 1_024;
 const COMPRESSED_TYPES = [
   "text/*",
@@ -53,12 +55,21 @@ export function resolveTraffic(
   label: string,
 ): Pick<
   StepSpecs,
-  "cors" | "rewrite" | "redirect" | "respond" | "files" | "cache" | "compression" | "mirror"
+  | "cors"
+  | "rewrite"
+  | "redirect"
+  | "respond"
+  | "files"
+  | "cache"
+  | "compression"
+  | "mirror"
+  | "record"
 > {
   const { redirect, respond, rewrite, mirror } = config;
   const cors = resolveCors(config);
   const files = resolveFiles(config, label);
   const compression = resolveCompression(config);
+  const record = resolveRecord(config);
   return {
     ...(cors === undefined ? {} : { cors }),
     ...(files === undefined ? {} : { files }),
@@ -79,6 +90,7 @@ export function resolveTraffic(
             bodyBytesMax: mirror.max_body_size ?? MIRRORED_BYTES_MAX,
           },
         }),
+    ...(record === undefined ? {} : { record }),
     ...(compression === undefined ? {} : { compression }),
     ...(rewrite === undefined ? {} : { rewrite }),
     ...(redirect === undefined
@@ -142,6 +154,16 @@ function resolveFiles({ files }: RouteConfig, label: string): FilesSpec | undefi
     ...(files.fallback === undefined ? {} : { fallback: files.fallback }),
     cacheControl: files.cache_control ?? "no-cache",
     isPrecompressed: files.precompressed ?? false,
+  };
+}
+
+function resolveRecord({ record }: RouteConfig): RecordSpec | undefined {
+  if (record === undefined || record === false) return undefined;
+  const settings = record === true ? {} : record;
+  return {
+    percent: settings.percent ?? 100,
+    bodyBytesMax: settings.max_body_size ?? RECORDED_BYTES_MAX,
+    redactedNames: settings.redact ?? [],
   };
 }
 

@@ -25,6 +25,20 @@ export type GateExchange = Exchange<RequestState>;
 
 const ANONYMOUS: GateCaller = { kind: "anonymous" };
 
+/** A copy of a request's head as the upstream receives it. */
+export interface HeadCopy {
+  /** Called for each attempt. The bytes are valid only during the call. */
+  takeHead(bytes: Buffer): void;
+}
+
+/** The recording of one request and its response; created by the recording step. */
+export interface Recording extends HeadCopy {
+  /** Ends the recording, which is written if the exchange is complete. */
+  finish(exchange: GateExchange, end: RequestEnd): void;
+  /** The upstream's response has arrived: returns the observer of its content. */
+  takeResponse(head: ResponseHead, hasContent: boolean): ContentFilter;
+}
+
 /** State of one connection's current request. */
 export class RequestState {
   exchange: GateExchange | null = null;
@@ -77,6 +91,9 @@ export class RequestState {
   cacheTicket: CacheTicket | null = null;
   /** The stored response's validators replace the client's conditions. */
   revalidates = false;
+  /** Copies of the request for a mirror and for the recording. */
+  mirrored: HeadCopy | null = null;
+  recording: Recording | null = null;
   /** Hash of the resource that an unsafe request changes, on routes with a cache. */
   changedResource: number | null = null;
   // Neighbors in the ring of this worker's active exchanges.
@@ -113,6 +130,8 @@ export class RequestState {
     this.tunnel = null;
     this.cacheTicket = null;
     this.revalidates = false;
+    this.mirrored = null;
+    this.recording = null;
     this.changedResource = null;
   }
 

@@ -13,6 +13,7 @@ import { createFilesStep } from "./files-step.ts";
 import { createIdentityStep } from "./identity-step.ts";
 import { createMirrorStep } from "./mirror-step.ts";
 import { createOpenApiStep, createResponseReportStep } from "./openapi-step.ts";
+import { createRecordStep } from "./record-step.ts";
 import { createPolicyStep } from "./policy-step.ts";
 import { createStickyStep } from "./sticky-step.ts";
 import type { StepParts } from "./step-parts.ts";
@@ -44,7 +45,9 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createRedirectStep,
   createRespondStep,
   createFilesStep,
+  // These two copy the head that the others have made.
   createMirrorStep,
+  createRecordStep,
 ];
 
 /** Compiles the steps of a route. Throws, without retaining anything, if one of them is not usable. */

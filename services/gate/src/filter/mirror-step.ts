@@ -1,20 +1,12 @@
 // The mirroring step: a share of the requests is also sent to another service, which does not affect their responses.
-import type { HeadWriter, RequestTap } from "@platform/http1";
-import type { GateExchange, Step } from "../exchange/exchange.ts";
+import { addRequestTap, type HeadWriter, type RequestTap } from "@platform/http1";
+import type { GateExchange, HeadCopy, Step } from "../exchange/exchange.ts";
 import type { MirrorSpec, RouteSpec } from "../shared-state/index.ts";
 import type { MirroredHead, MirrorSender } from "./mirror-sender.ts";
+import { readSentHead } from "./sent-head.ts";
 import type { StepParts } from "./step-parts.ts";
 
-/** Fields of the connection to the upstream, and the framing of the body, which the copy has of its own. */
-const NOT_COPIED: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "te",
-  "transfer-encoding",
-]);
-
-/** Mirrors requests of a route. It must be the last step: it copies the head that the others have made. */
+/** Mirrors requests of a route. It must come after all steps that add to the head, which it copies. */
 export function createMirrorStep(spec: RouteSpec, parts: StepParts): Step | undefined {
   const { mirror } = spec.steps;
   return mirror === undefined ? undefined : new MirrorStep(mirror, parts.mirrors);
@@ -34,18 +26,19 @@ class MirrorStep implements Step {
   run(exchange: GateExchange): boolean {
     // An upgrade has no end that a mirror could wait for.
     if (exchange.head.upgrade || Math.random() * 100 >= this.#spec.percent) return true;
-    exchange.requestTap = new MirroredRequest(this.#origin, this.#spec.bodyBytesMax, this.#sender);
+    const copy = new MirroredRequest(this.#origin, this.#spec.bodyBytesMax, this.#sender);
+    exchange.userData.mirrored = copy;
+    addRequestTap(exchange, copy);
     return true;
   }
 
   onRequestHead(exchange: GateExchange, writer: HeadWriter): void {
-    const { requestTap } = exchange;
-    if (requestTap instanceof MirroredRequest) requestTap.takeHead(writer.view());
+    exchange.userData.mirrored?.takeHead(writer.view());
   }
 }
 
 /** The copy of one request: sent when its head and its whole body are there. */
-class MirroredRequest implements RequestTap {
+class MirroredRequest implements RequestTap, HeadCopy {
   readonly #origin: URL;
   readonly #bodyBytesMax: number;
   readonly #sender: MirrorSender;
@@ -66,7 +59,8 @@ class MirroredRequest implements RequestTap {
   /** Copies the head of the first attempt. */
   takeHead(bytes: Buffer): void {
     if (this.#isOver || this.#head !== undefined) return;
-    this.#head = readHead(bytes.toString("latin1"));
+    const { method, target, fields } = readSentHead(bytes);
+    this.#head = { method, target, fields: fields.flat() };
     this.#sendWhenComplete();
   }
 
@@ -115,17 +109,4 @@ class MirroredRequest implements RequestTap {
     this.#body = [];
     if (this.#isOpen) this.#sender.leave(this.#bytes);
   }
-}
-
-function readHead(text: string): MirroredHead {
-  const [line = "", ...lines] = text.split("\r\n");
-  const [method = "GET", target = "/"] = line.split(" ");
-  const fields: string[] = [];
-  for (const each of lines) {
-    const colon = each.indexOf(":");
-    if (colon === -1) continue;
-    const name = each.slice(0, colon);
-    if (!NOT_COPIED.has(name.toLowerCase())) fields.push(name, each.slice(colon + 1).trim());
-  }
-  return { method, target, fields };
 }

@@ -1,6 +1,7 @@
 // Parts that a worker provides to the steps of all its routes.
 import type { CacheKeys } from "../cache/cache-key.ts";
 import type { ResponseCache } from "../cache/response-cache.ts";
+import type { RecordingLog } from "../recording/recording-log.ts";
 import type {
   CacheFlights,
   ConcurrencyRows,
@@ -29,6 +30,7 @@ export interface StepParts {
   block: MetricBlock;
   compression: CompressionBudget;
   mirrors: MirrorSender;
+  recordings: RecordingLog;
   limiter: RateLimiter;
   concurrency: ConcurrencyRows;
   routeState: SharedRouteState;

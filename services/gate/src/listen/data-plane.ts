@@ -4,7 +4,6 @@ import { createEngine, createServer, HexPool, type Engine, type Server } from "@
 import type { Revocation } from "@platform/kernel/identity";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { AccessLineFormat } from "../access-log/access-line.ts";
-import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { AddressSet } from "@platform/kernel/network";
 import { type CompiledRoute, RequestState } from "../exchange/exchange.ts";
 import { Identity, type VerifierSource } from "../filter/identity.ts";
@@ -40,6 +39,7 @@ import { createResilienceOptions, createStepParts } from "./step-parts.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
 import { describeBounds, describeListenerTls } from "./listener-settings.ts";
 import { createSpanExporter } from "./span-exporter.ts";
+import { type OpenedLogs, WorkerLogs } from "./worker-logs.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 import { Probes } from "../request/probes.ts";
 import { Recorder } from "../request/recorder.ts";
@@ -73,6 +73,7 @@ export class DataPlane {
   readonly #forwarder: Forwarder;
   readonly #budget = new RetryBudget();
   readonly #steps: StepParts;
+  readonly #logs: WorkerLogs;
   readonly #probes = new Probes();
   readonly #book: RouteRegistry;
   readonly #routeParts: Omit<CompileRouteOptions, "limits">;
@@ -133,6 +134,12 @@ export class DataPlane {
       readNowMs: this.#engine.now,
       log: this.#log.bind(this),
     });
+    this.#logs = new WorkerLogs({
+      recorder: this.#recorder,
+      recordings: this.#steps.recordings,
+      block: this.#block,
+      onError: (msg, error) => this.#log("error", msg, { error: error.message }),
+    });
     this.#routeParts = {
       pools: this.#pools,
       plans: new PlanCache(),
@@ -188,9 +195,9 @@ export class DataPlane {
     this.#revoked.add(entries, policyVersion);
   }
 
-  /** Reopens the access log. */
+  /** Reopens the access log and the recording. */
   async reopenAccessLog(): Promise<void> {
-    await this.#recorder.accessLog?.reopen();
+    await this.#logs.reopen();
     this.#options.send({ type: "reopened" });
   }
 
@@ -220,7 +227,7 @@ export class DataPlane {
     this.#resolver.close();
     this.#config?.control.close(0);
     await Promise.all([
-      this.#recorder.accessLog?.close(),
+      this.#logs.close(),
       this.#recorder.spans?.shutdown(Math.min(deadlineMs, 2_000)),
     ]);
     this.#engine.close();
@@ -241,11 +248,11 @@ export class DataPlane {
       ...this.#routeParts,
       limits: globals.limits,
     });
-    let accessLog: AccessLogWriter | undefined;
+    let logs: OpenedLogs | undefined;
     let table: RouteTable<CompiledRoute>;
     try {
       table = await RouteTable.build(staged.routes, globals.internalRoutes);
-      accessLog = isChanged ? this.#openAccessLog(globals) : this.#recorder.accessLog;
+      if (isChanged) logs = this.#logs.open(globals, before?.globals);
       if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
         this.#server.setTls(describeListenerTls(globals.tls));
       }
@@ -259,7 +266,8 @@ export class DataPlane {
         ? before.control
         : new ControlProxy(this.#engine, globals.control);
     if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
-    if (isChanged) this.#takeOver(globals, before?.globals, accessLog);
+    if (isChanged) this.#takeOver(globals, before?.globals);
+    if (logs !== undefined) this.#logs.takeOver(logs);
     if (message.access !== undefined) this.#revoked.change(message.access);
     this.#steps.identity.current = identity;
     if (before === undefined) {
@@ -271,32 +279,12 @@ export class DataPlane {
     await staged.commit();
   }
 
-  #openAccessLog(globals: GlobalSpec): AccessLogWriter | undefined {
-    const path = globals.accessLog?.path;
-    if (path === undefined) return undefined;
-    if (path === this.#config?.globals.accessLog?.path) return this.#recorder.accessLog;
-    return new AccessLogWriter({
-      path,
-      ...ACCESS_LOG_WRITER_DEFAULT,
-      onError: (error) => {
-        this.#log("error", "cannot write the access log", { error: error.message });
-      },
-    });
-  }
-
-  #takeOver(
-    globals: GlobalSpec,
-    before: GlobalSpec | undefined,
-    accessLog: AccessLogWriter | undefined,
-  ): void {
+  #takeOver(globals: GlobalSpec, before: GlobalSpec | undefined): void {
     this.#probes.setVersion(globals.serviceVersion);
     this.#steps.limiter.setRedis(globals.limitsRedisUrl);
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));
-    const former = this.#recorder.accessLog;
-    this.#recorder.accessLog = accessLog;
-    if (former !== undefined && former !== accessLog) void former.close();
     if (globals.otlpEndpoint === before?.otlpEndpoint) return;
     void this.#recorder.spans?.shutdown(2_000);
     this.#recorder.spans = createSpanExporter(globals, this.#block);
@@ -363,14 +351,10 @@ export class DataPlane {
 
   #tick(): void {
     const block = this.#block;
-    const { accessLog } = this.#recorder;
     block.setCounter("heartbeatMs", readMonotonicMs());
     block.setCounter("connectionsActive", this.#server?.counts.connections ?? 0);
     block.setCounter("unsentBytes", this.#engine.outgoing.heldBytes);
-    if (accessLog !== undefined) {
-      block.setCounter("accessLogLines", accessLog.lines);
-      block.setCounter("accessLogDropped", accessLog.dropped);
-    }
+    this.#logs.count();
     this.#budget.tick();
     this.#book.tick();
     this.#revoked.tick();

@@ -9,6 +9,7 @@ import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
+import { RecordingLog } from "../recording/recording-log.ts";
 import {
   CacheFlights,
   ConcurrencyRows,
@@ -74,6 +75,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
     mirrors: new MirrorSender(block),
+    recordings: new RecordingLog(),
     limiter: new RateLimiter({
       table: new SharedRateTable(shared.rates, shared.seed),
       block,

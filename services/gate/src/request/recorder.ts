@@ -31,7 +31,8 @@ export class Recorder {
   /** True if the request's path and method are needed when it ends. */
   needsRequestLine(exchange: GateExchange): boolean {
     const { route } = exchange.userData;
-    return this.spans !== undefined || (route !== null && route.spec.accessLog);
+    if (this.spans !== undefined) return true;
+    return route !== null && (route.spec.accessLog || route.spec.steps.record !== undefined);
   }
 
   /** Records a request that has ended. */

@@ -88,7 +88,7 @@ export interface LimitsSpec {
   streamDrainMs: number;
 }
 
-/** The access log, shared by all workers. */
+/** The access log or the recording, shared by all workers. */
 export interface AccessLogSpec {
   path: string;
   /** File size in bytes that triggers a rotation. */
@@ -114,6 +114,8 @@ export interface GlobalSpec {
   tls?: TlsContextSpec[];
   limits: LimitsSpec;
   accessLog?: AccessLogSpec;
+  /** The recording; absent if no route records. */
+  recording?: AccessLogSpec;
   /** True if `/` without a route is an index page for programs on this machine. */
   hasIndex: boolean;
   /** True if there is a console, to which `/ui/` leads for programs on this machine if no route matches it. */

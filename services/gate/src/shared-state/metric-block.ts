@@ -72,6 +72,9 @@ export const WORKER_COUNTERS = [
   "mirrored",
   "mirrorFailed",
   "mirrorSkipped",
+  /** Exchanges that were recorded, and those that were not because of a bound. */
+  "recorded",
+  "recordingSkipped",
   /** Responses that did not conform to the OpenAPI document of their route. */
   "responseViolations",
   /** Responses that were too large to be checked, or compressed by the upstream. */

@@ -116,6 +116,16 @@ export interface MirrorSpec {
   bodyBytesMax: number;
 }
 
+/** Recording of requests and responses. */
+export interface RecordSpec {
+  /** Share of the requests, above 0, up to 100. */
+  percent: number;
+  /** Larger bodies are not recorded. */
+  bodyBytesMax: number;
+  /** Header fields, parameters and members of bodies that are redacted, beside those that always are. */
+  redactedNames: readonly string[];
+}
+
 /** Validation of requests against an OpenAPI document. */
 export interface OpenApiSpec {
   document: Readonly<Record<string, unknown>>;
@@ -146,6 +156,7 @@ export interface StepSpecs {
   files?: FilesSpec;
   cache?: CacheSpec;
   mirror?: MirrorSpec;
+  record?: RecordSpec;
   compression?: CompressionSpec;
   /** Rules after the global policy. */
   policy?: readonly PolicyRule[];

@@ -151,7 +151,7 @@ test("a missing folder is reported once and the old file is kept", async () => {
 test("a full file is renamed, the oldest file is removed", async () => {
   let rotations = 0;
   const rotation = new AccessLogRotation({
-    readSpec: () => ({ path, fileBytesMax: 10, filesMax: 2 }),
+    listSpecs: () => [{ path, fileBytesMax: 10, filesMax: 2 }],
     intervalMs: 60_000,
     onRotated: () => rotations++,
     onError: (error) => assert.fail(error),

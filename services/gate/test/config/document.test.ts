@@ -174,7 +174,6 @@ const unbuiltRouteFields: Record<string, unknown> = {
     confidence_header: "x-confidence",
     min_confidence: 0.5,
   },
-  record: true,
 };
 
 for (const [name, value] of Object.entries(unbuiltRouteFields)) {

@@ -17,7 +17,7 @@ import { AccessControl } from "../../src/control/access-control.ts";
 import { Controller, buildState } from "../../src/control/controller.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
-import { buildGlobals } from "../../src/control/globals.ts";
+import { buildGlobals, type UsedLogs } from "../../src/control/globals.ts";
 import { MetricsStream } from "../../src/control/metrics-stream.ts";
 import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-file.ts";
 import { NetworkLists } from "../../src/control/network-lists.ts";
@@ -76,7 +76,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     onLinkReuse: () => undefined,
     onTargetReuse: () => undefined,
   });
-  const buildAll = (of: GateConfig, hasAccessLog: boolean) =>
+  const buildAll = (of: GateConfig, logs: UsedLogs) =>
     buildGlobals(
       of,
       {
@@ -85,7 +85,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
         configPath: path,
         descriptors: { limit: undefined, workers: 1 },
       },
-      hasAccessLog,
+      logs,
     );
   const store = createOverlayFile(getOverlayPath(path));
   const networks = new NetworkLists();

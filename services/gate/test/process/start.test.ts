@@ -113,7 +113,7 @@ test("the commands answer without starting the gateway", async (context) => {
     run(["validate"], folder),
     run(["overlay", "show"], folder),
     run(["overlay", "clear"], folder),
-    run(["replay", "--log", "a.jsonl", "--middleware", "b.wasm"]),
+    run(["install", "a"]),
     run(["policy", "compile", "a", "-o", "b"]),
   ]);
   assert.match(help.stdout, /validate[\s\S]*overlay show[\s\S]*--addr/);

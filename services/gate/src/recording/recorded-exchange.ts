@@ -1,0 +1,57 @@
+// The lines of a recording: one exchange with the upstream each, as JSON. Written by workers, read by `replay`.
+import * as z from "zod";
+
+/** Reasons why the content of a body is not recorded. */
+const OMISSIONS = ["too-large", "multipart", "coding", "json"] as const;
+const BYTES_MAX = Number.MAX_SAFE_INTEGER;
+
+const fieldsSchema = z.array(z.tuple([z.string(), z.string()]));
+
+const bodySchema = z.union([
+  z.object({ bytes: z.int().min(0).max(BYTES_MAX), text: z.string() }),
+  z.object({ bytes: z.int().min(0).max(BYTES_MAX), base64: z.base64() }),
+  z.object({
+    bytes: z.int().min(0).max(BYTES_MAX),
+    omitted: z.enum(OMISSIONS),
+    sha256: z.string().optional(),
+  }),
+]);
+
+const lineSchema = z.object({
+  timestamp: z.string(),
+  latency_ms: z.number(),
+  upstream_ms: z.number(),
+  request: z.object({
+    method: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/),
+    target: z.string().startsWith("/"),
+    headers: fieldsSchema,
+    body: bodySchema,
+  }),
+  response: z.object({
+    status: z.int().min(200).max(999),
+    headers: fieldsSchema,
+    body: bodySchema,
+  }),
+});
+
+/**
+ * The content of one body. `bytes` is its size on the wire, without framing. `text` or `base64` are the content without
+ * its Content-Encoding, with credentials redacted. `sha256` in hex is that of a response which is too large to be
+ * recorded and has no Content-Encoding.
+ */
+export type RecordedBody = z.output<typeof bodySchema>;
+
+/** Header fields in the order of the message. */
+export type RecordedFields = z.output<typeof fieldsSchema>;
+
+/** Fields of a recording that replaying uses; lines have those of the access log as well. */
+export type RecordedExchange = z.output<typeof lineSchema>;
+
+/** Reads a line; undefined if it is not one of a recording. */
+export function readRecordedExchange(line: string): RecordedExchange | undefined {
+  try {
+    return lineSchema.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
+  }
+}

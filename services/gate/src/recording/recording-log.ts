@@ -1,0 +1,93 @@
+// Writes the recorded exchanges of one worker.
+import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
+import { escapeNonAscii } from "../access-log/access-line.ts";
+import { type BodyCopy, CopyBudget } from "./body-copy.ts";
+import { describeBody } from "./body-content.ts";
+import type { RecordedBody, RecordedExchange, RecordedFields } from "./recorded-exchange.ts";
+import type { Redactor } from "./redactor.ts";
+
+/** Memory for exchanges that are being recorded, per worker. */
+const COPIED_BYTES_MAX = 33_554_432;
+
+/** A message that was copied completely. */
+interface CopiedMessage {
+  fields: RecordedFields;
+  body: BodyCopy;
+}
+
+/** An exchange that was copied completely. */
+export interface CopiedExchange {
+  /** Fields of the access log. */
+  line: Readonly<Record<string, string | number | null>>;
+  method: string;
+  target: string;
+  status: number;
+  request: CopiedMessage;
+  response: CopiedMessage;
+}
+
+/** The recording of one worker. */
+export class RecordingLog {
+  /** Undefined if no route records. */
+  writer: AccessLogWriter | undefined;
+  /** Exchanges that were not recorded because of a bound. */
+  skipped = 0;
+  readonly budget = new CopyBudget(COPIED_BYTES_MAX);
+  readonly #writing = new Set<Promise<void>>();
+
+  /** Writes an exchange in the background; `release` is called when its memory is no longer used. */
+  write(
+    exchange: CopiedExchange,
+    redactor: Redactor,
+    options: { bodyBytesMax: number; release: () => void },
+  ): void {
+    const written = this.#write(exchange, redactor, options.bodyBytesMax)
+      // A fault of one exchange must not end the worker; it is counted.
+      .catch(() => void this.skipped++)
+      .finally(() => {
+        options.release();
+        this.#writing.delete(written);
+      });
+    this.#writing.add(written);
+  }
+
+  /** Writes the rest and closes the file. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writing);
+    await this.writer?.close();
+    this.writer = undefined;
+  }
+
+  async #write(exchange: CopiedExchange, redactor: Redactor, bytesMax: number): Promise<void> {
+    const { line, method, target, status, request, response } = exchange;
+    const recorded: Pick<RecordedExchange, "request" | "response"> = {
+      request: {
+        method,
+        target: redactor.redactTarget(target),
+        headers: redactor.redactFields(request.fields),
+        body: await describeCopy(request, redactor, bytesMax),
+      },
+      response: {
+        status,
+        headers: redactor.redactFields(response.fields),
+        body: await describeCopy(response, redactor, bytesMax),
+      },
+    };
+    this.writer?.append(`${escapeNonAscii(JSON.stringify({ ...line, ...recorded }))}\n`);
+  }
+}
+
+async function describeCopy(
+  { fields, body }: CopiedMessage,
+  redactor: Redactor,
+  bytesMax: number,
+): Promise<RecordedBody> {
+  const content = body.read();
+  if (content !== undefined) return describeBody({ fields, content }, redactor, bytesMax);
+  const sha256 = body.digest();
+  return {
+    bytes: body.bytes,
+    omitted: "too-large",
+    ...(sha256 === undefined ? {} : { sha256 }),
+  };
+}

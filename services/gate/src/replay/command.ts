@@ -1,0 +1,61 @@
+// The command `replay`: options, report, exit code.
+import { ConfigError } from "@platform/kernel/config";
+import type { ReplayCommandOptions } from "../config/replay-options.ts";
+import { NOT_AVAILABLE_YET } from "../config/value.ts";
+import type { RecordedFields } from "../recording/recorded-exchange.ts";
+import { replayShadow } from "./replay.ts";
+import { formatReport } from "./report.ts";
+
+/** Exit codes as of diff: all responses are the same, some differ, or there is nothing to compare. */
+const EXIT = { same: 0, different: 1, trouble: 2 } as const;
+
+/** Runs `platform-gate replay` and prints its report. Returns the exit code. */
+export async function runReplay(
+  options: ReplayCommandOptions,
+  print: (text: string) => void,
+  printError: (text: string) => void,
+): Promise<number> {
+  const { log, target, middleware, shadow } = options;
+  if (middleware !== undefined) throw refuse("--middleware", `is ${NOT_AVAILABLE_YET}`);
+  if (!shadow) throw refuse("--shadow", "is required: it sends the requests to --target");
+  if (log === undefined) throw refuse("--log", "is required");
+  if (target === undefined) throw refuse("--target", "is required");
+  try {
+    const result = await replayShadow({
+      log,
+      target: new URL(target),
+      concurrency: options.concurrency,
+      timeoutMs: options.timeout_ms,
+      host: options.host_header,
+      headers: options.headers.map((line) => readHeader(line)),
+      methods: options.methods,
+      limit: options.limit,
+      ignoredHeaders: options.ignore_headers,
+      ignoredMembers: options.ignore_members,
+      redactedNames: options.redact,
+      shownMax: options.show,
+    });
+    print(
+      options.format === "json" ? `${JSON.stringify(result, null, 2)}\n` : formatReport(result),
+    );
+    if (result.different + result.failed > 0) return EXIT.different;
+    if (result.replayed > 0) return EXIT.same;
+    printError("the recording contains no request that can be replayed");
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    printError(error instanceof Error ? error.message : String(error));
+  }
+  return EXIT.trouble;
+}
+
+function readHeader(line: string): RecordedFields[number] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e]*)$/.exec(line) ?? [];
+  if (name === undefined || value === undefined) {
+    throw refuse("--headers", 'expected fields such as "Authorization: Bearer …"');
+  }
+  return [name, value];
+}
+
+function refuse(source: string, message: string): ConfigError {
+  return new ConfigError([{ source, path: "", message }]);
+}
