@@ -11,6 +11,7 @@ import { type Clock, every } from "@platform/kernel/time";
 import type { Caller } from "./access/authorizer.ts";
 import { TenantBudgets } from "./access/budget.ts";
 import type { Directory } from "./access/directory.ts";
+import { findUserKey } from "./access/known-callers.ts";
 import { isSessionKey, RoleSessions } from "./access/role-sessions.ts";
 import { SecretBox } from "./access/secret-box.ts";
 import { WebIdentity } from "./access/web-identity.ts";
@@ -101,11 +102,7 @@ function createKeyFinder(
   return (accessKey) => {
     if (accessKey === rootKey) return root;
     if (isSessionKey(accessKey)) return findSessionKey(accessKey, directory, sessions);
-    const found = directory.findKey(accessKey);
-    if (found === undefined) return undefined;
-    const { user, policies } = found;
-    const { name, namespaces } = user;
-    return { secret: found.secret, owner: { kind: "user", accessKey, name, policies, namespaces } };
+    return findUserKey(accessKey, directory);
   };
 }
 

@@ -40,6 +40,10 @@ const KEYS = {
     env: ["PLATFORM_VAULT_ADMIN_ADDR", "ADMIN_PORT"],
     flag: "admin-port",
   }),
+  public_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "Address of the object API in links that the console creates. Default: the host of the console with the port of the object API.",
+  }),
   tls_cert: key(z.string().min(1).optional(), {
     description:
       "Certificate chain (PEM) of both listeners, which then accept TLS only. Reloaded within two seconds after a change.",
@@ -220,7 +224,7 @@ const KEYS = {
   }),
   ...createTokenKeys(
     "vault",
-    "the admin API accepts tokens with the scope vault:admin or the role admin",
+    "the admin API accepts tokens: for storage those with a role of storage, for everything those with the scope vault:admin or the role admin",
   ),
   ...createConsoleKeys(),
   ...createOperationKeys("vault"),

@@ -1,7 +1,7 @@
 // The composition root: creates every part and connects them.
 import { createHash, hkdfSync } from "node:crypto";
 import { join } from "node:path";
-import { createEngine, createServer } from "@platform/http1";
+import { createEngine, createServer, type Server } from "@platform/http1";
 import { formatAddress, isLoopbackAddress, type ListenAddress } from "@platform/kernel/config";
 import { createEgress } from "@platform/kernel/egress";
 import { AdminFeeds } from "@platform/kernel/feeds";
@@ -18,10 +18,11 @@ import { type Account, Authorizer } from "./access/authorizer.ts";
 import { TenantBudgets } from "./access/budget.ts";
 import { Directory } from "./access/directory.ts";
 import { loadMasterKey, SecretBox } from "./access/secret-box.ts";
+import { createAdminAccess } from "./admin/admin-access.ts";
 import { createAdminApi } from "./admin/admin-api.ts";
-import { AdminGuard } from "./admin/admin-guard.ts";
-import { createConsole } from "./admin/console.ts";
-import { type AuditEntry, AuditLog } from "./audit/audit-log.ts";
+import { requireAdmin } from "./admin/storage-callers.ts";
+import { AuditLog } from "./audit/audit-log.ts";
+import { toAuditEntry, toCallEntry } from "./admin/audit-entry.ts";
 import { isDrive } from "./blob/drive/identity.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { createCallers } from "./callers.ts";
@@ -35,7 +36,6 @@ import { StoreError } from "./model/store-error.ts";
 import type { S3Answer } from "./s3/answer.ts";
 import { createConnectionMetrics } from "./s3/connection-metrics.ts";
 import type { ObjectApi } from "./s3/context.ts";
-import type { FinishedRequest } from "./s3/finished-request.ts";
 import { createFigures, createObjectMetrics, REQUEST_METRICS } from "./s3/object-metrics.ts";
 import { createObjectHandler } from "./s3/object-server.ts";
 import { answerRefusal } from "./s3/refusal-answer.ts";
@@ -62,6 +62,8 @@ const BODY_BYTES_MAX = 1_048_576;
 const TARGET_BYTES_MAX = 16_384;
 /** An object may have 2 KiB of metadata in very short headers. */
 const FIELDS_MAX = 512;
+/** The time for a body of 5 GiB at 1.5 MB/s; slow bodies are refused by their pace. */
+const UPLOAD_TIMEOUT_MS = 3_600_000;
 const LOOPBACK = "127.0.0.1";
 
 /** Starts the service. Resolves when both APIs listen. */
@@ -226,11 +228,17 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     engine.close();
   });
 
-  const adminGuard = new AdminGuard({ verifier, tokens: callers.tokens });
-  const webConsole = config.enable_web_admin
-    ? createConsole({ config, guard: adminGuard.guard, isTls: tls !== undefined, clock })
-    : undefined;
-  const guard = webConsole?.guard ?? adminGuard.guard;
+  const access = createAdminAccess({
+    config,
+    api,
+    ids,
+    directory,
+    tokens: callers.tokens,
+    isTls: tls !== undefined,
+    readPort: () => readPort(server.address(), addr.port),
+    onOperation: (call) => audit?.add(toCallEntry(call, timestamps.format(clock.now()))),
+  });
+  const { guard } = access;
   const feeds = new AdminFeeds({
     service: "vault",
     version: VERSION,
@@ -239,18 +247,17 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     requests: REQUEST_METRICS,
     health,
     guard,
+    access: requireAdmin,
     clock,
     logger: log,
   });
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const admin = createAdminApi({
+    ...access,
     api,
     feeds,
-    owner,
+    dataDir: config.data_dir,
     directory,
-    consoleRoutes: webConsole?.createRoutes() ?? [],
-    adminGuard,
-    guard,
     masterKey,
     metricsToken: config.metrics_token,
     startedMs,
@@ -270,6 +277,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
       onUpgrade: feeds.onUpgrade,
       isProxyAddress: (address) => api.trustedProxies.has(address),
       metrics: registry,
+      requestTimeoutMs: UPLOAD_TIMEOUT_MS,
       ...(tls === undefined ? {} : { tls }),
     }),
     adminAddr,
@@ -291,8 +299,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
-  const bound = server.address();
-  const boundPort = bound !== null && "port" in bound ? bound.port : addr.port;
+  const boundPort = readPort(server.address(), addr.port);
   lifecycle.reportListener({ name: "http", host: toListenOptions(addr).host, port: boundPort });
   lifecycle.reportListener({
     name: "admin",
@@ -372,19 +379,6 @@ function createProbes(health: HealthRegistry) {
   };
 }
 
-function toAuditEntry(finished: FinishedRequest, timestamp: string): AuditEntry {
-  const { request, caller, errorCode } = finished;
-  const requester =
-    caller === undefined || caller.kind === "anonymous" ? "anonymous" : caller.accessKey;
-  return {
-    request_id: request.id,
-    timestamp,
-    requester,
-    bucket: finished.bucketName,
-    key: finished.key,
-    operation: finished.operation,
-    source_ip: `${request.clientAddress}:${request.exchange.connection.remotePort}`,
-    status: finished.status,
-    error_code: errorCode,
-  };
+function readPort(bound: ReturnType<Server["address"]>, configured: number): number {
+  return bound !== null && "port" in bound ? bound.port : configured;
 }

@@ -27,6 +27,8 @@ export interface ListenOptions extends HttpConnectionsOptions {
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Timeout of a request head in ms. Default 10 000. */
   headTimeoutMs?: number;
+  /** Timeout of a request with its body in ms. Default 60 000. */
+  requestTimeoutMs?: number;
   /** Idle timeout of a persistent connection in ms. Default 75 000. */
   keepAliveTimeoutMs?: number;
   /**
@@ -67,7 +69,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
   const bounds = {
     maxHeaderSize: options.headBytesMax ?? 32_768,
     headersTimeout: headTimeoutMs,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
     connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
   };

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import {
+  formatHost,
   formatLocalHost,
   formatUrl,
   getAddress,
@@ -17,6 +18,8 @@ import { PULSE_TOKEN } from "./pulse.ts";
 export const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
 /** Secret of the root key. */
 export const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
+
+const PUBLIC_URL = "PLATFORM_VAULT_PUBLIC_URL";
 
 /** Storage. */
 export const vaultEntry: ServiceEntry = {
@@ -63,6 +66,7 @@ export const vaultEntry: ServiceEntry = {
       // The default, config.json in the working directory, may be an unrelated file.
       PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
+      ...describeAddress(context),
       ...wireEvents(context),
       ...allowBackups(context),
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
@@ -84,6 +88,12 @@ export const vaultEntry: ServiceEntry = {
     ];
   },
 };
+
+/** Links to objects are opened by everyone: at the public name, or at the port of this machine. */
+function describeAddress(context: EntryContext): Record<string, string> {
+  if (context.domain === undefined || (process.env[PUBLIC_URL] ?? "") !== "") return {};
+  return { [PUBLIC_URL]: `https://${formatHost("vault", context)}` };
+}
 
 /** Events of buckets can go to messaging: subscriptions with the URL `stomp://platform`. */
 function wireEvents({ running, addresses, credentials }: EntryContext): Record<string, string> {

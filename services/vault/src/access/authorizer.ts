@@ -22,7 +22,7 @@ export type Caller =
     }
   | SessionCaller;
 
-/** The holder of a session key: the user of a token, in a role. */
+/** The user of a token in a role: the holder of a session key, or a person in the console. */
 export interface SessionCaller {
   readonly kind: "session";
   readonly accessKey: string;
@@ -30,7 +30,10 @@ export interface SessionCaller {
   /** Policies of the role. */
   readonly policies: readonly Policy[];
   /** The session with the user, the tenant and the scopes of the token. */
-  readonly session: StoredSession;
+  readonly session: Omit<
+    StoredSession,
+    "accessKey" | "sealed" | "role" | "token" | "policy" | "expiresMs"
+  >;
   /** A policy that must allow every request as well. */
   readonly limit: Policy | undefined;
 }

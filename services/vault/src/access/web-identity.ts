@@ -20,14 +20,23 @@ export const DURATION_SECONDS = { min: 900, max: 43_200, default: 3_600 } as con
 /** `arn:aws:iam:::role/NAME`, or with the id of the account. */
 const ROLE_ARN = /^arn:(?:aws|store):iam::(\d{12})?:role\/([A-Za-z0-9_+=,.@-]{1,64})$/;
 
-/** Validated parameters of a request. */
-export interface WebIdentityRequest {
-  token: string;
-  roleArn: string;
+/** The session of a new key. */
+interface SessionRequest {
   sessionName: string;
   durationSeconds: number;
   /** A policy in JSON that limits the key further. */
   policy: string | undefined;
+}
+
+/** Validated parameters of a request. */
+export interface WebIdentityRequest extends SessionRequest {
+  token: string;
+  roleArn: string;
+}
+
+/** The session of a new key, in a role of the token. */
+export interface RoleRequest extends SessionRequest {
+  role: string;
 }
 
 /** The result of a request. */
@@ -67,9 +76,14 @@ export class WebIdentity {
    * token, or with the token itself if it names no session.
    */
   async assumeRole(request: WebIdentityRequest): Promise<AssumedRole> {
-    const { sessions, accountId } = this.#options;
     const role = this.#readRole(request.roleArn);
-    const claims = await this.#verify(request.token);
+    return this.issue(await this.#verify(request.token), { ...request, role });
+  }
+
+  /** As `assumeRole`, for a token that is already verified. */
+  async issue(claims: Claims, request: RoleRequest): Promise<AssumedRole> {
+    const { sessions, accountId } = this.#options;
+    const { role } = request;
     const { iss: issuer = "", sub, username, tenant } = claims;
     if (sub === undefined) throw new S3Error("InvalidIdentityToken", "The token has no subject.");
     this.#takeBudget(`${issuer} ${sub}`);

@@ -10,17 +10,25 @@ import {
   defineRoute,
   type Guard,
 } from "@platform/kernel/http";
-import { z } from "zod";
 import type { Directory } from "../access/directory.ts";
 import { VERSION } from "../config.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
-import type { Owner } from "../model/bucket.ts";
 import type { ObjectApi } from "../s3/context.ts";
 import type { AdminGuard } from "./admin-guard.ts";
 import { createKeyRoutes, createRoleRoutes, createUserRoutes } from "./directory-routes.ts";
+import { createBatchRoutes } from "./bucket/batch-routes.ts";
+import { createBucketRoutes } from "./bucket/bucket-routes.ts";
+import type { ConsoleOperations } from "./bucket/console-operations.ts";
+import { createListingRoutes } from "./bucket/listing-routes.ts";
+import { createObjectRoutes } from "./bucket/object-routes.ts";
+import { createSettingRoutes } from "./bucket/setting-routes.ts";
+import { createShareRoute, type ShareOptions } from "./bucket/share-routes.ts";
+import { createUploadRoutes } from "./bucket/upload-routes.ts";
+import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
+import { requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
 /** Options of the admin API. */
@@ -29,7 +37,6 @@ export interface AdminOptions extends Pick<
   "health" | "metrics" | "logger" | "tracer" | "clock"
 > {
   api: ObjectApi;
-  owner: Owner;
   directory: Directory;
   /** Routes of the web console; empty if it is disabled. */
   consoleRoutes: readonly ApiRoute[];
@@ -37,6 +44,10 @@ export interface AdminOptions extends Pick<
   adminGuard: AdminGuard;
   guard: Guard;
   feeds: AdminFeeds;
+  operations: ConsoleOperations;
+  share: ShareOptions;
+  /** The data folder. */
+  dataDir: string;
   masterKey: Buffer;
   /** Bearer token for `/metrics`. */
   metricsToken: string | undefined;
@@ -47,7 +58,6 @@ export interface AdminOptions extends Pick<
   stopping: AbortSignal;
 }
 
-const bucketNameBody = z.strictObject({ name: z.string().min(1).max(63) });
 const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/backup", "Back up"],
   ["POST", "/admin/backup/restore", "Restore a backup"],
@@ -66,18 +76,9 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
     version: VERSION,
     title: "Storage admin API",
     routes: [
-      createHealthRoute(options),
-      ...createBucketRoutes(options),
-      ...createEventRoutes(options),
-      ...createScrubRoutes(options.api.store),
-      createBackupRouteOf(options),
-      ...options.feeds.createRoutes(),
-      ...createUsageRoutes(options.api.store),
-      ...createUserRoutes(options.directory),
-      ...createRoleRoutes(options.directory),
-      ...createKeyRoutes(options.directory),
+      ...createAdminRoutes(options).map(restrictToAdmin),
+      ...createStorageRoutes(options),
       ...options.consoleRoutes,
-      ...NOT_YET.map(createMissingRoute),
     ],
     guard: options.guard,
     health,
@@ -102,6 +103,40 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       return api.fetch(admitted, bindings);
     },
   };
+}
+
+function createAdminRoutes(options: AdminOptions): ApiRoute[] {
+  const { api, directory, dataDir, feeds } = options;
+  return [
+    createHealthRoute(options),
+    ...createEventRoutes(options),
+    ...createScrubRoutes(api.store),
+    ...createDriveRoutes({ store: api.store, dataDir }),
+    createBackupRouteOf(options),
+    ...feeds.createRoutes(),
+    ...createUsageRoutes(api.store),
+    ...createUserRoutes(directory),
+    ...createRoleRoutes(directory),
+    ...createKeyRoutes(directory),
+    ...NOT_YET.map(createMissingRoute),
+  ];
+}
+
+/** Routes for all callers that storage knows; S3's permissions decide. */
+function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute[] {
+  return [
+    ...createBucketRoutes(operations, api.store),
+    ...createListingRoutes(operations),
+    ...createObjectRoutes(operations),
+    ...createBatchRoutes(operations),
+    ...createUploadRoutes(operations, api.store),
+    ...createSettingRoutes(operations),
+    createShareRoute(share),
+  ];
+}
+
+function restrictToAdmin(route: ApiRoute): ApiRoute {
+  return route.access === undefined ? { ...route, access: requireAdmin } : route;
 }
 
 function refuse(error: PlatformError, request: Request): Response {
@@ -137,29 +172,6 @@ function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {
       daemon: "platform-vaultd",
     }),
   });
-}
-
-function createBucketRoutes({ api, owner }: AdminOptions): ApiRoute[] {
-  const { store, region } = api;
-  return [
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/buckets",
-      summary: "Names of all buckets",
-      handle: () => store.buckets.list().map((bucket) => bucket.name),
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/buckets",
-      summary: "Make a bucket",
-      body: bucketNameBody,
-      status: 201,
-      handle: async ({ body }) => {
-        await asProblem(store.buckets.create({ bucket: body.name, owner, region }));
-        return { name: body.name };
-      },
-    }),
-  ];
 }
 
 function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): ApiRoute {

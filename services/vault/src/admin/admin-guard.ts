@@ -1,29 +1,26 @@
-// Authentication of the admin API: a root signature, or a token with the admin scope or role.
+// Authentication of the admin API: signatures of storage's keys, and tokens. The operations decide what callers may do.
 import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
 import { createBearerGuard, type Guard, type HeaderReader } from "@platform/kernel/http";
-import { hasAccess, type TokenVerifier } from "@platform/kernel/identity";
-import type { Caller } from "../access/authorizer.ts";
+import type { Caller, TokenVerifier } from "@platform/kernel/identity";
+import type { Caller as StorageCaller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { hashHex, parseQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";
 import { RequestFields } from "../s3/wire/fields.ts";
+import type { StorageCallers } from "./storage-callers.ts";
 
 const BODY_BYTES_MAX = 1_048_576;
 
-/** The scope that grants access to the admin API. */
-const ADMIN_SCOPE = "vault:admin";
-/** The role that grants access to the admin API. */
-const ADMIN_ROLE = "admin";
-
 /** Options of the guard. */
 export interface AdminGuardOptions {
-  verifier: SignatureVerifier<Caller>;
+  verifier: SignatureVerifier<StorageCaller>;
+  callers: StorageCallers;
   tokens: TokenVerifier | undefined;
 }
 
-/** Verifies signatures while the whole request is available, and passes the root's signed requests to the guard. */
+/** Verifies signatures while the whole request is available, and passes the callers of signed requests to the guard. */
 export class AdminGuard {
   readonly #options: AdminGuardOptions;
-  readonly #signed = new WeakSet<HeaderReader>();
+  readonly #signed = new WeakMap<HeaderReader, Caller>();
   readonly #askBearer: Guard | undefined;
 
   constructor(options: AdminGuardOptions) {
@@ -49,12 +46,7 @@ export class AdminGuard {
         payloadHash: hashHex(body),
       });
     });
-    if (signed.kind !== "signed" || signed.owner.kind !== "root") {
-      throw new PlatformError(
-        "forbidden",
-        "Only the root user's key may sign requests to the admin API.",
-      );
-    }
+    if (signed.kind !== "signed") throw createUnauthorizedError("The request is not signed.");
     const { payload } = signed;
     if (payload.kind === "signed" ? hashHex(body) !== payload.sha256 : body.length > 0) {
       throw new PlatformError("unauthorized", "The signature does not cover the body.");
@@ -65,29 +57,19 @@ export class AdminGuard {
       request.url,
       body.length === 0 ? { method, headers } : { method, headers, body },
     );
-    this.#signed.add(admitted.headers);
+    this.#signed.set(admitted.headers, this.#options.callers.fromSignature(signed.owner));
     return admitted;
   }
 
   /** The guard of the admin API. */
   readonly guard: Guard = (request) => {
-    if (this.#signed.has(request.headers)) return { kind: "operator" };
+    const signer = this.#signed.get(request.headers);
+    if (signer !== undefined) return signer;
     if (this.#askBearer === undefined || request.headers.get("authorization") === null) {
-      throw createUnauthorizedError(
-        "A console session, root's signature or an admin token is required.",
-      );
+      throw createUnauthorizedError("A console session, a signature or a token is required.");
     }
-    const asked = this.#askBearer(request);
-    return asked instanceof Promise ? asked.then(requireAdmin) : requireAdmin(asked);
+    return this.#askBearer(request);
   };
-}
-
-function requireAdmin(caller: Awaited<ReturnType<Guard>>): Awaited<ReturnType<Guard>> {
-  if (hasAccess(caller, { scope: ADMIN_SCOPE, role: ADMIN_ROLE })) return caller;
-  throw new PlatformError(
-    "forbidden",
-    `The token has neither the scope ${ADMIN_SCOPE} nor the role ${ADMIN_ROLE}.`,
-  );
 }
 
 function verify<T>(check: () => T): T {

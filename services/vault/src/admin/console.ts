@@ -1,40 +1,55 @@
-// The web console of storage: sessions for the root key and for tokens with the admin scope or role.
-import { createHash, timingSafeEqual } from "node:crypto";
+// The web console of storage: sessions for root's key, for keys of users and for tokens.
+import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
+import type { Directory } from "../access/directory.ts";
+import { findUserKey } from "../access/known-callers.ts";
 import { ServiceConsole } from "@platform/console";
 import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { Guard } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import { VERSION, type VaultConfig } from "../config.ts";
+import type { StorageCallers } from "./storage-callers.ts";
 
 /** Creates the console. `guard` is that of the admin API. */
 export function createConsole(options: {
   config: VaultConfig;
   guard: Guard;
+  callers: StorageCallers;
+  directory: Directory;
   isTls: boolean;
   clock: Clock;
 }): ServiceConsole {
-  const { config, guard, isTls, clock } = options;
-  const wantedKey = digest(config.access_key_id);
-  const wantedSecret = digest(config.secret_access_key);
+  const { config, guard, callers, directory, isTls, clock } = options;
   return new ServiceConsole({
     id: "vault",
     version: VERSION,
-    features: ["buckets", "users", "roles", "keys", "usage", "events", "scrub"],
+    features: [
+      "buckets",
+      "objects",
+      "drives",
+      "users",
+      "roles",
+      "keys",
+      "usage",
+      "events",
+      "scrub",
+    ],
     credentials: "keys",
     check: async (login) => {
       const [accessKey, secret] =
         "access_key" in login
           ? [login.access_key, login.secret_key]
           : [login.username, login.password];
-      const isKey = timingSafeEqual(digest(accessKey), wantedKey);
-      const isSecret = timingSafeEqual(digest(secret), wantedSecret);
-      if (!isKey || !isSecret) throw createUnauthorizedError("The key or the secret is wrong.");
-      const caller = { kind: "operator" } as const;
-      return {
-        caller,
-        user: { id: accessKey, name: accessKey },
-        credential: { kind: "caller", caller },
-      };
+      const isRoot = accessKey === config.access_key_id;
+      const found = isRoot ? undefined : findUserKey(accessKey, directory);
+      // An unknown key takes as long as a wrong secret.
+      const wanted = isRoot ? config.secret_access_key : (found?.secret ?? randomUUID());
+      if (!timingSafeEqual(digest(secret), digest(wanted))) {
+        throw createUnauthorizedError("The key or the secret is wrong.");
+      }
+      const name = found?.owner.kind === "user" ? found.owner.name : accessKey;
+      const caller: Caller = isRoot ? { kind: "operator" } : callers.fromUserKey(accessKey, name);
+      return { caller, user: { id: accessKey, name }, credential: { kind: "caller", caller } };
     },
     guard,
     publicUrl: config.console_url,

@@ -1,5 +1,5 @@
-// Errors of the store and of policies as problems of the admin API.
-import { PlatformError } from "@platform/kernel/errors";
+// Errors of the store, of operations and of policies as problems of the admin API.
+import { type ErrorCode, PlatformError } from "@platform/kernel/errors";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { toS3Error } from "../s3/answer.ts";
@@ -10,15 +10,36 @@ export async function asProblem<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!(error instanceof StoreError || error instanceof S3Error)) throw error;
-    const { status, code, message } = toS3Error(error);
-    const kinds = {
-      404: "not_found",
-      409: "conflict",
-      403: "forbidden",
-      507: "insufficient_storage",
-    } as const;
-    const kind =
-      kinds[status as keyof typeof kinds] ?? (status < 500 ? "validation_failed" : "unavailable");
-    throw new PlatformError(kind, `${code}: ${message}`);
+    throw toPlatformError(toS3Error(error));
   }
+}
+
+/** The code of the platform for each status of S3; others are `validation_failed` or `unavailable`. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
+  403: "forbidden",
+  404: "not_found",
+  405: "method_not_allowed",
+  409: "conflict",
+  412: "precondition_failed",
+  416: "range_not_satisfiable",
+  429: "too_many_requests",
+  500: "internal",
+  501: "not_implemented",
+  507: "insufficient_storage",
+};
+/** Headers of errors that mean the same in both APIs. */
+const HEADERS: ReadonlySet<string> = new Set(["allow", "retry-after", "content-range", "etag"]);
+
+function toPlatformError(error: S3Error): PlatformError {
+  const { status, code, message } = error;
+  const kind =
+    code === "EntityTooLarge"
+      ? "payload_too_large"
+      : (CODES[status] ?? (status < 500 ? "validation_failed" : "unavailable"));
+  const headers = error.headers.filter(([name]) => HEADERS.has(name.toLowerCase()));
+  return new PlatformError(kind, `${code}: ${message}`, {
+    headers: Object.fromEntries(headers),
+    fields: { s3_code: code },
+    cause: error,
+  });
 }

@@ -18,19 +18,27 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
       description:
         "Reads all stored data against its checksums and heals damage where it can. Joins a running scrub.",
       status: 202,
-      handle: () => {
-        // The store logs failures; the time of the last complete scrub shows them as well.
-        void store.maintenance.scrub().catch(() => undefined);
-        return describeState(store.maintenance.readScrub());
-      },
+      handle: () => startScrub(store),
     }),
     defineRoute({
       method: "GET",
       path: SCRUB_PATH,
       summary: "Progress of the running scrub, and the result of the last complete one",
-      handle: () => describeState(store.maintenance.readScrub()),
+      handle: () => describeScrub(store),
     }),
   ];
+}
+
+/** Starts a scrub, or joins the running one. */
+export function startScrub(store: Store): object {
+  // The store logs failures; the time of the last complete scrub shows them as well.
+  void store.maintenance.scrub().catch(() => undefined);
+  return describeScrub(store);
+}
+
+/** The running scrub and the last complete one. */
+export function describeScrub(store: Store): object {
+  return describeState(store.maintenance.readScrub());
 }
 
 function describeState({ running, last }: ScrubState): object {

@@ -65,6 +65,18 @@ export function findUpload(
     .get(address.uploadId, bucketId, encodeKey(address.key)) as unknown as UploadRow | undefined;
 }
 
+/** The key of an upload in progress; `undefined` if it does not exist. */
+export function findUploadKey(
+  index: IndexConnection,
+  bucketId: number,
+  uploadId: string,
+): string | undefined {
+  const row = index
+    .sql("select key from uploads where upload_id = ? and bucket = ? and completed is null")
+    .get(uploadId, bucketId) as { key: Uint8Array } | undefined;
+  return row === undefined ? undefined : decodeKey(row.key);
+}
+
 /** The part with a number. */
 export function findPartRow(
   index: IndexConnection,

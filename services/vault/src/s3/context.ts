@@ -13,7 +13,7 @@ import type { Store } from "../object-store.ts";
 import type { EventPolicy } from "../delivery/target.ts";
 import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
-import type { S3Request } from "./request.ts";
+import type { OperationRequest } from "./request.ts";
 import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
 import type { Level, RequestQuery } from "./wire/address.ts";
 import type { RequestFields } from "./wire/fields.ts";
@@ -46,7 +46,7 @@ export interface ObjectApi {
 /** The context of one operation. */
 export interface OperationContext {
   readonly api: ObjectApi;
-  readonly request: S3Request;
+  readonly request: OperationRequest;
   readonly operation: Operation;
   readonly caller: Caller;
   /** The tenant whose budget and memory the request uses. */

@@ -1,12 +1,11 @@
 // The path of a request to the object API: engine, operation, authorization, handler, answer.
 import type { Exchange, Handler } from "@platform/http1";
 import type { Tracer } from "@platform/kernel/trace";
-import type { Caller, SessionCaller } from "../access/authorizer.ts";
+import type { Caller } from "../access/authorizer.ts";
 import type { ObjectBody } from "../model/object.ts";
-import { S3Error } from "../model/s3-error.ts";
 import { answerError, completeHeaders, type Header, type S3Answer, toS3Error } from "./answer.ts";
-import { authorize } from "./authorization.ts";
-import type { ObjectApi, OperationContext } from "./context.ts";
+import { admitOperation, takeBudget } from "./admission.ts";
+import type { ObjectApi } from "./context.ts";
 import { answerPreflight, answerStsPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import { ClientGone } from "./request-body.ts";
@@ -154,66 +153,17 @@ async function answerRequest(
   });
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
   finished.caller = caller;
-  const tenant = takeBudget(api, request, caller);
-  requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
-  requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
-  const context: OperationContext = {
-    api,
+  const context = await admitOperation(api, {
     request,
+    address,
     operation,
     caller,
-    tenant,
+    tenant: takeBudget(api, request, caller),
     signature: signed.kind === "signed" ? signed.signature : undefined,
     payload: signed.payload,
-    bucketName: address.bucket,
-    key: address.key,
-    fields,
     query,
-    bucket: operation.isBucketOptional ? undefined : api.store.buckets.require(address.bucket),
-  };
-  if (!operation.authorizesItself) await authorize(context);
+  });
   return await operation.handler(context);
-}
-
-// Clients that name the expected owner must not reach the bucket of another; all buckets belong to one account.
-function requireOwner(api: ObjectApi, accountId: string | undefined): void {
-  if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
-  throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
-}
-
-function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): string {
-  const tenant = nameTenant(request, caller);
-  const waitSeconds = api.budgets.take(tenant);
-  if (waitSeconds > 0) {
-    throw new S3Error("SlowDown", { headers: [["Retry-After", String(waitSeconds)]] });
-  }
-  return tenant;
-}
-
-// The client chooses the namespace: it counts only if the user of the key may use it.
-function nameTenant(request: S3Request, caller: Caller): string {
-  if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
-  const namespace = request.fields.get("x-platform-vault-namespace");
-  // All keys of a user share one budget: new keys are easy to get.
-  const own = caller.kind === "session" ? nameUserBudget(caller) : caller.accessKey;
-  if (namespace === undefined || namespace === "") return own;
-  const isPermitted = caller.kind === "root" || listNamespaces(caller).includes(namespace);
-  if (!isPermitted) {
-    throw new S3Error(
-      "AccessDenied",
-      "X-Platform-Vault-Namespace names a namespace that this key may not use.",
-    );
-  }
-  return `${own}/${namespace.slice(0, 128)}`;
-}
-
-function nameUserBudget({ session }: SessionCaller): string {
-  return `user:${session.tenant ?? ""}/${session.sub}`;
-}
-
-function listNamespaces(caller: Extract<Caller, { kind: "user" | "session" }>): readonly string[] {
-  if (caller.kind === "user") return caller.namespaces;
-  return caller.session.tenant === undefined ? [] : [caller.session.tenant];
 }
 
 async function sendAnswer(

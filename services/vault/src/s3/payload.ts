@@ -3,7 +3,7 @@ import { computeChecksum } from "../hash/checksum.ts";
 import type { BodyDigests, ChecksumAlgorithm, Upload } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { OperationContext } from "./context.ts";
-import type { S3Request } from "./request.ts";
+import type { OperationRequest } from "./request.ts";
 import { AwsChunkedDecoder } from "./sigv4/aws-chunked.ts";
 import { hashHex, type PayloadMode } from "./sigv4/index.ts";
 import { type ChecksumClaim, readChecksumClaim } from "./wire/checksum.ts";
@@ -29,7 +29,7 @@ export interface PayloadPlan {
 
 /** Reads the headers that describe a body. Throws an S3Error before any of it is read. */
 export function planPayload(
-  request: S3Request,
+  request: OperationRequest,
   mode: PayloadMode,
   ignoresChecksum = false,
 ): PayloadPlan {
@@ -94,7 +94,7 @@ export function listDigests(plan: PayloadPlan): ChecksumAlgorithm[] {
  * has been dropped.
  */
 export async function receiveUpload<Result>(
-  request: S3Request,
+  request: OperationRequest,
   plan: PayloadPlan,
   upload: Upload<Result>,
 ): Promise<BodyDigests> {
@@ -143,7 +143,7 @@ export async function receiveDocument(
 }
 
 async function receivePayload(
-  request: S3Request,
+  request: OperationRequest,
   plan: PayloadPlan,
   write: (chunk: Buffer) => Promise<void> | void | undefined,
 ): Promise<void> {

@@ -1,8 +1,14 @@
 // The request's share of the memory for answers that clients have not read yet.
+import type { Exchange } from "@platform/http1";
 import type { ReadWindow } from "../model/read-window.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { ClientGone } from "./request-body.ts";
-import type { S3Request } from "./request.ts";
+
+/** A request whose client may have gone. */
+interface LiveRequest {
+  readonly exchange: Pick<Exchange, "outflow">;
+  readonly isLive: boolean;
+}
 
 /**
  * Charges the bytes that are read for an answer. Waits reject with `ServiceUnavailable` after 30 s, with `ClientGone`
@@ -10,9 +16,9 @@ import type { S3Request } from "./request.ts";
  */
 export class AnswerWindow implements ReadWindow {
   isEnded = false;
-  readonly #request: S3Request;
+  readonly #request: LiveRequest;
 
-  constructor(request: S3Request) {
+  constructor(request: LiveRequest) {
     this.#request = request;
   }
 

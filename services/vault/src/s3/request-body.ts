@@ -14,9 +14,17 @@ export class ClientGone extends Error {
 export type TakeChunk = (chunk: Buffer) => Promise<void> | void | undefined;
 
 /** A body that has not been read yet. */
-export class RequestBody {
+export interface BodySource {
+  /** The declared length; `undefined` if it is not known. */
+  readonly contentLength: number | undefined;
+  /** Reads the whole body, chunk by chunk. Rejects with an S3Error, with ClientGone, or with the error of `take`. */
+  receive(take: TakeChunk, bytesMax: number): Promise<void>;
+}
+
+/** The body of a request to the object API. */
+export class RequestBody implements BodySource {
   readonly #exchange: Exchange;
-  /** The declared length; `undefined` for a chunked body. */
+  /** `undefined` for a chunked body. */
   readonly contentLength: number | undefined;
 
   constructor(exchange: Exchange) {
@@ -25,7 +33,6 @@ export class RequestBody {
     this.contentLength = framing === Framing.Chunked ? undefined : contentLength;
   }
 
-  /** Reads the whole body, chunk by chunk. Rejects with an S3Error, with ClientGone, or with the error of `take`. */
   receive(take: TakeChunk, bytesMax: number): Promise<void> {
     const exchange = this.#exchange;
     exchange.bodyBytesMax = bytesMax;

@@ -93,3 +93,53 @@ function noRoom(): S3Error {
     headers: [["Retry-After", "1"]],
   });
 }
+
+/** The memory that one request holds. */
+export class MemoryHold {
+  readonly #memory: RequestMemory;
+  /** The tenant whose memory it is. */
+  #source = "";
+  #bytes = 0;
+  /** Ends a wait for memory. */
+  #waiting: AbortController | undefined;
+
+  constructor(memory: RequestMemory) {
+    this.#memory = memory;
+  }
+
+  /** Takes memory. Throws ServiceUnavailable if there is none. */
+  take(bytes: number, tenant: string): void {
+    this.#memory.take(tenant, bytes);
+    this.#add(bytes, tenant);
+  }
+
+  /** Takes memory when it is available; `undefined` if it is immediately. Rejects with ServiceUnavailable after 20 s. */
+  takeWhenRoom(bytes: number, tenant: string): Promise<void> | undefined {
+    const waiting = new AbortController();
+    const room = this.#memory.takeWhenRoom(tenant, bytes, waiting.signal);
+    this.#waiting = waiting;
+    if (room === undefined) {
+      this.#add(bytes, tenant);
+      return undefined;
+    }
+    return room.then(() => {
+      this.#add(bytes, tenant);
+      // The request may have ended after the wait.
+      if (waiting.signal.aborted) this.release();
+    });
+  }
+
+  /** Releases the memory and cancels the waits. */
+  release(): void {
+    this.#waiting?.abort();
+    this.#waiting = undefined;
+    if (this.#bytes === 0) return;
+    this.#memory.give(this.#source, this.#bytes);
+    this.#bytes = 0;
+  }
+
+  #add(bytes: number, tenant: string): void {
+    this.#source = tenant;
+    this.#bytes += bytes;
+  }
+}

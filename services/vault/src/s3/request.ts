@@ -1,8 +1,10 @@
 // One request to the object API, read from the engine's exchange.
 import type { Exchange } from "@platform/http1";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
-import { RequestBody } from "./request-body.ts";
-import type { RequestMemory } from "./request-memory.ts";
+import type { ReadWindow } from "../model/read-window.ts";
+import { AnswerWindow } from "./read-window.ts";
+import { type BodySource, RequestBody } from "./request-body.ts";
+import { MemoryHold, type RequestMemory } from "./request-memory.ts";
 import { RequestFields } from "./wire/fields.ts";
 import { readQuery, type RequestQuery } from "./wire/address.ts";
 
@@ -13,8 +15,27 @@ export interface RequestOptions {
   memory: RequestMemory;
 }
 
-/** A request as handlers see it. */
-export class S3Request {
+/** A request as operations see it; the object API and the admin API have one implementation each. */
+export interface OperationRequest extends Pick<
+  S3Request,
+  | "id"
+  | "method"
+  | "rawPath"
+  | "host"
+  | "clientAddress"
+  | "secure"
+  | "fields"
+  | "hold"
+  | "holdWhenRoom"
+  | "release"
+> {
+  readonly body: BodySource;
+  /** The share of memory for its answer; `undefined` if its sender reads one frame at a time. */
+  openWindow(): ReadWindow | undefined;
+}
+
+/** A request to the object API. */
+export class S3Request implements OperationRequest {
   readonly exchange: Exchange;
   /** Its number on the connection; the exchange serves later requests as well. */
   readonly sequence: number;
@@ -31,18 +52,13 @@ export class S3Request {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
-  readonly #memory: RequestMemory;
-  /** The tenant whose memory it holds. */
-  #source = "";
-  #heldBytes = 0;
-  /** Ends a wait for memory. */
-  #waiting: AbortController | undefined;
+  readonly #memory: MemoryHold;
   #query: RequestQuery | undefined;
 
   constructor(exchange: Exchange, id: string, { trustedProxies, memory }: RequestOptions) {
     const { head, connection } = exchange;
     this.exchange = exchange;
-    this.#memory = memory;
+    this.#memory = new MemoryHold(memory);
     this.sequence = exchange.sequence;
     this.id = id;
     this.method = head.method;
@@ -69,34 +85,22 @@ export class S3Request {
 
   /** Takes memory for the request. Throws ServiceUnavailable if there is none. */
   hold(bytes: number, tenant: string): void {
-    this.#memory.take(tenant, bytes);
-    this.#source = tenant;
-    this.#heldBytes += bytes;
+    this.#memory.take(bytes, tenant);
   }
 
   /** Takes memory when it is available; `undefined` if it is immediately. Rejects with ServiceUnavailable after 20 s. */
   holdWhenRoom(bytes: number, tenant: string): Promise<void> | undefined {
-    const waiting = new AbortController();
-    const room = this.#memory.takeWhenRoom(tenant, bytes, waiting.signal);
-    this.#waiting = waiting;
-    const add = (): void => {
-      this.#source = tenant;
-      this.#heldBytes += bytes;
-      // The request may have ended after the wait.
-      if (waiting.signal.aborted) this.release();
-    };
-    if (room !== undefined) return room.then(add);
-    add();
-    return undefined;
+    return this.#memory.takeWhenRoom(bytes, tenant);
   }
 
   /** Releases its memory and cancels its waits. */
   release(): void {
-    this.#waiting?.abort();
-    this.#waiting = undefined;
-    if (this.#heldBytes === 0) return;
-    this.#memory.give(this.#source, this.#heldBytes);
-    this.#heldBytes = 0;
+    this.#memory.release();
+  }
+
+  /** The share of memory for its answer. */
+  openWindow(): ReadWindow {
+    return new AnswerWindow(this);
   }
 
   /** True while the client is connected. */

@@ -22,6 +22,7 @@ import {
   buildUploadInfo,
   findPartRow,
   findUpload,
+  findUploadKey,
   listParts,
   type PageOfParts,
 } from "../query/list-uploads.ts";
@@ -221,6 +222,14 @@ export class MultipartService {
 
   async get(address: UploadAddress): Promise<UploadInfo> {
     return buildUploadInfo(address.bucket, this.#requireUpload(address));
+  }
+
+  /** The key of an upload in progress. Throws `NoSuchUpload`. */
+  findKey(bucket: string, uploadId: string): string {
+    const { id } = this.#env.buckets.requireState(bucket);
+    const key = findUploadKey(this.#index, id, uploadId);
+    if (key === undefined) throw noSuchUpload({ bucket, key: "", uploadId });
+    return key;
   }
 
   async listParts(address: UploadAddress, page: PageOfParts = {}): Promise<ListPartsResult> {

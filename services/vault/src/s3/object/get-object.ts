@@ -5,7 +5,6 @@ import { StoreError } from "../../model/store-error.ts";
 import { type Header, type S3Answer, toS3Error } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
-import { AnswerWindow } from "../read-window.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
 import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
@@ -20,7 +19,8 @@ import {
 export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
-    request.window = new AnswerWindow(context.request);
+    const window = context.request.openWindow();
+    if (window !== undefined) request.window = window;
     const found = await context.api.store.objects.get(request);
     const { body, contentLength } = found;
     return { ...describe(context, found, request), object: body, contentLength };

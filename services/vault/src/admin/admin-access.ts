@@ -1,0 +1,74 @@
+// Access to the admin API: its guard, the console, and operations for the identities of callers.
+import type { ApiRoute, Guard } from "@platform/kernel/http";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import type { Directory } from "../access/directory.ts";
+import { findUserKey } from "../access/known-callers.ts";
+import type { VaultConfig } from "../config.ts";
+import type { ObjectApi } from "../s3/context.ts";
+import { InnerOperations, type InnerOperationsOptions } from "../s3/inner-operations.ts";
+import { AdminGuard } from "./admin-guard.ts";
+import { ConsoleOperations } from "./bucket/console-operations.ts";
+import type { ShareOptions } from "./bucket/share-routes.ts";
+import { createConsole } from "./console.ts";
+import { StorageCallers } from "./storage-callers.ts";
+
+/** Options of {@link createAdminAccess}. */
+export interface AdminAccessOptions {
+  config: VaultConfig;
+  api: ObjectApi;
+  ids: InnerOperationsOptions["ids"];
+  directory: Directory;
+  /** Undefined if no issuer is configured. */
+  tokens: TokenVerifier | undefined;
+  /** True if the listener uses TLS. */
+  isTls: boolean;
+  /** The port of the object API. */
+  readPort: () => number;
+  onOperation: InnerOperationsOptions["onFinished"];
+}
+
+/** The parts, as options of the admin API. */
+export interface AdminAccess {
+  adminGuard: AdminGuard;
+  guard: Guard;
+  /** Empty if the console is disabled. */
+  consoleRoutes: readonly ApiRoute[];
+  operations: ConsoleOperations;
+  share: ShareOptions;
+}
+
+/** Creates the parts. */
+export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
+  const { config, api, ids, directory, tokens, isTls, readPort, onOperation } = options;
+  const { clock, trustedProxies, verifier, webIdentity } = api;
+  const callers = new StorageCallers(directory, config.access_key_id);
+  const adminGuard = new AdminGuard({ verifier, callers, tokens });
+  const ownGuard = adminGuard.guard;
+  const webConsole = config.enable_web_admin
+    ? createConsole({ config, guard: ownGuard, callers, directory, isTls, clock })
+    : undefined;
+  const operations = new ConsoleOperations({
+    operations: new InnerOperations({ api, ids, onFinished: onOperation }),
+    callers,
+    trustedProxies,
+    isTls,
+  });
+  return {
+    adminGuard,
+    guard: webConsole?.guard ?? ownGuard,
+    consoleRoutes: webConsole?.createRoutes() ?? [],
+    operations,
+    share: {
+      operations,
+      findSecret: (accessKey) =>
+        accessKey === config.access_key_id
+          ? config.secret_access_key
+          : findUserKey(accessKey, directory)?.secret,
+      webIdentity,
+      region: config.region,
+      publicUrl: config.public_url,
+      readPort,
+      clock,
+    },
+  };
+}

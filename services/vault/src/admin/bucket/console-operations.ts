@@ -1,0 +1,90 @@
+// Operations of S3 for callers of the admin API.
+import type { GuardedRequest } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
+import { type AddressSet, findClientAddress } from "@platform/kernel/network";
+import type { S3Answer } from "../../s3/answer.ts";
+import type { OperationContext } from "../../s3/context.ts";
+import type { InnerOperations, OperationCall, Sender } from "../../s3/inner-operations.ts";
+import { asProblem } from "../problem.ts";
+import type { StorageCallers } from "../storage-callers.ts";
+
+/** Parts of a request that describe its sender. */
+export type SentRequest = Pick<GuardedRequest, "headers" | "peer"> & { caller: Caller };
+
+/** Options of {@link ConsoleOperations}. */
+export interface ConsoleOperationsOptions {
+  operations: InnerOperations;
+  callers: StorageCallers;
+  trustedProxies: AddressSet;
+  /** True if the admin listener uses TLS. */
+  isTls: boolean;
+}
+
+/** Runs operations with the identities of the caller in storage. Errors are problems of the platform. */
+export class ConsoleOperations {
+  readonly #options: ConsoleOperationsOptions;
+
+  constructor(options: ConsoleOperationsOptions) {
+    this.#options = options;
+  }
+
+  /** Runs an operation as the object API would. */
+  run(request: SentRequest, call: OperationCall): Promise<S3Answer> {
+    const operations = this.#options.operations;
+    return asProblem(operations.run(this.describeSender(request), this.#complete(request, call)));
+  }
+
+  /** Authorizes an operation as the object API would, and does `work` in its place. */
+  perform<Result>(
+    request: SentRequest,
+    call: OperationCall,
+    work: (context: OperationContext) => Promise<Result>,
+  ): Promise<Result> {
+    const sender = this.describeSender(request);
+    return asProblem(this.#options.operations.perform(sender, this.#complete(request, call), work));
+  }
+
+  /** True if the caller may run an operation. */
+  isAllowed(request: SentRequest, call: OperationCall): Promise<boolean> {
+    const sender = this.describeSender(request);
+    return asProblem(this.#options.operations.isAllowed(sender, this.#complete(request, call)));
+  }
+
+  /** The sender with one identity at a time, for operations that are authorized item by item. */
+  listIdentities(request: SentRequest): Sender[] {
+    const sender = this.describeSender(request);
+    return sender.callers.map((caller) => ({ ...sender, callers: [caller] }));
+  }
+
+  /** Runs an operation for one of `listIdentities`. */
+  runAs(sender: Sender, call: OperationCall): Promise<S3Answer> {
+    return asProblem(this.#options.operations.run(sender, call));
+  }
+
+  /** The sender of a request, with its identities. Throws 401 or 403 without any. */
+  describeSender({ caller, headers, peer }: SentRequest): Sender {
+    const { callers, trustedProxies, isTls } = this.#options;
+    const address = peer.kind === "tcp" ? peer.address : "127.0.0.1";
+    const isTrusted = trustedProxies.has(address);
+    const scheme = isTrusted ? headers.get("x-forwarded-proto") : null;
+    return {
+      callers: callers.list(caller),
+      clientAddress: findClientAddress(
+        address,
+        headers.get("x-forwarded-for") ?? "",
+        trustedProxies,
+      ),
+      secure: isTls || scheme === "https",
+      host: headers.get("host") ?? "",
+    };
+  }
+
+  // Policies may ask for these two.
+  #complete({ headers }: SentRequest, call: OperationCall): OperationCall {
+    const own = ["user-agent", "referer"].flatMap((name): [string, string][] => {
+      const value = headers.get(name);
+      return value === null ? [] : [[name, value]];
+    });
+    return { ...call, fields: [...own, ...(call.fields ?? [])] };
+  }
+}

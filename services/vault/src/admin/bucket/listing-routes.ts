@@ -1,0 +1,213 @@
+// Listings of objects, of versions and of uploads in progress in the admin API.
+import { PlatformError } from "@platform/kernel/errors";
+import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { ListedObject, ListPosition } from "../../model/object.ts";
+import type { OperationContext } from "../../s3/context.ts";
+import { bucketParams, BUCKET_PROBLEMS, OBJECT_TAG } from "./bucket-schema.ts";
+import type { ConsoleOperations } from "./console-operations.ts";
+
+const PAGE_MAX = 1_000;
+const CURSOR_CHARACTERS_MAX = 4_096;
+
+const listQuery = z.object({
+  prefix: z.string().max(1_024).default(""),
+  delimiter: z
+    .string()
+    .max(1_024)
+    .default("")
+    .describe("Keys that contain it after the prefix are gathered in `prefixes`."),
+  cursor: z
+    .string()
+    .max(CURSOR_CHARACTERS_MAX)
+    .optional()
+    .describe("`next_cursor` of the previous page."),
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/)
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= PAGE_MAX, "a whole number from 1 to 1000")
+    .default(PAGE_MAX)
+    .describe("Keys and prefixes on a page, 1 to 1 000."),
+});
+type ListQuery = z.output<typeof listQuery>;
+const objectsQuery = listQuery.extend({
+  versions: z
+    .enum(["", "true", "false"])
+    .transform((text) => text !== "false")
+    .default(false)
+    .describe("Lists all versions and delete markers, newest first."),
+});
+
+const objectAnswer = z.object({
+  key: z.string(),
+  size: z.int(),
+  etag: z.string().describe("Without quotes; empty for delete markers."),
+  modified_at: z.string(),
+  storage_class: z.string(),
+  version: z.string().optional(),
+  is_latest: z.boolean().optional(),
+  is_delete_marker: z.boolean().optional(),
+});
+const pageOf = <T extends z.ZodType>(item: T) =>
+  z.object({
+    items: z.array(item),
+    prefixes: z.array(z.string()),
+    next_cursor: z.string().nullable(),
+  });
+const uploadAnswer = z.object({ upload_id: z.string(), key: z.string(), started_at: z.string() });
+
+/** Position of a page: `after` of listings, with the version or the upload that it ends with. */
+const positionSchema = z.object({
+  value: z.string().max(1_024),
+  isPrefix: z.boolean(),
+  id: z.string().max(64).optional(),
+});
+type Position = z.output<typeof positionSchema>;
+
+/** Routes of listings. */
+export function createListingRoutes(operations: ConsoleOperations): ApiRoute[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/buckets/{bucket}/objects",
+      summary: "A page of objects, or of versions",
+      description:
+        "In the order of the keys' bytes. Requires s3:ListBucket or s3:ListBucketVersions.",
+      tag: OBJECT_TAG,
+      access: "guarded",
+      params: bucketParams,
+      query: objectsQuery,
+      answer: pageOf(objectAnswer),
+      problems: BUCKET_PROBLEMS,
+      handle: (request) => {
+        const { query, params } = request;
+        const operation = query.versions ? { versions: "" } : { "list-type": "2" };
+        const call = toCall(params.bucket, query, operation);
+        return operations.perform(request, call, (context) =>
+          query.versions ? listVersions(context, query) : listObjects(context, query),
+        );
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/buckets/{bucket}/uploads",
+      summary: "A page of multipart uploads in progress",
+      description: "By key, then by start. Requires s3:ListBucketMultipartUploads.",
+      tag: OBJECT_TAG,
+      access: "guarded",
+      params: bucketParams,
+      query: listQuery,
+      answer: pageOf(uploadAnswer),
+      problems: BUCKET_PROBLEMS,
+      handle: (request) => {
+        const { query, params } = request;
+        const call = toCall(params.bucket, query, { uploads: "" });
+        return operations.perform(request, call, (context) => listUploads(context, query));
+      },
+    }),
+  ];
+}
+
+// Policies may ask for these parameters.
+function toCall(bucket: string, query: ListQuery, operation: Readonly<Record<string, string>>) {
+  const { prefix, delimiter, limit } = query;
+  return {
+    method: "GET",
+    bucket,
+    query: { ...operation, prefix, delimiter, "max-keys": String(limit) },
+  };
+}
+
+async function listObjects({ api, bucketName }: OperationContext, query: ListQuery) {
+  const after = readCursor(query.cursor);
+  const page = await api.store.objects.list({
+    ...toRequest(bucketName, query),
+    maxKeys: query.limit,
+    ...(after === undefined ? {} : { after }),
+  });
+  return toPage(page.objects.map(describeObject), page.commonPrefixes, page.next, page.isTruncated);
+}
+
+async function listVersions({ api, bucketName }: OperationContext, query: ListQuery) {
+  const after = readCursor(query.cursor);
+  const page = await api.store.objects.listVersions({
+    ...toRequest(bucketName, query),
+    maxKeys: query.limit,
+    ...(after === undefined ? {} : { after: withId(after, "versionId") }),
+  });
+  const items = page.versions.map((version) => ({
+    ...describeObject(version),
+    version: version.versionId,
+    is_latest: version.isLatest,
+    is_delete_marker: version.isDeleteMarker,
+  }));
+  return toPage(items, page.commonPrefixes, page.next, page.isTruncated, page.next?.versionId);
+}
+
+async function listUploads({ api, bucketName }: OperationContext, query: ListQuery) {
+  const after = readCursor(query.cursor);
+  const page = await api.store.uploads.list({
+    ...toRequest(bucketName, query),
+    maxUploads: query.limit,
+    ...(after === undefined ? {} : { after: withId(after, "uploadId") }),
+  });
+  const items = page.uploads.map(({ uploadId, key, createdMs }) => ({
+    upload_id: uploadId,
+    key,
+    started_at: new Date(createdMs).toISOString(),
+  }));
+  return toPage(items, page.commonPrefixes, page.next, page.isTruncated, page.next?.uploadId);
+}
+
+function toRequest(bucket: string, { prefix, delimiter }: ListQuery) {
+  return {
+    bucket,
+    ...(prefix === "" ? {} : { prefix }),
+    ...(delimiter === "" ? {} : { delimiter }),
+  };
+}
+
+function describeObject(object: ListedObject) {
+  return {
+    key: object.key,
+    size: object.sizeBytes,
+    etag: object.etag,
+    modified_at: new Date(object.modifiedMs).toISOString(),
+    storage_class: object.storageClass,
+  };
+}
+
+function toPage<T>(
+  items: T[],
+  prefixes: string[],
+  next: ListPosition | undefined,
+  isTruncated: boolean,
+  id?: string,
+) {
+  const position = isTruncated ? next : undefined;
+  return {
+    items,
+    prefixes,
+    next_cursor: position === undefined ? null : formatCursor(position, id),
+  };
+}
+
+// Opaque, but not secret.
+function formatCursor({ value, isPrefix }: ListPosition, id: string | undefined): string {
+  return Buffer.from(JSON.stringify({ value, isPrefix, id })).toString("base64url");
+}
+
+function readCursor(cursor: string | undefined): Position | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    return positionSchema.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
+  } catch (cause) {
+    throw new PlatformError("bad_request", "The cursor is not one of this list.", { cause });
+  }
+}
+
+function withId<Name extends string>({ id, ...position }: Position, name: Name) {
+  return { ...position, ...(id === undefined ? {} : { [name]: id }) } as ListPosition &
+    Partial<Record<Name, string>>;
+}

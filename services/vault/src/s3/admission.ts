@@ -1,0 +1,78 @@
+// Admission of a request whose caller is known: budget, expected owner, bucket, authorization.
+import type { Caller, SessionCaller } from "../access/authorizer.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { authorize } from "./authorization.ts";
+import type { ObjectApi, OperationContext } from "./context.ts";
+import type { OperationRequest } from "./request.ts";
+import type { Address } from "./wire/address.ts";
+
+/** A request with its operation and its caller. */
+export interface IdentifiedRequest extends Pick<
+  OperationContext,
+  "request" | "operation" | "caller" | "tenant" | "signature" | "payload" | "query"
+> {
+  address: Address;
+}
+
+/** Finds the bucket of a request and authorizes it, unless its handler does. Throws an S3Error or a StoreError. */
+export async function admitOperation(
+  api: ObjectApi,
+  { address, ...identified }: IdentifiedRequest,
+): Promise<OperationContext> {
+  const { request, operation } = identified;
+  const { fields } = request;
+  requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
+  requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
+  const context: OperationContext = {
+    ...identified,
+    api,
+    bucketName: address.bucket,
+    key: address.key,
+    fields,
+    bucket: operation.isBucketOptional ? undefined : api.store.buckets.require(address.bucket),
+  };
+  if (!operation.authorizesItself) await authorize(context);
+  return context;
+}
+
+// Clients that name the expected owner must not reach the bucket of another; all buckets belong to one account.
+function requireOwner(api: ObjectApi, accountId: string | undefined): void {
+  if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
+  throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
+}
+
+/** Charges a request to the budget of its tenant, whose name it returns. Throws SlowDown beyond it. */
+export function takeBudget(api: ObjectApi, request: OperationRequest, caller: Caller): string {
+  const tenant = nameTenant(request, caller);
+  const waitSeconds = api.budgets.take(tenant);
+  if (waitSeconds > 0) {
+    throw new S3Error("SlowDown", { headers: [["Retry-After", String(waitSeconds)]] });
+  }
+  return tenant;
+}
+
+// The client chooses the namespace: it counts only if the user of the key may use it.
+function nameTenant(request: OperationRequest, caller: Caller): string {
+  if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
+  const namespace = request.fields.get("x-platform-vault-namespace");
+  // All keys of a user share one budget: new keys are easy to get.
+  const own = caller.kind === "session" ? nameUserBudget(caller) : caller.accessKey;
+  if (namespace === undefined || namespace === "") return own;
+  const isPermitted = caller.kind === "root" || listNamespaces(caller).includes(namespace);
+  if (!isPermitted) {
+    throw new S3Error(
+      "AccessDenied",
+      "X-Platform-Vault-Namespace names a namespace that this key may not use.",
+    );
+  }
+  return `${own}/${namespace.slice(0, 128)}`;
+}
+
+function nameUserBudget({ session }: SessionCaller): string {
+  return `user:${session.tenant ?? ""}/${session.sub}`;
+}
+
+function listNamespaces(caller: Extract<Caller, { kind: "user" | "session" }>): readonly string[] {
+  if (caller.kind === "user") return caller.namespaces;
+  return caller.session.tenant === undefined ? [] : [caller.session.tenant];
+}
