@@ -221,13 +221,11 @@ export class WorkerHandle {
       case "apply-failed":
         this.#settle(message.seq, { kind: "failed", message: message.message });
         return;
-      case "route-drained":
-        if (message.cut > 0) {
-          this.#options.log.warn("drain deadline cut streams of a removed route", {
-            route: message.key,
-            cut: message.cut,
-          });
-        }
+      case "streams-cut":
+        this.#options.log.warn("drain deadline cut streams of a removed route", {
+          route: message.key,
+          cut: message.cut,
+        });
         return;
       case "drained":
         this.#drained.resolve(message.cut);

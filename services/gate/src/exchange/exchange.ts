@@ -3,7 +3,6 @@ import {
   type ContentFilter,
   type Exchange,
   ForwardingFields,
-  type ForwardTarget,
   type HeadWriter,
   type RequestEnd,
   RequestIds,
@@ -18,6 +17,7 @@ import type { Balancer } from "../upstream/balancer.ts";
 import type { Resilience } from "../upstream/resilience.ts";
 import type { HeldPool } from "../upstream/pool-registry.ts";
 import type { GateCaller, KnownCaller } from "./caller.ts";
+import type { RouteTarget } from "./route-target.ts";
 import type { SeriesCache } from "./series-cache.ts";
 
 /** An HTTP exchange that carries a {@link RequestState}. */
@@ -152,39 +152,15 @@ export class RequestState {
   }
 }
 
-/** A prefix with its hash. Created by `encodePrefix`. */
-export interface EncodedPrefix {
-  readonly bytes: Uint8Array;
-  readonly hash: number;
-}
-
-/** One target of a route. */
-export interface RouteTarget {
-  readonly index: number;
-  /** Slot in the shared active counts and target state. */
-  readonly slot: number;
-  /** Slot in the shared link state. */
-  readonly link: number;
-  readonly url: string;
-  /** The URL as a JSON string for the access log. */
-  readonly urlJson: string;
-  /** Forwards the client's Authorization. */
-  readonly forward: ForwardTarget;
-  /** Removes Authorization because it contains the operator token. */
-  readonly forwardAnonymous: ForwardTarget;
-  /** The same two without the client's conditions and range, to revalidate a stored response. */
-  readonly revalidate: ForwardTarget;
-  readonly revalidateAnonymous: ForwardTarget;
-}
-
 /** An active or draining route. Created by `compileRoute`. */
 export interface CompiledRoute {
   readonly key: RouteKey;
-  readonly encodedPrefix: EncodedPrefix;
+  readonly prefix: string;
   readonly host: string | undefined;
   readonly methods: readonly string[] | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
+  /** The label as a JSON string; empty without an access log. */
   readonly labelJson: string;
   readonly series: SeriesCache;
   readonly balancer: Balancer;

@@ -249,10 +249,10 @@ export class PathScan {
   }
 }
 
-/** The hash of a whole prefix, comparable with the hash of a mark. */
-export function hashPrefix(prefix: Uint8Array): number {
+/** The hash of the prefix in a range of bytes, comparable with the hash of a mark. */
+export function hashPrefix(bytes: Uint8Array, start = 0, end = bytes.length): number {
   let hash = HASH_SEED;
-  for (const byte of prefix) hash = addToHash(hash, byte);
+  for (let at = start; at < end; at++) hash = addToHash(hash, bytes[at]!);
   return hash;
 }
 

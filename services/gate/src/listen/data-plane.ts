@@ -120,7 +120,7 @@ export class DataPlane {
     });
     this.#book = new RouteRegistry({
       readNowMs: this.#engine.now,
-      onDrained: (key, cut) => options.send({ type: "route-drained", key, cut }),
+      onCut: (key, cut) => options.send({ type: "streams-cut", key, cut }),
       cutExchanges: (route) => this.#cutExchanges(route),
     });
     const guardFaults = new GuardFaults((msg, fields) => this.#log("warn", msg, fields));

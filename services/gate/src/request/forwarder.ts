@@ -12,12 +12,8 @@ import type {
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
 import { answerProblem } from "../exchange/answers.ts";
-import {
-  type CompiledRoute,
-  type GateExchange,
-  RequestState,
-  type RouteTarget,
-} from "../exchange/exchange.ts";
+import { type CompiledRoute, type GateExchange, RequestState } from "../exchange/exchange.ts";
+import { PlanVariant, type RouteTarget } from "../exchange/route-target.ts";
 import type { ActiveCounts, MetricBlock } from "../shared-state/index.ts";
 import type { RetryBudget } from "../upstream/retry-budget.ts";
 import { decideRetry, RETRIES_MAX_DEFAULT } from "../upstream/retry-policy.ts";
@@ -192,10 +188,10 @@ export class Forwarder implements ForwardObserver<RequestState> {
   #enter(state: RequestState, target: RouteTarget): ForwardTarget {
     state.target = target;
     this.#options.active.add(this.#options.workerIndex, target.slot, 1);
-    if (state.revalidates) {
-      return state.holdsOperatorToken ? target.revalidateAnonymous : target.revalidate;
-    }
-    return state.holdsOperatorToken ? target.forwardAnonymous : target.forward;
+    return target.findForward(
+      (state.holdsOperatorToken ? PlanVariant.anonymous : PlanVariant.plain) |
+        (state.revalidates ? PlanVariant.revalidation : PlanVariant.plain),
+    );
   }
 
   #leave(state: RequestState): void {

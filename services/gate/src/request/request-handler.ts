@@ -173,7 +173,7 @@ export class RequestHandler {
     state.series = route.series;
     if (recorder.needsRequestLine(exchange)) this.#keepRequestLine(exchange);
     if (route.spec.rawPath) {
-      if (!scan.isRawSafe(route.encodedPrefix.bytes.length)) {
+      if (!scan.isRawSafe(route.prefix.length)) {
         this.#refuse(exchange, "climbs-above-root");
         return;
       }

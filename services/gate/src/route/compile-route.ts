@@ -1,7 +1,7 @@
 // Compiles a route for the request path: everything that does not depend on the request is computed here.
-import type { ForwardTarget } from "@platform/http1";
 import { quoteJson } from "../access-log/access-line.ts";
-import type { CompiledRoute, RouteTarget } from "../exchange/exchange.ts";
+import type { CompiledRoute } from "../exchange/exchange.ts";
+import { RouteTarget } from "../exchange/route-target.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
 import { compileSteps } from "../filter/compile-steps.ts";
 import type { StepParts } from "../filter/step-parts.ts";
@@ -12,21 +12,11 @@ import {
   type TargetSpec,
 } from "../shared-state/index.ts";
 import type { PlanCache, Rewrite } from "./plan-cache.ts";
-import { encodePrefix } from "./prefix-table.ts";
 import { createBalancer, type Balancer, type BalancerOptions } from "../upstream/balancer.ts";
 import { Resilience, type ResilienceOptions } from "../upstream/resilience.ts";
 import { ShiftingBalancer } from "../upstream/shifting-balancer.ts";
 import type { HeldPool, PoolRegistry } from "../upstream/pool-registry.ts";
-
-/** Conditions of a client, which do not apply to the revalidation of a stored response. */
-const CONDITION_FIELDS = [
-  "If-Match",
-  "If-None-Match",
-  "If-Modified-Since",
-  "If-Unmodified-Since",
-  "If-Range",
-  "Range",
-];
+import type { TargetUrl } from "../upstream/target-url.ts";
 
 /** Options of {@link compileRoute}. */
 export type CompileRouteOptions = BalancerOptions & {
@@ -42,43 +32,25 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
   const label = makeRouteLabel(spec.host, spec.prefix);
   const pools: HeldPool[] = [];
   try {
-    const targets = spec.targets.map((target, index): RouteTarget => {
+    const targets = spec.targets.map(({ slot, link, url }, index) => {
       const held = options.pools.acquire({
-        url: target.url,
+        url,
         tls: spec.upstreamTls,
         connectMs: spec.timeouts.connectMs,
         limits: options.limits,
       });
       pools.push(held);
-      const rewrite = describeRewrite(spec, target.url);
-      const revalidation =
-        spec.steps.cache === undefined
-          ? rewrite
-          : { ...rewrite, cutFields: [...rewrite.cutFields, ...CONDITION_FIELDS] };
-      const createForward = (plan: Rewrite, isAnonymous: boolean): ForwardTarget => ({
-        pool: held.pool,
-        plan: options.plans.compile(plan, isAnonymous),
-      });
-      return {
-        index,
-        slot: target.slot,
-        link: target.link,
-        url: target.url,
-        urlJson: quoteJson(target.url),
-        forward: createForward(rewrite, false),
-        forwardAnonymous: createForward(rewrite, true),
-        revalidate: createForward(revalidation, false),
-        revalidateAnonymous: createForward(revalidation, true),
-      };
+      const plans = options.plans.compile(describeRewrite(spec, held.url));
+      return new RouteTarget({ index, slot, link, url, pool: held.pool, plans });
     });
     return {
       key: spec.key,
-      encodedPrefix: encodePrefix(spec.prefix),
+      prefix: spec.prefix,
       host: spec.host,
       methods: spec.methods,
       spec,
       label,
-      labelJson: quoteJson(label),
+      labelJson: spec.accessLog ? quoteJson(label) : "",
       series: new SeriesCache(spec.metricsId),
       balancer: createRouteBalancer(spec, options),
       targets,
@@ -106,19 +78,14 @@ function createRouteBalancer(spec: RouteSpec, options: CompileRouteOptions): Bal
   return new ShiftingBalancer({ targets, routeSlot, routeState, links: resilience.links, create });
 }
 
-function describeRewrite(spec: RouteSpec, targetUrl: string): Rewrite {
-  const url = new URL(targetUrl);
+function describeRewrite(spec: RouteSpec, url: TargetUrl): Rewrite {
+  const isStripped = spec.stripPrefix || spec.replacePrefix !== undefined;
+  const replacement = spec.replacePrefix?.replace(/\/+$/, "") ?? "";
   return {
     host: url.host,
     keepsHost: spec.hostHeader === "client",
-    stripPathBytes:
-      spec.stripPrefix || spec.replacePrefix !== undefined
-        ? spec.prefix.replace(/\/+$/, "").length
-        : 0,
-    prependPath: `${url.pathname.replace(/\/+$/, "")}${spec.replacePrefix ?? ""}`.replace(
-      /\/+$/,
-      "",
-    ),
+    stripPathBytes: isStripped ? spec.prefix.replace(/\/+$/, "").length : 0,
+    prependPath: `${url.path}${replacement}`,
     headers: spec.headers,
     cutFields: spec.cutFields,
     responseHeadMs: spec.timeouts.responseHeadMs,

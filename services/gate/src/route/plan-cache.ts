@@ -1,5 +1,6 @@
 // Caches compiled forwarding plans: targets with equal rewrite rules share one.
 import { compilePlan, FORWARDING_FIELDS, ID_FIELDS, type ForwardPlan } from "@platform/http1";
+import { type PlanSource, PlanVariant } from "../exchange/route-target.ts";
 import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
@@ -42,31 +43,69 @@ export const CUT_FIELDS: readonly string[] = [
 const PLANS_MAX = 4_096;
 const VIA_FIELD = ["Via", "1.1 platform-gate"] as const;
 
+/** Conditions of a client, which do not apply to the revalidation of a stored response. */
+const CONDITION_FIELDS = [
+  "If-Match",
+  "If-None-Match",
+  "If-Modified-Since",
+  "If-Unmodified-Since",
+  "If-Range",
+  "Range",
+];
+
 /** Caches plans by their rewrite rules: ten thousand routes need only a few plans. */
 export class PlanCache {
-  readonly #plans = new Map<string, ForwardPlan>();
+  readonly #plans = new Map<string, RewritePlans>();
 
-  /** Returns the plan of a rewrite; `isAnonymous` also removes Authorization. Throws like `compilePlan`. */
-  compile(rewrite: Rewrite, isAnonymous: boolean): ForwardPlan {
+  /** Returns the plans of a rewrite. Throws like `compilePlan`. */
+  compile(rewrite: Rewrite): RewritePlans {
     const { host, keepsHost, stripPathBytes, prependPath, cutFields, headers } = rewrite;
     const { responseHeadMs, bodyIdleMs, totalMs } = rewrite;
-    const key = `${host} ${keepsHost} ${isAnonymous} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs} ${cutFields.join()} ${JSON.stringify(headers)}`;
+    const rules = headers === undefined ? "" : JSON.stringify(headers);
+    const key = `${host} ${keepsHost} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs} ${cutFields.join()} ${rules}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const cuts = [...CUT_FIELDS, ...cutFields, ...(headers?.removeRequest ?? [])];
-    const plan = compilePlan({
-      ...(keepsHost ? {} : { host: { value: host } }),
-      hostFallback: host,
-      removeRequestFields: isAnonymous ? [...cuts, "Authorization"] : cuts,
-      addRequestFields: [VIA_FIELD, ...(headers?.addRequest ?? [])],
-      removeResponseFields: headers?.removeResponse ?? [],
-      addResponseFields: headers?.addResponse ?? [],
-      stripPathBytes,
-      prependPath,
-      timeouts: { responseHeadMs, bodyIdleMs, totalMs, tunnelIdleMs: bodyIdleMs },
-    });
+    const plans = new RewritePlans(rewrite);
     if (this.#plans.size >= PLANS_MAX) this.#plans.clear();
-    this.#plans.set(key, plan);
-    return plan;
+    this.#plans.set(key, plans);
+    return plans;
   }
+}
+
+/** The plans of a rewrite. Those that few requests need are compiled on first use: they only remove further fields. */
+export class RewritePlans implements PlanSource {
+  readonly #rewrite: Rewrite;
+  readonly #plans: (ForwardPlan | undefined)[] = [];
+
+  /** Compiles the plain variant. Throws like `compilePlan`. */
+  constructor(rewrite: Rewrite) {
+    this.#rewrite = rewrite;
+    this.#plans[PlanVariant.plain] = compileVariant(rewrite, PlanVariant.plain);
+  }
+
+  find(variant: number): ForwardPlan {
+    return (this.#plans[variant] ??= compileVariant(this.#rewrite, variant));
+  }
+}
+
+function compileVariant(rewrite: Rewrite, variant: number): ForwardPlan {
+  const { host, keepsHost, stripPathBytes, prependPath, cutFields, headers } = rewrite;
+  const { responseHeadMs, bodyIdleMs, totalMs } = rewrite;
+  return compilePlan({
+    ...(keepsHost ? {} : { host: { value: host } }),
+    hostFallback: host,
+    removeRequestFields: [
+      ...CUT_FIELDS,
+      ...cutFields,
+      ...(headers?.removeRequest ?? []),
+      ...((variant & PlanVariant.anonymous) === 0 ? [] : ["Authorization"]),
+      ...((variant & PlanVariant.revalidation) === 0 ? [] : CONDITION_FIELDS),
+    ],
+    addRequestFields: [VIA_FIELD, ...(headers?.addRequest ?? [])],
+    removeResponseFields: headers?.removeResponse ?? [],
+    addResponseFields: headers?.addResponse ?? [],
+    stripPathBytes,
+    prependPath,
+    timeouts: { responseHeadMs, bodyIdleMs, totalMs, tunnelIdleMs: bodyIdleMs },
+  });
 }

@@ -6,8 +6,8 @@ import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 
 /** A compiled change that is not active yet. */
 export interface StagedRoutes {
-  /** All routes after the change. */
-  routes: readonly CompiledRoute[];
+  /** All routes after the change, until it is committed. */
+  routes: Iterable<CompiledRoute>;
   /** Resolves when the first DNS lookups of new upstreams are done. */
   ready: Promise<void>;
   /** Commits the change once its table is active: replaced routes drain. */
@@ -19,8 +19,8 @@ export interface StagedRoutes {
 /** Options of {@link RouteRegistry}. */
 export interface RouteRegistryOptions {
   readNowMs: () => number;
-  /** Called when a removed route has drained; the deadline ended `cut` of its exchanges. */
-  onDrained: (key: RouteKey, cut: number) => void;
+  /** Called when the drain deadline ended `cut` exchanges of a removed route. */
+  onCut: (key: RouteKey, cut: number) => void;
   /** Ends all exchanges of the route and returns their number. */
   cutExchanges: (route: CompiledRoute) => number;
 }
@@ -56,14 +56,13 @@ export class RouteRegistry {
     }
     const lookups = new Set<Promise<void>>();
     await forEachInSlices(compiled, (route) => {
-      for (const held of route.pools) lookups.add(held.ready);
+      for (const { ready } of route.pools) if (ready !== undefined) lookups.add(ready);
     });
     const drainMs = options.limits.routeDrainMs;
-    const next = new Map(this.#routes);
-    for (const key of remove) next.delete(key);
-    await forEachInSlices(compiled, (route) => next.set(route.key, route));
+    const replaced = new Set<RouteKey>(remove);
+    await forEachInSlices(compiled, (route) => replaced.add(route.key));
     return {
-      routes: [...next.values()],
+      routes: joinRoutes(this.#routes.values(), replaced, compiled),
       ready: Promise.all(lookups).then(() => undefined),
       discard,
       commit: async () => {
@@ -78,7 +77,7 @@ export class RouteRegistry {
 
   /** Releases the pools of a removed route without active exchanges. */
   settle(route: CompiledRoute): void {
-    if (this.#draining.delete(route)) this.#finish(route, 0);
+    if (this.#draining.delete(route)) release(route);
   }
 
   /** Ends exchanges past their drain deadline; called once a second. */
@@ -87,7 +86,9 @@ export class RouteRegistry {
     for (const [route, deadlineMs] of this.#draining) {
       if (nowMs < deadlineMs) continue;
       this.#draining.delete(route);
-      this.#finish(route, this.#options.cutExchanges(route));
+      const cut = this.#options.cutExchanges(route);
+      release(route);
+      if (cut > 0) this.#options.onCut(route.key, cut);
     }
   }
 
@@ -96,14 +97,20 @@ export class RouteRegistry {
     if (route === undefined) return;
     this.#routes.delete(key);
     route.isRemoved = true;
-    if (route.inFlight === 0) this.#finish(route, 0);
+    if (route.inFlight === 0) release(route);
     else this.#draining.set(route, this.#options.readNowMs() + drainMs);
   }
+}
 
-  #finish(route: CompiledRoute, cut: number): void {
-    release(route);
-    this.#options.onDrained(route.key, cut);
+function* joinRoutes(
+  routes: Iterable<CompiledRoute>,
+  replaced: ReadonlySet<RouteKey>,
+  added: readonly CompiledRoute[],
+): Generator<CompiledRoute> {
+  for (const route of routes) {
+    if (!replaced.has(route.key)) yield route;
   }
+  yield* added;
 }
 
 function release(route: CompiledRoute): void {

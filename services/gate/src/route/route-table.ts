@@ -1,16 +1,18 @@
 // Routes a request: to an internal route, otherwise to the route with the longest prefix.
 import type { InternalRoute } from "../shared-state/index.ts";
 import type { PathScan } from "../exchange/path-scan.ts";
-import type { EncodedPrefix } from "../exchange/exchange.ts";
-import { encodePrefix, PrefixTable } from "./prefix-table.ts";
+import { type Prefixed, PrefixTable } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";
 
 /** The properties of a route that the table requires. */
-export interface RouteEntry {
-  readonly encodedPrefix: EncodedPrefix;
+export interface RouteEntry extends Prefixed {
   readonly host?: string | undefined;
   /** Absent: all that no other route with this prefix and host has. */
   readonly methods?: readonly string[] | undefined;
+}
+
+interface InternalEntry extends Prefixed {
+  readonly route: InternalRoute;
 }
 
 /** Immutable route table; each change builds a new one from the same route objects. */
@@ -23,8 +25,8 @@ export class RouteTable<R extends RouteEntry> {
   readonly hasMethods: boolean;
   /** Routes with the same prefix and host, by the one that {@link findRoute} returns; empty if no route has methods. */
   readonly #byMethod: ReadonlyMap<R, readonly R[]>;
-  readonly #internalExact: PrefixTable<InternalRoute>;
-  readonly #internalBelow: PrefixTable<InternalRoute>;
+  readonly #internalExact: PrefixTable<InternalEntry>;
+  readonly #internalBelow: PrefixTable<InternalEntry>;
   readonly #anyHost: PrefixTable<R>;
   readonly #byHost: ReadonlyMap<string, PrefixTable<R>>;
 
@@ -33,21 +35,26 @@ export class RouteTable<R extends RouteEntry> {
     routes: Iterable<E>,
     internalRoutes: readonly InternalRoute[],
   ): Promise<RouteTable<E>> {
-    const groups = new Map<string, [EncodedPrefix, E][]>([["", []]]);
-    const byMethod = new Map<E, E[]>();
-    const firsts = new Map<string, E>();
+    const anyHost: E[] = [];
+    const groups = new Map<string, E[]>([["", anyHost]]);
     await forEachInSlices(routes, (route) => {
-      if (isVariant(route, firsts, byMethod)) return;
       const host = route.host?.toLowerCase() ?? "";
-      const group = groups.get(host);
-      if (group === undefined) groups.set(host, [[route.encodedPrefix, route]]);
-      else group.push([route.encodedPrefix, route]);
+      const group = host === "" ? anyHost : groups.get(host);
+      if (group === undefined) groups.set(host, [route]);
+      else group.push(route);
     });
+    const byMethod = new Map<E, E[]>();
     const byHost = new Map<string, PrefixTable<E>>();
-    for (const [host, group] of groups) byHost.set(host, await PrefixTable.build(group));
-    const own = (match: InternalRoute["match"]): Promise<PrefixTable<InternalRoute>> => {
-      const matching = internalRoutes.filter((path) => path.match === match);
-      return PrefixTable.build(matching.map((path) => [encodePrefix(path.path), path]));
+    for (const [host, group] of groups) {
+      const table = await PrefixTable.build(group, (route, first) =>
+        addVariant(byMethod, route, first),
+      );
+      byHost.set(host, table);
+    }
+    const own = (match: InternalRoute["match"]): Promise<PrefixTable<InternalEntry>> => {
+      const matching = internalRoutes.filter((route) => route.match === match);
+      const entries = matching.map((route) => ({ prefix: route.path, route }));
+      return PrefixTable.build(entries, refuseSame);
     };
     return new RouteTable(byHost, byMethod, await own("exact"), await own("below"));
   }
@@ -55,8 +62,8 @@ export class RouteTable<R extends RouteEntry> {
   private constructor(
     byHost: Map<string, PrefixTable<R>>,
     byMethod: ReadonlyMap<R, readonly R[]>,
-    internalExact: PrefixTable<InternalRoute>,
-    internalBelow: PrefixTable<InternalRoute>,
+    internalExact: PrefixTable<InternalEntry>,
+    internalBelow: PrefixTable<InternalEntry>,
   ) {
     this.#byMethod = byMethod;
     this.hasMethods = byMethod.size > 0;
@@ -77,9 +84,9 @@ export class RouteTable<R extends RouteEntry> {
     const last = scan.marks - 1;
     if (last >= 0 && scan.markLengths[last] === scan.end - scan.start) {
       const exact = this.#internalExact.findAt(scan, last);
-      if (exact !== undefined) return exact;
+      if (exact !== undefined) return exact.route;
     }
-    return this.#internalBelow.find(scan);
+    return this.#internalBelow.find(scan)?.route;
   }
 
   /**
@@ -115,26 +122,19 @@ export class RouteTable<R extends RouteEntry> {
 }
 
 // A second route with the same prefix and host is not in the prefix table, but beside the first.
-function isVariant<E extends RouteEntry>(
-  route: E,
-  firsts: Map<string, E>,
-  byMethod: Map<E, E[]>,
-): boolean {
-  const name = `${route.host?.toLowerCase() ?? ""} ${Buffer.from(route.encodedPrefix.bytes).toString("latin1")}`;
-  const first = firsts.get(name);
-  if (first === undefined) {
-    firsts.set(name, route);
+function addVariant<E extends RouteEntry>(byMethod: Map<E, E[]>, route: E, first: E): void {
+  if (route === first) {
     if (route.methods !== undefined) byMethod.set(route, [route]);
-    return false;
+    return;
   }
-  const variants = byMethod.get(first);
-  if (
-    route.methods === undefined &&
-    (variants ?? [first]).some((other) => other.methods === undefined)
-  ) {
-    throw new RangeError(`duplicate prefix ${name}`);
+  const variants = byMethod.get(first) ?? [first];
+  if (route.methods === undefined && variants.some(({ methods }) => methods === undefined)) {
+    refuseSame(route, first);
   }
-  if (variants === undefined) byMethod.set(first, [first, route]);
-  else variants.push(route);
-  return true;
+  variants.push(route);
+  byMethod.set(first, variants);
+}
+
+function refuseSame(entry: Prefixed, first: Prefixed): void {
+  if (entry !== first) throw new RangeError(`duplicate prefix ${entry.prefix}`);
 }

@@ -88,8 +88,8 @@ export type FromWorker =
   | { type: "applied"; seq: number }
   /** The change could not be applied and had no effect. */
   | { type: "apply-failed"; seq: number; message: string }
-  /** A removed or replaced route has no active exchange left on this worker; the deadline ended `cut` of them. */
-  | { type: "route-drained"; key: RouteKey; cut: number }
+  /** The drain deadline ended `cut` exchanges of a removed or replaced route. */
+  | { type: "streams-cut"; key: RouteKey; cut: number }
   /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }

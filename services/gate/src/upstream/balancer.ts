@@ -43,12 +43,17 @@ export function createBalancer(
       `a route has ${targets.length} targets, the maximum is ${ROUTE_TARGETS_MAX}`,
     );
   }
-  if (targets.length === 0) return { pick: () => -1, isWeighted: () => false };
-  if (targets.length === 1) {
-    return { pick: (tried) => (tried.length === 0 ? 0 : -1), isWeighted: () => true };
-  }
+  if (targets.length === 0) return NO_TARGET;
+  if (targets.length === 1) return ONE_TARGET;
   return new HealthyBalancer(targets, options, createChooser(kind, targets, routeSlot, options));
 }
+
+// Without state, so that all routes with at most one target share them.
+const NO_TARGET: Balancer = { pick: () => -1, isWeighted: () => false };
+const ONE_TARGET: Balancer = {
+  pick: (tried) => (tried.length === 0 ? 0 : -1),
+  isWeighted: () => true,
+};
 
 /** Returns the preferred index among those set to 1 in `allowed`, or -1 if there is no such index. */
 type Chooser = (allowed: Uint8Array, clientIp: string) => number;

@@ -7,6 +7,7 @@ import {
 } from "@platform/http1";
 import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../shared-state/index.ts";
 import type { Resolver } from "./resolver.ts";
+import { type TargetUrl, TargetUrls } from "./target-url.ts";
 
 /** An upstream and its connection settings. */
 export interface PoolRequest {
@@ -16,26 +17,47 @@ export interface PoolRequest {
   limits: LimitsSpec;
 }
 
-/** A reference to a pool. */
-export interface HeldPool {
+interface Entry {
   readonly pool: UpstreamPool;
-  /** Resolves when the first DNS lookup of the upstream has succeeded or failed. */
   readonly ready: Promise<void>;
-  /** Releases the reference; repeated calls do nothing. The last release closes the pool after at most `drainMs`. */
-  release(drainMs: number): void;
+  holders: number;
+  /** Closes the pool after at most `drainMs`; called once, without holders. */
+  readonly close: (drainMs: number) => void;
 }
 
-interface Entry {
-  pool: UpstreamPool;
-  ready: Promise<void>;
-  stopWatch: () => void;
-  holders: number;
+/** A reference to a pool. */
+export class HeldPool {
+  /** The URL of the request for the pool. */
+  readonly url: TargetUrl;
+  readonly pool: UpstreamPool;
+  #entry: Entry | undefined;
+
+  constructor(url: TargetUrl, entry: Entry) {
+    this.url = url;
+    this.pool = entry.pool;
+    this.#entry = entry;
+    entry.holders++;
+  }
+
+  /** Resolves when the first DNS lookup of the upstream has succeeded or failed; undefined after the release. */
+  get ready(): Promise<void> | undefined {
+    return this.#entry?.ready;
+  }
+
+  /** Releases the reference; repeated calls do nothing. The last release closes the pool after at most `drainMs`. */
+  release(drainMs: number): void {
+    const entry = this.#entry;
+    if (entry === undefined) return;
+    this.#entry = undefined;
+    if (--entry.holders === 0) entry.close(drainMs);
+  }
 }
 
 /** Opens pools on demand and closes those without references. */
 export class PoolRegistry {
   readonly #engine: Engine;
   readonly #resolver: Resolver;
+  readonly #urls = new TargetUrls();
   readonly #entries = new Map<string, Entry>();
 
   constructor(engine: Engine, resolver: Resolver) {
@@ -50,35 +72,19 @@ export class PoolRegistry {
 
   /** Returns the pool of an upstream; equal requests share one. Throws if the TLS material is invalid. */
   acquire(request: PoolRequest): HeldPool {
-    const { limits } = request;
-    const key = JSON.stringify([
-      makeTargetKey(request.url, request.tls),
-      request.connectMs,
-      limits.upstreamConnectionsMax,
-      limits.upstreamIdleMax,
-      limits.upstreamIdleMs,
-    ]);
-    const entry = this.#entries.get(key) ?? this.#open(key, request);
-    entry.holders++;
-    let isHeld = true;
-    const release = (drainMs: number): void => {
-      if (!isHeld) return;
-      isHeld = false;
-      if (--entry.holders > 0) return;
-      this.#entries.delete(key);
-      entry.stopWatch();
-      void entry.pool.drain(drainMs);
-    };
-    return { pool: entry.pool, ready: entry.ready, release };
+    const { limits, tls, connectMs } = request;
+    const url = this.#urls.parse(request.url);
+    const upstream = tls === undefined ? url.origin : makeTargetKey(request.url, tls);
+    const key = `${connectMs} ${limits.upstreamConnectionsMax} ${limits.upstreamIdleMax} ${limits.upstreamIdleMs} ${upstream}`;
+    return new HeldPool(url, this.#entries.get(key) ?? this.#open(key, request));
   }
 
   /** Closes every pool immediately. */
   close(): void {
-    for (const entry of this.#entries.values()) {
-      entry.stopWatch();
-      entry.pool.close();
+    for (const { pool, close } of this.#entries.values()) {
+      close(0);
+      pool.close();
     }
-    this.#entries.clear();
   }
 
   #open(key: string, { url, tls, connectMs, limits }: PoolRequest): Entry {
@@ -100,7 +106,12 @@ export class PoolRegistry {
     const { ready, stop } = this.#resolver.watch(hostname, (hosts) => {
       pool.setAddresses(hosts.map((host): UpstreamAddress => ({ host, port: portNumber })));
     });
-    const entry = { pool, ready, stopWatch: stop, holders: 0 };
+    const close = (drainMs: number): void => {
+      this.#entries.delete(key);
+      stop();
+      void pool.drain(drainMs);
+    };
+    const entry = { pool, ready, holders: 0, close };
     this.#entries.set(key, entry);
     return entry;
   }

@@ -105,7 +105,7 @@ export class GateWorker {
   readonly metrics: MetricBlock;
   readonly active: ActiveCounts;
   readonly logs: Extract<FromWorker, { type: "log" }>[] = [];
-  readonly drained: Extract<FromWorker, { type: "route-drained" }>[] = [];
+  readonly cuts: Extract<FromWorker, { type: "streams-cut" }>[] = [];
   readonly worker: Worker;
   port = 0;
   #seq = 0;
@@ -132,7 +132,7 @@ export class GateWorker {
     });
     this.worker.on("message", (message: FromWorker) => {
       if (message.type === "log") this.logs.push(message);
-      if (message.type === "route-drained") this.drained.push(message);
+      if (message.type === "streams-cut") this.cuts.push(message);
     });
   }
 

@@ -3,27 +3,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { PathScan } from "../../src/exchange/path-scan.ts";
-import { encodePrefix } from "../../src/route/prefix-table.ts";
 import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
 import type { InternalRoute } from "../../src/shared-state/index.ts";
-
-type TestEntry = RouteEntry & { prefix: string };
 
 function makeTable(
   routes: { prefix: string; host?: string }[],
   own: InternalRoute[] = [],
-): Promise<RouteTable<TestEntry>> {
-  return RouteTable.build(
-    routes.map((route) => ({ ...route, encodedPrefix: encodePrefix(route.prefix) })),
-    own,
-  );
+): Promise<RouteTable<RouteEntry>> {
+  return RouteTable.build(routes, own);
 }
 
-function find(table: RouteTable<TestEntry>, target: string, host = ""): TestEntry | undefined {
+function find(table: RouteTable<RouteEntry>, target: string, host = ""): RouteEntry | undefined {
   return table.findRoute(read(table, target), host);
 }
 
-function read(table: RouteTable<TestEntry>, target: string): PathScan {
+function read(table: RouteTable<RouteEntry>, target: string): PathScan {
   const scan = new PathScan();
   const bytes = Buffer.from(target, "latin1");
   assert.equal(scan.read(bytes, 0, bytes.length, table.prefixBytesMax), null);
