@@ -14,11 +14,14 @@ import { RIGHTS, type Right } from "../topic/rights.ts";
  *     WRITE                                           publish
  *     READ                                            subscribe
  *     CREATE, DELETE, ALTER and ALTER_CONFIGS         manage; only together
- *     ALL                                             publish, subscribe and manage
+ *     ALL                                             publish, subscribe and manage, in one rule
  *     DESCRIBE, DESCRIBE_CONFIGS                      implied by each right
  *
  * Rules only allow, from every host, and only topics: DENY, hosts, and ACLs of other resources cannot be stored. Nor can
  * prefixes that end within a level, because patterns consist of whole levels.
+ *
+ * As in Kafka, ALL is an ACL of its own: it is not the sum of the others, and a filter with WRITE does not select it. Rights
+ * that were created one by one are therefore never joined to a rule with all of them.
  */
 
 /** The kinds of resources of the protocol (`org.apache.kafka.common.resource.ResourceType`). */
@@ -99,9 +102,13 @@ export function readTarget(acl: AclBinding): AclTarget | { reason: string } {
   return { role, topics };
 }
 
-/** The rights that operations together stand for, or the reason why they stand for none. */
+/** True for the ACL of the operation ALL. */
+export function isOfAll({ operation }: Pick<AclBinding, "operation">): boolean {
+  return operation === OPERATIONS.all;
+}
+
+/** The rights that operations other than ALL together stand for, or the reason why they stand for none. */
 export function readRights(operations: ReadonlySet<number>): Right[] | { reason: string } {
-  if (operations.has(OPERATIONS.all)) return [...RIGHTS];
   const rights = RIGHTS.filter((right) =>
     OPERATIONS_OF[right].every((operation) => operations.has(operation)),
   );
@@ -110,16 +117,40 @@ export function readRights(operations: ReadonlySet<number>): Right[] | { reason:
   return { reason: "CREATE, DELETE, ALTER and ALTER_CONFIGS are one right: request all four" };
 }
 
-/** The ACLs of a rule's right. */
-export function toBindings(role: string, topics: string, right: Right): AclBinding[] {
-  return OPERATIONS_OF[right].map((operation) => ({
-    resourceType: RESOURCE_TYPES.topic,
-    ...toResource(topics),
-    principal: `${PRINCIPAL_PREFIX}${role}`,
-    host: EVERY_HOST,
-    operation,
-    permissionType: PERMISSION_TYPES.allow,
-  }));
+/** Rights of a rule that are granted and withdrawn together, with their ACLs. */
+export interface Grant {
+  role: string;
+  topics: string;
+  rights: readonly Right[];
+  acls: AclBinding[];
+}
+
+/** The grants of a role: one for each rule with all rights, else one for each right. */
+export function listGrants({ role, rules }: RoleRules): Grant[] {
+  return rules.flatMap(({ topics, allow }) => {
+    const toAcls = (operations: readonly number[]): AclBinding[] =>
+      operations.map((operation) => toBinding(role, topics, operation));
+    if (isFull(allow)) return [{ role, topics, rights: RIGHTS, acls: toAcls([OPERATIONS.all]) }];
+    return allow.map((right) => ({
+      role,
+      topics,
+      rights: [right],
+      acls: toAcls(OPERATIONS_OF[right]),
+    }));
+  });
+}
+
+/** Rules without some grants. */
+export function withoutGrants(rules: readonly TopicRule[], grants: readonly Grant[]): TopicRule[] {
+  return rules.flatMap((rule) => {
+    const dropped = grants
+      .filter(
+        ({ topics, rights }) => topics === rule.topics && isFull(rights) === isFull(rule.allow),
+      )
+      .flatMap(({ rights }) => rights);
+    const allow = rule.allow.filter((right) => !dropped.includes(right));
+    return allow.length === 0 ? [] : [{ ...rule, allow }];
+  });
 }
 
 /** True if a filter selects an ACL (`AclBindingFilter.matches`). */
@@ -130,27 +161,54 @@ export function isSelected(filter: AclFilter, acl: AclBinding): boolean {
     return false;
   if (principal !== null && principal !== acl.principal) return false;
   if (host !== null && host !== acl.host) return false;
-  const isOfOperation =
-    operation === OPERATIONS.any || operation === OPERATIONS.all || operation === acl.operation;
+  const isOfOperation = operation === OPERATIONS.any || operation === acl.operation;
   return isOfOperation && isResourceSelected(filter, acl);
 }
 
-/** A rule without some rights; undefined if none is left. */
-export function withoutRights(rule: TopicRule, rights: readonly Right[]): TopicRule | undefined {
-  const allow = rule.allow.filter((right) => !rights.includes(right));
-  return allow.length === 0 ? undefined : { ...rule, allow };
+/** Rules with all rights for a name or pattern, in a rule of their own. */
+export function withAll(rules: readonly TopicRule[], topics: string): TopicRule[] {
+  const isKnown = rules.some((rule) => rule.topics === topics && isFull(rule.allow));
+  return isKnown ? [...rules] : [...rules, { topics, allow: [...RIGHTS] }];
 }
 
 /** Rules with more rights for a name or pattern. */
 export function withRights(
-  rules: RoleRules["rules"],
+  rules: readonly TopicRule[],
   topics: string,
   rights: readonly Right[],
 ): TopicRule[] {
-  const known = rules.find((rule) => rule.topics === topics);
-  if (known === undefined) return [...rules, { topics, allow: [...rights] }];
-  const allow = RIGHTS.filter((right) => known.allow.includes(right) || rights.includes(right));
+  const own = rules.filter((rule) => rule.topics === topics && !isFull(rule.allow));
+  const missing = rights.filter((right) => !own.some(({ allow }) => allow.includes(right)));
+  if (missing.length === 0) return [...rules];
+  const known = own.find(({ allow }) => allow.length + missing.length < RIGHTS.length);
+  if (known === undefined) return [...rules, ...splitFull(topics, missing)];
+  const allow = RIGHTS.filter((right) => known.allow.includes(right) || missing.includes(right));
   return rules.map((rule) => (rule === known ? { topics, allow } : rule));
+}
+
+/** A rule with these rights, or two if they are all. */
+function splitFull(topics: string, rights: readonly Right[]): TopicRule[] {
+  if (!isFull(rights)) return [{ topics, allow: [...rights] }];
+  const [first, ...others] = rights;
+  return [
+    { topics, allow: [first!] },
+    { topics, allow: others },
+  ];
+}
+
+function isFull(rights: readonly Right[]): boolean {
+  return RIGHTS.every((right) => rights.includes(right));
+}
+
+function toBinding(role: string, topics: string, operation: number): AclBinding {
+  return {
+    resourceType: RESOURCE_TYPES.topic,
+    ...toResource(topics),
+    principal: `${PRINCIPAL_PREFIX}${role}`,
+    host: EVERY_HOST,
+    operation,
+    permissionType: PERMISSION_TYPES.allow,
+  };
 }
 
 function isResourceSelected(filter: AclFilter, acl: AclBinding): boolean {

@@ -131,6 +131,33 @@ test("ACLs are topic rules: they give rights to holders of the role, and are lis
   assert.equal(await rulesOf("editor"), undefined);
 });
 
+test("ALL is an ACL of its own: other operations do not select it, and it selects no others", async () => {
+  const { ALL, READ, WRITE, CREATE, DELETE, ALTER, ALTER_CONFIGS } = AclOperationTypes;
+  const manage = [CREATE, DELETE, ALTER, ALTER_CONFIGS];
+  const list = async () => {
+    const { resources } = await admin.describeAcls({ ...ANY, principal: "Role:editor" });
+    return resources.flatMap(({ acls }) => acls.map(({ operation }) => operation));
+  };
+  const remove = async (operation: AclOperation) => {
+    const { filterResponses } = await admin.deleteAcls({ filters: [{ ...ANY, operation }] });
+    return filterResponses[0]!.matchingAcls.map((acl) => acl.operation);
+  };
+  await admin.createAcls({ acl: [allow(ALL, "a"), allow(WRITE, "a")] });
+  await admin.createAcls({ acl: [allow(ALL, "a")] });
+  assert.deepEqual(await list(), [ALL, WRITE]);
+  assert.deepEqual(await remove(WRITE), [WRITE]);
+  assert.deepEqual(await remove(READ), []);
+  assert.deepEqual(await list(), [ALL]);
+  await admin.createAcls({ acl: [READ, WRITE, ...manage].map((each) => allow(each, "a")) });
+  assert.deepEqual(new Set(await list()), new Set([ALL, READ, WRITE, ...manage]));
+  assert.deepEqual(await remove(ALL), [ALL]);
+  assert.deepEqual(new Set(await list()), new Set([READ, WRITE, ...manage]));
+  assert.deepEqual(await remove(WRITE), [WRITE]);
+  assert.deepEqual(new Set(await list()), new Set([READ, ...manage]));
+  await admin.deleteAcls({ filters: [ANY] });
+  assert.equal(await rulesOf("editor"), undefined);
+});
+
 test("rules set over HTTP are listed as ACLs, also those of patterns", async () => {
   const rules = [
     { topics: "*", allow: ["subscribe"] },

@@ -1,16 +1,19 @@
 // DescribeAcls, CreateAcls, DeleteAcls: the topic rules of roles, for operators.
-import type { TopicRule } from "../../access/topic-rules.ts";
-import { ALL_RIGHTS, type Right } from "../../topic/rights.ts";
+import { PlatformError } from "@platform/kernel/errors";
+import { ALL_RIGHTS } from "../../topic/rights.ts";
 import {
+  isOfAll,
   isSelected,
+  listGrants,
   PATTERN_TYPES,
   readRights,
   readTarget,
-  toBindings,
-  withoutRights,
+  withAll,
+  withoutGrants,
   withRights,
   type AclBinding,
   type AclFilter,
+  type Grant,
 } from "../acl-bindings.ts";
 import { FINE, toAnswer, type Answer } from "../answer.ts";
 import type { KafkaBroker } from "../broker.ts";
@@ -24,33 +27,20 @@ const REFUSED: Answer = {
   errorMessage: "Only operators may read and change topic rules.",
 };
 
-/** A right of a rule with its ACLs. */
-interface GrantedRight {
-  role: string;
-  topics: string;
-  right: Right;
-  acls: AclBinding[];
-}
-
 /** Creates the routes of ACLs. */
 export function createAclRoutes({ topicRules }: KafkaBroker): Route[] {
-  const listGranted = (): GrantedRight[] =>
-    topicRules
-      .list()
-      .flatMap(({ role, rules }) =>
-        rules.flatMap(({ topics, allow }) =>
-          allow.map((right) => ({ role, topics, right, acls: toBindings(role, topics, right) })),
-        ),
-      );
+  const listAll = (): Grant[] => topicRules.list().flatMap(listGrants);
 
   const createOf = async (all: readonly AclBinding[], acl: AclBinding): Promise<Answer> => {
     const target = readTarget(acl);
     if ("reason" in target) return refuse(target.reason);
+    const { role, topics } = target;
+    if (isOfAll(acl))
+      return apply(() => topicRules.change(role, (rules) => withAll(rules, topics)));
     // Operations of the same topics are read together: some of them are one right.
-    const together = all.filter((other) => isSameTarget(acl, other));
+    const together = all.filter((other) => isSameTarget(acl, other) && !isOfAll(other));
     const rights = readRights(new Set(together.map(({ operation }) => operation)));
     if ("reason" in rights) return refuse(rights.reason);
-    const { role, topics } = target;
     if (rights.length === 0) {
       const known = topicRules.find(role)?.rules.some((rule) => rule.topics === topics);
       return known === true
@@ -63,24 +53,24 @@ export function createAclRoutes({ topicRules }: KafkaBroker): Route[] {
   const deleteOf = async (filter: AclFilter) => {
     const problem = checkFilter(filter);
     if (problem !== undefined) return { ...problem, matchingAcls: [] };
-    const chosen: GrantedRight[] = [];
-    for (const granted of listGranted()) {
-      const selected = granted.acls.filter((acl) => isSelected(filter, acl));
+    const chosen: Grant[] = [];
+    for (const grant of listAll()) {
+      const selected = grant.acls.filter((acl) => isSelected(filter, acl));
       if (selected.length === 0) continue;
-      if (selected.length < granted.acls.length) {
+      if (selected.length < grant.acls.length) {
         const reason = "CREATE, DELETE, ALTER and ALTER_CONFIGS are one right: delete all four";
         return { ...refuse(reason), matchingAcls: [] };
       }
-      chosen.push(granted);
+      chosen.push(grant);
     }
-    const byRole = Map.groupBy(chosen, ({ role }) => role);
-    for (const [role, own] of byRole) {
-      const answer = await apply(() =>
-        topicRules.change(role, (rules) => rules.flatMap((rule) => dropRights(rule, own))),
+    // A role that fails does not keep the others: each ACL has the outcome of its role.
+    const matchingAcls: (Answer & AclBinding)[] = [];
+    for (const [role, own] of Map.groupBy(chosen, (grant) => grant.role)) {
+      const outcome = await apply(() =>
+        topicRules.change(role, (rules) => withoutGrants(rules, own)),
       );
-      if (answer !== FINE) return { ...answer, matchingAcls: [] };
+      for (const { acls } of own) matchingAcls.push(...acls.map((acl) => ({ ...outcome, ...acl })));
     }
-    const matchingAcls = chosen.flatMap(({ acls }) => acls.map((acl) => ({ ...FINE, ...acl })));
     return { ...FINE, matchingAcls };
   };
 
@@ -88,8 +78,8 @@ export function createAclRoutes({ topicRules }: KafkaBroker): Route[] {
     route(describeAcls, (filter, context) => {
       const problem = isOperator(context) ? checkFilter(filter) : REFUSED;
       if (problem !== undefined) return { throttleTimeMs: 0, ...problem, resources: [] };
-      const acls = listGranted()
-        .flatMap((granted) => granted.acls)
+      const acls = listAll()
+        .flatMap((grant) => grant.acls)
         .filter((acl) => isSelected(filter, acl));
       const byResource = Map.groupBy(
         acls,
@@ -147,17 +137,15 @@ function isSameTarget(one: AclBinding, other: AclBinding): boolean {
   );
 }
 
-function dropRights(rule: TopicRule, granted: readonly GrantedRight[]): TopicRule[] {
-  const rights = granted.filter(({ topics }) => topics === rule.topics).map(({ right }) => right);
-  const left = withoutRights(rule, rights);
-  return left === undefined ? [] : [left];
-}
-
 async function apply(change: () => Promise<void>): Promise<Answer> {
   try {
     await change();
     return FINE;
   } catch (error) {
+    // The conflict of rules is a bound; that of the catalogue is a topic that exists.
+    if (error instanceof PlatformError && error.code === "conflict") {
+      return { errorCode: ERROR_CODES.policyViolation, errorMessage: error.detail };
+    }
     return toAnswer(error);
   }
 }
