@@ -72,6 +72,11 @@ export const pulseDefinition = defineConfig({
         "Maximum number of Kafka connections per IPv4 address or IPv6 /64 network; further ones are closed immediately.",
       unit: "connections",
     }),
+    kafka_connections_per_user_max: key(count(1, 100_000, 2_000), {
+      description:
+        "Maximum number of Kafka connections per user or subject of a token; further ones fail to authenticate.",
+      unit: "connections",
+    }),
     kafka_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
       description:
         "Idle Kafka connections are closed after this time. Clients that do not read their answers are disconnected after 30 s.",

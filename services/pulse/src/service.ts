@@ -149,6 +149,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     limits: {
       connectionsMax: config.kafka_connections_max,
       connectionsPerAddressMax: config.kafka_connections_per_address_max,
+      connectionsPerUserMax: config.kafka_connections_per_user_max,
       idleTimeoutMs: config.kafka_idle_timeout_ms,
     },
     quotas: {
@@ -229,7 +230,11 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     tokenStreams: followed.streams,
     onError: (error) => log.error("closing slow subscribers failed", { error }),
   });
-  topicRules.watch(() => subscribers.endForbidden());
+  topicRules.watch(() => {
+    subscribers.endForbidden();
+    mqtt.endForbidden();
+    stomp.endForbidden();
+  });
   const readStats = createStatsReader({
     topics,
     backlog,
@@ -354,7 +359,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   feeds.start();
   lifecycle.onDrain("admin feeds", () => feeds.close());
-  lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
+  const scheme = tls === undefined ? "http" : "https";
+  lifecycle.reportListener({ name: scheme, host, port: listener.port ?? 0 });
   await listenForWires({ kafka, mqtt, stomp }, config, tls, lifecycle);
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   health.setState("ready");

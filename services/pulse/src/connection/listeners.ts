@@ -36,6 +36,8 @@ export interface WireConnection {
   drop(fault: OutgoingFault): void;
   /** Checks times, `sweepMs` apart or later. `elapsedMs`: time in which this process was not busy. */
   sweep(nowMs: number, elapsedMs: number, sweepMs: number): void;
+  /** Topic rules have changed: ends if the client has lost the right for a topic that it follows. */
+  endIfForbidden?(): void;
   /** The broker stops: tell the client, then close. */
   shutDown(): void;
 }
@@ -118,6 +120,11 @@ export class WireListeners {
     await once(server, "listening");
     this.#servers.add(server);
     return { port: (server.address() as AddressInfo).port };
+  }
+
+  /** Ends the connections of clients that have lost the right for a topic that they follow. */
+  endForbidden(): void {
+    for (const connection of this.#connections.keys()) connection.endIfForbidden?.();
   }
 
   /** Stops listening, tells the clients, and disconnects after `graceMs`. */

@@ -1,5 +1,5 @@
 // Limits the connections of each user.
-import type { Principal } from "../user/principal.ts";
+import { ownerOf, type Principal } from "../user/principal.ts";
 
 /** Numbers of connections by user. */
 export class UserConnections {
@@ -11,8 +11,8 @@ export class UserConnections {
   }
 
   /** Counts a connection until the returned function is called; undefined at the limit. */
-  admit({ tenant, name }: Pick<Principal, "tenant" | "name">): (() => void) | undefined {
-    const user = JSON.stringify([tenant, name]);
+  admit(principal: Principal): (() => void) | undefined {
+    const user = JSON.stringify([principal.tenant, ownerOf(principal)]);
     const count = this.#counts.get(user) ?? 0;
     if (count >= this.#max) return undefined;
     this.#counts.set(user, count + 1);
@@ -23,5 +23,35 @@ export class UserConnections {
     const count = (this.#counts.get(user) ?? 1) - 1;
     if (count === 0) this.#counts.delete(user);
     else this.#counts.set(user, count);
+  }
+}
+
+/** The user of one connection, which may change when the client authenticates again. */
+export class CountedUser {
+  readonly #users: UserConnections;
+  #principal: Principal | undefined;
+  #release: () => void = () => undefined;
+
+  constructor(users: UserConnections) {
+    this.#users = users;
+  }
+
+  /** Counts the connection for this user instead of the previous one; false at the limit, and nothing changes. */
+  change(principal: Principal): boolean {
+    const before = this.#principal;
+    const isSame = before?.tenant === principal.tenant && ownerOf(before) === ownerOf(principal);
+    if (isSame) return true;
+    const release = this.#users.admit(principal);
+    if (release === undefined) return false;
+    this.release();
+    this.#principal = principal;
+    this.#release = release;
+    return true;
+  }
+
+  release(): void {
+    this.#release();
+    this.#release = () => undefined;
+    this.#principal = undefined;
   }
 }

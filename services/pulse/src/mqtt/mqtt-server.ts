@@ -216,6 +216,11 @@ export class MqttServer {
     return this.#parts.upgrades.handle(request, socket, head);
   }
 
+  /** Ends the connections of clients that have lost the right for a topic that they follow. */
+  endForbidden(): void {
+    this.#parts.listeners.endForbidden();
+  }
+
   /** Disconnects the clients, at most for `graceMs`, and saves the sessions. */
   async close(graceMs: number): Promise<void> {
     const { tidying, listeners, sessions } = this.#parts;

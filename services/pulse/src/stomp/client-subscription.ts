@@ -6,6 +6,7 @@ import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import { placeOf, type Message } from "../message.ts";
 import { isPattern } from "../topic/pattern.ts";
+import type { Rights } from "../topic/rights.ts";
 import { encodeHeaders } from "./frame/frame.ts";
 import type { StompVersion } from "./frame/version.ts";
 import type { DeliveryForm, MessageEncoder } from "./message-form.ts";
@@ -51,6 +52,8 @@ export class ClientSubscription {
   readonly #form: DeliveryForm;
   /** In order of delivery, by what the client acknowledges: `ack` in 1.2, the message's id before. */
   readonly #held = new Map<string, HeldMessage>();
+  /** Names of the topics that it follows, or has followed. */
+  readonly #topics = new Set<string>();
   #delivery: Delivery | undefined;
   #isClosed = false;
 
@@ -65,6 +68,16 @@ export class ClientSubscription {
 
   get isManual(): boolean {
     return this.request.ackMode !== "auto";
+  }
+
+  /** Notes a topic that it follows. */
+  noteTopic(name: string): void {
+    this.#topics.add(name);
+  }
+
+  /** False if the client has lost the right for one of its topics. */
+  isAllowed(rights: Rights): boolean {
+    return this.#topics.values().every((name) => rights.covers("subscribe", name));
   }
 
   /** Sets the source of messages; it is closed if the subscription was closed meanwhile. */

@@ -39,6 +39,7 @@ export async function openSubscription(
     return;
   }
   requireSubscribe(principal, name);
+  subscription.noteTopic(name);
   const topic = await parts.topics.ensure(principal.tenant, name);
   if (request.group !== undefined) {
     await joinGroup(parts, principal.tenant, topic, request.group, subscription);
@@ -132,10 +133,12 @@ function openPattern(
   if (!rights.has("subscribe")) throw new StompError("forbidden", "subscribing is not allowed");
   const { destination, startAt } = subscription.request;
   const isMatch = compilePattern(destination.name);
-  const matches = (name: string): boolean =>
-    isMatch(name) &&
-    rights.covers("subscribe", name) &&
-    !parts.deadLetters.isDeadLetterName(tenant, name);
+  const matches = (name: string): boolean => {
+    if (!isMatch(name) || !rights.covers("subscribe", name)) return false;
+    if (parts.deadLetters.isDeadLetterName(tenant, name)) return false;
+    subscription.noteTopic(name);
+    return true;
+  };
   if (subscription.isManual) {
     subscription.begin(openPrivatePattern(parts, tenant, matches, subscription));
     return;

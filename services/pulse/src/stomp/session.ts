@@ -90,6 +90,12 @@ export class Session {
     return this.#subscriptions.size > 0;
   }
 
+  /** False if the client has lost the right for a topic that it follows. */
+  get isAllowed(): boolean {
+    const { rights } = this.#principal;
+    return this.#subscriptions.values().every((subscription) => subscription.isAllowed(rights));
+  }
+
   /** Sends waiting messages of all subscriptions while the connection accepts them. */
   pump(): void {
     const subscriptions = Array.from(this.#subscriptions.values());
@@ -296,6 +302,9 @@ export class Session {
     this.#subscriptions.set(request.key, subscription);
     subscriptionCount.current++;
     await openSubscription(this.#parts, this.#principal, subscription);
+    // The topic rules may have changed meanwhile.
+    if (subscription.isAllowed(this.#principal.rights)) return;
+    throw new StompError("forbidden", "the right to subscribe was withdrawn");
   }
 
   async #unsubscribe(frame: Frame): Promise<void> {

@@ -171,6 +171,11 @@ export class StompServer {
     return this.#upgrades.handle(request, socket, head);
   }
 
+  /** Ends the connections of clients that have lost the right for a topic that they follow. */
+  endForbidden(): void {
+    this.#listeners.endForbidden();
+  }
+
   /** Stops listening, finishes the frames in flight, tells the clients, and disconnects after `graceMs`. */
   close(graceMs: number): Promise<void> {
     return this.#listeners.close(graceMs);

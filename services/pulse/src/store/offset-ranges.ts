@@ -99,3 +99,10 @@ export class OffsetRanges {
     return low - 1;
   }
 }
+
+/** Stored ranges with one more offset. */
+export function addOffset(stored: StoredRanges | undefined, offset: number): StoredRanges {
+  const ranges = new OffsetRanges(stored);
+  ranges.add(offset);
+  return ranges.toStored();
+}

@@ -14,6 +14,14 @@ export interface Principal {
   token?: RevocableToken;
 }
 
+/**
+ * The user that connections and sessions belong to: names of users and subjects of tokens are apart. The name that comes
+ * with a token is chosen by the client.
+ */
+export function ownerOf({ name, token }: Pick<Principal, "name" | "token">): string {
+  return token?.sub === undefined ? `user:${name}` : `sub:${token.sub}`;
+}
+
 /** Verifies the password of a user, which may be a token; undefined if it is wrong. */
 export interface PasswordVerifier {
   verifyPassword(user: string, password: string): Promise<Principal | undefined>;

@@ -159,6 +159,7 @@ test("with a certificate the HTTP listener uses TLS", async (t) => {
   ];
   execFileSync("openssl", [...args, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
   const pulse = await startPulseProcess(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
+  assert.ok(pulse.isTls, "the listener is reported as https");
   const asked = request({
     host: "localhost",
     port: pulse.port,

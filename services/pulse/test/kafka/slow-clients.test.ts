@@ -14,6 +14,7 @@ import { ALL_RIGHTS } from "../../src/topic/rights.ts";
 import type { KafkaClient } from "./client.ts";
 import { fetchBody, fill, mebibyte, versionsBody, write } from "./requests.ts";
 import { KafkaStage } from "./stage.ts";
+import { CountedUser, UserConnections } from "../../src/connection/user-connections.ts";
 
 /** One batch, and with it one answer. The system's own buffers of a connection on loopback hold one or two. */
 const largeBytes = 7 * mebibyte;
@@ -172,6 +173,7 @@ test("a Fetch without room is answered without records and without an error", as
         state: "done",
         principal: { name: "anonymous", tenant: "", rights: ALL_RIGHTS },
       },
+      user: new CountedUser(new UserConnections(1)),
       mutedUntilMs: 0,
     },
     version: 11,

@@ -11,7 +11,7 @@ import { beginPlain } from "../sasl/plain.ts";
 import { beginScram } from "../sasl/scram.ts";
 import { route, type Route } from "../server/route.ts";
 import type { Principal } from "../../user/principal.ts";
-import type { Authentication } from "../server/session.ts";
+import { admitUser, TOO_MANY_CONNECTIONS, type Authentication } from "../server/session.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -49,16 +49,14 @@ export function createAuthenticationRoutes(
         return { errorCode: ERROR_CODES.illegalSaslState, errorMessage, authBytes: NO_BYTES };
       }
       const step = await authentication.exchange.step(authBytes);
-      if (step.kind === "failed") {
+      const fail = (errorMessage: string) => {
         session.authentication = { state: "refused" };
-        return {
-          errorCode: ERROR_CODES.saslAuthenticationFailed,
-          errorMessage: step.message,
-          authBytes: NO_BYTES,
-        };
-      }
-      if (step.kind === "done") {
-        session.authentication = { state: "done", principal: step.principal };
+        const errorCode = ERROR_CODES.saslAuthenticationFailed;
+        return { errorCode, errorMessage, authBytes: NO_BYTES };
+      };
+      if (step.kind === "failed") return fail(step.message);
+      if (step.kind === "done" && !admitUser(session, step.principal)) {
+        return fail(TOO_MANY_CONNECTIONS);
       }
       return {
         errorCode: ERROR_CODES.none,

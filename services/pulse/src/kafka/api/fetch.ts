@@ -49,6 +49,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         await waitForBytes(broker, partitions, request, context);
         // Answers are sent in order, so reading before this one's turn would hold bytes for nothing.
         await context.turn();
+        refuseForbidden(partitions, principal);
         const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
         const answers = await readWithRoom(broker, partitions, bytesMax, context);
         const throttleTimeMs = broker.quotas.fetch.charge(
@@ -111,6 +112,15 @@ function findPartitions(
       errorCode: view === undefined ? missing : checkPosition(view, partition),
     };
   });
+}
+
+/** The topic rules may have changed while the request waited. */
+function refuseForbidden(partitions: readonly FetchPartition[], principal: Principal): void {
+  for (const partition of partitions) {
+    const { topic } = partition;
+    if (topic === undefined || principal.rights.covers("subscribe", topic.name)) continue;
+    partition.errorCode = ERROR_CODES.topicAuthorizationFailed;
+  }
 }
 
 function checkPosition(

@@ -30,7 +30,7 @@ import { AnswerQueue, type PendingAnswer } from "./answer-queue.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { RequestContext, Route } from "./route.ts";
-import type { Authentication, Session } from "./session.ts";
+import { admitUser, TOO_MANY_CONNECTIONS, type Authentication, type Session } from "./session.ts";
 import { TokenWatch } from "./token-watch.ts";
 
 /** Frames up to this size do not count against the budget of requests. */
@@ -99,6 +99,10 @@ export class Connection implements WireConnection {
     this.#tokenWatch = new TokenWatch(context.followToken, () =>
       this.#fail("unauthenticated", "the client's token was revoked"),
     );
+    const { authentication, user } = session;
+    if (authentication.state === "done" && !user.change(authentication.principal)) {
+      this.#fail("unauthenticated", TOO_MANY_CONNECTIONS);
+    }
   }
 
   readonly onRead: ReadTaker = (bytes, length, isShared) => {
@@ -115,6 +119,7 @@ export class Connection implements WireConnection {
   onClose(): void {
     this.#isClosing = true;
     this.#tokenWatch.stop();
+    this.session.user.release();
     this.#gone.abort();
     this.#answers.close();
     if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);
@@ -343,7 +348,10 @@ export class Connection implements WireConnection {
       return;
     }
     if (step.kind === "done") {
-      this.session.authentication = { state: "done", principal: step.principal };
+      if (!admitUser(this.session, step.principal)) {
+        this.#fail("unauthenticated", TOO_MANY_CONNECTIONS);
+        return;
+      }
       this.#tokenWatch.update(this.session.authentication);
     }
     const length = Buffer.alloc(FRAME_LENGTH_BYTES);

@@ -2,6 +2,7 @@
 import type { TlsOptions } from "node:tls";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import { WireListeners } from "../../connection/listeners.ts";
+import { CountedUser, UserConnections } from "../../connection/user-connections.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { Connection } from "./connection.ts";
@@ -21,6 +22,8 @@ export interface KafkaLimits {
   connectionsMax: number;
   /** Maximum per IPv4 address or IPv6 network of 64 bits; further ones are closed immediately. Default 1 000. */
   connectionsPerAddressMax: number;
+  /** Maximum per user; clients without credentials are one. Default 2 000. */
+  connectionsPerUserMax: number;
   /** Largest request in bytes. Default 16 MiB. */
   frameBytesMax: number;
   /** Maximum number of elements of all arrays of one request. Default 100 000. */
@@ -48,6 +51,7 @@ export interface KafkaLimits {
 const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   connectionsMax: 2_000,
   connectionsPerAddressMax: 1_000,
+  connectionsPerUserMax: 2_000,
   frameBytesMax: 16 * 1024 * 1024,
   arrayItemsMax: 100_000,
   inFlightMax: 64,
@@ -98,6 +102,7 @@ export class KafkaListeners {
       onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
     };
+    const users = new UserConnections(this.limits.connectionsPerUserMax);
     this.#listeners = new WireListeners({
       connectionsMax: this.limits.connectionsMax,
       connectionsPerAddressMax: this.limits.connectionsPerAddressMax,
@@ -111,6 +116,7 @@ export class KafkaListeners {
           remoteAddress,
           advertised: options.advertised ?? transport.local,
           authentication: options.admit(remoteAddress),
+          user: new CountedUser(users),
           mutedUntilMs: 0,
         };
         return new Connection(transport, session, this.#context);

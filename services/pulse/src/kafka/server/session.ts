@@ -1,4 +1,5 @@
 // The state of a connection's client.
+import type { CountedUser } from "../../connection/user-connections.ts";
 import type { Principal } from "../../user/principal.ts";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 
@@ -18,6 +19,8 @@ export interface Session {
   /** The broker address that the client is told. */
   readonly advertised: { host: string; port: number };
   authentication: Authentication;
+  /** The user whose connections this one counts with. */
+  readonly user: CountedUser;
   /** Until then (monotonic, in ms) no requests of the connection are handled: its tenant exceeds a quota. */
   mutedUntilMs: number;
 }
@@ -25,6 +28,16 @@ export interface Session {
 /** Mutes a connection for a while (KIP-219), which also slows down clients that ignore `throttleTimeMs`. */
 export function mute(session: Session, ms: number): void {
   session.mutedUntilMs = Math.max(session.mutedUntilMs, performance.now() + ms);
+}
+
+/** The answer to clients beyond the limit of a user's connections. */
+export const TOO_MANY_CONNECTIONS = "The user has too many connections.";
+
+/** Admits an authenticated client; false if its user has too many connections. */
+export function admitUser(session: Session, principal: Principal): boolean {
+  if (!session.user.change(principal)) return false;
+  session.authentication = { state: "done", principal };
+  return true;
 }
 
 /** The principal of a session; handlers are only called when there is one. */

@@ -1,7 +1,7 @@
 // CONNECT: authentication, the session, and what the client is told.
 import { randomBytes } from "node:crypto";
 import type { Transport } from "../../connection/transport.ts";
-import type { Principal } from "../../user/principal.ts";
+import { ownerOf, type Principal } from "../../user/principal.ts";
 import type { ConnectPacket, Will } from "../packet/packets.ts";
 import type { Properties } from "../packet/properties.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
@@ -15,8 +15,6 @@ const CLIENT_ID_BYTES_MAX = 256;
 /** An accepted CONNECT. */
 export interface Accepted {
   principal: Principal;
-  /** The user for bounds and sessions: names of users and subjects of tokens are apart. */
-  owner: string;
   request: OpenRequest;
   keepAliveSeconds: number;
   properties: Properties;
@@ -38,18 +36,15 @@ export async function accept(
     throw new MqttError(REASON.badCredentials, "the user name or the password is wrong");
   }
   if (packet.will !== undefined) checkWill(packet.will, principal);
-  const { token, name, tenant } = principal;
-  const owner = token?.sub === undefined ? `user:${name}` : `sub:${token.sub}`;
   const isAssigned = packet.clientId === "";
   const clientId = isAssigned ? `auto-${randomBytes(12).toString("hex")}` : packet.clientId;
   const expirySeconds = chooseExpiry(packet, context.limits);
   const keepAliveSeconds = chooseKeepAlive(packet, context.limits);
   return {
     principal,
-    owner,
     keepAliveSeconds,
     request: {
-      identity: { tenant, owner, clientId },
+      identity: { tenant: principal.tenant, owner: ownerOf(principal), clientId },
       cleanStart: packet.cleanStart,
       expirySeconds,
       will: packet.will,

@@ -100,6 +100,12 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.transport.destroy();
   }
 
+  endIfForbidden(): void {
+    if (this.#phase === "open" && !this.session.isAllowed) {
+      this.end(REASON.notAuthorized, "the right to subscribe was withdrawn");
+    }
+  }
+
   shutDown(): void {
     this.end(REASON.serverShuttingDown, "the broker is stopping");
   }
@@ -317,9 +323,8 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.#watch(session.start(this));
   }
 
-  #admit({ principal, owner, keepAliveSeconds, request }: Accepted): void {
-    const { tenant } = principal;
-    this.#releaseUser = this.#context.users.admit({ tenant, name: owner });
+  #admit({ principal, keepAliveSeconds, request }: Accepted): void {
+    this.#releaseUser = this.#context.users.admit(principal);
     if (this.#releaseUser === undefined) {
       throw new MqttError(REASON.quotaExceeded, "the user has too many connections");
     }

@@ -4,7 +4,7 @@ import { PriorityQueue } from "../../dispatch/priority-queue.ts";
 import type { ReadAhead } from "../../dispatch/read-ahead.ts";
 import { LOOKAHEAD_MAX, markGaps } from "../../dispatch/subscription.ts";
 import type { Message } from "../../message.ts";
-import { OffsetRanges, type StoredRanges } from "../../store/offset-ranges.ts";
+import { addOffset, type StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { isFrom } from "../message-form.ts";
@@ -66,6 +66,14 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   /** True if the session outlives its connection. */
   get isDurable(): boolean {
     return this.expirySeconds > 0;
+  }
+
+  /** False if the client has lost the right for a topic that it follows. */
+  get isAllowed(): boolean {
+    const rights = this.connection?.rights;
+    if (rights === undefined) return true;
+    const covers = ({ name }: Topic): boolean => rights.covers("subscribe", name);
+    return this.#readers.keys().every(covers) && this.memberships.topics.every(covers);
   }
 
   toStored(disconnectedAt?: number): StoredSession {
@@ -364,7 +372,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     const { saver } = this.parts;
     const place = this.#findPlace(key);
     if (place?.done !== undefined) place.done.add(offset);
-    else addToStored(this.cursors, key, offset);
+    else this.cursors.set(key, addOffset(this.cursors.get(key), offset));
     saver.markCursor(this, key);
   }
 
@@ -381,12 +389,6 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     const topic = this.parts.topics.findByHexId(topicId!);
     return topic === undefined ? undefined : this.#readers.get(topic)?.partitions[Number(index)];
   }
-}
-
-function addToStored(cursors: Map<string, StoredRanges>, key: string, offset: number): void {
-  const ranges = new OffsetRanges(cursors.get(key));
-  ranges.add(offset);
-  cursors.set(key, ranges.toStored());
 }
 
 function createReaderError(): MqttError {

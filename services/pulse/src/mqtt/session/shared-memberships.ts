@@ -44,6 +44,11 @@ export class SharedMemberships {
     this.#owner = owner;
   }
 
+  /** The topics whose groups it has joined. */
+  get topics(): Topic[] {
+    return this.#all.map(({ group }) => group.topic);
+  }
+
   /**
    * Joins the groups of all topics that match. New groups begin at the end of a topic, or with `isBack` at its start: the
    * topic was created while the client was away. Rejects with the errors of `SharedSubscriptions.ensure`.
@@ -92,6 +97,8 @@ export class SharedMemberships {
       (other) => other.subscription === subscription && other.group === group,
     );
     if (isKnown || this.#owner.connection !== connection) return;
+    // The topic rules may have changed meanwhile.
+    if (!connection.rights.covers("subscribe", topic.name)) return;
     const member = new GroupSink(this.#owner, group, subscription, connection.readAhead);
     const handle = group.join(member, {
       isManual: true,

@@ -116,6 +116,11 @@ export class Connection implements WireConnection, SessionConnection {
     }
   }
 
+  endIfForbidden(): void {
+    if (this.#session?.isAllowed !== false) return;
+    this.#end(new StompError("forbidden", "the right to subscribe was withdrawn"));
+  }
+
   shutDown(): void {
     this.#isStopping = true;
     if (!this.#isWorking) this.#end(createStopping());
