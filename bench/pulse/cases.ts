@@ -4,7 +4,7 @@ import { delays } from "./cases/delays.ts";
 import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
-import { mqttFanOut, mqttIdle, mqttQueue } from "./cases/mqtt.ts";
+import { mqttFanOut, mqttIdle, mqttPaced, mqttQueue } from "./cases/mqtt.ts";
 import { pace } from "./cases/pace.ts";
 import { stream } from "./cases/stream.ts";
 import { fetchBatches, produce, publish, stomp } from "./cases/throughput.ts";
@@ -16,6 +16,7 @@ export const PULSE_CASES: readonly BenchCase[] = [
   pace,
   stomp,
   mqttFanOut,
+  mqttPaced,
   mqttQueue,
   mqttIdle,
   stream,

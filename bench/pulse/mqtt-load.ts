@@ -1,5 +1,6 @@
 // MQTT 3.1.1 load on a broker, run as a child: `mqtt-load.ts fan-out PORT SUBSCRIBERS WINDOW SECONDS`,
-// `mqtt-load.ts queue PORT CONNECTIONS WINDOW SECONDS` or `mqtt-load.ts idle PORT CONNECTIONS`. Packets are encoded once, and
+// `mqtt-load.ts paced PORT SUBSCRIBERS RATE SECONDS`, `mqtt-load.ts queue PORT CONNECTIONS WINDOW SECONDS` or
+// `mqtt-load.ts idle PORT CONNECTIONS`. Packets are encoded once, and
 // received ones are counted by their length, so that little but the broker's work is measured. Prints one JSON line.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -7,6 +8,8 @@ import { takePercentile } from "../harness/statistics.ts";
 
 /** Bytes of a payload. */
 export const payloadBytes = { "fan-out": 64, queue: 1_024 } as const;
+
+const LOADS = { "fan-out": fanOut, paced: fanOutPaced, queue };
 
 const TOPIC = "bench/load";
 const LATENCIES_MAX = 1_000_000;
@@ -34,10 +37,50 @@ if (import.meta.main) {
     console.log(`open ${count}`);
     setInterval(() => undefined, 60_000);
   } else {
-    const run = mode === "fan-out" ? fanOut : queue;
+    const run = LOADS[mode as keyof typeof LOADS];
     console.log(JSON.stringify(await run(port, count, window, seconds * 1_000)));
     process.exit(0);
   }
+}
+
+interface FanOut {
+  packet: Buffer;
+  publisher: Socket;
+  /** By subscriber. */
+  receivedBytes: Float64Array;
+  /** Called when something has arrived. */
+  onReceived: () => void;
+}
+
+async function openFanOut(port: number, subscribers: number): Promise<FanOut> {
+  const opened: FanOut = {
+    packet: encodePublish(payloadBytes["fan-out"], 0),
+    publisher: await openClient(port, `fan-${process.pid}-p`, true),
+    receivedBytes: new Float64Array(subscribers),
+    onReceived: () => undefined,
+  };
+  const { receivedBytes } = opened;
+  for (let at = 0; at < subscribers; at++) {
+    const socket = await openClient(port, `fan-${process.pid}-${at}`, true);
+    await subscribe(socket, 0);
+    socket.on("data", (bytes: Buffer) => {
+      receivedBytes[at] = receivedBytes[at]! + bytes.length;
+      opened.onReceived();
+    });
+  }
+  return opened;
+}
+
+/** Resolves with the number of received messages once all have arrived. */
+async function awaitAll({ receivedBytes, packet }: FanOut, published: number): Promise<number> {
+  const count = () => receivedBytes.reduce((sum, bytes) => sum + bytes, 0) / packet.length;
+  const wanted = published * receivedBytes.length;
+  const deadline = performance.now() + LAST_ONES_MS;
+  while (count() < wanted && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  if (count() < wanted) throw new Error("messages with QoS 0 were dropped");
+  return count();
 }
 
 /** One publisher with QoS 0; at most `window` messages are not yet received by the slowest subscriber. */
@@ -47,22 +90,10 @@ async function fanOut(
   window: number,
   lengthMs: number,
 ): Promise<MqttLoadSummary> {
-  const packet = encodePublish(payloadBytes["fan-out"], 0);
-  const receivedBytes = new Float64Array(subscribers);
-  let onReceived = (): void => undefined;
-  for (let at = 0; at < subscribers; at++) {
-    const socket = await openClient(port, `fan-${process.pid}-${at}`, true);
-    await subscribe(socket, 0);
-    socket.removeAllListeners("data");
-    socket.on("data", (bytes: Buffer) => {
-      receivedBytes[at] = receivedBytes[at]! + bytes.length;
-      onReceived();
-    });
-  }
-  const publisher = await openClient(port, `fan-${process.pid}-p`, true);
+  const opened = await openFanOut(port, subscribers);
+  const { packet, publisher, receivedBytes } = opened;
   let published = 0;
   let isDue = false;
-  const countReceived = () => receivedBytes.reduce((sum, bytes) => sum + bytes, 0) / packet.length;
   const { started, cpuBefore } = begin();
   const publishMore = (): void => {
     isDue = false;
@@ -74,19 +105,38 @@ async function fanOut(
     published += missing;
     publisher.write(Buffer.concat(Array.from({ length: missing }, () => packet)));
   };
-  onReceived = () => {
+  opened.onReceived = () => {
     if (isDue) return;
     isDue = true;
     setImmediate(publishMore);
   };
   publishMore();
   await new Promise((resolve) => setTimeout(resolve, lengthMs));
-  const deadline = performance.now() + LAST_ONES_MS;
-  while (countReceived() < published * subscribers && performance.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  const received = await awaitAll(opened, published);
+  return { ...end(started, cpuBefore), published, received, p99Ms: 0 };
+}
+
+/** One publisher with QoS 0, `ratePerS` single messages a second at even intervals. */
+async function fanOutPaced(
+  port: number,
+  subscribers: number,
+  ratePerS: number,
+  lengthMs: number,
+): Promise<MqttLoadSummary> {
+  const opened = await openFanOut(port, subscribers);
+  const total = (ratePerS * lengthMs) / 1_000;
+  let published = 0;
+  const { started, cpuBefore } = begin();
+  while (published < total) {
+    const due = Math.min(total, Math.floor(((performance.now() - started) * ratePerS) / 1_000));
+    if (published < due) {
+      // One at a time, also when this process is late: bursts would be cheaper for the broker.
+      published++;
+      opened.publisher.write(opened.packet);
+      await new Promise(setImmediate);
+    } else await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  const received = countReceived();
-  if (received < published * subscribers) throw new Error("messages with QoS 0 were dropped");
+  const received = await awaitAll(opened, published);
   return { ...end(started, cpuBefore), published, received, p99Ms: 0 };
 }
 
@@ -97,6 +147,8 @@ async function queue(
   window: number,
   lengthMs: number,
 ): Promise<MqttLoadSummary> {
+  // Without what the previous round has left: it would arrive before the SUBACK.
+  await closeClient(await openClient(port, "queue-consumer", true));
   const consumer = await openClient(port, "queue-consumer", false);
   await subscribe(consumer, 1);
   const counts = { received: 0, published: 0 };
@@ -186,6 +238,11 @@ async function openClient(port: number, clientId: string, isClean: boolean): Pro
   const [answer] = (await once(socket, "data")) as [Buffer];
   if (answer[0] !== 0x20 || answer[3] !== 0) throw new Error("CONNECT was refused");
   return socket;
+}
+
+async function closeClient(socket: Socket): Promise<void> {
+  socket.end(Buffer.from([0xe0, 0]));
+  await once(socket, "close");
 }
 
 async function subscribe(socket: Socket, qos: 0 | 1): Promise<void> {

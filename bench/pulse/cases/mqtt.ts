@@ -16,6 +16,8 @@ import { payloadBytes, type MqttLoadSummary } from "../mqtt-load.ts";
 const LOAD_PROGRAM = new URL("../mqtt-load.ts", import.meta.url).pathname;
 const SUBSCRIBERS = 100;
 const FAN_OUT_WINDOW = 64;
+/** Messages per second, within what each broker does on one core. */
+const PACED_RATE = 400;
 const QUEUE = { connections: 16, window: 50 };
 const IDLE = 10_000;
 const IDLE_AFTER_MS = 3_000;
@@ -38,6 +40,21 @@ export const mqttFanOut: BenchCase = {
       load(context, broker, running, ["fan-out", SUBSCRIBERS, FAN_OUT_WINDOW, seconds]),
     ),
     ratioColumns: ["perCpuS", "perS"],
+    goals: [{ column: "perCpuS", against: "mosquitto", atLeast: 0.4 }],
+  }),
+};
+
+/** One publisher, a hundred subscribers, single messages. */
+export const mqttPaced: BenchCase = {
+  name: "mqtt-paced",
+  title: `MQTT, QoS 0, ${PACED_RATE} messages/s to 100 subscribers`,
+  run: async (context) => ({
+    work: `As mqtt-fan-out, with one message of ${payloadBytes["fan-out"]} bytes at a time, at even intervals: bursts, which the broker writes together for each subscriber, do not arise.`,
+    columns: COLUMNS,
+    rows: await runContest(context, [...ours(context), mosquitto], (broker, running, seconds) =>
+      load(context, broker, running, ["paced", SUBSCRIBERS, PACED_RATE, seconds]),
+    ),
+    ratioColumns: ["perCpuS"],
     goals: [{ column: "perCpuS", against: "mosquitto", atLeast: 0.4 }],
   }),
 };
