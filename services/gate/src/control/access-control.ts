@@ -17,7 +17,13 @@ import {
 } from "../shared-state/index.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 import { makeFolder } from "./durable-file.ts";
-import { listEntries, mergeEntries, type SharedEntries } from "./shared-entries.ts";
+import { policySchema } from "./policy-record.ts";
+import {
+  listEntries,
+  mergeEntries,
+  type OwnEntries,
+  type SharedEntries,
+} from "./shared-entries.ts";
 import { createEphemeralState, createStateFile, type StateFile } from "./state-file.ts";
 
 const KEY_BYTES = 32;
@@ -27,20 +33,6 @@ const KEY_PREFIX = "pgk_";
 
 const cookieKeysSchema = z.array(z.base64url());
 const revocationSchema = z.strictObject({ user: z.string(), revokedAt: z.number() });
-
-const policySchema = z.strictObject({
-  version: z.int(),
-  reloadedAt: z.number(),
-  default: z.enum(["allow", "deny"]),
-  rules: z.array(
-    z.strictObject({
-      effect: z.enum(["allow", "deny"]),
-      methods: z.array(z.string()).exactOptional(),
-      path: z.string().exactOptional(),
-      header: z.strictObject({ name: z.string(), equals: z.string() }).exactOptional(),
-    }),
-  ),
-});
 
 /** Settings of a new key. */
 export interface NewApiKey {
@@ -99,7 +91,7 @@ export class AccessControl {
     this.#keysFile = open("api-keys.json", z.array(apiKeySchema));
     this.#revocationsFile = open("revoked-users.json", z.array(revocationSchema));
     this.#cookieKeysFile = open("cookie-keys.json", cookieKeysSchema);
-    this.#policyFile = open("policy.json", policySchema as z.ZodType<PolicySpec>);
+    this.#policyFile = open("policy.json", policySchema);
   }
 
   /** Reads the stored state. Throws an Error that names a damaged file. */
@@ -228,29 +220,34 @@ export class AccessControl {
       await this.#policyFile.write(policy);
       this.#policy = policy;
       await this.#options.apply({ policy });
+      await this.#options.publish?.({ policy: JSON.stringify(policy) });
       return policy;
     });
   }
 
   /** Entries for the other gateways. */
   listShared(): SharedEntries {
-    return listEntries({ keys: this.#keys, revokedUsers: this.#revoked });
+    return listEntries(this.#readOwn());
   }
 
   /** Takes over entries of other gateways. */
   async mergeShared(entries: SharedEntries): Promise<void> {
-    const merge = () => mergeEntries({ keys: this.#keys, revokedUsers: this.#revoked }, entries);
+    const merge = () => mergeEntries(this.#readOwn(), entries);
     if (merge() === undefined) return;
     await this.#options.runExclusive(async () => {
       await this.#tryStore(() => this.#lock());
       const merged = merge();
       if (merged === undefined) return;
       const { keys, change, skipped } = merged;
-      const { removedKeys = [], revokedUsers = [] } = change;
+      const { removedKeys = [], revokedUsers = [], policy } = change;
       replaceKeys(this.#keys, keys);
       replaceAll(this.#revoked, this.#addRevocations(revokedUsers));
       await this.#tryStore(() => this.#keysFile.write(this.listKeys()));
       await this.#tryStore(() => this.#revocationsFile.write(toList(this.#revoked)));
+      if (policy !== undefined) {
+        this.#policy = policy;
+        await this.#tryStore(() => this.#policyFile.write(policy));
+      }
       await this.#options.apply(change);
       this.#options.log.info("changes of other gateways were taken over", {
         audit: true,
@@ -258,8 +255,13 @@ export class AccessControl {
         removed_keys: removedKeys.length,
         revoked_users: revokedUsers.length,
         skipped,
+        ...(policy === undefined ? {} : { policy_version: policy.version }),
       });
     });
+  }
+
+  #readOwn(): OwnEntries {
+    return { keys: this.#keys, revokedUsers: this.#revoked, policy: this.#policy };
   }
 
   // Keys in use stay: the workers have them.

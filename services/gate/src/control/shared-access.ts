@@ -1,9 +1,10 @@
-// API keys and revoked users of all gateways that use one Redis: each gateway merges them into its own state on disk.
+// API keys, revoked users and the global policy of all gateways that use one Redis: each gateway merges them into its own state on disk.
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricFamily } from "@platform/kernel/metrics";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
 import { RedisClient } from "../redis/redis-client.ts";
 import type { RedisReply } from "../redis/reply-parser.ts";
+import type { PolicySpec } from "../shared-state/index.ts";
 import type { SharedEntries } from "./shared-entries.ts";
 
 /** Options of {@link SharedAccess}. */
@@ -35,9 +36,11 @@ const VERSION = `${PREFIX}version`;
 const KEYS = `${PREFIX}keys`;
 const REMOVED = `${PREFIX}revoked-keys`;
 const USERS = `${PREFIX}revoked-users`;
+const POLICY = `${PREFIX}policy`;
 
 /**
- * Merges entries atomically: a revocation is never undone, whatever the order of changes. Revoked keys are only an ID.
+ * Merges entries atomically: a revocation is never undone, whatever the order of changes, and the policy with the highest
+ * version stays, of several the one that was loaded last. Revoked keys are only an ID.
  * The version begins with the time, so that it also rises after the loss of all data. Returns the version.
  */
 const SCRIPT = `
@@ -55,6 +58,16 @@ end
 for _, entry in ipairs(input.users) do
   changed = changed + redis.call('ZADD', KEYS[4], 'GT', 'CH', entry[2], entry[1])
 end
+if input.policy then
+  local sent = input.policy
+  local held = redis.call('HMGET', KEYS[5], 'version', 'reloaded_at', 'text')
+  local order = held[1] and tonumber(sent.version) - tonumber(held[1]) or 1
+  if order == 0 then order = tonumber(sent.reloadedAt) - tonumber(held[2]) end
+  if order > 0 or order == 0 and sent.text > held[3] then
+    redis.call('HSET', KEYS[5], 'version', sent.version, 'reloaded_at', sent.reloadedAt, 'text', sent.text)
+    changed = changed + 1
+  end
+end
 redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -100001)
 redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -20001)
 if changed > 0 or redis.call('EXISTS', KEYS[1]) == 0 then
@@ -62,6 +75,13 @@ if changed > 0 or redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('INCR', KEYS[1])
 end
 return redis.call('GET', KEYS[1])`;
+
+const NO_ENTRIES: SharedEntries = {
+  keys: [],
+  removedKeys: [],
+  revokedUsers: [],
+  policy: undefined,
+};
 
 /** The shared entries. While Redis is not available, the gateway continues with those that it has. */
 export class SharedAccess implements Collector {
@@ -111,7 +131,7 @@ export class SharedAccess implements Collector {
     this.#connect();
     if (this.#redis === undefined) return;
     try {
-      const version = await this.#push({ keys: [], removedKeys: [], revokedUsers: [], ...entries });
+      const version = await this.#push({ ...NO_ENTRIES, ...entries });
       const isNext = this.#seen !== undefined && Number(version) === Number(this.#seen) + 1;
       if (isNext) this.#seen = version;
     } catch (error) {
@@ -199,18 +219,21 @@ export class SharedAccess implements Collector {
         user,
         revokedAt: Number(at),
       })),
+      policy: (await this.#send("HGET", POLICY, "text"))?.toString(),
     });
     // Changes after the read of the version are merged by the next exchange.
     this.#seen = version;
   }
 
-  async #push({ keys, removedKeys, revokedUsers }: SharedEntries): Promise<string> {
+  async #push({ keys, removedKeys, revokedUsers, policy }: SharedEntries): Promise<string> {
     const input = JSON.stringify({
       keys: keys.map((record) => [readId(record), record]),
       removed: removedKeys.map(({ id, revokedAtMs }) => [id, String(revokedAtMs)]),
       users: revokedUsers.map(({ user, revokedAt }) => [user, String(revokedAt)]),
+      ...(policy === undefined ? {} : { policy: describePolicy(policy) }),
     });
-    return String(await this.#send("EVAL", SCRIPT, "4", VERSION, KEYS, REMOVED, USERS, input));
+    const names = [VERSION, KEYS, REMOVED, USERS, POLICY];
+    return String(await this.#send("EVAL", SCRIPT, String(names.length), ...names, input));
   }
 
   async #scan(command: string, key: string): Promise<[member: string, value: string][]> {
@@ -268,8 +291,18 @@ function readId(record: string): string {
   return (JSON.parse(record) as { id: string }).id;
 }
 
+function describePolicy(text: string): Record<string, string> {
+  const { version, reloadedAt } = JSON.parse(text) as PolicySpec;
+  return { version: String(version), reloadedAt: String(reloadedAt), text };
+}
+
 /** Parts of a bounded size; at least one. */
-function* split({ keys, removedKeys, revokedUsers }: SharedEntries): Generator<SharedEntries> {
+function* split({
+  keys,
+  removedKeys,
+  revokedUsers,
+  policy,
+}: SharedEntries): Generator<SharedEntries> {
   const count = Math.max(keys.length, removedKeys.length, revokedUsers.length, 1);
   for (let at = 0; at < count; at += PUSH_ENTRIES) {
     const end = at + PUSH_ENTRIES;
@@ -277,6 +310,7 @@ function* split({ keys, removedKeys, revokedUsers }: SharedEntries): Generator<S
       keys: keys.slice(at, end),
       removedKeys: removedKeys.slice(at, end),
       revokedUsers: revokedUsers.slice(at, end),
+      policy: at === 0 ? policy : undefined,
     };
   }
 }

@@ -1,5 +1,6 @@
 // Entries of access that gateways share, and their merging: a revocation is never undone.
-import type { AccessChange, UserRevocation } from "../shared-state/index.ts";
+import type { AccessChange, PolicySpec, UserRevocation } from "../shared-state/index.ts";
+import { policySchema } from "./policy-record.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 
 /** Entries of one gateway, or of all. */
@@ -8,6 +9,8 @@ export interface SharedEntries {
   keys: readonly string[];
   removedKeys: readonly { id: string; revokedAtMs: number }[];
   revokedUsers: readonly UserRevocation[];
+  /** The global policy as JSON; undefined before the first reload. */
+  policy: string | undefined;
 }
 
 /** Entries of this gateway. */
@@ -15,6 +18,7 @@ export interface OwnEntries {
   keys: ReadonlyMap<string, ApiKeyRecord>;
   /** Seconds since 1970 by user. */
   revokedUsers: ReadonlyMap<string, number>;
+  policy: PolicySpec;
 }
 
 /** The outcome of {@link mergeEntries}. */
@@ -28,9 +32,10 @@ export interface MergedEntries {
 
 const KEY_CHARACTERS_MAX = 65_536;
 const USER_CHARACTERS_MAX = 1_024;
+const POLICY_CHARACTERS_MAX = 2_097_152;
 
 /** The entries in the form in which they are shared. */
-export function listEntries({ keys, revokedUsers }: OwnEntries): SharedEntries {
+export function listEntries({ keys, revokedUsers, policy }: OwnEntries): SharedEntries {
   const records = [...keys.values()];
   return {
     keys: records.filter((key) => key.revoked_at === null).map((key) => JSON.stringify(key)),
@@ -38,7 +43,14 @@ export function listEntries({ keys, revokedUsers }: OwnEntries): SharedEntries {
       revokedAt === null ? [] : [{ id, revokedAtMs: Date.parse(revokedAt) }],
     ),
     revokedUsers: Array.from(revokedUsers, ([user, revokedAt]) => ({ user, revokedAt })),
+    policy: policy.reloadedAt === 0 ? undefined : JSON.stringify(policy),
   };
+}
+
+/** True if a policy replaces another one: it has a higher version, or was loaded later. */
+function isNewerPolicy(policy: PolicySpec, known: PolicySpec): boolean {
+  const order = policy.version - known.version || policy.reloadedAt - known.reloadedAt;
+  return order > 0 || (order === 0 && JSON.stringify(policy) > JSON.stringify(known));
 }
 
 /** Adds entries of other gateways to those of this one; undefined if there is nothing new. */
@@ -58,11 +70,14 @@ export function mergeEntries(own: OwnEntries, entries: SharedEntries): MergedEnt
       Number.isSafeInteger(revokedAt) &&
       revokedAt > (own.revokedUsers.get(user) ?? 0),
   );
-  if (added.length + removedKeys.length + revokedUsers.length === 0) return undefined;
+  const policy = readPolicy(entries.policy, own.policy);
+  const isEqual = added.length + removedKeys.length + revokedUsers.length === 0;
+  if (isEqual && policy === undefined) return undefined;
   const change: AccessChange = {
     ...(added.length === 0 ? {} : { keys: added.map((key) => toKeySpec(key)) }),
     ...(removedKeys.length === 0 ? {} : { removedKeys }),
     ...(revokedUsers.length === 0 ? {} : { revokedUsers }),
+    ...(policy === undefined ? {} : { policy }),
   };
   return { keys, change, skipped };
 }
@@ -89,6 +104,17 @@ function addKeys(
     }
   }
   return { added, keys, skipped };
+}
+
+/** A policy that replaces the own one. */
+function readPolicy(text: string | undefined, own: PolicySpec): PolicySpec | undefined {
+  if (text === undefined || text.length > POLICY_CHARACTERS_MAX) return undefined;
+  try {
+    const { data } = policySchema.safeParse(JSON.parse(text));
+    return data !== undefined && isNewerPolicy(data, own) ? data : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function readKey(text: string): ApiKeyRecord | undefined {

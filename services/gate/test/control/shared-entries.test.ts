@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { ApiKeyRecord } from "../../src/control/api-key-record.ts";
+import { POLICY_DEFAULT, type PolicySpec } from "../../src/shared-state/index.ts";
 import { listEntries, mergeEntries } from "../../src/control/shared-entries.ts";
 
 interface Held {
   keys: Map<string, ApiKeyRecord>;
   revokedUsers: Map<string, number>;
+  policy: PolicySpec;
 }
 
 const makeKey = (id: string, revokedAt: string | null): ApiKeyRecord => ({
@@ -25,13 +27,19 @@ const heldBy = fc
   .record({
     keys: fc.dictionary(fc.constantFrom("a", "b", "c", "d"), fc.boolean()),
     users: fc.dictionary(fc.constantFrom("u", "v", "w"), fc.integer({ min: 1, max: 9 })),
+    policy: fc.record({
+      version: fc.integer({ min: 1, max: 3 }),
+      reloadedAt: fc.integer({ min: 1, max: 3 }),
+      default: fc.constantFrom("allow", "deny"),
+      rules: fc.constant([]),
+    }),
   })
-  .map(({ keys, users }): Held => {
+  .map(({ keys, users, policy }): Held => {
     const records = Object.entries(keys).map(
       ([id, isRevoked]) =>
         [id, makeKey(id, isRevoked ? "2026-01-02T00:00:00.000Z" : null)] as const,
     );
-    return { keys: new Map(records), revokedUsers: new Map(Object.entries(users)) };
+    return { keys: new Map(records), revokedUsers: new Map(Object.entries(users)), policy };
   });
 
 function take(own: Held, other: Held): Held {
@@ -40,7 +48,8 @@ function take(own: Held, other: Held): Held {
   const revokedUsers = new Map(own.revokedUsers);
   for (const { user, revokedAt } of merged.change.revokedUsers ?? [])
     revokedUsers.set(user, revokedAt);
-  return { keys: new Map(merged.keys.map((key) => [key.id, key])), revokedUsers };
+  const { policy = own.policy } = merged.change;
+  return { keys: new Map(merged.keys.map((key) => [key.id, key])), revokedUsers, policy };
 }
 
 const validKeys = ({ keys }: Held): string[] =>
@@ -60,6 +69,9 @@ test("merging has one outcome in any order, and revocations stay", () => {
         Object.fromEntries(one.revokedUsers),
         Object.fromEntries(other.revokedUsers),
       );
+      const highest = Math.max(...[a, b, c].map(({ policy }) => policy.version));
+      assert.equal(one.policy.version, highest);
+      assert.equal(JSON.stringify(one.policy), JSON.stringify(other.policy));
       for (const held of [a, b, c]) {
         for (const key of held.keys.values()) {
           if (key.revoked_at === null) continue;
@@ -72,7 +84,11 @@ test("merging has one outcome in any order, and revocations stay", () => {
 });
 
 test("malformed entries are skipped", () => {
-  const own = { keys: new Map<string, ApiKeyRecord>(), revokedUsers: new Map<string, number>() };
+  const own = {
+    keys: new Map<string, ApiKeyRecord>(),
+    revokedUsers: new Map<string, number>(),
+    policy: POLICY_DEFAULT,
+  };
   const good = JSON.stringify(makeKey("a", null));
   const merged = mergeEntries(own, {
     keys: [
@@ -88,6 +104,7 @@ test("malformed entries are skipped", () => {
       { user: "u", revokedAt: NaN },
       { user: "x".repeat(2_000), revokedAt: 1 },
     ],
+    policy: '{"version":7,"reloadedAt":1,"default":"maybe","rules":[]}',
   });
   assert.deepEqual(
     merged?.keys.map(({ id }) => id),
@@ -95,4 +112,5 @@ test("malformed entries are skipped", () => {
   );
   assert.equal(merged?.skipped, 5);
   assert.equal(merged?.change.revokedUsers, undefined);
+  assert.equal(merged?.change.policy, undefined);
 });

@@ -125,3 +125,57 @@ test(
     assert.match(await scrape.text(), /^platform_gate_access_share_failures_total [1-9]/m);
   },
 );
+
+test(
+  "a reload of the policy reaches all gateways, also one of an outage of Redis",
+  { skip: findRedisSkip() },
+  async (context) => {
+    const target = await startUpstream(context);
+    const redis = await startRedis(context, await findFreePort());
+    const config = {
+      workers: 1,
+      auth_token: "the-operator-token",
+      limits_redis_url: redis.url,
+      routes: [{ prefix: "/", target, auth: { type: "none" } }],
+    };
+    const folders = [0, 1, 2].map(() => makeFolder(context));
+    const start = (at: number): Promise<Gate> =>
+      startGate(context, {
+        runtime: runtimes[at % runtimes.length]!,
+        config,
+        folder: folders[at]!,
+      });
+    const [a, b] = await Promise.all([start(0), start(1)]);
+    const reload = async (gate: Gate, path: string): Promise<string> => {
+      const body = { rules: [{ effect: "deny", path }] };
+      const answer = await send(gate, "POST", "/api/v1/admin/policy/reload", body);
+      return ((await answer.json()) as { message: string }).message;
+    };
+    const ask = async (gate: Gate, path: string): Promise<number> =>
+      (await fetch(`${gate.url}${path}`)).status;
+
+    assert.match(await reload(a, "/one"), /version 2 /);
+    assert.equal(await ask(a, "/one"), 403);
+    await untilStatus("the other gateway denies it", () => ask(b, "/one"), 403);
+    assert.match(await reload(b, "/two"), /version 3 /);
+    await untilStatus("the first gateway denies the second", () => ask(a, "/two"), 403);
+    assert.equal(await ask(a, "/one"), 200);
+    // A new gateway has the policy before it accepts requests.
+    const c = await start(2);
+    assert.equal(await ask(c, "/two"), 403);
+    c.signal("SIGTERM");
+    await c.ended;
+
+    await killRedis(redis);
+    assert.match(await reload(a, "/three"), /version 4 /);
+    assert.equal(await ask(b, "/three"), 200);
+    // The policy of another gateway is on disk.
+    b.signal("SIGTERM");
+    await b.ended;
+    const again = await start(1);
+    assert.equal(await ask(again, "/two"), 403);
+    await startRedis(context, redis.port);
+    await untilStatus("the reload of the outage arrives", () => ask(again, "/three"), 403);
+    assert.equal(await ask(again, "/two"), 200);
+  },
+);
