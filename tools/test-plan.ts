@@ -79,6 +79,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
+  longForm("services/runtime/test/watch/watch.test.ts", { PLATFORM_WATCH_CHANGES: "50" }),
   longForm("services/tunnel/test/relay/faults.test.ts", { PLATFORM_TUNNEL_FAULT_SECONDS: "60" }),
   longForm("services/tunnel/test/relay/real-clients.test.ts", {
     PLATFORM_TUNNEL_TRANSFER_BYTES: "2147483648",

@@ -1,21 +1,64 @@
 // Changes of a running service under load.
 import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startRun, stopRun } from "../fixture/run-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "watch-"));
 after(() => rmSync(root, { recursive: true }));
 
-test("a change is taken over without a failed request; errors keep the running version", async (t) => {
+/** Valid changes; the long form has 50. Every third to fifth is preceded by a broken one. */
+const CHANGES = Number(process.env["PLATFORM_WATCH_CHANGES"] ?? 5);
+const BROKEN = Math.min(3, Math.ceil(CHANGES / 5));
+/** Answers of an old version end after this time. The short form runs beside other tests. */
+const LATE_MS_MAX = CHANGES >= 50 ? 1_000 : 30_000;
+
+test("changes under load: every request is answered, with a version that is not outdated", async (t) => {
   const file = join(root, "watched.service.ts");
-  const write = (version: number | string): void => {
-    const text =
-      typeof version === "number"
-        ? `import { events } from "@platform/service";
+  const write = (version: number): void => writeFileSync(file, formatVersion(version));
+  write(0);
+  const running = await startRun(t, root, "watched.service.ts", "--watch");
+  await running.waitFor("running on");
+  const wrk = startWrk(t, running.url);
+  const load = new Load(running.url);
+  t.after(() => load.stop());
+  for (let version = 1; version <= CHANGES; version++) {
+    const { pid } = (await (await fetch(running.url)).json()) as { pid: number };
+    const stream = await openStream(`${running.url}/events`, `data: ${version - 1}`);
+    if (version % Math.floor(CHANGES / BROKEN) === 0) {
+      writeFileSync(file, "export route FETCH / { }\n");
+      await running.waitFor("the running version stays");
+    }
+    load.expect(version);
+    write(version);
+    await running.waitFor("reloaded on");
+    await stream.end;
+    await awaitExit(pid);
+  }
+  await load.stop();
+  assert.deepEqual(load.failures.slice(0, 5), []);
+  assert.ok(load.answers > 100, `${load.answers} answers`);
+  assert.ok(load.latestMs < LATE_MS_MAX, `an old answer ${load.latestMs} ms after a save`);
+  t.diagnostic(
+    `${CHANGES} changes, ${BROKEN} broken: ${load.answers} answers checked, the last old one ${Math.round(load.latestMs)} ms after a save`,
+  );
+  const report = await wrk?.stop();
+  if (report !== undefined) {
+    t.diagnostic(report.replaceAll("\n", "; "));
+    assert.doesNotMatch(report, /Socket errors|Non-2xx/);
+  }
+  writeFileSync(file, "const no = 1;\n");
+  await running.waitFor("declares no route");
+  await stopRun(running);
+});
+
+function formatVersion(version: number): string {
+  return `import { events } from "@platform/service";
 export route GET / { return { version: ${version}, pid: process.pid } }
 export route GET /events {
   return events(async function* (signal) {
@@ -23,56 +66,83 @@ export route GET /events {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
   });
 }
-`
-        : version;
-    writeFileSync(file, text);
-  };
-  write(0);
-  const running = await startRun(t, root, "watched.service.ts", "--watch");
-  await running.waitFor("running on");
-  let expected = 0;
-  let oldest = 0;
-  let answers = 0;
-  const over = new AbortController();
-  const failures: string[] = [];
-  const load = Array.from({ length: 4 }, async () => {
-    while (!over.signal.aborted) {
-      const floor = oldest;
+`;
+}
+
+/** Clients with and without persistent connections, which check the version of every answer. */
+class Load {
+  readonly failures: string[] = [];
+  answers = 0;
+  /** Longest time between a save and the beginning of a request that an older version answered, in ms. */
+  latestMs = 0;
+  readonly #url: string;
+  readonly #savedAtMs = [0];
+  readonly #over = new AbortController();
+  readonly #clients: Promise<void>[];
+
+  constructor(url: string) {
+    this.#url = url;
+    this.#clients = [{ Connection: "close" }, { Connection: "close" }, {}, {}].map((headers) =>
+      this.#run(headers as Record<string, string>),
+    );
+  }
+
+  /** The next version is saved now. */
+  expect(version: number): void {
+    this.#savedAtMs[version] = performance.now();
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    await Promise.all(this.#clients);
+  }
+
+  async #run(headers: Record<string, string>): Promise<void> {
+    while (!this.#over.signal.aborted) {
+      const beganMs = performance.now();
       try {
-        // A connection per request: each one is accepted by either process.
-        const answer = await fetch(running.url, { headers: { Connection: "close" } });
-        const { version } = (await answer.json()) as { version: number };
-        if (version < floor || version > expected)
-          failures.push(`${version} not in ${floor}..${expected}`);
-        answers++;
+        const answer = await this.#fetch(headers);
+        this.#check((await answer.json()) as { version: number }, beganMs);
       } catch (error) {
-        failures.push(String((error as Error).cause ?? error));
+        this.failures.push(
+          `${JSON.stringify(headers)}: ${String((error as Error).cause ?? error)}`,
+        );
       }
       await sleep(2);
     }
-  });
-  for (let version = 1; version <= 3; version++) {
-    const { pid } = (await (await fetch(running.url)).json()) as { pid: number };
-    const stream = await openStream(`${running.url}/events`, `data: ${version - 1}`);
-    if (version % 3 === 0) {
-      write("export route FETCH / { }\n");
-      await running.waitFor("the running version stays");
-    }
-    expected = version;
-    write(version);
-    await running.waitFor("reloaded on");
-    await stream.end;
-    await awaitExit(pid);
-    oldest = version;
   }
-  over.abort();
-  await Promise.all(load);
-  assert.deepEqual(failures.slice(0, 5), []);
-  assert.ok(answers > 100, `${answers} answers`);
-  write("const no = 1;\n");
-  await running.waitFor("declares no route");
-  await stopRun(running);
-});
+
+  // A server may close an idle persistent connection while a request is sent: clients repeat it (RFC 9112 section 9.3.1).
+  async #fetch(headers: Record<string, string>): Promise<Response> {
+    const answer = fetch(this.#url, { headers });
+    return "Connection" in headers ? answer : answer.catch(() => fetch(this.#url, { headers }));
+  }
+
+  #check({ version }: { version: number }, beganMs: number): void {
+    this.answers += 1;
+    if (this.#savedAtMs[version] === undefined) this.failures.push(`version ${version}`);
+    const replacedMs = this.#savedAtMs[version + 1] ?? Infinity;
+    this.latestMs = Math.max(this.latestMs, beganMs - replacedMs);
+  }
+}
+
+/** More load, if `wrk` is installed: it reports failed requests, but cannot check versions over time. */
+function startWrk(t: TestContext, url: string): { stop: () => Promise<string> } | undefined {
+  if (spawnSync("wrk", ["-v"]).error !== undefined) return undefined;
+  const wrk = spawn("wrk", ["-t1", "-c8", "-d1h", "--timeout", "30s", url]);
+  t.after(() => wrk.kill("SIGKILL"));
+  let report = "";
+  wrk.stdout.on("data", (data: Buffer) => void (report += data.toString()));
+  const exited = once(wrk, "exit");
+  return {
+    stop: async () => {
+      // It prints its report.
+      wrk.kill("SIGINT");
+      await exited;
+      return report;
+    },
+  };
+}
 
 /** Opens an event stream and reads until `first`; `end` resolves when the server has ended it, and rejects if it broke off. */
 async function openStream(url: string, first: string): Promise<{ end: Promise<void> }> {
