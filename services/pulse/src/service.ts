@@ -27,10 +27,13 @@ import { createConsole } from "./http/console.ts";
 import { Admission } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
+import { createBrowseRoutes } from "./http/browse-api.ts";
 import { MessageFrames } from "./http/message-frames.ts";
 import { createPublishRoutes } from "./http/publish-api.ts";
+import { createGroupRoutes } from "./http/groups-api.ts";
 import { createReadingRoutes } from "./http/reading-api.ts";
 import { createSocketRoutes } from "./http/socket-routes.ts";
+import { createDeadLettersRoutes } from "./http/dead-letters-api.ts";
 import { createStatsReader, createStatsRoute } from "./http/stats-api.ts";
 import { Subscribers } from "./http/subscribers.ts";
 import { createTopicRoutes } from "./http/topics-api.ts";
@@ -302,6 +305,16 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         deadLetterQueue,
       }),
       ...createReadingRoutes({ admission, store, topics, offsets, groups }),
+      ...createBrowseRoutes({ admission, store, topics, schemas }),
+      ...createDeadLettersRoutes({ admission, topics, deadLetterQueue }),
+      ...createGroupRoutes({
+        admission,
+        store,
+        topics,
+        offsets,
+        groups,
+        describeConsumerGroup: (tenant, name) => kafka.describeGroup(tenant, name),
+      }),
       ...createAcknowledgementRoutes({ admission, topics, groups }),
       createStatsRoute(readStats, admission),
       ...feeds.createRoutes(),

@@ -108,7 +108,7 @@ export class DeadLetterQueue<Outcome> {
     const from = Math.max(0, dlq.stored.partitions[0]!.durableEnd - SUMMARY_MAX);
     for await (const { envelope } of this.#read(dlq, topic, from)) {
       const { failure_reason, timestamp, message_id } = envelope;
-      const reason = failure_reason.replace(/[0-9a-f]{8,}|\d+/gi, "…").slice(0, 200);
+      const reason = toCause(failure_reason);
       const known = clusters.get(reason);
       if (known === undefined) {
         if (clusters.size >= CLUSTERS_MAX) continue;
@@ -129,7 +129,30 @@ export class DeadLetterQueue<Outcome> {
    * no delay. The message and the mark of its dead letter are one entry. Throws `not_found`, `conflict` during another
    * requeue of the same letter, and errors of publishing.
    */
-  async requeue(topic: Topic, messageId: string, patch: Buffer | undefined): Promise<Outcome> {
+  requeue(topic: Topic, messageId: string, patch: Buffer | undefined): Promise<Outcome> {
+    return this.#settle(topic, messageId, ({ message, envelope }, mark) =>
+      this.#republish(
+        topic.tenant,
+        {
+          topic: envelope.source_topic,
+          payload: patch ?? readPayload(envelope),
+          key: message.key ?? undefined,
+          headers: message.headers,
+          priority: message.priority,
+          messageId: envelope.message_id,
+          retryCount: envelope.retry_count + 1,
+        },
+        mark,
+      ),
+    );
+  }
+
+  // Finds a letter and passes it on with the record that marks it as done. One caller at a time.
+  async #settle<Result>(
+    topic: Topic,
+    messageId: string,
+    work: (letter: Letter, mark: PendingRecord) => Promise<Result>,
+  ): Promise<Result> {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
     const letter = dlq === undefined ? undefined : await this.#find(dlq, topic, messageId);
@@ -137,35 +160,37 @@ export class DeadLetterQueue<Outcome> {
       throw new PlatformError("not_found", "The dead letter does not exist.");
     }
     const id = dlq.stored.id.toString("hex");
-    const place = `${id} ${letter.message.offset}`;
+    const { offset } = letter.message;
+    const place = `${id} ${offset}`;
     if (this.#busy.has(place)) {
       throw new PlatformError("conflict", "The dead letter is already being requeued.");
     }
     this.#busy.add(place);
     try {
-      const { message, envelope } = letter;
-      const encoding = envelope.encoding === "base64" ? "base64" : "utf8";
       const done = this.#doneOf(dlq);
       const after = new OffsetRanges(done.toStored());
-      after.add(message.offset);
-      const outcome = await this.#republish(
-        topic.tenant,
-        {
-          topic: envelope.source_topic,
-          payload: patch ?? Buffer.from(envelope.original_payload, encoding),
-          key: message.key ?? undefined,
-          headers: message.headers,
-          priority: message.priority,
-          messageId: envelope.message_id,
-          retryCount: envelope.retry_count + 1,
-        },
-        this.#state.toPendingJson(["requeued", id], after.toStored()),
-      );
-      done.add(message.offset);
-      return outcome;
+      after.add(offset);
+      const mark = this.#state.toPendingJson(["requeued", id], after.toStored());
+      const result = await work(letter, mark);
+      done.add(offset);
+      return result;
     } finally {
       this.#busy.delete(place);
     }
+  }
+
+  /** All dead letters of a source topic after an offset of its dead letter topic, oldest first. */
+  async *letters(topic: Topic, after = -1): AsyncGenerator<Envelope & { offset: number }> {
+    const dlq = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
+    if (dlq === undefined) return;
+    for await (const { envelope, message } of this.#read(dlq, topic, after + 1)) {
+      yield { ...envelope, offset: message.offset };
+    }
+  }
+
+  /** Drops a dead letter, durably: it is neither listed nor requeued any more. Throws as `requeue`. */
+  async discard(topic: Topic, messageId: string): Promise<void> {
+    await this.#settle(topic, messageId, async (_letter, mark) => this.#store.append([mark]));
   }
 
   /** Number of dead letters of a topic that were not requeued. */
@@ -214,6 +239,16 @@ export class DeadLetterQueue<Outcome> {
     // If this write is lost, the next start ignores the entry.
     this.#store.append([this.#state.toPending(["requeued", id], null)]).catch(() => undefined);
   }
+}
+
+/** The cause of dead letters: their reason without numbers and ids. */
+export function toCause(reason: string): string {
+  return reason.replace(/[0-9a-f]{8,}|\d+/gi, "…").slice(0, 200);
+}
+
+/** The published payload. */
+export function readPayload({ original_payload: text, encoding }: Envelope): Buffer {
+  return Buffer.from(text, encoding === "base64" ? "base64" : "utf8");
 }
 
 function readEnvelope(message: Message): Envelope | undefined {

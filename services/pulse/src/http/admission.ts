@@ -1,7 +1,7 @@
 // Access to the HTTP API: the tenant and the rights of a caller, and tokens outside of the Authorization header.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
+import { hasAccess, type Caller } from "@platform/kernel/identity";
 import type { TopicRules } from "../access/topic-rules.ts";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
 import {
@@ -21,44 +21,62 @@ const TENANT_PARAMETER = "tenant";
 /** Its value for the topics of all tenants. */
 const ALL_TENANTS = "*";
 
+/** Administrators act as the operator. */
+const ADMINISTRATORS = { scope: "pulse:admin", role: "admin" } as const;
+
 /**
- * Wraps a guard: the operator acts for the tenant of the query parameter `tenant`. Users get 403 if it is not their own.
+ * Wraps a guard: the operator, and users with the role `admin` or the scope `pulse:admin`, act for the tenant of the query
+ * parameter `tenant`. Other users get 403 if it is not their own.
  */
 export function createTenantGuard(guard: Guard): Guard {
   return (request) => {
     const caller = guard(request);
-    if (request.search === "") return caller;
-    const tenant = new URLSearchParams(request.search).get(TENANT_PARAMETER);
-    if (tenant === null) return caller;
+    const { search = "" } = request;
+    const tenant = search === "" ? null : new URLSearchParams(search).get(TENANT_PARAMETER);
     return caller instanceof Promise
       ? caller.then((late) => chooseTenant(late, tenant))
       : chooseTenant(caller, tenant);
   };
 }
 
-function chooseTenant(caller: Caller, tenant: string): Caller {
-  if (caller.kind === "operator") return { kind: "operator", tenant };
+/** The tenant that an administrator has chosen, or `*`: administrators are users that act as the operator. */
+const administered = new WeakMap<Caller, string>();
+
+function chooseTenant(caller: Caller, tenant: string | null): Caller {
+  if (caller.kind === "operator") return tenant === null ? caller : { kind: "operator", tenant };
+  if (caller.kind === "user" && hasAccess(caller, ADMINISTRATORS)) {
+    // A caller of its own: the same token may be used for another tenant at the same time.
+    const own: Caller = { ...caller };
+    administered.set(own, checkTenant(tenant ?? caller.claims.tenant ?? ""));
+    return own;
+  }
+  if (tenant === null) return caller;
   if (caller.kind === "user" && caller.claims.tenant === tenant) return caller;
   throw new PlatformError("forbidden", "Only the operator may choose another tenant.");
 }
 
-/** True if the operator has chosen all tenants. */
+function checkTenant(tenant: string): string {
+  if (tenant === "" || tenant === ALL_TENANTS || isTenant(tenant)) return tenant;
+  throw new PlatformError("validation_failed", `tenant is not valid: ${TENANT_FORM}.`);
+}
+
+/** True if the operator, or an administrator, has chosen all tenants. */
 export function isForAllTenants(caller: Caller): boolean {
-  return caller.kind === "operator" && caller.tenant === ALL_TENANTS;
+  if (caller.kind === "operator") return caller.tenant === ALL_TENANTS;
+  return administered.get(caller) === ALL_TENANTS;
 }
 
 /**
- * The tenant of a caller: the chosen one or "" for the operator, the claim `tenant` for a user. Users without the claim get
- * 403.
+ * The tenant of a caller: the chosen one or "" for the operator, the claim `tenant` for a user. Administrators choose one,
+ * or have that of their claim. Other users without the claim get 403.
  */
 export function tenantOf(caller: Caller): Tenant {
   switch (caller.kind) {
-    case "operator": {
-      const { tenant = "" } = caller;
-      if (tenant === "" || isTenant(tenant)) return tenant;
-      throw new PlatformError("validation_failed", `tenant is not valid: ${TENANT_FORM}.`);
-    }
+    case "operator":
+      return requireOneTenant(caller.tenant ?? "");
     case "user": {
+      const chosen = administered.get(caller);
+      if (chosen !== undefined) return requireOneTenant(chosen);
       const { tenant } = caller.claims;
       if (tenant === undefined)
         throw new PlatformError("forbidden", "The token has no tenant claim.");
@@ -70,6 +88,11 @@ export function tenantOf(caller: Caller): Tenant {
     default:
       return caller satisfies never;
   }
+}
+
+function requireOneTenant(tenant: string): Tenant {
+  if (tenant === "" || isTenant(tenant)) return tenant;
+  throw new PlatformError("validation_failed", `tenant is not valid: ${TENANT_FORM}.`);
 }
 
 /** Checks the rights of callers for topics. */
@@ -96,7 +119,7 @@ export class Admission {
       case "operator":
         return ALL_RIGHTS;
       case "user":
-        return this.#rules.rightsOf(caller.claims);
+        return administered.has(caller) ? ALL_RIGHTS : this.#rules.rightsOf(caller.claims);
       case "anonymous":
         throw createUnauthorizedError("Credentials are required.");
       default:
@@ -133,9 +156,9 @@ function createScopeError(right: Right): PlatformError {
   );
 }
 
-/** Allows only the operator. */
+/** Allows only the operator and administrators. */
 export function requireOperator(caller: Caller): void {
-  if (caller.kind !== "operator")
+  if (caller.kind !== "operator" && !administered.has(caller))
     throw new PlatformError("forbidden", "Only the operator may do this.");
 }
 

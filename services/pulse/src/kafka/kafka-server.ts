@@ -5,7 +5,7 @@ import type { TokenStreams, TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { isLoopback } from "@platform/kernel/network";
-import { GroupCoordinator } from "../consumer-group/index.ts";
+import { GroupCoordinator, type GroupDescription } from "../consumer-group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
@@ -20,7 +20,9 @@ import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
+import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
+import { groupKey } from "./api/groups.ts";
 import { ANONYMOUS } from "../user/principal.ts";
 import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
@@ -104,6 +106,11 @@ export class KafkaServer {
     this.#groups = groups;
     this.#retention = retention;
     this.counts = counts;
+  }
+
+  /** A consumer group with members; undefined without members. */
+  describeGroup(tenant: Tenant, name: string): GroupDescription | undefined {
+    return this.#groups.describe(groupKey(tenant, name));
   }
 
   /** Creates the server without a listener. Rejects with errors of the log. */

@@ -20,6 +20,14 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
   ["GET", "/api/v1/offsets?group=g", undefined, ["subscribe"]],
   ["POST", "/api/v1/offsets", { group: "g", topic: "a", offset: 0 }, ["subscribe"]],
   ["POST", "/api/v1/replay", { group_name: "g", topic: "a", start_offset: 0 }, ["subscribe"]],
+  ["GET", "/api/v1/topics/a/messages", undefined, ["subscribe"]],
+  ["GET", "/api/v1/topics/a/messages/0/0", undefined, ["subscribe"]],
+  ["GET", "/api/v1/dlq", undefined, ["subscribe"]],
+  ["POST", "/api/v1/topics/a/schema/check", { schema: {} }, ["subscribe"]],
+  ["POST", "/api/v1/groups/g", { topic: "a", to: "end", dry_run: true }, ["subscribe"]],
+  ["POST", "/api/v1/dlq/requeue", { ids: ["m"] }, ["manage"]],
+  ["DELETE", "/api/v1/dlq", { ids: ["m"] }, ["manage"]],
+  ["DELETE", "/api/v1/groups/none", undefined, ["manage"]],
   ["POST", "/api/v1/topics", { name: "b" }, ["manage"]],
   ["POST", "/api/v1/topics/retention", { topic: "a", retention_ms: 1_000_000 }, ["manage"]],
   ["POST", "/api/v1/topics/a/schema", {}, ["manage"]],
@@ -32,6 +40,8 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
   ["GET", "/api/v1/topics/a/schema", undefined, RIGHTS],
   ["GET", "/api/v1/topics/a/dlq/summary", undefined, RIGHTS],
   ["GET", "/api/v1/consumers/lag", undefined, RIGHTS],
+  ["GET", "/api/v1/groups/g", undefined, RIGHTS],
+  ["GET", "/api/v1/schemas", undefined, RIGHTS],
   ["GET", "/api/v1/stats", undefined, RIGHTS],
 ];
 

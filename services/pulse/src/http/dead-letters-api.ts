@@ -1,0 +1,234 @@
+// Dead letters of all topics: by cause, requeued or dropped many at a time, with one patch.
+import { z } from "zod";
+import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
+import { type DeadLetterQueue, readPayload, toCause } from "../deadletter/dead-letter-queue.ts";
+import type { Envelope } from "../deadletter/dead-letter-writer.ts";
+import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/json-patch.ts";
+import { readText } from "../message.ts";
+import type { PublishOutcome } from "../publish/publisher.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import { type Admission, tenantOf } from "./admission.ts";
+
+/** Letters of one request, and those that it looks through. */
+const LETTERS_MAX = 500;
+const SCANNED_MAX = 10_000;
+/** Payloads of one answer. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Options of the routes. */
+export interface DeadLetterRoutesOptions {
+  admission: Admission;
+  topics: Topics;
+  deadLetterQueue: DeadLetterQueue<PublishOutcome>;
+}
+
+/** A dead letter with its topic. */
+interface FoundLetter {
+  topic: Topic;
+  letter: Envelope & { offset: number };
+}
+
+const causeSchema = z.string().min(1).max(200).describe("As `cause` in the list.");
+const topicName = z.string().min(1).max(255);
+const listQuery = z.object({
+  topic: topicName.optional(),
+  cause: causeSchema.optional(),
+  cursor: z.string().max(1_024).optional().describe("`next_cursor` of the previous page."),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/)
+    .transform(Number)
+    .refine(
+      (limit) => limit >= 1 && limit <= LETTERS_MAX,
+      `a whole number from 1 to ${LETTERS_MAX}`,
+    )
+    .default(100),
+});
+const choice = {
+  topic: topicName.optional().describe("Only letters of this topic."),
+  cause: causeSchema.optional(),
+  ids: z.array(z.string().min(1).max(1_024)).min(1).max(LETTERS_MAX).optional(),
+};
+const hasChoice = ({ cause, ids }: { cause?: string | undefined; ids?: unknown }) =>
+  (cause === undefined) !== (ids === undefined);
+const CHOICE_ERROR = "expected either cause or ids";
+const requeueBody = z
+  .strictObject({
+    ...choice,
+    patch: jsonPatchSchema.optional().describe("JSON Patch (RFC 6902) of each payload."),
+    dry_run: z.boolean().default(false).describe("Only shows the patched payloads."),
+  })
+  .refine(hasChoice, CHOICE_ERROR);
+const deleteBody = z.strictObject(choice).refine(hasChoice, CHOICE_ERROR);
+const cursorSchema = z.tuple([z.string(), z.int().min(-1)]);
+
+/** Routes for dead letters of all topics. */
+export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRoute[] {
+  const { admission, deadLetterQueue } = options;
+  const common = { path: "/api/v1/dlq", tag: "Dead letters" } as const;
+  return [
+    defineRoute({
+      ...common,
+      method: "GET",
+      summary: "Dead letters of all topics, by topic, oldest first",
+      description: `One request looks through ${SCANNED_MAX} letters, so that a page may be short although more follow.`,
+      access: admission.subscribers,
+      query: listQuery,
+      handle: ({ query, caller }) => listLetters(options, caller, query),
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/dlq/requeue",
+      summary: `Requeue up to ${LETTERS_MAX} dead letters, with one patch`,
+      description: "Each succeeds or fails on its own.",
+      access: admission.managers,
+      body: requeueBody,
+      handle: async ({ body, caller }) => {
+        const found = await findLetters(options, caller, body);
+        const items = [];
+        for (const one of found) items.push(await requeue(deadLetterQueue, one, body));
+        return { dry_run: body.dry_run, ...count(items) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "DELETE",
+      summary: `Drop up to ${LETTERS_MAX} dead letters`,
+      access: admission.managers,
+      body: deleteBody,
+      answerType: "application/json",
+      handle: async ({ body, caller }) => {
+        const found = await findLetters(options, caller, body);
+        const items = [];
+        for (const { topic, letter } of found) {
+          items.push(
+            await attempt(topic, letter, async () => {
+              await deadLetterQueue.discard(topic, letter.message_id);
+              return {};
+            }),
+          );
+        }
+        return count(items);
+      },
+    }),
+  ];
+}
+
+async function listLetters(
+  options: DeadLetterRoutesOptions,
+  caller: Caller,
+  { topic: only, cause, cursor, limit }: z.output<typeof listQuery>,
+) {
+  const items = [];
+  let bytes = 0;
+  let at = readCursor(cursor);
+  for await (const found of scan(options, caller, "subscribe", only, at)) {
+    if (found !== undefined) {
+      const { topic, letter } = found;
+      const place: [string, number] = [topic.name, letter.offset];
+      if (cause === undefined || toCause(letter.failure_reason) === cause) {
+        bytes += letter.original_payload.length;
+        if (items.length >= limit || (items.length > 0 && bytes > PAGE_BYTES_MAX)) {
+          return { items, next_cursor: formatCursor(at ?? place) };
+        }
+        items.push({ topic: topic.name, cause: toCause(letter.failure_reason), ...letter });
+      }
+      at = place;
+      continue;
+    }
+    return { items, next_cursor: at === undefined ? null : formatCursor(at) };
+  }
+  return { items, next_cursor: null };
+}
+
+/** Letters in the order of their topics' names; `undefined` at the end of what one request looks through. */
+async function* scan(
+  { topics, admission, deadLetterQueue }: DeadLetterRoutesOptions,
+  caller: Caller,
+  right: "subscribe" | "manage",
+  only: string | undefined,
+  after?: [string, number],
+): AsyncGenerator<FoundLetter | undefined> {
+  const rights = admission.rightsOf(caller);
+  const chosen = [...topics.list(tenantOf(caller))]
+    .filter(({ name }) => only === undefined || name === only)
+    .filter(({ name }) => rights.covers(right, name))
+    .filter(({ name }) => after === undefined || name >= after[0])
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  let scanned = 0;
+  for (const topic of chosen) {
+    const from = topic.name === after?.[0] ? after[1] : -1;
+    for await (const letter of deadLetterQueue.letters(topic, from)) {
+      if (scanned++ >= SCANNED_MAX) {
+        yield undefined;
+        return;
+      }
+      yield { topic, letter };
+    }
+  }
+}
+
+async function findLetters(
+  options: DeadLetterRoutesOptions,
+  caller: Caller,
+  { topic, cause, ids }: z.output<typeof deleteBody>,
+): Promise<FoundLetter[]> {
+  if (topic !== undefined) options.admission.allow(caller, "manage", topic);
+  const wanted = new Set(ids);
+  const chosen: FoundLetter[] = [];
+  for await (const found of scan(options, caller, "manage", topic)) {
+    if (found === undefined || chosen.length >= LETTERS_MAX) break;
+    const { message_id: id, failure_reason: reason } = found.letter;
+    if (ids === undefined ? toCause(reason) === cause : wanted.has(id)) chosen.push(found);
+  }
+  if (chosen.length > 0) return chosen;
+  throw new PlatformError("not_found", "There are no such dead letters.");
+}
+
+function requeue(
+  queue: DeadLetterQueue<PublishOutcome>,
+  { topic, letter }: FoundLetter,
+  { patch, dry_run: isDryRun }: { patch?: JsonPatch | undefined; dry_run: boolean },
+) {
+  return attempt(topic, letter, async () => {
+    const payload = readPayload(letter);
+    const patched = patch === undefined ? undefined : patchPayload(payload, patch);
+    if (!isDryRun) {
+      await queue.requeue(topic, letter.message_id, patched);
+      return {};
+    }
+    const shown = patched ?? payload;
+    return { payload: readText(shown) ?? shown.toString("base64") };
+  });
+}
+
+async function attempt(topic: Topic, letter: Envelope, work: () => Promise<object>) {
+  const named = { topic: topic.name, message_id: letter.message_id };
+  try {
+    return { ...named, ...(await work()), error: null };
+  } catch (error) {
+    const { code, detail } = toPlatformError(error);
+    return { ...named, error: { code, detail } };
+  }
+}
+
+function count(items: readonly { error: object | null }[]) {
+  const failed = items.filter(({ error }) => error !== null).length;
+  return { succeeded: items.length - failed, failed, items };
+}
+
+function formatCursor(place: [string, number]): string {
+  return Buffer.from(JSON.stringify(place)).toString("base64url");
+}
+
+function readCursor(cursor: string | undefined): [string, number] | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    return cursorSchema.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
+  } catch (cause) {
+    throw new PlatformError("bad_request", "The cursor is not one of this list.", { cause });
+  }
+}
