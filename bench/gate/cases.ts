@@ -1,7 +1,8 @@
 // All cases of the gateway, in the order in which they run and are reported.
 import type { BenchCase } from "../harness/case.ts";
+import { cacheHit } from "./cases/cache-hit.ts";
 import { floor } from "./cases/floor.ts";
-import { guardedGet } from "./cases/guarded-get.ts";
+import { guardedGet, limitedGet } from "./cases/guarded-get.ts";
 import { idleMemory } from "./cases/idle-memory.ts";
 import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
@@ -14,6 +15,8 @@ import { twoWorkers } from "./cases/two-workers.ts";
 export const GATE_CASES: readonly BenchCase[] = [
   smallGet,
   guardedGet,
+  limitedGet,
+  cacheHit,
   largeBody,
   manyRoutes,
   twoWorkers,

@@ -131,6 +131,8 @@ async function startEntrant(
   const started = workspace.keep(proxy.start(setup));
   try {
     await awaitPort(started, setup.port);
+    await awaitRightAnswer(entrant.url, load);
+    // The first response of a cache is larger or smaller than those from its store.
     entrant.wireBytes = await awaitRightAnswer(entrant.url, load);
     entrant.process = started;
   } catch (error) {

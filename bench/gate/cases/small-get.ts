@@ -20,6 +20,7 @@ export const smallGet: BenchCase = {
       ratioColumns: ["cpuUs", "perS", "p99Us"],
       goals: [
         { column: "cpuUs", against: "nginx", atMost: 1 },
+        { column: "p99Us", against: "nginx", atMost: 1.2 },
         { column: "cpuUs", against: "Caddy", atMost: 0.33 },
         { column: "cpuUs", against: "@fastify/http-proxy", atMost: 0.33 },
       ],

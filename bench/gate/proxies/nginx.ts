@@ -28,6 +28,8 @@ export const nginx: Proxy = {
 
 function writeHttpBlock(setup: ProxySetup): string {
   return `
+    ${setup.rateLimit === true ? "limit_req_zone $binary_remote_addr zone=rate:10m rate=1000000r/s;" : ""}
+    ${setup.cache === true ? `proxy_cache_path ${join(setup.folder, "cache")} levels=1:2 keys_zone=store:10m;` : ""}
     upstream backend { server 127.0.0.1:${setup.upstreamPort}; keepalive 128;
       keepalive_requests 1000000000; keepalive_timeout 300s; }
     server {
@@ -39,6 +41,8 @@ function writeHttpBlock(setup: ProxySetup): string {
         proxy_set_header Host $host;
         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
         proxy_set_header X-Forwarded-Proto $scheme;
+        ${setup.rateLimit === true ? "limit_req zone=rate burst=1000000 nodelay;" : ""}
+        ${setup.cache === true ? "proxy_cache store; proxy_cache_valid 200 1h; add_header X-Cache $upstream_cache_status;" : ""}
         proxy_buffering ${setup.unbuffered ? "off" : "on"};
         ${setup.bufferKib === undefined ? "" : writeBufferSizes(setup.bufferKib)}
       }

@@ -6,6 +6,9 @@ import { startPinned } from "../../harness/process.ts";
 import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
+// The maximum, which the rounds of a minute do not reach: each request is counted and none is refused.
+const RATE_LIMIT_RPM = 1_000_000;
+
 /** Ours on one runtime; `env` is added to its environment. */
 export function makePlatformGate(build: Build, env: Record<string, string> = {}): Proxy {
   return {
@@ -42,6 +45,8 @@ function writeGateConfig(setup: ProxySetup): string {
     prefix,
     target,
     ...(setup.accessLog ? { access_log: true } : {}),
+    ...(setup.rateLimit === true ? { rate_limit_rpm: RATE_LIMIT_RPM } : {}),
+    ...(setup.cache === true ? { cache_ttl_seconds: 3_600 } : {}),
   }));
   const config = { addr: `127.0.0.1:${setup.port}`, workers: setup.workers, routes };
   writeFileSync(path, JSON.stringify(config));

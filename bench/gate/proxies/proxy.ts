@@ -17,6 +17,10 @@ export interface ProxySetup {
   bufferKib?: number;
   /** Writes an access log line for each request. */
   accessLog: boolean;
+  /** Counts the requests of each client address, with a limit that the load does not reach. */
+  rateLimit?: boolean;
+  /** Stores responses for an hour and answers from the store. */
+  cache?: boolean;
   /** Requires an HS256 bearer token signed with this secret. */
   jwtSecret?: string;
   /** Path prefixes of the upstream; default ["/"]. */
