@@ -193,6 +193,10 @@ const KEYS = {
   event_broker_password: key(z.string().min(1).max(1024).optional(), {
     description: "Passcode of event_broker_user.",
   }),
+  event_broker_ca_file: key(z.string().min(1).optional(), {
+    description:
+      "Certificates (PEM) of the authorities that may have issued the certificate of a stomps: broker, or that certificate itself. Default: those of the system.",
+  }),
   tenant_rate: key(z.int().min(0).max(10_000_000).default(1_000), {
     description: "Sustained request rate of each access key, per second; 0 disables rate limits.",
     unit: "requests/s",

@@ -99,8 +99,12 @@ function describeAddress(context: EntryContext): Record<string, string> {
 function wireEvents({ running, addresses, credentials }: EntryContext): Record<string, string> {
   const address = addresses.get("pulse_stomp_addr");
   if (address === undefined || !running.some(({ name }) => name === "pulse")) return {};
+  // Messaging serves STOMP with TLS if it has a certificate, which is then the one to trust.
+  const { PLATFORM_PULSE_TLS_CERT_FILE = "", TLS_CERT_FILE = "" } = process.env;
+  const certificate = PLATFORM_PULSE_TLS_CERT_FILE || TLS_CERT_FILE;
   return {
-    PLATFORM_VAULT_EVENT_BROKER_URL: `stomp://${formatLocalHost(address)}`,
+    PLATFORM_VAULT_EVENT_BROKER_URL: `${certificate === "" ? "stomp" : "stomps"}://${formatLocalHost(address)}`,
+    ...(certificate === "" ? {} : { PLATFORM_VAULT_EVENT_BROKER_CA_FILE: certificate }),
     PLATFORM_VAULT_EVENT_BROKER_USER: "storage",
     PLATFORM_VAULT_EVENT_BROKER_PASSWORD: credentials[PULSE_TOKEN] ?? "",
   };

@@ -1,6 +1,6 @@
 // Events of buckets reach messaging over STOMP, without anything to configure.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -15,33 +15,56 @@ import {
   run,
 } from "../fixture/platform-process.ts";
 
-test("a subscription with the URL stomp://platform publishes to a topic of messaging", async () => {
-  const data = makeFolder();
-  const up = run(["up", "--json", "--only", "storage,messaging", "--data", data, ...anyPort]);
-  const started = await up.waitFor(findStarted);
-  const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
-  const user = `${credentials["STORE_ACCESS_KEY_ID"]}:${credentials["STORE_SECRET_ACCESS_KEY"]}`;
-  const put = async (path: string, body: string) => {
-    const signed = ["--aws-sigv4", "aws:amz:us-east-1:s3", "-u", user];
-    const unsigned = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"];
-    const url = `${find(started, "vault").url}${path}`;
-    const args = ["-sS", "--fail-with-body", ...signed, ...unsigned, "-X", "PUT", "-d", body, url];
-    return promisify(execFile)("curl", args);
-  };
-  await put("/photos", "");
-  const stomp = { url: "stomp://platform", destination: "/topic/store.photos" };
-  const subscription = { bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp };
-  await put("/photos?notification=", JSON.stringify(subscription));
-  await put("/photos/a.jpg", "hello");
-  const tail = `${find(started, "pulse").url}/api/v1/tail?topic=store.photos`;
-  const headers = { authorization: `Bearer ${credentials["PLATFORM_PULSE_TOKEN"]}` };
-  let text = "";
-  for (let turn = 0; turn < 200 && !text.includes("a.jpg"); turn++) {
-    await sleep(50);
-    const answer = await fetch(tail, { headers });
-    text = answer.status === 200 ? await answer.text() : "";
-  }
-  assert.match(text, /objstore:ObjectCreated:Put/);
-  up.child.kill("SIGTERM");
-  assert.equal(await up.exit, 0);
-});
+/** A certificate for localhost that signs itself, as the environment of messaging. */
+function makeCertificate(): Record<string, string> {
+  const folder = makeFolder();
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  const name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const files = ["-keyout", key, "-out", cert];
+  execFileSync("openssl", ["req", "-x509", "-days", "2", ...kind, ...name, ...files], {
+    stdio: "ignore",
+  });
+  return { PLATFORM_PULSE_TLS_CERT_FILE: cert, PLATFORM_PULSE_TLS_KEY_FILE: key };
+}
+
+async function curl(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)("curl", ["-sS", "--insecure", ...args]);
+  return stdout;
+}
+
+for (const [title, makeEnv] of [
+  ["", () => ({})],
+  [" with a certificate", makeCertificate],
+] as const) {
+  test(`a subscription with the URL stomp://platform publishes to a topic of messaging${title}`, async () => {
+    const data = makeFolder();
+    const args = ["up", "--json", "--only", "storage,messaging", "--data", data, ...anyPort];
+    const up = run(args, makeEnv());
+    const started = await up.waitFor(findStarted);
+    const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+    const user = `${credentials["STORE_ACCESS_KEY_ID"]}:${credentials["STORE_SECRET_ACCESS_KEY"]}`;
+    const put = async (path: string, body: string) => {
+      const signed = ["--aws-sigv4", "aws:amz:us-east-1:s3", "-u", user];
+      const unsigned = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"];
+      const url = `${find(started, "vault").url}${path}`;
+      await curl("--fail-with-body", ...signed, ...unsigned, "-X", "PUT", "-d", body, url);
+    };
+    await put("/photos", "");
+    const stomp = { url: "stomp://platform", destination: "/topic/store.photos" };
+    const subscription = { bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp };
+    await put("/photos?notification=", JSON.stringify(subscription));
+    await put("/photos/a.jpg", "hello");
+    const { url } = find(started, "pulse");
+    assert.equal(url.startsWith("https:"), title !== "");
+    const token = `Authorization: Bearer ${credentials["PLATFORM_PULSE_TOKEN"]}`;
+    let text = "";
+    for (let turn = 0; turn < 400 && !text.includes("a.jpg"); turn++) {
+      await sleep(50);
+      text = await curl("-H", token, `${url}/api/v1/tail?topic=store.photos`);
+    }
+    assert.match(text, /objstore:ObjectCreated:Put/);
+    up.child.kill("SIGTERM");
+    assert.equal(await up.exit, 0);
+  });
+}

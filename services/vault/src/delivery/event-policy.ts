@@ -1,4 +1,5 @@
 // The addresses that events may be sent to, from the configuration.
+import { readFileSync } from "node:fs";
 import { createAddressPolicy, type AddressPolicy } from "@platform/kernel/egress";
 import type { EventPolicy } from "./target.ts";
 
@@ -8,18 +9,21 @@ interface EventConfig {
   event_broker_url?: string | undefined;
   event_broker_user?: string | undefined;
   event_broker_password?: string | undefined;
+  event_broker_ca_file?: string | undefined;
 }
 
-/** Public addresses, the configured networks, and the platform's broker. */
+/** Public addresses, the configured networks, and the platform's broker. Throws if its certificate file cannot be read. */
 export function createEventPolicy(config: EventConfig): EventPolicy {
   const policy: AddressPolicy = createAddressPolicy(config.event_networks);
   const {
     event_broker_url: url,
     event_broker_user: user,
     event_broker_password: password,
+    event_broker_ca_file: caFile,
   } = config;
+  const ca = caFile === undefined ? undefined : readFileSync(caFile);
   return {
     isAllowed: (address) => policy.isAllowed(address),
-    platformBroker: url === undefined ? undefined : { url, user, password },
+    platformBroker: url === undefined ? undefined : { url, user, password, ca },
   };
 }

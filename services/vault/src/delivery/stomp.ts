@@ -76,9 +76,14 @@ async function openConnection(
   if (addresses.length === 0 || !isAllowed) throw new Error(`${host}: the address is not allowed`);
   const { address } = addresses[0]!;
   const port = url.port === "" ? PORTS[url.protocol]! : Number(url.port);
+  const ca = isPlatform ? options.policy.platformBroker?.ca : undefined;
+  const trust = {
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === undefined ? {} : { ca }),
+  };
   const socket =
     url.protocol === "stomps:"
-      ? connectTls({ host: address, port, ...(isIP(host) === 0 ? { servername: host } : {}) })
+      ? connectTls({ host: address, port, ...trust })
       : connectTcp({ host: address, port });
   const connection = new StompConnection(socket, host, options, onClosed);
   await connection.logIn(broker);

@@ -13,6 +13,8 @@ export interface PlatformBroker {
   url: string;
   user?: string | undefined;
   password?: string | undefined;
+  /** Certificates in PEM to trust; undefined for those of the system. */
+  ca?: Buffer | undefined;
 }
 
 /** The addresses that events may be sent to. */
