@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
+import { ADMIN, type Platform } from "../../identity/platform.ts";
 
 /** Pages wait for a loaded machine. */
 export const PATIENCE_MS = 60_000;
@@ -23,13 +24,51 @@ export interface ConsolePage {
   reports: string[];
 }
 
+type Look = (typeof LOOKS)[number];
+
 /** Opens a page in a context of its own and signs in with a token. */
 export async function openConsole(
   t: TestContext,
   browser: Browser,
-  options: { url: string; token: string; look?: (typeof LOOKS)[number] },
+  options: { url: string; token: string; look?: Look },
 ): Promise<ConsolePage> {
-  const look = options.look ?? LOOKS[0];
+  const opened = await openPage(t, browser, options.look);
+  const { page } = opened;
+  await page.goto(`${options.url}/ui/`);
+  await page.getByLabel("Token").fill(options.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main#content").waitFor();
+  return opened;
+}
+
+/** Opens the platform's console in a context of its own and signs in at identity as administrator. */
+export async function openPlatform(
+  t: TestContext,
+  browser: Browser,
+  { console }: Platform,
+  look?: Look,
+): Promise<ConsolePage> {
+  const opened = await openPage(t, browser, look);
+  const { page } = opened;
+  await page.goto(`${console.origin}/ui/settings`);
+  await signInAtIdentity(page);
+  return opened;
+}
+
+/** Signs in at identity as administrator from the console's sign-in page. */
+export async function signInAtIdentity(page: Page): Promise<void> {
+  await page.getByRole("link", { name: "Continue with identity" }).click();
+  await page.getByLabel("Username").first().fill(ADMIN.username);
+  await page.getByLabel("Password").first().fill(ADMIN.password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.locator("main#content").waitFor();
+}
+
+async function openPage(
+  t: TestContext,
+  browser: Browser,
+  look: Look = LOOKS[0],
+): Promise<ConsolePage> {
   const context = await browser.newContext({
     viewport: { width: look.width, height: look.height },
     colorScheme: look.colorScheme,
@@ -45,10 +84,6 @@ export async function openConsole(
       reports.push(message.text());
     }
   });
-  await page.goto(`${options.url}/ui/`);
-  await page.getByLabel("Token").fill(options.token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.locator("main#content").waitFor();
   return { page, reports };
 }
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { ADMIN, Platform, startUpstream } from "../../identity/platform.ts";
+import { Platform, startUpstream } from "../../identity/platform.ts";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { PATIENCE_MS } from "./chromium.ts";
+import { PATIENCE_MS, signInAtIdentity } from "./chromium.ts";
 
 const SERVICES = ["gate", "auth", "vault", "pulse", "notify", "tunnel"];
 const JWT = /eyJ[\w-]{10,}\.eyJ/;
@@ -39,11 +39,7 @@ async function open(t: TestContext): Promise<{ context: BrowserContext; page: Pa
 
 async function signIn(page: Page, path = "/"): Promise<void> {
   await page.goto(`${platform.console.origin}/ui${path}`);
-  await page.getByRole("link", { name: "Continue with identity" }).click();
-  await page.getByLabel("Username").first().fill(ADMIN.username);
-  await page.getByLabel("Password").first().fill(ADMIN.password);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.locator("main#content").waitFor();
+  await signInAtIdentity(page);
 }
 
 /** Status of a request from the page. */

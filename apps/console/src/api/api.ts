@@ -71,6 +71,43 @@ export async function send(path: string, options: CallOptions = {}): Promise<Res
   throw failure;
 }
 
+/** Options of {@link sendBlob}. */
+export interface BlobOptions {
+  headers?: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+  /** Called with the number of bytes that have left. */
+  onProgress: (bytes: number) => void;
+}
+
+/** Sends bytes by PUT and reports the progress, which `fetch` does not. Rejects like {@link send}. */
+export function sendBlob<Answer>(path: string, bytes: Blob, options: BlobOptions): Promise<Answer> {
+  const { headers = {}, signal, onProgress } = options;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const request = new XMLHttpRequest();
+  const abort = (): void => request.abort();
+  signal.addEventListener("abort", abort, { once: true });
+  request.open("PUT", path);
+  request.setRequestHeader("content-type", "application/octet-stream");
+  for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+  request.upload.addEventListener("progress", ({ loaded }) => onProgress(loaded));
+  request.addEventListener("abort", () => reject(new DOMException("Aborted", "AbortError")));
+  request.addEventListener("error", () => reject(new ApiFailure(0, { detail: "Network error" })));
+  request.addEventListener("loadend", () => signal.removeEventListener("abort", abort));
+  request.addEventListener("load", () => {
+    const { status, responseText } = request;
+    if (status >= 200 && status < 300) {
+      resolve((responseText === "" ? undefined : JSON.parse(responseText)) as Answer);
+      return;
+    }
+    const failure = describeFailure(status, responseText, request.getResponseHeader("retry-after"));
+    if (failure.reason !== undefined) onSessionFailure(failure);
+    reject(failure);
+  });
+  if (signal.aborted) abort();
+  else request.send(bytes);
+  return promise;
+}
+
 /** Sends a request and parses its JSON; an empty body is `undefined`. */
 export async function call<Answer>(path: string, options?: CallOptions): Promise<Answer> {
   const response = await send(path, options);
@@ -99,17 +136,18 @@ export function segment(value: string): string {
 
 async function readFailure(response: Response): Promise<ApiFailure> {
   const text = await response.text().catch(() => "");
+  const retryAfter = response.headers.get("retry-after");
+  return describeFailure(response.status, text || response.statusText, retryAfter);
+}
+
+function describeFailure(status: number, text: string, retryAfter: string | null): ApiFailure {
   let problem: Partial<ConsoleProblem> = {};
   try {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === "object" && parsed !== null) problem = parsed;
   } catch {
-    problem = { detail: text.slice(0, 300) || response.statusText };
+    if (text !== "") problem = { detail: text.slice(0, 300) };
   }
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
-  return new ApiFailure(
-    response.status,
-    problem,
-    Number.isFinite(retryAfter) ? retryAfter : undefined,
-  );
+  const seconds = Number(retryAfter ?? Number.NaN);
+  return new ApiFailure(status, problem, Number.isFinite(seconds) ? seconds : undefined);
 }

@@ -1,4 +1,5 @@
 // The live tail of a topic: rows as they come, a filter, and the chosen message.
+import "../view/tail.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { formatNumber, formatTime } from "../format/format.ts";

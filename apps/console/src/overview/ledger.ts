@@ -36,7 +36,7 @@ export const LEDGER: Readonly<Record<ServiceId, readonly LedgerFigure[]>> = {
   notify: [REQUESTS, { figure: "queued", label: () => t("queued") }, ERRORS],
   tunnel: [REQUESTS, { figure: "tunnels", label: () => t("tunnels") }, ERRORS],
   runtime: [
-    { figure: "services", label: () => t("services") },
+    { figure: "services_running", label: () => t("services") },
     { figure: "restarts", label: () => t("restarts") },
     ERRORS,
   ],
@@ -51,7 +51,7 @@ export function describeServices(list: readonly ServiceInfo[]): ServiceLabel[] {
     ["pulse", t("Messaging"), "/messaging/topics"],
     ["notify", t("Mail"), "/mail/inbox"],
     ["tunnel", t("Tunnels"), "/tunnels"],
-    ["runtime", t("Runtime"), "/"],
+    ["runtime", t("Runtime"), "/runtime/services"],
   ];
   return known.flatMap(([id, label, to]) => {
     const service = list.find((one) => one.id === id);

@@ -90,6 +90,17 @@ export function listAreas(): readonly Area[] {
       key: "t",
       sections: [{ to: "/tunnels", label: t("Tunnels") }],
     },
+    {
+      id: "runtime",
+      label: t("Runtime"),
+      root: "/runtime",
+      key: "r",
+      sections: [
+        { to: "/runtime/services", label: t("Services") },
+        { to: "/runtime/schedules", label: t("Schedules") },
+        { to: "/runtime/logs", label: t("Logs") },
+      ],
+    },
   ];
 }
 

@@ -23,6 +23,7 @@ const MODULES: Partial<Record<ServiceId | "settings", () => Promise<Module>>> = 
   notify: () => import("../mail/pages.tsx"),
   tunnel: () => import("../tunnels/pages.tsx"),
   pulse: () => import("../messaging/pages.tsx"),
+  runtime: () => import("../runtime/pages.tsx"),
   settings: () => import("../settings/pages.tsx"),
 };
 

@@ -111,6 +111,7 @@ export function ConfirmDialog(props: {
   title: string;
   name: string;
   submit: string;
+  isDisabled?: boolean;
   children: ComponentChildren;
   onClose: () => void;
   onSubmit: () => Promise<unknown>;
@@ -121,7 +122,7 @@ export function ConfirmDialog(props: {
       title={props.title}
       submit={props.submit}
       isDestructive
-      isDisabled={typed !== props.name}
+      isDisabled={typed !== props.name || props.isDisabled === true}
       onClose={props.onClose}
       onSubmit={props.onSubmit}
     >

@@ -1,9 +1,10 @@
-// Tables of bounded lists. Rows can be selected; the selection is in the address.
+// Tables. Rows can be selected, the selection is in the address; of long tables only the rows in view are rendered.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { t } from "../words/words.ts";
 import { Icon } from "./icon.tsx";
+import { useRowWindow } from "./row-window.ts";
 
 /** A column of a table. */
 interface Column<Row> {
@@ -28,6 +29,8 @@ interface TableProps<Row> {
   isTall?: boolean;
   checked?: ReadonlySet<string>;
   onCheck?: (ids: ReadonlySet<string>) => void;
+  /** Called when the end of the list comes into view. */
+  onEnd?: (() => void) | undefined;
 }
 
 /** A table. */
@@ -46,9 +49,17 @@ export function Table<Row>(props: TableProps<Row>) {
     if (!next.delete(id)) next.add(id);
     onCheck?.(next);
   };
+  const { table, window } = useRowWindow(sorted.length, props.onEnd);
+  const first = window?.first ?? 0;
+  const shown = window === undefined ? sorted : sorted.slice(first, window.last);
   const isAll = rows.length > 0 && rows.every((row) => checked?.has(idOf(row)) === true);
   return (
-    <table class={props.isTall === true ? "table tall" : "table"} aria-label={props.label}>
+    <table
+      ref={table}
+      class={props.isTall === true ? "table tall" : "table"}
+      aria-label={props.label}
+      aria-rowcount={window === undefined ? undefined : sorted.length + 1}
+    >
       <thead>
         <tr>
           {onCheck !== undefined && (
@@ -98,7 +109,8 @@ export function Table<Row>(props: TableProps<Row>) {
         </tr>
       </thead>
       <tbody>
-        {sorted.map((row) => {
+        {window !== undefined && <Spacer rows={first} rowPx={window.rowPx} />}
+        {shown.map((row, index) => {
           const id = idOf(row);
           return (
             <tr
@@ -106,6 +118,7 @@ export function Table<Row>(props: TableProps<Row>) {
               data-row={id}
               class={id === selected ? "sel" : ""}
               aria-selected={id === selected ? "true" : undefined}
+              aria-rowindex={window === undefined ? undefined : first + index + 2}
               tabIndex={onSelect === undefined ? undefined : 0}
               onClick={(event) => {
                 if ((event.target as Element).closest("a, button, input, label") === null)
@@ -133,9 +146,16 @@ export function Table<Row>(props: TableProps<Row>) {
             </tr>
           );
         })}
+        {window !== undefined && (
+          <Spacer rows={sorted.length - first - shown.length} rowPx={window.rowPx} />
+        )}
       </tbody>
     </table>
   );
+}
+
+function Spacer({ rows, rowPx }: { rows: number; rowPx: number }) {
+  return <tr class="spacer" aria-hidden="true" style={{ height: `${rows * rowPx}px` }} />;
 }
 
 function classOf<Row>({ kind = "", isNumber = false }: Column<Row>): string {

@@ -36,6 +36,8 @@ const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "traceparent",
   "tracestate",
 ]);
+/** Metadata, versions and checksums of objects. */
+const OBJECT_HEADER = /^x-amz-[a-z0-9-]+$/;
 const RESPONSE_HEADERS: ReadonlySet<string> = new Set([
   "accept-ranges",
   "allow",
@@ -118,7 +120,8 @@ export function pickResponseHeaders(
 ): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (RESPONSE_HEADERS.has(name) && typeof value === "string") picked[name] = value;
+    const passes = RESPONSE_HEADERS.has(name) || OBJECT_HEADER.test(name);
+    if (passes && typeof value === "string") picked[name] = value;
   }
   const policy = headers["content-security-policy"];
   const isFramed = typeof policy === "string" && /^sandbox\s*;/.test(policy);

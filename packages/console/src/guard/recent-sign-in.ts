@@ -21,6 +21,9 @@ const SENSITIVE: ReadonlySet<string> = new Set([
   "users",
 ]);
 
+/** Deletes many objects by POST. */
+const DELETE_MANY = /^\/api\/v1\/buckets\/[^/]+\/delete$/;
+
 /** Throws 401 (RFC 9470) if the request needs a more recent sign-in than that of the session. */
 export function checkRecentSignIn(
   method: string,
@@ -36,6 +39,7 @@ export function checkRecentSignIn(
 function isSensitive(method: string, path: string): boolean {
   if (method === "DELETE") return true;
   if (method === "GET" || method === "HEAD") return false;
+  if (method === "POST" && DELETE_MANY.test(path)) return true;
   const segments = path.split("/").slice(1, 6);
   const resource = segments.slice(segments[0] === "api" ? 2 : 0);
   const isNested = ["admin", "auth"].includes(resource[0] ?? "");

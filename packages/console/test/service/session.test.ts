@@ -139,6 +139,7 @@ test("deletions and changes of keys and people require a sign-in of the last ten
     ["POST", "/api/v1/admin/api-keys"],
     ["PUT", "/api/v1/rbac/roles/a"],
     ["POST", "/api/v1/auth/clients/a/secret"],
+    ["POST", "/api/v1/buckets/b/delete"],
   ] as const;
   for (const [method, path] of sensitive) {
     const answer = await call(method, path, {}, { cookie });
@@ -150,6 +151,7 @@ test("deletions and changes of keys and people require a sign-in of the last ten
     ["GET", "/api/v1/users"],
     ["POST", "/api/v1/topics/users/publish"],
     ["PUT", "/api/v1/buckets/b/objects/keys"],
+    ["POST", "/api/v1/buckets/b/objects/delete"],
   ] as const) {
     const body = method === "GET" ? undefined : {};
     assert.equal((await call(method, path, body, { cookie })).status, 200, path);

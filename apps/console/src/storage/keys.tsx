@@ -1,0 +1,151 @@
+// Access keys of storage and their users.
+import { useState } from "preact/hooks";
+import { segment } from "../api/api.ts";
+import { callService } from "../session/session.ts";
+import { useCrumbs } from "../stage/stage.ts";
+import { Action } from "../view/controls.tsx";
+import { CopyButton } from "../view/copy.tsx";
+import { ConfirmDialog, Dialog } from "../view/dialog.tsx";
+import { useLoad } from "../view/load.ts";
+import { Empty, Split, Title } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { State } from "../view/state.tsx";
+import { Table } from "../view/table.tsx";
+import { attempt } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+import { NameDialog } from "./name-dialog.tsx";
+
+interface AccessKey {
+  access_key: string;
+  user: string;
+  enabled: boolean;
+  description?: string;
+  created_at?: string;
+}
+
+/** The page. */
+export function KeysPage() {
+  useCrumbs([{ label: t("Storage") }, { label: t("Users and keys") }]);
+  const [open, setOpen] = useState<"user" | "key" | undefined>(undefined);
+  const [created, setCreated] = useState<{ access_key: string; secret_key: string } | undefined>(
+    undefined,
+  );
+  const [deleted, setDeleted] = useState<string | undefined>(undefined);
+  const keys = useLoad(
+    "keys",
+    async () => (await callService<{ keys: AccessKey[] }>("vault", "/keys")).keys,
+  );
+  const toggle = ({ access_key: id, enabled }: AccessKey): void => {
+    void attempt(async () => {
+      const json = { enabled: !enabled };
+      await callService("vault", `/keys/${segment(id)}`, { method: "PATCH", json });
+      await keys.reload();
+    });
+  };
+  return (
+    <Split>
+      <Title
+        actions={
+          <>
+            <Action onClick={() => setOpen("user")}>{t("New user")}</Action>
+            <Action onClick={() => setOpen("key")} kind="primary" icon="plus">
+              {t("New key")}
+            </Action>
+          </>
+        }
+      >
+        {t("Users and keys")}
+      </Title>
+      <Loading of={keys}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty title={t("No keys yet")}>
+              <p>
+                {t("The root key is in the configuration; programs get keys of their own here.")}
+              </p>
+            </Empty>
+          ) : (
+            <Table
+              label={t("Users and keys")}
+              rows={list}
+              idOf={(key) => key.access_key}
+              columns={[
+                { title: t("Access key"), kind: "mono", render: (key) => key.access_key },
+                { title: t("User"), kind: "w-m mono", render: (key) => key.user },
+                {
+                  title: t("State"),
+                  kind: "w-s wide-only",
+                  render: (key) => (
+                    <State kind={key.enabled ? "ok" : "off"}>
+                      {key.enabled ? t("Active") : t("Disabled")}
+                    </State>
+                  ),
+                },
+                {
+                  title: t("Actions"),
+                  kind: "w-l num",
+                  render: (key) => (
+                    <span class="acts">
+                      <Action onClick={() => toggle(key)}>
+                        {key.enabled ? t("Disable") : t("Enable")}
+                      </Action>
+                      <Action onClick={() => setDeleted(key.access_key)} kind="bad">
+                        {t("Delete…")}
+                      </Action>
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loading>
+      {open === "user" && (
+        <NameDialog
+          title={t("New user")}
+          onClose={() => setOpen(undefined)}
+          onSubmit={async (name) => {
+            await callService("vault", `/users/${segment(name)}`, { method: "PUT", json: {} });
+          }}
+        />
+      )}
+      {open === "key" && (
+        <NameDialog
+          title={t("New key of the user")}
+          onClose={() => setOpen(undefined)}
+          onSubmit={async (user) => {
+            setCreated(await callService("vault", "/keys", { method: "POST", json: { user } }));
+            await keys.reload();
+          }}
+        />
+      )}
+      {created !== undefined && (
+        <Dialog title={t("New key")} onClose={() => setCreated(undefined)}>
+          <div class="dialog-body">
+            <p>{t("The secret is shown once.")}</p>
+            {[created.access_key, created.secret_key].map((value) => (
+              <div key={value} class="cmd">
+                <code>{value}</code>
+                <CopyButton text={value} />
+              </div>
+            ))}
+          </div>
+        </Dialog>
+      )}
+      {deleted !== undefined && (
+        <ConfirmDialog
+          title={t("Delete {name}", { name: deleted })}
+          name={deleted}
+          submit={t("Delete")}
+          onClose={() => setDeleted(undefined)}
+          onSubmit={async () => {
+            await callService("vault", `/keys/${segment(deleted)}`, { method: "DELETE" });
+            await keys.reload();
+          }}
+        >
+          <p>{t("Programs that use it are refused immediately.")}</p>
+        </ConfirmDialog>
+      )}
+    </Split>
+  );
+}
