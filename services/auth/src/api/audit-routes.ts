@@ -6,6 +6,8 @@ import { formatTime } from "../session/sessions.ts";
 import type { Identification } from "./principal.ts";
 import { eventsAnswer } from "./responses.ts";
 
+const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
 /** Options of these routes. */
 export interface AuditRouteOptions {
   identification: Identification;
@@ -24,14 +26,18 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       query: pageQuery.extend({
         target: z.string().max(512).optional(),
         action: z.string().max(64).optional(),
+        actor: z.string().max(512).optional().describe("As in events: `user:<id>`."),
+        from: time.optional().describe("Time of the earliest event, RFC 3339."),
+        to: time.optional().describe("The events before this time, RFC 3339."),
       }),
       answer: eventsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
-        const { target, action } = exchange.query;
+        const { target, action, actor, from: fromMs, to: untilMs } = exchange.query;
         const page = await readPage(exchange.query, {
           key: z.int(),
-          read: (limit, before) => audit.list({ before, limit, target, action }),
+          read: (limit, before) =>
+            audit.list({ before, limit, target, action, actor, fromMs, untilMs }),
           keyOf: ({ seq }) => seq,
         });
         const events = page.items.map(({ at, detail, ...row }) => ({

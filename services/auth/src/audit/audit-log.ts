@@ -33,6 +33,12 @@ export interface AuditFilter {
   limit: number;
   target?: string | undefined;
   action?: string | undefined;
+  /** As in events: `user:<id>`. */
+  actor?: string | undefined;
+  /** Time of the earliest event, epoch ms. */
+  fromMs?: number | undefined;
+  /** The events before this time, epoch ms. */
+  untilMs?: number | undefined;
 }
 
 /** Writes and reads the log. Concurrent events share one transaction. */
@@ -66,6 +72,9 @@ export class AuditLog {
     if (filter.before !== undefined) query = query.where("seq", "<", filter.before);
     if (filter.target !== undefined) query = query.where("target", "=", filter.target);
     if (filter.action !== undefined) query = query.where("action", "=", filter.action);
+    if (filter.actor !== undefined) query = query.where("actor", "=", filter.actor);
+    if (filter.fromMs !== undefined) query = query.where("at", ">=", filter.fromMs);
+    if (filter.untilMs !== undefined) query = query.where("at", "<", filter.untilMs);
     return query.orderBy("seq", "desc").limit(filter.limit).execute();
   }
 

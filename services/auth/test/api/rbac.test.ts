@@ -242,6 +242,19 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const [event] = (listed.body as never as { events: Record<string, unknown>[] }).events;
       assert.equal(event!["actor"], `user:${id}`);
       assert.equal(event!["target"], "role:x");
+      const count = async (query: string) => {
+        const found = await expectStatus(200, stage, "GET", `/api/v1/audit?limit=200&${query}`, {
+          token,
+        });
+        return (found.body as never as { events: object[] }).events.length;
+      };
+      const at = encodeURIComponent(String(event!["at"]));
+      const own = `action=role.create&actor=user:${id}`;
+      assert.equal(await count(own), 1);
+      assert.equal(await count("actor=user:nobody"), 0);
+      assert.equal(await count(`${own}&from=${at}`), 1);
+      assert.equal(await count(`${own}&to=${at}`), 0);
+      await expectStatus(400, stage, "GET", "/api/v1/audit?from=yesterday", { token });
       const whole = await expectStatus(200, stage, "GET", "/api/v1/audit/verification", { token });
       assert.equal((whole.body as never as { intact: boolean }).intact, true);
       const { db } = stage.database;
