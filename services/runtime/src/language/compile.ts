@@ -54,11 +54,23 @@ function parse(source: string, path: string): Declaration[] {
   } catch (error) {
     if (!(error instanceof SyntaxProblem)) throw error;
     const position = findLineColumn(source, error.offset);
-    throw new CompileError(
-      [{ path, ...position, severity: "error", message: error.message }],
-      source,
-    );
+    const message = explainSyntax(error, source);
+    throw new CompileError([{ path, ...position, severity: "error", message }], source);
   }
+}
+
+/** A word at the start of a line and a name, where a declaration may have been meant. */
+const UNKNOWN_DECLARATION = /(?:^|\n)(?:export )?([A-Za-z_$][\w$]*) +$/;
+
+// The position alone does not say what is wrong.
+function explainSyntax({ message, offset }: SyntaxProblem, source: string): string {
+  if (message !== "unexpected token") return message;
+  if (source.slice(offset).trim() === "") {
+    return "unexpected end of the file: a closing }, ) or ] is missing";
+  }
+  const [, word] = UNKNOWN_DECLARATION.exec(source.slice(0, offset)) ?? [];
+  if (word === undefined || !/^[A-Za-z_${]/.test(source.slice(offset))) return message;
+  return `unexpected token: ${word} is not a declaration; those are server, database, cache, migrations, export route and every`;
 }
 
 function formatImport(declarations: readonly Declaration[]): string {

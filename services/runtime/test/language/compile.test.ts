@@ -147,6 +147,16 @@ test("errors say what was expected, at line and column", () => {
         "2:14: expected an HTTP method (GET, POST, PUT, PATCH, DELETE, OPTIONS) after export route, found FETCH",
       ],
     ],
+    [
+      "export route GET / { return { }\n",
+      ["2:1: unexpected end of the file: a closing }, ) or ] is missing"],
+    ],
+    [
+      "queue jobs { }\nexport route GET / { }",
+      [
+        "1:7: unexpected token: queue is not a declaration; those are server, database, cache, migrations, export route and every",
+      ],
+    ],
     ["export route GET notes { }", ["1:18: expected a path like /notes/:id after GET"]],
     [
       "export route GET /a:b/../c { }",
