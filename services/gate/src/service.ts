@@ -142,8 +142,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   const signIn = new OidcSignIn({
     findClient: (client) => controller.findOidcClient(client),
-    cookieKeys: access.cookieKeys,
-    keepCookieKeys: () => access.keepCookieKeys(),
+    access,
     clock: systemClock,
     log,
   });

@@ -9,6 +9,8 @@ import * as z from "zod";
 import {
   type AccessChange,
   COOKIE_KEY_BYTES,
+  type EndedSessions,
+  EndedSessionSet,
   POLICY_DEFAULT,
   type PolicyRule,
   type PolicySpec,
@@ -32,6 +34,12 @@ const ID_BYTES = 9;
 const KEY_PREFIX = "pgk_";
 
 const cookieKeysSchema = z.array(z.base64url());
+const endedSchema = z.strictObject({
+  client: z.string(),
+  sid: z.string().optional(),
+  sub: z.string().optional(),
+  endedAt: z.number(),
+});
 const revocationSchema = z.strictObject({ user: z.string(), revokedAt: z.number() });
 
 /** Settings of a new key. */
@@ -76,6 +84,8 @@ export class AccessControl {
   readonly #keys = new Map<string, ApiKeyRecord>();
   /** Seconds since 1970 by user, oldest first. */
   readonly #revoked = new Map<string, number>();
+  readonly #ended = new EndedSessionSet();
+  readonly #endedFile: StateFile<EndedSessions[]>;
   readonly #cookieKeysFile: StateFile<string[]>;
   #cookieKeys: readonly Uint8Array[] = [];
   #hasStoredCookieKeys = false;
@@ -90,6 +100,7 @@ export class AccessControl {
     };
     this.#keysFile = open("api-keys.json", z.array(apiKeySchema));
     this.#revocationsFile = open("revoked-users.json", z.array(revocationSchema));
+    this.#endedFile = open("ended-sessions.json", z.array(endedSchema));
     this.#cookieKeysFile = open("cookie-keys.json", cookieKeysSchema);
     this.#policyFile = open("policy.json", policySchema);
   }
@@ -102,6 +113,8 @@ export class AccessControl {
     await this.#loadCookieKeys();
     this.#keys.clear();
     this.#revoked.clear();
+    this.#ended.clear();
+    this.#ended.add((await this.#endedFile.read()) ?? []);
     for (const key of keys) this.#keys.set(key.id, key);
     for (const { user, revokedAt } of revoked) this.#revoked.set(user, revokedAt);
   }
@@ -134,6 +147,7 @@ export class AccessControl {
       keys: this.listKeys().flatMap((key) => (key.revoked_at === null ? [toKeySpec(key)] : [])),
       revokedUsers: toList(this.#revoked),
       policy: this.#policy,
+      endedSessions: this.#ended.list(),
     };
   }
 
@@ -198,6 +212,16 @@ export class AccessControl {
     return this.#change("user revoked", { caller, user }, () =>
       this.#revoke([{ user, revokedAt: Math.floor(this.#options.clock.now() / 1_000) }]),
     );
+  }
+
+  /** Ends sessions of browsers, and the streams that they opened. */
+  endSessions(ended: EndedSessions): Promise<void> {
+    const { client, sub = "", sid = "" } = ended;
+    return this.#change("sessions ended by their provider", { client, sub, sid }, async () => {
+      this.#ended.add([ended]);
+      await this.#endedFile.write(this.#ended.list());
+      await this.#options.apply({ endedSessions: [ended] });
+    });
   }
 
   /** Raises the policy version and replaces the rules if new ones are given. Throws `conflict` for a lower version. */

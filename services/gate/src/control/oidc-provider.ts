@@ -1,11 +1,15 @@
 // One client at one identity provider: discovery, authorization code with PKCE, refresh and sign-out.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { parseJwt } from "@platform/kernel/identity";
+import { createTokenVerifier, parseJwt, type TokenVerifier } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
 
 const DISCOVERY_AGE_MS = 600_000;
 const REQUEST_TIMEOUT_MS = 10_000;
+/** Time between two reads of the keys because of a signature that none of them verifies. */
+const KEYS_AGE_MIN_MS = 10_000;
+/** Member of `events` that makes a token a logout token. */
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /** A client at an identity provider, as routes with `auth: {type: "oidc"}` describe it. */
 export interface OidcClientSpec {
@@ -38,12 +42,24 @@ export interface UserTokens {
   idToken: string | undefined;
 }
 
+/** Sessions that a logout token ends: one session of the provider, or all of a user. */
+export interface LogoutNotice {
+  sub: string | undefined;
+  sid: string | undefined;
+  jti: string;
+  /** Seconds since 1970. */
+  issuedAt: number;
+  expiresAt: number;
+}
+
 /** One client at one identity provider. */
 export class OidcProvider {
   readonly #spec: OidcClientSpec;
   readonly #clock: Clock;
   readonly #client: oauth.Client;
   readonly #auth: oauth.ClientAuth;
+  #logoutVerifier: { verifier: TokenVerifier; keysUrl: string } | undefined;
+  #keysReadAtMs = -Infinity;
   #server: { found: Promise<oauth.AuthorizationServer>; atMs: number } | undefined;
 
   constructor(spec: OidcClientSpec, clock: Clock) {
@@ -99,9 +115,30 @@ export class OidcProvider {
         expectedNonce: secrets.nonce,
         requireIdToken: true,
       });
-      await oauth.validateApplicationLevelSignature(server, response, this.#options());
+      await this.#verifySignature(server, response);
       return readTokens(server, result);
     });
+  }
+
+  /**
+   * Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). Throws `bad_request` if it is not one of
+   * the provider for this client, `unavailable` if its keys cannot be read.
+   */
+  async readLogout(token: string): Promise<LogoutNotice> {
+    const verdict = await (await this.#findLogoutVerifier()).verify(token);
+    if (verdict.kind === "refused" && verdict.code === "keys_unavailable") {
+      throw createRetryLaterError("unavailable", "The identity provider does not answer.", 5);
+    }
+    if (verdict.kind !== "user") throw createLogoutFault();
+    const { nonce, events, jti, iat, exp } = verdict.claims.all;
+    const { sub, sid } = verdict.claims;
+    const isLogout = typeof events === "object" && events !== null && LOGOUT_EVENT in events;
+    const isNamed = sub !== undefined || sid !== undefined;
+    if (!isLogout || !isNamed || nonce !== undefined) throw createLogoutFault();
+    if (typeof jti !== "string" || typeof iat !== "number" || typeof exp !== "number") {
+      throw createLogoutFault();
+    }
+    return { sub, sid, jti, issuedAt: iat, expiresAt: exp };
   }
 
   /** Gets new tokens. Throws `forbidden` if the session has ended at the provider, `unavailable` if it does not answer. */
@@ -150,6 +187,40 @@ export class OidcProvider {
     });
   }
 
+  // The library reads keys again only after a minute: after a rotation, sign-ins would fail for that long.
+  async #verifySignature(server: oauth.AuthorizationServer, response: Response): Promise<void> {
+    try {
+      await oauth.validateApplicationLevelSignature(server, response, this.#options());
+    } catch (cause) {
+      const now = this.#clock.monotonicMs();
+      if (now - this.#keysReadAtMs < KEYS_AGE_MIN_MS) throw cause;
+      this.#keysReadAtMs = now;
+      this.#server = undefined;
+      // The keys belong to the object of the server.
+      const fresh = await this.#discover();
+      await oauth.validateApplicationLevelSignature(fresh, response, this.#options());
+    }
+  }
+
+  async #findLogoutVerifier(): Promise<TokenVerifier> {
+    const { jwks_uri: keysUrl } = await this.#discover();
+    if (keysUrl === undefined) {
+      throw new PlatformError("unavailable", "The identity provider has no jwks_uri.");
+    }
+    if (this.#logoutVerifier?.keysUrl !== keysUrl) {
+      const verifier = createTokenVerifier({
+        clock: this.#clock,
+        jwks: { url: keysUrl },
+        profile: { kind: "unbound" },
+        issuer: this.#spec.issuer,
+        audience: this.#spec.clientId,
+        cacheMax: 0,
+      });
+      this.#logoutVerifier = { verifier, keysUrl };
+    }
+    return this.#logoutVerifier.verifier;
+  }
+
   // Shared by concurrent sign-ins; a failure is not kept.
   #discover(): Promise<oauth.AuthorizationServer> {
     const now = this.#clock.monotonicMs();
@@ -182,6 +253,11 @@ function requireEndpoint(
   const endpoint = server[name];
   if (endpoint !== undefined) return endpoint;
   throw new PlatformError("unavailable", `The identity provider has no ${name}.`);
+}
+
+/** The error of every token that is not a logout token for this client. */
+export function createLogoutFault(): PlatformError {
+  return new PlatformError("bad_request", "The logout token is not valid.");
 }
 
 function readTokens(

@@ -1,16 +1,20 @@
 // Sign-in of browser users: begin, callback, refresh and sign-out, for all clients of the active routes.
 import { createHash, randomBytes } from "node:crypto";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import { parseJwt } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import {
   type BrowserSession,
+  describeOidcClient,
   type RefreshOutcome,
   seal,
   SIGN_IN_PATH,
   unseal,
 } from "../shared-state/index.ts";
+import type { AccessControl } from "./access-control.ts";
 import {
+  createLogoutFault,
   type OidcClientSpec,
   OidcProvider,
   type SignInSecrets,
@@ -30,6 +34,12 @@ const FRESH_SECONDS_DEFAULT = 300;
 /** An ID token above this size is not kept: it is only a hint. */
 const ID_TOKEN_CHARACTERS_MAX = 4_096;
 const TARGET_CHARACTERS_MAX = 2_048;
+/** Logout tokens that are remembered until they expire; beyond it the oldest is forgotten. */
+const LOGOUTS_MAX = 10_000;
+const LOGOUT_ID_CHARACTERS_MAX = 1_024;
+/** Clock skew between the provider and this machine. */
+const SKEW_SECONDS = 30;
+const AUDIENCES_MAX = 16;
 /** Claims that identify the caller, and those that revocations can name. */
 const CLAIMS: readonly string[] = [
   "iss",
@@ -60,9 +70,7 @@ interface PendingSignIn extends SignInSecrets {
 export interface OidcSignInOptions {
   /** Finds a client of the active routes. */
   findClient: (client: string) => OidcClientSpec | undefined;
-  cookieKeys: readonly Uint8Array[];
-  /** Stores the cookie keys before they are first used. */
-  keepCookieKeys: () => Promise<void>;
+  access: Pick<AccessControl, "cookieKeys" | "keepCookieKeys" | "endSessions">;
   clock: Clock;
   log: Logger;
 }
@@ -71,6 +79,8 @@ export interface OidcSignInOptions {
 export class OidcSignIn {
   readonly #options: OidcSignInOptions;
   readonly #providers = new Map<string, OidcProvider>();
+  /** Logout tokens that were used, with the time in seconds until which they are valid. */
+  readonly #logouts = new Map<string, number>();
   readonly #refreshed = new Map<string, { outcome: Promise<RefreshOutcome>; atMs: number }>();
 
   constructor(options: OidcSignInOptions) {
@@ -83,7 +93,7 @@ export class OidcSignIn {
     target: string,
     origin: string,
   ): Promise<{ url: string; cookie: { name: string; value: string } }> {
-    await this.#options.keepCookieKeys();
+    await this.#options.access.keepCookieKeys();
     const redirectUri = `${origin}${SIGN_IN_PATH}callback`;
     const { url, secrets } = await this.#findProvider(client).beginSignIn(redirectUri);
     const pending: PendingSignIn = {
@@ -94,7 +104,7 @@ export class OidcSignIn {
       expiresAt: this.#readNow() + SIGN_IN_SECONDS,
     };
     const name = namePendingCookie(secrets.state);
-    return { url, cookie: { name, value: seal(pending, this.#options.cookieKeys, name) } };
+    return { url, cookie: { name, value: seal(pending, this.#options.access.cookieKeys, name) } };
   }
 
   /** Finishes a sign-in. Throws `forbidden` if the callback belongs to no sign-in of this browser. */
@@ -154,6 +164,47 @@ export class OidcSignIn {
     }
   }
 
+  /**
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout 1.0). Throws `bad_request` if it is not
+   * valid or was used before, `unavailable` if the keys of its issuer cannot be read.
+   */
+  async endSessions(token: string): Promise<void> {
+    const client = this.#findLogoutClient(token);
+    const notice = await this.#findProvider(client).readLogout(token);
+    const { sub, sid, jti, issuedAt, expiresAt } = notice;
+    const now = this.#readNow();
+    const id = JSON.stringify([client, jti]);
+    if (id.length > LOGOUT_ID_CHARACTERS_MAX || this.#logouts.has(id)) throw createLogoutFault();
+    for (const [known, endsAt] of this.#logouts) {
+      if (endsAt > now && this.#logouts.size < LOGOUTS_MAX) break;
+      this.#logouts.delete(known);
+    }
+    this.#logouts.set(id, expiresAt + SKEW_SECONDS);
+    try {
+      // A session that began later is not meant, even if the notice is late.
+      const endedAt = Math.min(now, issuedAt + SKEW_SECONDS);
+      await this.#options.access.endSessions({
+        client,
+        ...(sid === undefined ? { sub } : { sid }),
+        endedAt,
+      });
+    } catch (error) {
+      this.#logouts.delete(id);
+      throw error;
+    }
+  }
+
+  #findLogoutClient(token: string): string {
+    const { iss, aud } = parseJwt(token)?.payload ?? {};
+    const audiences: unknown[] = Array.isArray(aud) ? aud.slice(0, AUDIENCES_MAX) : [aud];
+    for (const clientId of audiences) {
+      if (typeof iss !== "string" || typeof clientId !== "string") continue;
+      const client = describeOidcClient({ issuer: iss, clientId });
+      if (this.#options.findClient(client) !== undefined) return client;
+    }
+    throw createLogoutFault();
+  }
+
   async #refresh(client: string, sealed: string): Promise<RefreshOutcome> {
     const session = this.#open(client, sealed);
     if (session?.refreshToken === undefined) return { kind: "ended" };
@@ -207,16 +258,18 @@ export class OidcSignIn {
   }
 
   #seal(session: BrowserSession): string {
-    return seal(session, this.#options.cookieKeys, session.client);
+    return seal(session, this.#options.access.cookieKeys, session.client);
   }
 
   #open(client: string, sealed: string): BrowserSession | undefined {
-    return unseal(sealed, this.#options.cookieKeys, client) as BrowserSession | undefined;
+    return unseal(sealed, this.#options.access.cookieKeys, client) as BrowserSession | undefined;
   }
 
   #readPending(value: string | undefined, name: string): PendingSignIn | undefined {
     if (value === undefined) return undefined;
-    const pending = unseal(value, this.#options.cookieKeys, name) as PendingSignIn | undefined;
+    const pending = unseal(value, this.#options.access.cookieKeys, name) as
+      | PendingSignIn
+      | undefined;
     return pending !== undefined && pending.expiresAt > this.#readNow() ? pending : undefined;
   }
 

@@ -1,5 +1,6 @@
 // Callers of the gateway, as the identity step and the guard of internal routes establish them.
 import type { Claims } from "@platform/kernel/identity";
+import type { EndableSession } from "../shared-state/index.ts";
 
 /** Claims of a verified token that the gateway uses. */
 export type TokenClaims = Pick<Claims, "scope" | "roles"> &
@@ -10,7 +11,8 @@ export type TokenClaims = Pick<Claims, "scope" | "roles"> &
 export type GateCaller =
   | { kind: "anonymous" }
   | { kind: "operator" }
-  | { kind: "user"; claims: TokenClaims }
+  /** `session`: of a browser, on routes with sign-in. */
+  | { kind: "user"; claims: TokenClaims; session?: EndableSession }
   | { kind: "local" };
 
 /** The verified user of a connection's last request, and the conditions under which the verdict holds. */

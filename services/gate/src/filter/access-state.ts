@@ -3,6 +3,7 @@ import type { Revocation, RevocationSet } from "@platform/kernel/identity";
 import {
   type AccessChange,
   type ApiKeySpec,
+  EndedSessionSet,
   POLICY_DEFAULT,
   type PolicySpec,
   REVOKED_USERS_MAX,
@@ -22,6 +23,8 @@ export class AccessState {
   /** Compiled; undefined if it does not restrict any request. */
   globalPolicy: Policy | undefined;
   readonly #feed: RevocationSet | undefined;
+  /** Browser sessions that their identity provider has ended. */
+  readonly endedSessions = new EndedSessionSet();
   readonly #revokedUsers = new Map<string, number>();
 
   /** `feed` contains the revocations of an issuer; undefined if none is followed. */
@@ -36,7 +39,10 @@ export class AccessState {
     for (const id of change.removedKeys ?? []) this.keys.remove(id);
     this.#revokeUsers(change.revokedUsers ?? []);
     if (change.policy !== undefined) this.#setPolicy(change.policy);
-    return change.removedKeys !== undefined || change.revokedUsers !== undefined;
+    this.endedSessions.add(change.endedSessions ?? []);
+    return [change.removedKeys, change.revokedUsers, change.endedSessions].some(
+      (list) => list !== undefined,
+    );
   }
 
   /** Adds revocations of the followed issuer, and takes over its policy version. */

@@ -6,6 +6,7 @@ import type { TokenClaims } from "../exchange/caller.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import {
   type BrowserSession,
+  type EndableSession,
   formatSessionCookies,
   type OidcAuth,
   SIGN_IN_PATH,
@@ -23,6 +24,7 @@ const TARGET_CHARACTERS_MAX = 2_048;
 interface OpenedSession {
   session: BrowserSession;
   claims: TokenClaims;
+  endable: EndableSession;
   /** Identity fields for the upstream. */
   lines: Buffer;
 }
@@ -84,9 +86,9 @@ export class OidcStep implements Step {
     }
   }
 
-  #enter(exchange: GateExchange, { claims, lines }: OpenedSession): boolean {
+  #enter(exchange: GateExchange, { claims, endable, lines }: OpenedSession): boolean {
     const state = exchange.userData;
-    state.caller = { kind: "user", claims };
+    state.caller = { kind: "user", claims, session: endable };
     state.identityLines = lines;
     state.holdsOperatorToken = this.#parts.identity.current.holdsOperatorToken(
       exchange.head.fields,
@@ -99,14 +101,18 @@ export class OidcStep implements Step {
     if (sealed === "") return undefined;
     const opened = this.#opened.get(sealed) ?? this.#unseal(sealed);
     if (opened === undefined || opened.session.endsAt <= Date.now() / 1_000) return undefined;
-    return this.#parts.access.isRevoked(opened.claims) ? undefined : opened;
+    const { access } = this.#parts;
+    const isOver = access.isRevoked(opened.claims) || access.endedSessions.has(opened.endable);
+    return isOver ? undefined : opened;
   }
 
   #unseal(sealed: string): OpenedSession | undefined {
-    const session = unseal(sealed, this.#parts.cookieKeys, this.#auth.client);
+    const { client } = this.#auth;
+    const session = unseal(sealed, this.#parts.cookieKeys, client) as BrowserSession | undefined;
     if (session === undefined) return undefined;
-    const claims = readClaims(session as BrowserSession);
-    const opened = { session: session as BrowserSession, claims, lines: this.#format(claims) };
+    const claims = readClaims(session);
+    const endable = { client, sid: claims.sid, sub: claims.sub, signedInAt: session.signedInAt };
+    const opened = { session, claims, endable, lines: this.#format(claims) };
     if (this.#opened.size >= OPENED_MAX) this.#opened.clear();
     this.#opened.set(sealed, opened);
     return opened;

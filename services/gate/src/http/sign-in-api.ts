@@ -11,6 +11,7 @@ import {
 } from "../shared-state/index.ts";
 
 const client = z.string().regex(/^[0-9a-f]{16}$/, { error: "expected the client of a route" });
+const LOGOUT_BYTES_MAX = 16_384;
 const PAGE_HEADERS = {
   "Content-Type": "text/html; charset=utf-8",
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -49,6 +50,23 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
           addSession(answer, result.session.client, result.sealed, isSecure(headers));
           return answer;
         }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: `${SIGN_IN_PATH}backchannel`,
+      tag: "Sign-in",
+      summary: "End the sessions that a logout token of an identity provider names",
+      description:
+        "OpenID Connect Back-Channel Logout 1.0: register this address as `backchannel_logout_uri`. A token is accepted once.",
+      bodyKind: "bytes",
+      bodyBytesMax: LOGOUT_BYTES_MAX,
+      status: 200,
+      problems: { 400: "The logout token is not valid", 503: "The provider does not answer" },
+      handle: async ({ body }) => {
+        const form = new URLSearchParams(Buffer.from(body).toString("latin1"));
+        await signIn.endSessions(form.get("logout_token") ?? "");
+        return new Response(null, { headers: { "Cache-Control": "no-store" } });
+      },
     }),
     ...(["GET", "POST"] as const).map((method) =>
       defineRoute({

@@ -68,6 +68,7 @@ export class RevokedStreams {
     if (apiKey !== null && access.isRevokedKey(apiKey)) return true;
     if (caller.kind !== "user") return false;
     const isEnded = (findSessionEnd(caller.claims) ?? Infinity) <= nowSeconds;
-    return isEnded || access.isRevoked(caller.claims);
+    if (isEnded || access.isRevoked(caller.claims)) return true;
+    return caller.session !== undefined && access.endedSessions.has(caller.session);
   }
 }

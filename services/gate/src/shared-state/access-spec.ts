@@ -23,6 +23,16 @@ export interface UserRevocation {
   revokedAt: number;
 }
 
+/** Sessions of browsers that an identity provider has ended: one by `sid`, or those of a user that began before. */
+export interface EndedSessions {
+  /** See `describeOidcClient`. */
+  client: string;
+  sid?: string | undefined;
+  sub?: string | undefined;
+  /** Seconds since 1970. */
+  endedAt: number;
+}
+
 /** One rule of a policy. All given conditions must hold. */
 export interface PolicyRule {
   effect: "allow" | "deny";
@@ -51,7 +61,11 @@ export interface AccessChange {
   removedKeys?: readonly string[];
   revokedUsers?: readonly UserRevocation[];
   policy?: PolicySpec;
+  endedSessions?: readonly EndedSessions[];
 }
+
+/** Maximum number of entries of ended sessions; beyond it the oldest is dropped: it ends at its next renewal. */
+export const ENDED_SESSIONS_MAX = 20_000;
 
 /** Maximum number of revoked users; beyond it the oldest revocation is dropped. */
 export const REVOKED_USERS_MAX = 10_000;

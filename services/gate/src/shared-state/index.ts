@@ -11,6 +11,7 @@ export {
 } from "./cache-memory.ts";
 export * from "./cache-store.ts";
 export * from "./concurrency-rows.ts";
+export * from "./ended-sessions.ts";
 export * from "./global-spec.ts";
 export * from "./link-state.ts";
 export * from "./messages.ts";

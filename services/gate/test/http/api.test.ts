@@ -144,8 +144,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   context.after(() => access.close());
   const signIn = new OidcSignIn({
     findClient: (client) => controller.findOidcClient(client),
-    cookieKeys: access.cookieKeys,
-    keepCookieKeys: () => access.keepCookieKeys(),
+    access,
     clock: systemClock,
     log,
   });

@@ -1,0 +1,170 @@
+// Routes with browser sign-in at the real gateway: renewal, outages, rotated keys, wrong tokens, sign-out by the provider.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { test, type TestContext } from "node:test";
+import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
+
+const EVENT = "http://schemas.openid.net/event/backchannel-logout";
+const now = (): number => Math.floor(Date.now() / 1_000);
+
+async function startUpstream(context: TestContext): Promise<string> {
+  const server = createServer(({ headers }, response) => {
+    response.end(JSON.stringify({ user: headers["x-user-id"] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const readCookies = (answer: Response): string =>
+  answer.headers
+    .getSetCookie()
+    .map((cookie) => cookie.split(";", 1)[0]!)
+    .filter((cookie) => !cookie.endsWith("="))
+    .join("; ");
+
+/** Loads a page as a browser does: fetch would send `Sec-Fetch-Mode: cors`. */
+async function navigate(url: URL, cookie: string): Promise<Response> {
+  const headers = { Accept: "text/html", ...(cookie === "" ? {} : { Cookie: cookie }) };
+  const sent = request(url, { headers, agent: false }).end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  const fields = new Headers();
+  for (const [name, values = []] of Object.entries(answer.headersDistinct)) {
+    for (const value of values) fields.append(name, value);
+  }
+  const status = answer.statusCode ?? 0;
+  return new Response(await text(answer), { status, headers: fields });
+}
+
+async function start(context: TestContext, runtime: Runtime) {
+  const issuer = await startIssuer(context);
+  const folder = makeFolder(context);
+  const auth = { type: "oidc", issuer: issuer.url, client_id: CLIENT_ID, allow_insecure: true };
+  const target = await startUpstream(context);
+  const config = { workers: 2, routes: [{ prefix: "/app", target, auth }] };
+  const open = () => startGate(context, { runtime, folder, config });
+  let gate = await open();
+  const get = (path: string, cookie = ""): Promise<Response> =>
+    navigate(new URL(path, gate.url), cookie);
+  const follow = async (answer: Response, cookie = ""): Promise<Response> =>
+    get(answer.headers.get("location") ?? assert.fail(`${answer.status}`), cookie);
+  return {
+    issuer,
+    get,
+    /** The response to the callback of a sign-in. */
+    finishSignIn: async (): Promise<Response> => {
+      const login = await follow(await get("/app"));
+      const to = new URL(login.headers.get("location") ?? assert.fail()).searchParams;
+      issuer.nonce = to.get("nonce") ?? "";
+      const callback = `/_platform/oidc/callback?code=c&state=${to.get("state")}`;
+      return get(callback, readCookies(login));
+    },
+    notify: async (claims: object, header?: object): Promise<number> => {
+      const own = { iss: issuer.url, aud: CLIENT_ID, iat: now(), exp: now() + 120 };
+      const jti = String(Math.random());
+      const token = issuer.sign({ ...own, jti, events: { [EVENT]: {} }, ...claims }, header);
+      const body = new URLSearchParams({ logout_token: token });
+      const url = `${gate.url}/_platform/oidc/backchannel`;
+      return (await fetch(url, { method: "POST", body })).status;
+    },
+    restart: async (): Promise<void> => {
+      gate.signal("SIGTERM");
+      await gate.ended;
+      gate = await open();
+    },
+  };
+}
+
+for (const runtime of runtimes) {
+  test(`a session is renewed once for parallel requests, and survives an outage of the provider (${runtime.name})`, async (context) => {
+    const { issuer, get, finishSignIn } = await start(context, runtime);
+    // Sessions are due immediately.
+    issuer.expiresIn = 0;
+    const cookie = readCookies(await finishSignIn());
+    const answers = await Promise.all(Array.from({ length: 30 }, () => get("/app", cookie)));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    assert.equal(issuer.grants.refresh_token, 1);
+    const renewed = readCookies(answers[0]!);
+    assert.notEqual(renewed, "");
+
+    await issuer.stop();
+    const during = await get("/app", renewed);
+    assert.equal(during.status, 200);
+    assert.deepEqual(await during.json(), { user: "ada" });
+    assert.equal(readCookies(during), "");
+    await issuer.listen(issuer.port);
+    const after = await get("/app", renewed);
+    assert.equal(after.status, 200);
+    assert.notEqual(readCookies(after), "");
+    assert.equal(issuer.grants.refresh_token, 2);
+  });
+
+  test(`sign-ins continue after a rotation of keys, tokens that are not valid are refused (${runtime.name})`, async (context) => {
+    const { issuer, get, finishSignIn } = await start(context, runtime);
+    assert.equal((await get("/app", readCookies(await finishSignIn()))).status, 200);
+    issuer.rotate();
+    const rotated = await finishSignIn();
+    assert.equal(rotated.status, 303);
+    assert.equal((await get("/app", readCookies(rotated))).status, 200);
+    const wrong: [claims: Record<string, unknown>, header?: Record<string, unknown>][] = [
+      [{ aud: "another-client" }],
+      [{ iss: "https://evil.example" }],
+      [{ exp: now() - 600 }],
+      [{}, { alg: "none" }],
+      [{}, { alg: "HS256" }],
+      [{}, { kid: "unknown" }],
+    ];
+    for (const [claims, header = {}] of wrong) {
+      Object.assign(issuer, { claims, header });
+      const refused = await finishSignIn();
+      const what = JSON.stringify([claims, header]);
+      assert.ok(refused.status >= 400, `${what}: ${refused.status}`);
+      assert.equal(readCookies(refused), "", what);
+      assert.doesNotMatch(await refused.text(), /evil|another-client|unknown/);
+    }
+  });
+
+  test(`a logout token of the provider ends sessions, once, and they stay ended (${runtime.name})`, async (context) => {
+    const { issuer, get, finishSignIn, notify, restart } = await start(context, runtime);
+    const signIn = async (sid: string): Promise<string> => {
+      issuer.sid = sid;
+      return readCookies(await finishSignIn());
+    };
+    const one = await signIn("session-1");
+    const two = await signIn("session-2");
+    const isLive = async (cookie: string): Promise<boolean> =>
+      (await get("/app", cookie)).status === 200;
+    const wrong: [claims: object, header?: object][] = [
+      [{ sub: "ada", events: {} }],
+      [{ sub: "ada", nonce: "n" }],
+      [{ sub: "ada", aud: "another-client" }],
+      [{ sub: "ada", iss: "https://evil.example" }],
+      [{ sub: "ada", exp: now() - 600 }],
+      [{ sub: "ada", jti: undefined }],
+      [{}],
+      [{ sub: "ada" }, { alg: "none" }],
+      [{ sub: "ada" }, { alg: "HS256" }],
+      [{ sub: "ada" }, { kid: "unknown" }],
+    ];
+    for (const [claims, header] of wrong) {
+      assert.equal(await notify(claims, header), 400, JSON.stringify([claims, header]));
+    }
+    assert.deepEqual([await isLive(one), await isLive(two)], [true, true]);
+
+    assert.equal(await notify({ sub: "ada", sid: "session-1", jti: "n1" }), 200);
+    assert.deepEqual([await isLive(one), await isLive(two)], [false, true]);
+    assert.equal(await notify({ sub: "ada", jti: "n1" }), 400, "a token is valid once");
+    assert.equal(await isLive(two), true);
+    assert.equal(await notify({ sub: "ada" }, { typ: "logout+jwt" }), 200);
+    assert.equal(await isLive(two), false);
+    await restart();
+    assert.deepEqual([await isLive(one), await isLive(two)], [false, false]);
+  });
+}
