@@ -16,7 +16,9 @@ export interface SlotTableOptions {
 export class SlotTable {
   readonly #options: SlotTableOptions;
   readonly #slots = new Map<string, { slot: number; holders: number }>();
-  readonly #released: { slot: number; freeAtMs: number }[] = [];
+  #released: { slot: number; freeAtMs: number }[] = [];
+  /** Index of the oldest in `#released`: removing the first of many elements would move all others. */
+  #oldest = 0;
   #fresh = 0;
 
   constructor(options: SlotTableOptions) {
@@ -52,12 +54,19 @@ export class SlotTable {
   }
 
   #takeFree(): number | undefined {
-    const oldest = this.#released[0];
+    const oldest = this.#released[this.#oldest];
     if (oldest !== undefined && oldest.freeAtMs <= this.#options.readNowMs()) {
-      this.#released.shift();
+      this.#dropOldest();
       this.#options.onReuse(oldest.slot);
       return oldest.slot;
     }
     return this.#fresh < this.#options.slotsMax ? this.#fresh++ : undefined;
+  }
+
+  #dropOldest(): void {
+    this.#oldest++;
+    if (this.#oldest * 2 < this.#released.length) return;
+    this.#released = this.#released.slice(this.#oldest);
+    this.#oldest = 0;
   }
 }
