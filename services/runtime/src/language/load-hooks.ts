@@ -4,7 +4,7 @@ import nodeModule from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compileService } from "./compile.ts";
-import { formatProblem } from "./source-problem.ts";
+import { CompileError, findLineColumn, formatProblem } from "./source-problem.ts";
 
 const SERVICE_FILE = /\.service\.[tj]s(?:\?.*)?$/;
 const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
@@ -28,13 +28,35 @@ export function registerServiceFiles(onFile: (path: string) => void = () => {}):
     resolve: (specifier, context, nextResolve) =>
       OWN_PACKAGE.test(specifier)
         ? nextResolve(specifier, { ...context, parentURL: import.meta.url })
-        : nextResolve(specifier, context),
+        : explainMissing(specifier, context.parentURL, () => nextResolve(specifier, context)),
     load: (url, context, nextLoad) => {
       if (url.startsWith("file:") && !FOREIGN.test(url)) onFile(fileURLToPath(url));
       if (!url.startsWith("file:") || !SERVICE_FILE.test(url)) return nextLoad(url, context);
       return { format: "module-typescript", source: compileFile(url), shortCircuit: true };
     },
   });
+}
+
+/** Adds the author's position to the error of a missing import. Its code stays, for optional imports that are caught. */
+function explainMissing<T>(specifier: string, parent: string | undefined, resolve: () => T): T {
+  try {
+    return resolve();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const isOwn = parent?.startsWith("file:") === true && !FOREIGN.test(parent);
+    if (code !== "ERR_MODULE_NOT_FOUND" || !isOwn) throw error;
+    const file = fileURLToPath(parent);
+    const source = readFileSync(file, "utf8");
+    const found = new RegExp(`(["'])${RegExp.escape(specifier)}\\1`).exec(source);
+    if (found === null) throw error;
+    const message = /^[./]/.test(specifier)
+      ? `there is no file ${specifier}`
+      : `the package ${specifier} is not installed: npm install ${specifier}`;
+    const position = findLineColumn(source, found.index);
+    const path = relative(process.cwd(), file);
+    const problem = { path, ...position, severity: "error", message } as const;
+    throw Object.assign(new CompileError([problem], source), { code });
+  }
 }
 
 function compileFile(url: string): string {

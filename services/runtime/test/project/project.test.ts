@@ -77,3 +77,17 @@ test("run reports errors at the author's line, and handlers' stacks in the log",
   await running.waitFor("fail.service.ts:6:9");
   await stopRun(running);
 });
+
+test("a missing import is reported at its line", () => {
+  const cases = [
+    ["not-there", "the package not-there is not installed: npm install not-there"],
+    ["./not-there.ts", "there is no file ./not-there.ts"],
+  ];
+  for (const [specifier, message] of cases) {
+    const source = `server { port: 0 }\nimport x from "${specifier}";\nexport route GET / { return x }\n`;
+    writeFileSync(join(root, "missing.service.ts"), source);
+    const { status, text } = runPlatform(root, "run", "missing.service.ts");
+    assert.equal(status, 1);
+    assert.ok(text.includes(`missing.service.ts:2:15: ${message}\n`), text);
+  }
+});
