@@ -29,6 +29,8 @@ import { LiveHub } from "./live-hub.ts";
 import { findTarget, type Target } from "./target.ts";
 
 const SWEEP_MS = 30_000;
+/** Uploads of objects pass here; slower bodies than the listener's pace end earlier. */
+const UPLOAD_TIMEOUT_MS = 3_600_000;
 const CONNECTIONS_MAX = 1_024;
 const CALLBACK_PATH = "/console/oidc/callback";
 
@@ -66,6 +68,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     intercept: (request, response) => ready.parts!.intercept(request, response),
     onUpgrade: (request, socket, head) => ready.parts!.upgrade(request, socket, head),
     connectionsMax: CONNECTIONS_MAX,
+    requestTimeoutMs: UPLOAD_TIMEOUT_MS,
   });
   const port = listener.port ?? options.address.port;
   const url = new URL(options.url ?? `http://localhost:${port}`).origin;
