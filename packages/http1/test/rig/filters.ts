@@ -191,7 +191,7 @@ const filters: Record<string, CreateFilters> = {
       );
       exchange.respond({ status: 200, head, body: Buffer.from("stored"), isDated: true });
     } else if (draft.status >= 500) {
-      sendContent(exchange, { status: 200, contentLength: 3_000_000 }, new Zeros(3_000_000));
+      sendContent(exchange, { status: 200, contentLength: STREAM_BYTES }, new Zeros(STREAM_BYTES));
     }
     return [];
   },
@@ -205,6 +205,9 @@ export function chooseFilters(
 ): ContentFilter[] {
   return filters[name]!(exchange, draft);
 }
+
+/** More than the buffers of two sockets take: the sender notices a client that leaves. */
+export const STREAM_BYTES = 20_000_000;
 
 /** Zeros in pieces, every third of them later. */
 export class Zeros implements ContentSource {
