@@ -3,6 +3,7 @@ import type { Mailbox } from "../address/mailbox.ts";
 
 const LINE_MAX = 76;
 const ENCODED_WORD_BYTES_MAX = 45;
+const PARAMETER_PART_MAX = 54;
 const ATOM = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*$/;
 const ASCII = /^[\x20-\x7e]*$/;
 
@@ -25,7 +26,23 @@ export function formatRawField(name: string, value: string): string {
 export function formatParameter(name: string, value: string): string {
   if (/^[\w.-]+$/.test(value)) return `${name}=${value}`;
   if (ASCII.test(value)) return `${name}="${value.replaceAll(/["\\]/g, "\\$&")}"`;
-  return `${name}*=utf-8''${encodeURIComponent(value).replaceAll(/['()*]/g, escapePercent)}`;
+  const parts = encodeParts(value);
+  if (parts.length === 1) return `${name}*=utf-8''${parts[0]}`;
+  return parts
+    .map((part, index) => `${name}*${index}*=${index === 0 ? "utf-8''" : ""}${part}`)
+    .join(";\r\n ");
+}
+
+// Parts of a value that do not split characters (RFC 2231 section 3): a line has at most 998 of them.
+function encodeParts(value: string): string[] {
+  const parts = [""];
+  for (const character of value) {
+    const encoded = encodeURIComponent(character).replaceAll(/['()*]/g, escapePercent);
+    const last = parts.at(-1)!;
+    if (last.length + encoded.length > PARAMETER_PART_MAX) parts.push(encoded);
+    else parts[parts.length - 1] = last + encoded;
+  }
+  return parts;
 }
 
 function escapePercent(character: string): string {

@@ -47,6 +47,20 @@ test("subjects and names of any characters arrive unchanged", async () => {
   );
 });
 
+test("file names of 255 characters arrive unchanged, on lines of at most 78", async () => {
+  for (const character of ["\u00e9", "\u4e2d", "\ud83d\ude00"]) {
+    const filename = `${character.repeat(250)}.pdf`;
+    const content = Buffer.from("x");
+    const attachments = [{ filename, contentType: "application/pdf", content }];
+    const bytes = composeMessage({ ...BASE, attachments });
+    for (const line of bytes.toString("latin1").split("\r\n")) {
+      assert.ok(line.length <= 78, `${line.length}`);
+    }
+    const mail = await PostalMime.parse(bytes);
+    assert.equal(mail.attachments[0]!.filename, filename);
+  }
+});
+
 test("texts of any characters and line breaks arrive unchanged", async () => {
   const texts = fc.string({ unit: "binary", maxLength: 3_000 }).map((text) => text.toWellFormed());
   await fc.assert(

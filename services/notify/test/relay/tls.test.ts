@@ -1,10 +1,12 @@
 // TLS and authentication at a relay: STARTTLS, implicit TLS, verified certificates, passwords.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { startSink } from "../sink.ts";
@@ -119,6 +121,28 @@ describe("a relay with TLS", () => {
     const { status } = await sendOne(server.port, { ...LOGIN, "smtp.tls_ca_file": cert });
     assert.equal(status, 200);
     assert.equal(server.sessions[0]!.method, "LOGIN");
+  });
+
+  test("a relay that refuses AUTH LOGIN is told neither the name nor the password", async () => {
+    const lines: string[] = [];
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.write("220 relay ESMTP\r\n");
+      createInterface({ input: socket }).on("line", (line) => {
+        lines.push(line);
+        if (line.startsWith("EHLO")) socket.write("250-relay\r\n250 AUTH LOGIN\r\n");
+        else socket.write(line.startsWith("QUIT") ? "221 bye\r\n" : "504 not now\r\n");
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    OPEN.push({ close: () => new Promise((resolve) => server.close(() => resolve())) });
+    const { port } = server.address() as AddressInfo;
+    const { status, detail } = await sendOne(port, { ...LOGIN, "smtp.tls": "off" });
+    assert.equal(status, 202);
+    assert.match(detail, /AUTH: 504/);
+    assert.deepEqual(lines.slice(1, 2), ["AUTH LOGIN"]);
+    assert.doesNotMatch(lines.join(" "), new RegExp(Buffer.from("shop").toString("base64")));
   });
 
   test("implicit TLS works", async () => {

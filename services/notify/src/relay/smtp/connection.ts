@@ -191,8 +191,9 @@ export class SmtpConnection {
       const initial = encode(`\0${user}\0${pass}`);
       expect2xx("AUTH", await this.#command("AUTH", `AUTH PLAIN ${initial}`));
     } else if (methods.includes("LOGIN")) {
-      await this.#command("AUTH", "AUTH LOGIN");
-      await this.#command("AUTH", encode(user));
+      // A server that asks for nothing would read the name and the password as commands, and log them.
+      expectChallenge(await this.#command("AUTH", "AUTH LOGIN"));
+      expectChallenge(await this.#command("AUTH", encode(user)));
       expect2xx("AUTH", await this.#command("AUTH", encode(pass)));
     } else {
       throw new SmtpConnectionError("AUTH", "the server offers neither AUTH PLAIN nor AUTH LOGIN");
@@ -317,8 +318,16 @@ export class SmtpConnection {
 }
 
 function expect2xx(step: Step, reply: SmtpReply): void {
-  if (reply.code >= 200 && reply.code < 300) return;
-  throw new SmtpConnectionError(step, `${reply.code} ${toReplyText(reply)}`, { reply });
+  if (reply.code < 200 || reply.code >= 300) throw refusedAt(step, reply);
+}
+
+// RFC 4954 section 4.
+function expectChallenge(reply: SmtpReply): void {
+  if (reply.code !== 334) throw refusedAt("AUTH", reply);
+}
+
+function refusedAt(step: Step, reply: SmtpReply): SmtpConnectionError {
+  return new SmtpConnectionError(step, `${reply.code} ${toReplyText(reply)}`, { reply });
 }
 
 // RFC 5321 section 4.5.2: a line that starts with a dot gets another one.
