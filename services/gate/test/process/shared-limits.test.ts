@@ -10,6 +10,8 @@ import { findRedisSkip, killRedis, startRedis } from "../fixture/redis-server.ts
 import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;
+/** On a busy machine some requests miss the deadline of Redis. */
+const FLOODS_MAX = 30;
 
 test(
   "two gateways admit no more than one limit, fall back to their own, and share again",
@@ -52,6 +54,27 @@ test(
       assert.equal(arrivals.length - before, served);
       return served;
     };
+    const countLocal = async (): Promise<number> => {
+      const texts = gates.map(async ({ url }) => (await fetch(`${url}/metrics`)).text());
+      const counts = (await Promise.all(texts)).map(
+        (text) => /^platform_gate_rate_limits_local_total (\d+)/m.exec(text)?.[1],
+      );
+      return counts.reduce((sum, count) => sum + Number(count), 0);
+    };
+    /** Asserts the exact limit. Requests that missed the deadline of Redis are counted apart, and such a flood is repeated. */
+    const assertShared = async (network: string): Promise<void> => {
+      for (let host = 1; host <= FLOODS_MAX; host++) {
+        const before = await countLocal();
+        const served = await flood(`${network}.${host}`);
+        const local = (await countLocal()) - before;
+        assert.ok(
+          served >= LIMIT && served <= LIMIT + local,
+          `${served}, ${local} decided locally`,
+        );
+        if (local === 0) return;
+      }
+      assert.fail(`none of ${FLOODS_MAX} floods was counted by Redis alone`);
+    };
     const isShared = async (client: string): Promise<boolean> => {
       const first = await ask(gates[0]!.port, client);
       const second = await ask(gates[1]!.port, client);
@@ -64,7 +87,7 @@ test(
       waitFor("both gateways count in Redis", () => isShared(`198.51.100.${++client}`));
 
     await waitUntilShared();
-    assert.equal(await flood("192.0.2.1"), LIMIT);
+    await assertShared("192.0.2");
     const { headers } = await ask(gates[1]!.port, "192.0.2.1");
     assert.match(String(headers["retry-after"]), /^\d\d$/);
 
@@ -72,7 +95,7 @@ test(
     await Promise.all(
       gates.map((gate) => gate.waitForLine(({ msg }) => msg.startsWith("Redis is not available"))),
     );
-    const alone = await flood("192.0.2.2");
+    const alone = await flood("203.0.113.200");
     assert.ok(alone >= LIMIT && alone <= 2 * LIMIT, `${alone} without Redis`);
 
     await startRedis(context, redis.port);
@@ -82,9 +105,8 @@ test(
       ),
     );
     await waitUntilShared();
-    assert.equal(await flood("192.0.2.3"), LIMIT);
-    const scrape = await fetch(`${gates[0]!.url}/metrics`);
-    assert.match(await scrape.text(), /^platform_gate_rate_limits_local_total [1-9]/m);
+    await assertShared("203.0.113");
+    assert.ok((await countLocal()) > 0, "the requests without Redis are counted");
   },
 );
 
