@@ -215,6 +215,7 @@ export class AdminFeeds {
       answer: z.union([figureListSchema, seriesSchema]),
       method: "GET",
       path: SERIES_PATH,
+      isRoutine: true,
       summary: "Figures over time, or without `names` the list of figures",
       description:
         "Steps of 1 s are kept for 5 minutes, of 10 s for 3 hours, of 300 s for a day. Without `step` the smallest one that reaches back to `from` is used. A value is null where there was no sample.",
@@ -246,6 +247,7 @@ export class AdminFeeds {
     return defineRoute({
       method: "GET",
       path: ATTENTION_PATH,
+      isRoutine: true,
       summary: "Conditions that need an operator, most severe first",
       answer: z.array(attentionSchema).readonly(),
       handle: async () => {

@@ -67,6 +67,7 @@ export function createApi(options: ApiOptions): Api {
       const route = group.get(method === "HEAD" ? "GET" : method);
       if (scope.route === "unmatched" || route !== undefined) scope.route = pattern;
       if (route !== undefined) {
+        scope.isRoutine = route.isRoutine === true;
         return runRoute(options, route, scope, context.req.raw, context.req.param());
       }
       for (const name of group.keys()) scope.allowed.add(name);

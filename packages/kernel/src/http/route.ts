@@ -85,6 +85,8 @@ export interface ApiRoute {
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   readonly bodyKind?: BodyKind;
+  /** True for requests that a program repeats every few seconds: successful ones are logged at level debug. */
+  readonly isRoutine?: boolean;
   /** See `defineDirectRoute`. */
   readonly isDirect?: boolean;
   /** Maximum size of the request body; overrides the maximum of the API. */

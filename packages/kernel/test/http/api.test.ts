@@ -100,6 +100,13 @@ const routes = [
     handle: ({ peer }) => peer,
   }),
   defineRoute({
+    method: "GET",
+    path: "/api/v1/figures",
+    summary: "Asked every few seconds",
+    isRoutine: true,
+    handle: () => [],
+  }),
+  defineRoute({
     method: "POST",
     path: "/api/v1/trees",
     summary: "A recursive body",
@@ -247,6 +254,16 @@ describe("an API", () => {
     const own = await ask("/api/v1/files/a/b%20c", { method: "PUT", body: "12345678" });
     assert.deepEqual(await own.json(), { path: "a/b c", size: 8 });
     assert.equal((await ask("/api/v1/files/a", { method: "PUT", body: "123456789" })).status, 413);
+  });
+
+  test("requests that programs repeat are logged at debug, unless they fail", async () => {
+    await ask("/api/v1/figures");
+    await ask("/api/v1/figures", {}, "wrong");
+    const findLevels = (): unknown[] =>
+      lines.filter(({ path }) => path === "/api/v1/figures").map(({ level }) => level);
+    const deadline = performance.now() + 5_000;
+    while (findLevels().length < 2 && performance.now() < deadline) await sleep(5);
+    assert.deepEqual(findLevels(), ["debug", "info"]);
   });
 
   test("an incomplete body is a client error", async () => {
