@@ -5,11 +5,12 @@ import { gateDefinition, GATE_VERSION } from "./config/document.ts";
 import { type LoadedGate, checkLoaded } from "./config/load.ts";
 import { NOT_AVAILABLE_YET } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
+import { runDashboard } from "./dashboard/command.ts";
 import { runReplay } from "./replay/command.ts";
 import { startGate } from "./service.ts";
 
 const WORKER_ENTRY = new URL("./listen/worker.ts", import.meta.url);
-const UNBUILT_COMMANDS = ["dashboard", "install", "policy"];
+const UNBUILT_COMMANDS = ["install", "policy"];
 
 /** Runs the command line of `platform-gate`. */
 export async function main(): Promise<void> {
@@ -24,7 +25,7 @@ export async function main(): Promise<void> {
     validate: async (loaded) => print(await describeConfiguration(checkLoaded(loaded))),
     "overlay show": async ({ options }) => print(await describeOverlay(options.config)),
     "overlay clear": async ({ options }) => print(await clearOverlay(options.config)),
-    dashboard: () => refuseCommand("dashboard"),
+    dashboard: ({ options }) => runDashboard(options, process.stdout, printError),
     replay: ({ options }) => runReplay(options, print, printError),
     install: () => refuseCommand("install"),
     policy: () => refuseCommand("policy"),

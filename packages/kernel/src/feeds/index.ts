@@ -6,5 +6,6 @@ export {
   LIVE_PATH,
   type AdminFeedsOptions,
 } from "./feeds.ts";
+export type { Condition } from "./attention.ts";
 export { refuseUpgrade } from "./live.ts";
 export type { Figure } from "./series.ts";

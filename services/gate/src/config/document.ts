@@ -24,6 +24,7 @@ import { accessKeys } from "./access-keys.ts";
 import { bound } from "./bound.ts";
 import { consoleKeys } from "./console-keys.ts";
 import { logKeys } from "./log-keys.ts";
+import { dashboardOptions } from "./dashboard-options.ts";
 import { replayOptions } from "./replay-options.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
@@ -354,7 +355,12 @@ export const gateDefinition = defineConfig({
       options: overlayOptions,
       standalone: true,
     },
-    dashboard: { summary: "Terminal dashboard (not available yet).", standalone: true },
+    dashboard: {
+      summary:
+        "Show requests, latency, circuits and cache hits of a running gateway in the terminal.",
+      options: dashboardOptions,
+      standalone: true,
+    },
     replay: {
       summary:
         "Send recorded requests to a candidate and compare its responses (exit code 1: different).",

@@ -1,5 +1,5 @@
 // The admin feeds of the gateway.
-import { AdminFeeds, type Figure } from "@platform/kernel/feeds";
+import { AdminFeeds, type Condition, type Figure } from "@platform/kernel/feeds";
 import type { HealthRegistry } from "@platform/kernel/health";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
@@ -24,6 +24,7 @@ export function createFeeds({ stream, registry, health, log, secret }: FeedsOpti
     service: "gate",
     version: GATE_VERSION,
     figures: createFigures(stream),
+    conditions: [() => listOpenCircuits(stream.latest)],
     registry,
     requests: undefined,
     health,
@@ -55,5 +56,33 @@ function createFigures(stream: MetricsStream): Figure[] {
     figure("active", "", "Active requests, streams and WebSockets", (update) =>
       Object.values(update.active_connections).reduce((sum, count) => sum + count, 0),
     ),
+    figure(
+      "cache_hit_ratio",
+      "",
+      "Share of responses from the cache",
+      (update) => update.cache_hit_ratio,
+    ),
+    figure("circuits_open", "", "Targets with an open circuit", (update) =>
+      countCircuits(update, "open"),
+    ),
+    figure("circuits_half_open", "", "Targets whose circuit is being tried", (update) =>
+      countCircuits(update, "half_open"),
+    ),
   ];
+}
+
+function countCircuits({ breakers }: MetricsUpdate, state: string): number {
+  return Object.values(breakers).filter((one) => one === state).length;
+}
+
+function listOpenCircuits({ breakers }: MetricsUpdate): Condition[] {
+  return Object.entries(breakers)
+    .filter(([, state]) => state === "open")
+    .map(([url]) => ({
+      id: `circuit ${url}`,
+      level: "warning",
+      title: `Requests to ${url} are stopped`,
+      detail: "Its circuit is open after failures; it is tried again by itself.",
+      href: "/gateway/upstreams",
+    }));
 }
