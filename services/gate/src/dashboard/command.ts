@@ -97,8 +97,14 @@ class ScreenView {
   }
 
   #draw(): void {
-    const { columns = COLUMNS_DEFAULT, rows = ROWS_DEFAULT } = this.#output;
-    const facts = { url: this.#url, columns, rows, lost: this.#lost, now: new Date() };
+    const facts = {
+      url: this.#url,
+      // 0 if the terminal does not know its size.
+      columns: this.#output.columns === 0 ? COLUMNS_DEFAULT : this.#output.columns,
+      rows: this.#output.rows === 0 ? ROWS_DEFAULT : this.#output.rows,
+      lost: this.#lost,
+      now: new Date(),
+    };
     const lines = formatScreen(this.state, facts).map((line) => `${line}${CLEAR_LINE}\r\n`);
     this.#output.write(`${HOME}${lines.join("")}${CLEAR_BELOW}`);
   }

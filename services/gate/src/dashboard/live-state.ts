@@ -1,8 +1,8 @@
-// What the dashboard shows, from the messages of the live feed.
+// The figures and conditions of the dashboard, from the messages of the live feed.
 import * as z from "zod";
 
 /** Points of a trace. */
-export const TRACE_POINTS = 60;
+const TRACE_POINTS = 60;
 const ITEMS_MAX = 100;
 const TEXT_MAX = 500;
 

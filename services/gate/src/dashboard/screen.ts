@@ -7,7 +7,7 @@ const INVERSE = "\u001b[7m";
 const RESET = "\u001b[0m";
 const MARKS: Readonly<Record<string, string>> = { critical: "■", warning: "▲" };
 
-/** What is shown around the figures. */
+/** The surroundings of the figures. */
 export interface ScreenFacts {
   readonly url: string;
   readonly columns: number;
