@@ -1,4 +1,4 @@
-// DKIM in tests: records of the API in the test's DNS server, and Debian's verifier.
+// DKIM and SPF in tests: records of the API in the test's DNS server, and Debian's verifiers.
 import { execFileSync } from "node:child_process";
 import type { DnsServer } from "./dns-server.ts";
 
@@ -19,14 +19,14 @@ export function publish(dns: DnsServer, records: readonly DnsRecordAnswer[]): vo
   }
 }
 
-/** Reason to skip tests with python3-dkim; undefined if it is installed or required. */
-export function findPythonSkip(): string | undefined {
+/** Reason to skip tests with a verifier in Python; undefined if it is installed or required. */
+export function findPythonSkip(module: "dkim" | "spf" = "dkim"): string | undefined {
   try {
-    execFileSync("/usr/bin/python3", ["-c", "import dkim"], { stdio: "ignore" });
+    execFileSync("/usr/bin/python3", ["-c", `import ${module}`], { stdio: "ignore" });
     return undefined;
   } catch {
     return process.env["PLATFORM_TEST_PEERS"] === "required"
       ? undefined
-      : "the Debian package python3-dkim is not installed";
+      : `the Debian package python3-${module} is not installed`;
   }
 }

@@ -1,8 +1,9 @@
 // Sending domains: DNS records, DKIM signatures that others verify, rotation, alignment.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { after, describe, test } from "node:test";
+import { promisify } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { signMessage } from "../../src/domain/dkim-signature.ts";
 import { findPythonSkip, publish, type DnsRecordAnswer } from "../dkim.ts";
@@ -10,6 +11,7 @@ import { startDnsServer, type DnsServer } from "../dns-server.ts";
 import { startSink, type Sink } from "../sink.ts";
 import { startStage, type Stage } from "../stage.ts";
 
+const run = promisify(execFile);
 const OPEN: { close(): Promise<void> }[] = [];
 
 after(async () => {
@@ -52,6 +54,20 @@ print(dkim.verify(sys.stdin.buffer.read(), dnsfunc=txt))
   })
     .toString()
     .trim();
+}
+
+// The verifier of Debian's python3-spf, which asks the test's DNS server.
+async function checkSpf(dns: DnsServer, address: string, sender: string): Promise<string> {
+  const program = `
+import sys, dns.resolver, spf
+host, port = sys.argv[1].rsplit(':', 1)
+dns.resolver.default_resolver = dns.resolver.Resolver(configure=False)
+dns.resolver.default_resolver.nameservers = [host]
+dns.resolver.default_resolver.port = int(port)
+print(spf.check2(i=sys.argv[2], s=sys.argv[3], h='mail.shop.example')[0])
+`;
+  const args = ["-W", "ignore", "-c", program, dns.address, address, sender];
+  return (await run("/usr/bin/python3", args)).stdout.trim();
 }
 
 test("a domain is added, published, verified; then its mail is signed", async () => {
@@ -120,6 +136,24 @@ test(
       for (const one of [...forged, `${mail}more`])
         assert.equal(verifyWithPython(one, dns), "False");
     }
+  },
+);
+
+test(
+  "python3-spf lets the mail host of the published records send, and no other address",
+  { skip: findPythonSkip("spf") },
+  async () => {
+    const { stage, dns, sink } = await start({ from_domain: "shop.example" });
+    const { body } = await stage.call("GET", "/api/v1/domains/shop.example");
+    publish(dns, body.records);
+    const { MX = [] } = dns.zone["shop.example"]!;
+    dns.zone[MX[0]!.split(" ")[1]!] = { A: ["192.0.2.10"] };
+    await stage.call("POST", "/api/v1/send", { to: "b@x.example", subject: "Hi", text: "Hi" });
+    const { sender } = sink.accepted[0]!;
+    assert.match(sender, /@shop\.example$/);
+    assert.equal(await checkSpf(dns, "192.0.2.10", sender), "pass");
+    assert.equal(await checkSpf(dns, "192.0.2.99", sender), "softfail");
+    assert.ok(dns.queries.includes("TXT shop.example"));
   },
 );
 
