@@ -12,7 +12,7 @@ const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
 // The platform's packages that each kind of package may import; see ARCHITECTURE.md.
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/kernel$/, /^$/],
-  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1)$/],
+  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis)$/],
   [/^packages\/[^/]+$/, /^packages\/kernel$/],
   [/^apps\/[^/]+$/, /^packages\/console$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],

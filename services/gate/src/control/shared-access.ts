@@ -2,8 +2,7 @@
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricFamily } from "@platform/kernel/metrics";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
-import { RedisClient } from "../redis/redis-client.ts";
-import type { RedisReply } from "../redis/reply-parser.ts";
+import { RedisClient, type RedisReply } from "@platform/redis";
 import type { PolicySpec } from "../shared-state/index.ts";
 import type { SharedEntries } from "./shared-entries.ts";
 

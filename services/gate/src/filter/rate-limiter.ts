@@ -1,6 +1,6 @@
 // Rate limits: counted in Redis for all gateways if it is configured, otherwise, or while it is down, in this process.
 import { createHash } from "node:crypto";
-import { RedisClient } from "../redis/redis-client.ts";
+import { RedisClient } from "@platform/redis";
 import {
   RATE_WINDOW_SECONDS,
   type MetricBlock,

@@ -7,7 +7,7 @@ import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { waitFor } from "../fixture/condition.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-import { findRedisSkip, killRedis, startRedis } from "../fixture/redis-server.ts";
+import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 const OPERATOR = { Authorization: "Bearer the-operator-token" };

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
-import { findRedisSkip, killRedis, startRedis } from "../fixture/redis-server.ts";
+import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;

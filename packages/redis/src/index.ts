@@ -1,0 +1,3 @@
+// The Redis client of the gateway and the console.
+export { RedisClient, type RedisClientOptions } from "./redis-client.ts";
+export type { RedisReply } from "./reply-parser.ts";
