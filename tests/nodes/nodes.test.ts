@@ -1,10 +1,10 @@
-// The page "Several nodes": two gateways, two identity nodes on PostgreSQL. Each is killed in turn while users sign in.
+// The page "Several nodes": two gateways, two identity nodes on PostgreSQL, and Redis. Each but PostgreSQL is killed in turn while users sign in.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import {
@@ -13,16 +13,19 @@ import {
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
 import { every } from "@platform/kernel/time";
+import { RedisClient } from "@platform/redis";
+import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 import { Authenticator } from "../../services/auth/test/authenticator.ts";
 import { awaitPort, findFreePort, type Launch, type StagedProcess } from "../stage/process.ts";
 import { Stage } from "../stage/stage.ts";
 import { readBlocks } from "../guides/page.ts";
 
-const skip = findPostgresSkip();
+const skip = findPostgresSkip() ?? findRedisSkip();
+const isSkipped = typeof skip === "string";
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const SECONDS = Number(process.env["PLATFORM_NODES_SECONDS"] ?? "12");
 // The long form signs in 50 times a second.
-const RATE_PER_SECOND = Number(process.env["PLATFORM_NODES_RATE"] ?? "8");
+const RATE_PER_SECOND = Number(process.env["PLATFORM_NODES_RATE"] ?? "5");
 const USERS = 2 * RATE_PER_SECOND;
 /**
  * Concurrent sign-ins. On a machine that cannot bear the rate, further ones do not begin: the test is about lost nodes,
@@ -62,7 +65,13 @@ interface Answer {
   body: Record<string, unknown>;
 }
 
+/** Users that register at the same time. */
+const REGISTRATIONS = 4;
+
 const stage = new Stage();
+/** Ends Redis after the test. */
+const endings: (() => void)[] = [];
+let redis: { kill: () => Promise<void>; start: () => Promise<void> };
 let cluster: PostgresCluster;
 const nodes: Node[] = [];
 const gateways: Node[] = [];
@@ -74,36 +83,36 @@ const retries: Record<string, number> = {};
 const failures: string[] = [];
 
 before(async () => {
-  if (skip !== undefined) return;
-  cluster = await startPostgresCluster();
+  if (isSkipped) return;
+  const [postgres, redisUrl] = await Promise.all([startPostgresCluster(), startSharedRedis()]);
+  cluster = postgres;
   const [identityEnv = "", , gatewayConfig = ""] = readBlocks("several-nodes.md").map(
     ({ text }) => text,
   );
   const env = createIdentityEnv(identityEnv, await cluster.createDatabase());
   for (const name of ["identity-1", "identity-2"]) {
     const port = await findFreePort();
-    nodes.push(
-      start(
-        name,
-        "platform-auth.js",
-        [],
-        { ...env, PLATFORM_AUTH_ADDR: `127.0.0.1:${port}` },
-        port,
-      ),
-    );
+    const own = { ...env, PLATFORM_AUTH_ADDR: `127.0.0.1:${port}` };
+    nodes.push(start(name, "platform-auth.js", [], own, port));
   }
-  await Promise.all(nodes.map(awaitReady));
   for (const name of ["gateway-1", "gateway-2"]) {
     const port = await findFreePort();
     const path = join(stage.folder, `${name}.json`);
-    writeFileSync(path, localizeConfig(gatewayConfig, port));
+    writeFileSync(path, localizeConfig(gatewayConfig, port, redisUrl));
     gateways.push(start(name, "platform-gate.js", ["--config", path], {}, port));
   }
-  await Promise.all(gateways.map(awaitReady));
-  for (let number = 0; number < USERS; number += 1) users.push(await register(number));
+  await Promise.all([...nodes, ...gateways].map(awaitReady));
+  const numbers = Array.from({ length: USERS }, (_, number) => number).values();
+  await Promise.all(
+    Array.from({ length: REGISTRATIONS }, async () => {
+      for (const number of numbers) users.push(await register(number));
+    }),
+  );
+  assert.ok((await countRedisKeys(redisUrl)) >= USERS, "the gateways count clients in Redis");
 });
 after(async () => {
-  if (skip !== undefined) return;
+  if (isSkipped) return;
+  for (const end of endings) end();
   await stage[Symbol.asyncDispose]();
   await cluster.stop();
 });
@@ -128,13 +137,13 @@ test("no sign-in fails while each node is killed and started again", { skip }, a
   );
   const startMs = performance.now();
   const endMs = startMs + SECONDS * 1_000;
-  for (let turn = 0; turn < 4 || performance.now() < endMs; turn += 1) {
-    const node = [nodes[0]!, gateways[0]!, nodes[1]!, gateways[1]!][turn % 4]!;
-    node.process.kill("SIGKILL");
+  const parts = [...nodes.map(toPart), redis, ...gateways.map(toPart)];
+  for (let turn = 0; turn < parts.length || performance.now() < endMs; turn += 1) {
+    const part = parts[turn % parts.length]!;
+    await part.kill();
     counts.kills += 1;
     await sleep(DOWN_MS);
-    node.process = stage.start(node.launch);
-    await awaitReady(node);
+    await part.start();
     await sleep(UP_MS);
   }
   await load.stop();
@@ -143,7 +152,7 @@ test("no sign-in fails while each node is killed and started again", { skip }, a
   const results = { ...counts, retries, seconds, perSecond: Math.round(started.length / seconds) };
   t.diagnostic(JSON.stringify({ ...results, slowestMs: Math.round(slowestMs) }));
   assert.deepEqual(failures.slice(0, 5), [], `${failures.length} of ${started.length} failed`);
-  assert.ok(counts.kills >= 4, "each node was killed");
+  assert.ok(counts.kills >= 5, "each node and Redis were killed");
   const done = counts.password + counts.passkey + counts.refresh;
   assert.equal(done, started.length);
   for (const kind of ["password", "passkey", "refresh"] as const) assert.ok(counts[kind] > 0, kind);
@@ -165,6 +174,38 @@ function start(
     env,
   };
   return { launch, port, process: stage.start(launch) };
+}
+
+function toPart(node: Node): typeof redis {
+  return {
+    kill: async () => node.process.kill("SIGKILL"),
+    start: async () => {
+      node.process = stage.start(node.launch);
+      await awaitReady(node);
+    },
+  };
+}
+
+async function startSharedRedis(): Promise<string> {
+  const port = await findFreePort();
+  const context = { after: (end: () => void) => void endings.push(end) } as Pick<
+    TestContext,
+    "after"
+  >;
+  let server = await startRedis(context, port);
+  redis = {
+    kill: () => killRedis(server),
+    start: async () => void (server = await startRedis(context, port)),
+  };
+  return server.url;
+}
+
+async function countRedisKeys(url: string): Promise<number> {
+  const client = new RedisClient({ url, onFailure: () => {}, onRecovery: () => {} });
+  while (!client.isReady) await sleep(10);
+  const count = await client.send("DBSIZE");
+  client.close();
+  return Number(count);
 }
 
 async function awaitReady({ port, process: staged }: Node): Promise<void> {
@@ -198,8 +239,9 @@ function createIdentityEnv(block: string, database: string): Record<string, stri
   };
 }
 
-function localizeConfig(text: string, port: number): string {
+function localizeConfig(text: string, port: number, redisUrl: string): string {
   return text
+    .replace("redis://10.0.0.10:6379", redisUrl)
     .replace('":8080"', `"127.0.0.1:${port}"`)
     .replace("http://10.0.0.11:8086", `http://127.0.0.1:${nodes[0]!.port}`)
     .replace("http://10.0.0.12:8086", `http://127.0.0.1:${nodes[1]!.port}`);
