@@ -32,6 +32,7 @@ const SLOW_FILES: readonly string[] = [
   "services/gate/test/process/spans.test.ts",
   "services/pulse/test/dispatch/delay-expiry.test.ts",
   "services/tunnel/test/soak/soak.test.ts",
+  "services/gate/test/soak/soak.test.ts",
   "services/vault/test/serving/tls.test.ts",
   "services/vault/test/serving/slow-uploads.test.ts",
   "services/vault/test/serving/slow-readers.test.ts",
@@ -87,5 +88,6 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/tunnel/test/soak/soak.test.ts", { PLATFORM_TUNNEL_SOAK_SECONDS: "600" }),
   longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),
   longForm("services/gate/test/process/flood.test.ts", { PLATFORM_FLOOD_BYTES: "1073741824" }),
+  longForm("services/gate/test/soak/soak.test.ts", { PLATFORM_GATE_SOAK_SECONDS: "1200" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

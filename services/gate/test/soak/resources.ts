@@ -1,0 +1,34 @@
+// Memory and descriptors of a process over time.
+import { readdirSync, readFileSync } from "node:fs";
+
+const MIB_KIB = 1_024;
+const MINUTE_MS = 60_000;
+
+/** Resources at one moment. */
+export interface Sample {
+  atMs: number;
+  rssMib: number;
+  openFiles: number;
+}
+
+/** Reads the resources of a process on Linux. */
+export function sampleProcess(pid: number): Sample {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const rssKib = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? Number.NaN);
+  return {
+    atMs: performance.now(),
+    rssMib: rssKib / MIB_KIB,
+    openFiles: readdirSync(`/proc/${pid}/fd`).length,
+  };
+}
+
+/** The growth of memory in MiB per minute: the slope of the line through the samples (least squares). */
+export function measureGrowth(samples: readonly Sample[]): number {
+  const mean = (read: (sample: Sample) => number): number =>
+    samples.reduce((sum, sample) => sum + read(sample), 0) / samples.length;
+  const atMs = mean((sample) => sample.atMs);
+  const rssMib = mean((sample) => sample.rssMib);
+  const covariance = mean((sample) => (sample.atMs - atMs) * (sample.rssMib - rssMib));
+  const variance = mean((sample) => (sample.atMs - atMs) ** 2);
+  return (covariance / variance) * MINUTE_MS;
+}
