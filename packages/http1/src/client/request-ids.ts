@@ -112,6 +112,17 @@ export class RequestIds {
     return (hexDigit(this.#lines[FLAGS_AT + 1]!) & 1) === 1;
   }
 
+  /** True if the request ID is the trace ID: the request starts the trace and has no ID of its own. */
+  get isNamedByTrace(): boolean {
+    return this.#requestId === "" && !this.#hasParent;
+  }
+
+  /** Writes the trace ID at `at`: 32 lower-case hex digits. */
+  copyTraceId(target: Uint8Array, at: number): void {
+    const lines = this.#lines;
+    for (let digit = 0; digit < 32; digit++) target[at + digit] = lines[TRACE_AT + digit]!;
+  }
+
   get requestId(): string {
     return this.#requestId === ""
       ? this.#lines.toString("latin1", REQUEST_ID_AT, REQUEST_ID_AT + 32)

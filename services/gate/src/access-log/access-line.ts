@@ -1,5 +1,14 @@
 // Formats access log lines as JSON from parts that are already escaped or escaped here.
 
+/** The IDs of a request. */
+export interface LoggedIds {
+  readonly requestId: string;
+  /** True if the request ID is the trace ID. */
+  readonly isNamedByTrace: boolean;
+  /** Writes the trace ID at `at`: 32 lower-case hex digits. */
+  copyTraceId(target: Uint8Array, at: number): void;
+}
+
 /** The fields of one line. Fields named `…Json` are JSON string literals from {@link quoteJson}. */
 export interface AccessRecord {
   /** Epoch milliseconds when the request head was complete. */
@@ -15,28 +24,178 @@ export interface AccessRecord {
   /** Error code if the gateway produced the response; empty for an upstream's response. */
   code: string;
   routeJson: string;
-  requestId: string;
-  traceId: string;
+  ids: LoggedIds;
   attempts: number;
   /** Time to the upstream's response head; -1 if there was none. */
   upstreamMs: number;
 }
 
-/** Formats lines; caches the timestamp of the current second. One per worker. */
-export class AccessLineFormat {
-  #second = -1;
-  #secondText = "";
+const TRACE_ID_BYTES = 32;
+/** Keys, punctuation, numbers and the trace ID of a line take less. */
+const FIXED_BYTES = 512;
+/** A character is escaped as up to `\u1234`. */
+const ESCAPED_BYTES_MAX = 6;
+const LINE_BYTES = 4_096;
+const QUOTE = 0x22;
+const ZERO = 0x30;
+const DOT = 0x2e;
 
-  /** The line with a trailing newline, ASCII only. */
-  format(record: AccessRecord): string {
-    const second = Math.floor(record.startedAtMs / 1000);
+const TIMESTAMP = Buffer.from('{"timestamp":"');
+const METHOD = Buffer.from('Z","method":');
+const PATH = Buffer.from(',"path":');
+const STATUS = Buffer.from(',"status":');
+const LATENCY = Buffer.from(',"latency_ms":');
+const CLIENT_IP = Buffer.from(',"client_ip":');
+const UPSTREAM = Buffer.from(',"upstream":');
+const CODE = Buffer.from(',"code":"');
+const ROUTE = Buffer.from('","route":');
+const REQUEST_ID = Buffer.from(',"request_id":');
+const TRACE_ID = Buffer.from(',"trace_id":"');
+const ATTEMPTS = Buffer.from('","attempts":');
+const UPSTREAM_MS = Buffer.from(',"upstream_ms":');
+const NULL = Buffer.from("null");
+const LINE_END = Buffer.from("}\n");
+
+/** 1 for the characters that a JSON string contains as they are: printable ASCII without `"` and `\`. */
+const SAFE = Uint8Array.from({ length: 128 }, (_, unit) =>
+  unit >= 0x20 && unit < 0x7f && unit !== QUOTE && unit !== 0x5c ? 1 : 0,
+);
+
+/**
+ * Formats lines in a buffer that is used again for each: a string of all parts would be built only to be copied. One per
+ * worker.
+ */
+export class AccessLineFormat {
+  /** The last line, with a trailing newline, ASCII only: `bytes[0, length)`. */
+  bytes: Buffer = Buffer.allocUnsafeSlow(LINE_BYTES);
+  length = 0;
+  #second = -1;
+  #secondText = Buffer.alloc(0);
+
+  /** Formats the line of a record. */
+  format(record: AccessRecord): void {
+    this.#begin(record);
+    this.#raw(TIMESTAMP);
+    this.#timestamp(record.startedAtMs);
+    this.#raw(METHOD);
+    this.#quoted(record.method);
+    this.#raw(PATH);
+    this.#quoted(record.path);
+    this.#raw(STATUS);
+    this.#integer(record.status);
+    this.#raw(LATENCY);
+    this.#integer(Math.max(0, Math.round(record.latencyMs)));
+    this.#raw(CLIENT_IP);
+    this.#quoted(record.clientAddress);
+    this.#raw(UPSTREAM);
+    this.#ascii(record.upstreamJson);
+    this.#raw(CODE);
+    this.#ascii(record.code);
+    this.#raw(ROUTE);
+    this.#ascii(record.routeJson);
+    this.#ids(record.ids);
+    this.#raw(ATTEMPTS);
+    this.#integer(record.attempts);
+    this.#raw(UPSTREAM_MS);
+    if (record.upstreamMs < 0) this.#raw(NULL);
+    else this.#tenths(Math.round(record.upstreamMs * 10));
+    this.#raw(LINE_END);
+  }
+
+  #begin({ method, path, clientAddress, ids, upstreamJson, code, routeJson }: AccessRecord): void {
+    this.length = 0;
+    const id = ids.isNamedByTrace ? 0 : ids.requestId.length;
+    const escaped = method.length + path.length + clientAddress.length + id;
+    const ascii = upstreamJson.length + code.length + routeJson.length;
+    const needed = FIXED_BYTES + ESCAPED_BYTES_MAX * escaped + ascii;
+    const { length } = this.bytes;
+    if (needed > length) this.bytes = Buffer.allocUnsafeSlow(needed);
+    else if (needed <= LINE_BYTES && length > LINE_BYTES)
+      this.bytes = Buffer.allocUnsafeSlow(LINE_BYTES);
+  }
+
+  #timestamp(epochMs: number): void {
+    const second = Math.floor(epochMs / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#secondText = new Date(second * 1000).toISOString().slice(0, 20);
+      this.#secondText = Buffer.from(new Date(second * 1000).toISOString().slice(0, 20));
     }
-    const ms = String(Math.floor(record.startedAtMs - second * 1000)).padStart(3, "0");
-    const upstreamMs = record.upstreamMs < 0 ? "null" : String(roundTenth(record.upstreamMs));
-    return `{"timestamp":"${this.#secondText}${ms}Z","method":${quoteJson(record.method)},"path":${quoteJson(record.path)},"status":${record.status},"latency_ms":${Math.round(record.latencyMs)},"client_ip":${quoteJson(record.clientAddress)},"upstream":${record.upstreamJson},"code":"${record.code}","route":${record.routeJson},"request_id":${quoteJson(record.requestId)},"trace_id":"${record.traceId}","attempts":${record.attempts},"upstream_ms":${upstreamMs}}\n`;
+    this.#raw(this.#secondText);
+    const ms = Math.floor(epochMs - second * 1000);
+    const { bytes, length } = this;
+    bytes[length] = ZERO + Math.floor(ms / 100);
+    bytes[length + 1] = ZERO + (Math.floor(ms / 10) % 10);
+    bytes[length + 2] = ZERO + (ms % 10);
+    this.length = length + 3;
+  }
+
+  #ids(ids: LoggedIds): void {
+    this.#raw(REQUEST_ID);
+    if (ids.isNamedByTrace) {
+      this.#byte(QUOTE);
+      this.#traceId(ids);
+      this.#byte(QUOTE);
+    } else this.#quoted(ids.requestId);
+    this.#raw(TRACE_ID);
+    this.#traceId(ids);
+  }
+
+  #traceId(ids: LoggedIds): void {
+    ids.copyTraceId(this.bytes, this.length);
+    this.length += TRACE_ID_BYTES;
+  }
+
+  #raw(prepared: Uint8Array): void {
+    const { bytes } = this;
+    let to = this.length;
+    for (let at = 0; at < prepared.length; at++) bytes[to++] = prepared[at]!;
+    this.length = to;
+  }
+
+  #byte(value: number): void {
+    this.bytes[this.length++] = value;
+  }
+
+  #ascii(text: string): void {
+    const { bytes } = this;
+    let to = this.length;
+    for (let at = 0; at < text.length; at++) bytes[to++] = text.charCodeAt(at);
+    this.length = to;
+  }
+
+  #quoted(text: string): void {
+    const { bytes, length } = this;
+    let to = length;
+    bytes[to++] = QUOTE;
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      if (unit > 0x7f || SAFE[unit] === 0) {
+        this.#ascii(quoteJson(text));
+        return;
+      }
+      bytes[to++] = unit;
+    }
+    bytes[to++] = QUOTE;
+    this.length = to;
+  }
+
+  #integer(value: number): void {
+    let digits = 1;
+    for (let rest = Math.floor(value / 10); rest > 0; rest = Math.floor(rest / 10)) digits++;
+    let rest = value;
+    for (let at = this.length + digits - 1; at >= this.length; at--) {
+      this.bytes[at] = ZERO + (rest % 10);
+      rest = Math.floor(rest / 10);
+    }
+    this.length += digits;
+  }
+
+  #tenths(value: number): void {
+    const whole = Math.floor(value / 10);
+    this.#integer(whole);
+    if (value === whole * 10) return;
+    this.#byte(DOT);
+    this.#byte(ZERO + (value - whole * 10));
   }
 }
 
@@ -55,8 +214,4 @@ export function escapeNonAscii(json: string): string {
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-function roundTenth(ms: number): number {
-  return Math.round(ms * 10) / 10;
 }

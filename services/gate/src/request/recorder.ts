@@ -54,23 +54,22 @@ export class Recorder {
 
   #log(exchange: GateExchange, status: number, end: RequestEnd): void {
     const state = exchange.userData;
-    this.accessLog?.append(
-      this.#format.format({
-        startedAtMs: state.startedAtEpochMs,
-        method: state.method,
-        path: state.path,
-        status,
-        latencyMs: end.totalMs,
-        clientAddress: state.forwarding.clientAddress,
-        upstreamJson: state.target?.urlJson ?? NO_JSON,
-        code: state.code,
-        routeJson: state.route?.labelJson ?? NO_JSON,
-        requestId: state.ids.requestId,
-        traceId: state.ids.traceId,
-        attempts: end.attempts,
-        upstreamMs: end.upstreamMs,
-      }),
-    );
+    const format = this.#format;
+    format.format({
+      startedAtMs: state.startedAtEpochMs,
+      method: state.method,
+      path: state.path,
+      status,
+      latencyMs: end.totalMs,
+      clientAddress: state.forwarding.clientAddress,
+      upstreamJson: state.target?.urlJson ?? NO_JSON,
+      code: state.code,
+      routeJson: state.route?.labelJson ?? NO_JSON,
+      ids: state.ids,
+      attempts: end.attempts,
+      upstreamMs: end.upstreamMs,
+    });
+    this.accessLog?.appendBytes(format.bytes, format.length);
   }
 
   #trace(exchange: GateExchange, status: number, end: RequestEnd): void {

@@ -42,6 +42,7 @@ function openWriter(change: Partial<typeof ACCESS_LOG_WRITER_DEFAULT> = {}): {
   return { writer, errors };
 }
 
+const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const RECORD: AccessRecord = {
   startedAtMs: 1_700_000_000_007.6,
   method: "GET",
@@ -52,14 +53,26 @@ const RECORD: AccessRecord = {
   upstreamJson: '"http://up:80"',
   code: "",
   routeJson: '"/a"',
-  requestId: "r1",
-  traceId: "0af7651916cd43dd8448eb211c80319c",
+  ids: identify("r1"),
   attempts: 1,
   upstreamMs: 11.26,
 };
 
+function identify(requestId: string, isNamedByTrace = false): AccessRecord["ids"] {
+  return {
+    requestId,
+    isNamedByTrace,
+    copyTraceId: (target, at) => void Buffer.from(TRACE_ID).copy(target, at),
+  };
+}
+
+function formatLine(format: AccessLineFormat, record: AccessRecord): string {
+  format.format(record);
+  return format.bytes.toString("latin1", 0, format.length);
+}
+
 test("a line has the fields of the specification and our own", () => {
-  assert.deepEqual(JSON.parse(new AccessLineFormat().format(RECORD)), {
+  assert.deepEqual(JSON.parse(formatLine(new AccessLineFormat(), RECORD)), {
     timestamp: "2023-11-14T22:13:20.007Z",
     method: "GET",
     path: "/a/b",
@@ -70,7 +83,7 @@ test("a line has the fields of the specification and our own", () => {
     code: "",
     route: "/a",
     request_id: "r1",
-    trace_id: "0af7651916cd43dd8448eb211c80319c",
+    trace_id: TRACE_ID,
     attempts: 1,
     upstream_ms: 11.3,
   });
@@ -81,7 +94,8 @@ test("any client input stays one line of JSON with that value", () => {
   const text = fc.oneof(fc.string({ unit: "binary" }), fc.string());
   fc.assert(
     fc.property(text, text, fc.nat(2 ** 41), (method, requestId, startedAtMs) => {
-      const line = format.format({ ...RECORD, method, requestId, path: requestId, startedAtMs });
+      const ids = identify(requestId);
+      const line = formatLine(format, { ...RECORD, method, ids, path: requestId, startedAtMs });
       assert.match(line, /^[ -~]+\n$/);
       const read = JSON.parse(line);
       assert.deepEqual([read.method, read.request_id, read.path], [method, requestId, requestId]);
@@ -89,6 +103,37 @@ test("any client input stays one line of JSON with that value", () => {
     }),
   );
   assert.equal(quoteJson('a"\\\n\u2028é\u007f'), String.raw`"a\"\\\n\u2028\u00e9\u007f"`);
+});
+
+test("numbers are those of JSON, and an ID that is the trace's is written as such", () => {
+  const format = new AccessLineFormat();
+  const ids = identify("unused", true);
+  const numbers = fc.tuple(
+    fc.double({ min: 0, max: 1e7, noNaN: true }),
+    fc.double({ min: 0, max: 1e7, noNaN: true }),
+    fc.integer({ min: 100, max: 599 }),
+    fc.nat(16),
+  );
+  fc.assert(
+    fc.property(numbers, ([latencyMs, upstreamMs, status, attempts]) => {
+      const record = { ...RECORD, ids, latencyMs, upstreamMs, status, attempts };
+      const read = JSON.parse(formatLine(format, record));
+      assert.deepEqual(
+        [read.latency_ms, read.upstream_ms, read.status, read.attempts],
+        [Math.round(latencyMs), Math.round(upstreamMs * 10) / 10, status, attempts],
+      );
+      assert.deepEqual([read.request_id, read.trace_id], [TRACE_ID, TRACE_ID]);
+    }),
+  );
+  assert.equal(JSON.parse(formatLine(format, { ...RECORD, upstreamMs: -1 })).upstream_ms, null);
+});
+
+test("a long path is logged whole, and the next line does not keep its memory", () => {
+  const format = new AccessLineFormat();
+  const path = `/${"\u0000".repeat(65_536)}`;
+  assert.equal(JSON.parse(formatLine(format, { ...RECORD, path })).path, path);
+  assert.equal(JSON.parse(formatLine(format, RECORD)).path, RECORD.path);
+  assert.ok(format.bytes.length < 10_000);
 });
 
 test("lines of all writers are flushed soon and as whole lines", async () => {
@@ -119,6 +164,34 @@ test("lines beyond the buffer limit are dropped and counted, accepted ones are w
   assert.deepEqual([writer.lines, writer.dropped], [10, 20]);
   await writer.close();
   assert.equal(readFileSync(path, "utf8").length, 100);
+});
+
+test("lines in chunks, longer than a chunk and during a write are all written once, in order", async () => {
+  const { writer } = openWriter({ flushBytes: 64, flushMs: 5 } as object);
+  const expected: string[] = [];
+  for (let line = 0; line < 400; line++) {
+    const text = `${line} ${"x".repeat(line % 97)}\n`;
+    expected.push(text);
+    if (line % 2 === 0) writer.append(text);
+    else writer.appendBytes(Buffer.from(`${text}rest`), text.length);
+    if (line % 50 === 49) await delay(1);
+  }
+  await writer.settle();
+  assert.equal(readFileSync(path, "latin1"), expected.join(""));
+  assert.deepEqual([writer.lines, writer.dropped], [400, 0]);
+  await writer.close();
+});
+
+test("a file that cannot be written costs the lines, which are counted, and is reported once", async () => {
+  const errors: Error[] = [];
+  const options = { ...ACCESS_LOG_WRITER_DEFAULT, flushBytes: 20, path: "/dev/full" };
+  const writer = new AccessLogWriter({ ...options, onError: (error) => errors.push(error) });
+  for (let line = 0; line < 5; line++) writer.append("123456789\n");
+  await writer.settle();
+  assert.deepEqual([writer.lines, writer.dropped, errors.length], [5, 5, 1]);
+  writer.append("123456789\n");
+  await writer.close();
+  assert.deepEqual([writer.dropped, errors.length], [6, 1]);
 });
 
 test("after a rename and reopen the writer continues in the new file without loss", async () => {
