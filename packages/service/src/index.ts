@@ -45,6 +45,7 @@ export type { RequestHeaders } from "./request/headers.ts";
 export type { FormFields, FormValue } from "./request/parse-body.ts";
 export type { ServiceRequest } from "./request/request.ts";
 export { events, type EventSource, type ServerEvent } from "./result/events.ts";
+export type { EmbeddedFile, EmbeddedFolder } from "./result/embedded-files.ts";
 export { files, type FilesOptions } from "./result/files.ts";
 export { redirect, reply, type ReplyOptions } from "./result/reply.ts";
 export { webSocket, type SocketHandlers, type SocketMessage } from "./result/web-socket.ts";

@@ -4,6 +4,8 @@ export { evaluateConditions, type ReadField, type Validators } from "./condition
 export { matchesTag } from "./entity-tag.ts";
 export { findMediaType } from "./media-type.ts";
 export {
+  describeFile,
+  isServedPath,
   openStaticFile,
   readPieces,
   type StaticFileAnswer,

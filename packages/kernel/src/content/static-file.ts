@@ -3,7 +3,7 @@ import { constants, type Stats } from "node:fs";
 import { open, realpath, type FileHandle } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { chooseCoding, type ContentCoding } from "./accept-encoding.ts";
-import { evaluateConditions, type ReadField } from "./conditions.ts";
+import { evaluateConditions, type ReadField, type Validators } from "./conditions.ts";
 import { findMediaType } from "./media-type.ts";
 
 /** Options of {@link openStaticFile}. */
@@ -59,7 +59,7 @@ export async function openStaticFile(
   path: string,
   options: StaticFileOptions,
 ): Promise<StaticFileAnswer | "folder" | undefined> {
-  if (!isAllowed(path)) return undefined;
+  if (!isServedPath(path)) return undefined;
   try {
     const realRoot = await realpath(root);
     const isFolder = path === "" || path.endsWith("/");
@@ -90,7 +90,8 @@ export async function* readPieces(
   }
 }
 
-function isAllowed(path: string): boolean {
+/** False for hidden names, except `.well-known`, and for characters that no name of a file has here. */
+export function isServedPath(path: string): boolean {
   if (/[\\\0]/.test(path)) return false;
   return path.split("/").every((part) => !part.startsWith(".") || part === ".well-known");
 }
@@ -181,20 +182,36 @@ function describe(
   const { size, mtimeMs } = stats;
   const suffix = coding === undefined ? "" : `-${coding}`;
   const etag = `"${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}${suffix}"`;
+  const validators = { etag, modifiedMs: mtimeMs, sizeBytes: size };
+  const { status, headers, range } = describeFile(findMediaType(real), validators, options);
+  if (options.isPrecompressed === true && (range !== undefined || status === 304)) {
+    headers.push(["Vary", "Accept-Encoding"]);
+  }
+  if (range === undefined) return { status, headers };
+  if (coding !== undefined) headers.push(["Content-Encoding", coding]);
+  return { status, headers, content: { handle, ...range } };
+}
+
+/** Status and fields of the answer for a representation; `range` are the bytes to send, if any. */
+export function describeFile(
+  type: string,
+  validators: Validators,
+  options: StaticFileOptions,
+): Omit<StaticFileAnswer, "content"> & { range?: { start: number; length: number } } {
+  const { etag, modifiedMs, sizeBytes: size } = validators;
   const common: StaticFileAnswer["headers"] = [
     ["ETag", etag],
     ["Cache-Control", options.cacheControl],
-    ["Last-Modified", stats.mtime.toUTCString()],
   ];
-  if (options.isPrecompressed === true) common.push(["Vary", "Accept-Encoding"]);
-  const validators = { etag, modifiedMs: mtimeMs, sizeBytes: size };
-  const result = evaluateConditions(options.method, options.read, validators, Date.now());
+  if (modifiedMs !== undefined) {
+    common.push(["Last-Modified", new Date(modifiedMs).toUTCString()]);
+  }
   const typed: StaticFileAnswer["headers"] = [
-    ["Content-Type", findMediaType(real)],
+    ["Content-Type", type],
     ...common,
     ["Accept-Ranges", "bytes"],
   ];
-  if (coding !== undefined) typed.push(["Content-Encoding", coding]);
+  const result = evaluateConditions(options.method, options.read, validators, Date.now());
   switch (result.status) {
     case 304:
       return { status: 304, headers: common };
@@ -203,11 +220,11 @@ function describe(
     case 416:
       return { status: 416, headers: [["Content-Range", `bytes */${size}`]] };
     case 200:
-      return { status: 200, headers: typed, content: { handle, start: 0, length: size } };
+      return { status: 200, headers: typed, range: { start: 0, length: size } };
     case 206: {
       const { start, end } = result;
       typed.push(["Content-Range", `bytes ${start}-${end}/${size}`]);
-      return { status: 206, headers: typed, content: { handle, start, length: end - start + 1 } };
+      return { status: 206, headers: typed, range: { start, length: end - start + 1 } };
     }
     default:
       return result satisfies never;

@@ -10,7 +10,7 @@ import { BodyBudget, type Guard } from "@platform/kernel/http";
 import { requireScope, type Caller } from "@platform/kernel/identity";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { HttpError } from "../error/http-error.ts";
-import { FileResult } from "../result/files.ts";
+import { FileResult } from "../result/file-result.ts";
 import { isJsonType, parseBody, parseJson } from "../request/parse-body.ts";
 import { Router } from "../route/router.ts";
 import { validate } from "../schema/validate.ts";
@@ -320,6 +320,6 @@ function respondProblem(call: Call, error: unknown): void {
 
 /** Closes a result that has no receiver. */
 async function dropResult(result: unknown): Promise<void> {
-  if (result instanceof FileResult) await result.answer.content?.handle.close();
+  if (result instanceof FileResult) await result.answer.content?.close();
   else if (result instanceof Response) await result.body?.cancel();
 }

@@ -1,8 +1,7 @@
 // Answers from results of handlers.
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPieces } from "@platform/kernel/content";
 import { EventStream, formatEvent } from "../result/events.ts";
-import { FileResult } from "../result/files.ts";
+import { FileResult } from "../result/file-result.ts";
 import { Reply } from "../result/reply.ts";
 import { SocketUpgrade } from "../result/web-socket.ts";
 import type { Call } from "./call.ts";
@@ -244,12 +243,11 @@ async function sendFile(
     if (call.isOver) return;
     if (content === undefined) call.exchange.respond({ status, headers });
     else {
-      const { handle, start, length } = content;
-      const head = { status, headers, contentLength: length };
-      await pump(call, head, readPieces(handle, start, length), onError);
+      const head = { status, headers, contentLength: content.length };
+      await pump(call, head, content.read(), onError);
     }
   } finally {
-    await content?.handle.close();
+    await content?.close();
   }
 }
 

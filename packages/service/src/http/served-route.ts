@@ -12,25 +12,30 @@ export interface RouteDefaults {
 export class ServedRoute {
   readonly method: string;
   readonly path: string;
-  readonly declaredAt: string;
   readonly options: RouteOptions;
   readonly handler: (request: never) => unknown;
   /** Required scopes; undefined if callers need no token. */
   readonly scopes: readonly string[] | undefined;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  readonly #definition: RouteDefinition;
   readonly #series = new Map<string, HttpSeries>();
 
   constructor(definition: RouteDefinition, defaults: RouteDefaults) {
     const { options } = definition;
+    this.#definition = definition;
     this.method = definition.method;
     this.path = definition.path;
-    this.declaredAt = definition.declaredAt;
     this.options = options;
     this.handler = definition.handler;
     this.scopes = readScopes(options.requires);
     this.bodyBytesMax = options.bodyBytesMax ?? defaults.bodyBytesMax;
     this.timeoutMs = options.timeoutMs ?? defaults.timeoutMs;
+  }
+
+  /** `path:line:column` of the declaration. */
+  get declaredAt(): string {
+    return this.#definition.declaredAt;
   }
 
   /** The metrics of an outcome; looked up once per method and status. */

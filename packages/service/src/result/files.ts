@@ -1,9 +1,11 @@
 // Files of a folder as results.
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openStaticFile, type StaticFileAnswer } from "@platform/kernel/content";
+import { openStaticFile, readPieces, type StaticFileOptions } from "@platform/kernel/content";
 import { HttpError } from "../error/http-error.ts";
 import type { ServiceRequest } from "../request/request.ts";
+import { FileResult, type FileAnswer } from "./file-result.ts";
+import { findEmbeddedFile, type EmbeddedFolder } from "./embedded-files.ts";
 
 /** Options of {@link files}. */
 export interface FilesOptions {
@@ -13,35 +15,32 @@ export interface FilesOptions {
   cacheControl?: string;
 }
 
-/** Wraps a file, so that it is not mistaken for an object; the server closes it. */
-export class FileResult {
-  readonly answer: StaticFileAnswer;
-
-  constructor(answer: StaticFileAnswer) {
-    this.answer = answer;
-  }
-}
+type FindFile = (
+  path: string,
+  options: StaticFileOptions,
+) => Promise<FileAnswer | "folder" | undefined>;
 
 /**
  * Creates a handler that serves the files of a folder: the path below it is the parameter `*`. Hidden files and links
- * out of the folder are not found. Conditional requests and single ranges are supported.
+ * out of the folder are not found. Conditional requests and single ranges are supported. The files of a folder that is written
+ * as a string are part of executables.
  *
  * ```ts
  * route("GET", "/assets/*", files("./public"));
  * ```
  */
 export function files(
-  folder: string | URL,
+  folder: string | URL | EmbeddedFolder,
   options: FilesOptions = {},
 ): (request: ServiceRequest) => Promise<FileResult> {
-  const root = resolve(folder instanceof URL ? fileURLToPath(folder) : folder);
+  const find = createFinder(folder);
   const { index = "index.html", cacheControl = "no-cache" } = options;
   return async ({ method, params, headers }) => {
     const path = (params["*"] ?? "").split("/").filter(Boolean).join("/");
     const read = (name: string): string | undefined => headers.get(name);
     const settings = { method, read, index, cacheControl };
-    let answer = await openStaticFile(root, path, settings);
-    if (answer === "folder") answer = await openStaticFile(root, `${path}/`, settings);
+    let answer = await find(path, settings);
+    if (answer === "folder") answer = await find(`${path}/`, settings);
     if (answer === undefined || answer === "folder") throw new HttpError(404, "No such file.");
     if (answer.status === 412 || answer.status === 416) {
       const detail =
@@ -52,4 +51,22 @@ export function files(
     }
     return new FileResult(answer);
   };
+}
+
+function createFinder(folder: string | URL | EmbeddedFolder): FindFile {
+  if (typeof folder !== "string" && !(folder instanceof URL)) {
+    return (path, options) => Promise.resolve(findEmbeddedFile(folder, path, options));
+  }
+  const root = resolve(folder instanceof URL ? fileURLToPath(folder) : folder);
+  return (path, options) => findFile(root, path, options);
+}
+
+async function findFile(...place: Parameters<typeof openStaticFile>): ReturnType<FindFile> {
+  const answer = await openStaticFile(...place);
+  if (typeof answer !== "object") return answer;
+  const { content, ...head } = answer;
+  if (content === undefined) return head;
+  const { handle, start, length } = content;
+  const read = () => readPieces(handle, start, length);
+  return { ...head, content: { length, read, close: () => handle.close() } };
 }

@@ -4,10 +4,17 @@ import { fileURLToPath } from "node:url";
 
 const FRAME = /^\s+at (?:.*\()?(file:\/\/[^()]+|\/[^()]+):(\d+):(\d+)\)?$/;
 
-/** Returns `path:line:column` of the caller outside this package, relative to the working directory; "" if unknown. */
-export function findPosition(): string {
+/**
+ * Marks the position of the caller outside this package. The result returns it as `path:line:column`, relative to the working
+ * directory; "" if unknown. Most positions are never shown, and reading one takes longer than marking it.
+ */
+export function markPosition(): () => string {
+  const mark = new Error("position");
+  return () => findPosition(mark.stack ?? "");
+}
+
+function findPosition(stack: string): string {
   const own = new URL("..", import.meta.url).href;
-  const { stack = "" } = new Error("position");
   for (const line of stack.split("\n").slice(1)) {
     const [, file = "", row, column] = FRAME.exec(line) ?? [];
     if (file === "" || file.startsWith(own)) continue;

@@ -18,7 +18,7 @@ import { Router } from "../route/router.ts";
 import { Schedule, type ScheduleOptions, type Work } from "../schedule/schedule.ts";
 import type { Schema } from "../schema/validate.ts";
 import type { Identity } from "./identity.ts";
-import { findPosition } from "./position.ts";
+import { markPosition } from "./position.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
 /** Options of a server. */
@@ -63,7 +63,7 @@ export class Service {
   /** Set in built programs, which have no package.json. */
   identity: Identity | undefined;
   readonly #router = new Router<RouteDefinition>();
-  #server: { readonly options: ServerOptions; readonly declaredAt: string } | undefined;
+  #server: { readonly options: ServerOptions; readonly locate: () => string } | undefined;
   #settings: Settings | undefined;
 
   /** The settings of the environment, read once. */
@@ -94,12 +94,12 @@ export class Service {
 
   /** Declares the server. Throws if there is one already, or if a value is invalid. */
   declareServer(options: ServerOptions): void {
-    const declaredAt = findPosition();
+    const locate = markPosition();
     if (this.#server !== undefined) {
-      throw new TypeError(`a service has one server: it is declared at ${this.#server.declaredAt}`);
+      throw new TypeError(`a service has one server: it is declared at ${this.#server.locate()}`);
     }
     checkServer(options);
-    this.#server = { options, declaredAt };
+    this.#server = { options, locate };
   }
 
   /** Declares a route. Throws if it is invalid or declared twice. */
@@ -113,12 +113,15 @@ export class Service {
     options: RouteOptions<Body, Query>,
     handler: Handler<Path, BodyOf<Body>, QueryOf<Query>>,
   ): void {
+    const locate = markPosition();
     const route: RouteDefinition = {
       method,
       path,
       options,
       handler,
-      declaredAt: findPosition(),
+      get declaredAt() {
+        return locate();
+      },
     };
     checkRoute(route);
     if (this.routes.length >= ROUTES_MAX) {

@@ -12,7 +12,9 @@ import {
 } from "rolldown";
 import { compileService } from "../language/compile.ts";
 import { CompileError, formatProblem } from "../language/source-problem.ts";
-import { embedFiles, findDatabaseNames } from "./embed-files.ts";
+import { AssetError, Assets } from "./assets.ts";
+import { embedFiles, findImported } from "./embed-files.ts";
+import { META_NAME, toScript } from "./script.ts";
 import { keepSources } from "./source-map.ts";
 
 /** Options of {@link bundleService}. */
@@ -26,9 +28,12 @@ export interface BundleOptions {
 
 /** A bundled service. */
 export interface Bundle {
+  /** A script, see `toScript`. */
   readonly code: string;
   /** Source map as JSON: the author's files only, relative to the working directory. */
   readonly map: string;
+  /** Served files by the names of their assets: absolute paths. */
+  readonly assets: Readonly<Record<string, string>>;
   /** True if the service declares databases. */
   readonly hasDatabase: boolean;
 }
@@ -48,8 +53,6 @@ const SCRIPT = /\.[cm]?[tj]sx?$/;
 const FOREIGN = /[/\\]node_modules[/\\]/;
 const INSTALLATION = fileURLToPath(new URL("../../../..", import.meta.url));
 const OWN_FOLDERS = ["packages", "services"].map((name) => `${INSTALLATION}${name}/`);
-/** An ES import of these initializes parts of Node that services do not need, which doubles the time to start. */
-const SLOW_BUILTINS = /^(?:node:)?(?:http|https|http2)$/;
 /** Addons that these packages use if they are present, and do without otherwise. */
 const OPTIONAL_ADDONS = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
 
@@ -58,11 +61,17 @@ export async function bundleService(options: BundleOptions): Promise<Bundle> {
   const { file, onWarning } = options;
   let hasDatabase = false;
   const onDatabase = (): void => void (hasDatabase = true);
+  const assets = new Assets();
   try {
     await using bundler = await rolldown({
       input: ENTRY,
       platform: "node",
-      plugins: [createEntry(options), createLoader(options, onDatabase), createAddonCheck()],
+      transform: { define: { "import.meta": META_NAME } },
+      plugins: [
+        createEntry(options),
+        createLoader(options, assets, onDatabase),
+        createAddonCheck(),
+      ],
       // Modules of the platform have no effects when they are imported, so unused ones and their packages are left out.
       treeshake: { moduleSideEffects: (id) => !isOwn(id) },
       onLog: (level, log) => {
@@ -77,7 +86,12 @@ export async function bundleService(options: BundleOptions): Promise<Bundle> {
       file: resolve("service.mjs"),
     });
     const [{ code, map }] = output as [OutputChunk];
-    return { code, map: keepSources(map!, isAuthors), hasDatabase };
+    return {
+      code: toScript(code),
+      map: keepSources(map!, isAuthors),
+      assets: assets.paths,
+      hasDatabase,
+    };
   } catch (error) {
     throw describeFailure(error as Error & { errors?: RolldownError[] }, file);
   }
@@ -101,22 +115,27 @@ function createEntry({ file, identity }: BundleOptions): Plugin {
   };
   return {
     name: "platform:entry",
-    resolveId: (source) => {
+    resolveId: (source, _, { kind }) => {
       if (source in sources) return source;
       if (OWN_PACKAGE.test(source)) return fileURLToPath(import.meta.resolve(source));
-      return SLOW_BUILTINS.test(source) ? `${BUILTIN}${source.replace("node:", "")}` : undefined;
+      // Scripts with a code cache have no `import()`.
+      return kind === "dynamic-import" && isBuiltin(source) ? `${BUILTIN}${source}` : undefined;
     },
     load: (id) => {
       if (id in sources) return { code: sources[id]!, moduleType: "js" };
       if (!id.startsWith(BUILTIN)) return undefined;
-      const name = id.slice(BUILTIN.length);
-      return { code: `module.exports = process.getBuiltinModule("${name}");`, moduleType: "js" };
+      const name = JSON.stringify(id.slice(BUILTIN.length));
+      return { code: `module.exports = process.getBuiltinModule(${name});`, moduleType: "js" };
     },
   };
 }
 
 /** Compiles service files, and embeds migrations and other files. */
-function createLoader({ onWarning }: BundleOptions, onDatabase: () => void): Plugin {
+function createLoader(
+  { onWarning }: BundleOptions,
+  assets: Assets,
+  onDatabase: () => void,
+): Plugin {
   return {
     name: "platform:loader",
     load: (id) => {
@@ -128,11 +147,11 @@ function createLoader({ onWarning }: BundleOptions, onDatabase: () => void): Plu
     },
     transform(code, id) {
       if (id.startsWith("\0") || FOREIGN.test(id) || !SCRIPT.test(id)) return undefined;
-      if (!/readFileSync|database/.test(code)) return undefined;
+      if (!/readFileSync|database|files/.test(code)) return undefined;
       const lang = /\.[cm]?ts$/.test(id) ? "ts" : id.endsWith(".tsx") ? "tsx" : "jsx";
       const program = this.parse(code, { lang });
-      if (isAuthors(id) && findDatabaseNames(program).size > 0) onDatabase();
-      return embedFiles({ code, id, program, onWarning });
+      if (isAuthors(id) && findImported(program, "database").size > 0) onDatabase();
+      return embedFiles({ code, id, program, assets, onWarning });
     },
   };
 }
@@ -182,6 +201,7 @@ function describeFailure(error: Error & { errors?: RolldownError[] }, file: stri
   const causes = [error, ...(error.errors ?? [])].flatMap((one) => [one, one.cause]);
   for (const cause of causes) {
     if (cause instanceof CompileError || cause instanceof BundleError) return cause;
+    if (cause instanceof AssetError) return new BundleError(cause.message);
   }
   const messages = (error.errors ?? [error as RolldownLog]).map(({ message, id, loc }) => {
     const place = relative(process.cwd(), loc?.file ?? id ?? file);

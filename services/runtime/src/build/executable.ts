@@ -19,18 +19,17 @@ export async function writeExecutable(bundle: Bundle, path: string): Promise<num
   // In the folder of the executable: it is renamed at the end.
   const folder = mkdtempSync(join(dirname(path), ".platform-build-"));
   try {
-    const main = join(folder, "service.mjs");
+    const main = join(folder, "service.cjs");
     const map = join(folder, "service.map");
     const output = join(folder, basename(path));
     writeFileSync(main, bundle.code);
     writeFileSync(map, bundle.map);
     const config = {
       main,
-      mainFormat: "module",
       output,
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
-      assets: { "source-map": map },
+      assets: { ...bundle.assets, "source-map": map },
     };
     const configFile = join(folder, "config.json");
     writeFileSync(configFile, JSON.stringify(config));

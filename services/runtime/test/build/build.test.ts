@@ -9,11 +9,13 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
+import { Assets } from "../../src/build/assets.ts";
 import { runPlatform, startProcess, stopRun } from "../fixture/run-process.ts";
 
 const BYTES_MAX = 160_000_000;
@@ -27,7 +29,7 @@ writeFileSync(
   join(project, "plain.ts"),
   `import { readFileSync } from "node:fs";
 import { request } from "node:http";
-import { database, route } from "@platform/service";
+import { database, files, route } from "@platform/service";
 
 const texts = { "0001-tags.sql": "create table tags (name text)" };
 const tags = database("tags", { migrations: texts });
@@ -39,6 +41,9 @@ route("GET", "/counts", async () => [
   await tags.one\`select count(*) as n from tags\`,
   await second.one\`select count(*) as n from more\`,
 ]);
+route("GET", "/site/*", files("./public"));
+route("GET", "/more/*", files(new URL("./more", import.meta.url)));
+route("GET", "/later/*", files("./later"));
 route("GET", "/fail", () => {
   throw new Error("on purpose");
 });
@@ -46,6 +51,13 @@ route("GET", "/fail", () => {
 );
 mkdirSync(join(project, "more"));
 writeFileSync(join(project, "more/0001-more.sql"), "create table more (name text);");
+mkdirSync(join(project, "public/docs"), { recursive: true });
+const page = `<h1>${"grüße ".repeat(30_000)}</h1>`;
+writeFileSync(join(project, "public/index.html"), page);
+writeFileSync(join(project, "public/docs/index.html"), "docs");
+writeFileSync(join(project, "public/app.js"), "export {};");
+writeFileSync(join(project, "public/.env"), "SECRET=1");
+symlinkSync("/etc/passwd", join(project, "public/passwd"));
 appendFileSync(join(project, "main.service.ts"), '\nimport "./plain.ts";\n');
 
 /** Copies a program and its libraries to a folder. */
@@ -89,7 +101,11 @@ test(
     const health = (await (await fetch(`${running.url}/healthz`)).json()) as object;
     assert.deepEqual({ ...health }, { status: "UP", service: "notes", version: "0.1.0" });
     assert.equal((await fetch(`${running.url}/fail`)).status, 500);
-    await running.waitFor("plain.ts:16:9");
+    await running.waitFor("plain.ts:19:9");
+    await checkFiles(running.url);
+    mkdirSync(join(empty, "later"));
+    writeFileSync(join(empty, "later/new.txt"), "read at run time");
+    assert.equal(await (await fetch(`${running.url}/later/new.txt`)).text(), "read at run time");
     await stopRun(running);
 
     running = await start();
@@ -99,6 +115,53 @@ test(
     assert.ok(existsSync(join(empty, "data/notes.sqlite")));
   },
 );
+
+/** The files of `files()` are in the executable; the root that it runs in has none. */
+async function checkFiles(url: string): Promise<void> {
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${url}${path}`, { headers });
+  const whole = await get("/site/");
+  assert.equal(whole.status, 200);
+  assert.equal(whole.headers.get("content-type"), "text/html; charset=utf-8");
+  assert.equal(await whole.text(), page);
+  const etag = whole.headers.get("etag")!;
+  assert.equal((await get("/site/", { "If-None-Match": etag })).status, 304);
+  assert.equal((await get("/site/", { "If-Match": '"other"' })).status, 412);
+  const part = await get("/site/index.html", { Range: "bytes=4-11", "If-Range": etag });
+  assert.equal(part.status, 206);
+  const bytes = Buffer.from(page);
+  assert.equal(part.headers.get("content-range"), `bytes 4-11/${bytes.length}`);
+  assert.deepEqual(Buffer.from(await part.arrayBuffer()), bytes.subarray(4, 12));
+  assert.equal((await get("/site/", { Range: "bytes=9999999-" })).status, 416);
+  assert.equal(await (await get("/site/docs")).text(), "docs");
+  const script = await get("/site/app.js");
+  assert.equal(script.headers.get("content-type"), "text/javascript; charset=utf-8");
+  const head = await fetch(`${url}/site/app.js`, { method: "HEAD" });
+  assert.equal(head.headers.get("content-length"), "10");
+  assert.equal((await get("/more/0001-more.sql")).status, 200);
+  for (const path of ["/site/.env", "/site/passwd", "/site/none", "/site/..%2fplain.ts"]) {
+    assert.equal((await get(path)).status, 404, path);
+  }
+}
+
+test("the served files of an executable are bounded", () => {
+  const folder = join(project, "public");
+  const { files } = new Assets().addFolder(folder);
+  const names = ["app.js", "docs/index.html", "index.html"];
+  assert.deepEqual(Object.keys(files).sort(), names);
+  const sizes = Object.values(files).map(({ sizeBytes }) => sizeBytes);
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  new Assets({ filesMax: 3, bytesMax: bytes }).addFolder(folder);
+  for (const bounds of [
+    { filesMax: 2, bytesMax: bytes },
+    { filesMax: 3, bytesMax: bytes - 1 },
+  ]) {
+    assert.throws(
+      () => new Assets(bounds).addFolder(folder),
+      /public: an executable contains up to/,
+    );
+  }
+});
 
 test("build refuses what an executable cannot contain, and says where and why", () => {
   const file = join(root, "bad.service.ts");
