@@ -273,9 +273,16 @@ export const runtimeDefinition = defineConfig({
       options: { data, ...createRestoreKeys() },
     },
     init: {
-      summary: "Create a project: a service with a database, a migration and a test.",
+      summary: "Create a project: a service and its tests.",
       standalone: true,
       arguments: ["name"],
+      options: {
+        template: key(z.enum(["api", "web", "worker"]).default("api"), {
+          description:
+            "Kind of service: routes over a database, a page with sign-in, or messages and schedules.",
+          env: [],
+        }),
+      },
     },
     run: {
       summary: "Run a service file (default main.service.ts).",

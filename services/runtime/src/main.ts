@@ -76,7 +76,8 @@ export async function main(): Promise<void> {
         passphraseFile: options.passphrase_file,
         dryRun: options.dry_run,
       }),
-    init: async ({ positionals: [name = ""] }) => (await import("./command/init.ts")).runInit(name),
+    init: async ({ options: { template }, positionals: [name = ""] }) =>
+      (await import("./command/init.ts")).runInit({ name, template }),
     run: async ({ options, positionals: [file] }) =>
       (await import("./command/run.ts")).runRun({ file, watch: options.watch }),
     check: async ({ options, positionals: [file] }) =>

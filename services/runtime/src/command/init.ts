@@ -2,12 +2,18 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createApiTemplate } from "../project/template.ts";
+import { TEMPLATES, type TemplateName } from "../project/templates/index.ts";
 
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 
-/** Creates a folder with a service, a test and a migration, and prints the commands to type next. */
-export function runInit(name: string): number {
+/** Options of `platform init`. */
+export interface InitOptions {
+  readonly name: string;
+  readonly template: TemplateName;
+}
+
+/** Creates a folder with a service and its tests, and prints the commands to type next. */
+export function runInit({ name, template }: InitOptions): number {
   const folder = resolve(name);
   const project = folder.slice(folder.lastIndexOf("/") + 1);
   if (!NAME.test(project)) {
@@ -17,7 +23,7 @@ export function runInit(name: string): number {
   }
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new Error(`${name} is not empty; choose another name`);
-  for (const [path, text] of Object.entries(createApiTemplate(project))) {
+  for (const [path, text] of Object.entries(TEMPLATES[template](project))) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }

@@ -31,7 +31,9 @@ async function load(): Promise<void> {
   try {
     await import(pathToFileURL(file).href);
     for (const folder of declared.migrationFolders) report("folder", folder);
-    if (declared.routes.length === 0) throw new Error(`${file} declares no route`);
+    if (declared.routes.length + declared.schedules.length === 0) {
+      throw new Error(`${file} declares no route and no schedule`);
+    }
     const onScheduler = reportSchedules;
     await runDeclaredService({ folder: dirname(file), isShared: true, onScheduler });
   } catch (error) {

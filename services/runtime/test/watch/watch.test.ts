@@ -53,7 +53,7 @@ test("changes under load: every request is answered, with a version that is not 
     assert.doesNotMatch(report, /Socket errors|Non-2xx/);
   }
   writeFileSync(file, "const no = 1;\n");
-  await running.waitFor("declares no route");
+  await running.waitFor("declares no route and no schedule");
   await stopRun(running);
 });
 

@@ -1,8 +1,13 @@
-// The files of a new project.
+// The template `api`: routes over a database.
+import { createSharedFiles } from "./shared-files.ts";
 
-/** Files of the template `api` by path. `name` is the project's name. */
+/** Files by path. */
 export function createApiTemplate(name: string): Readonly<Record<string, string>> {
   return {
+    ...createSharedFiles(name, [
+      `curl localhost:3000/notes -d '{"text":"hello"}'`,
+      "curl localhost:3000/notes",
+    ]),
     "main.service.ts": `import { HttpError } from "@platform/service";
 
 server { port: 3000 }
@@ -60,18 +65,6 @@ test("a note can be read after it was written", async () => {
 test("an unknown note is not found", async () => {
   assert.equal((await app.fetch("/notes/99")).status, 404);
 });
-`,
-    "package.json": `${JSON.stringify({ name, version: "0.1.0", private: true, type: "module" }, null, 2)}\n`,
-    ".gitignore": "/data/\n/dist/\nnode_modules/\n",
-    "README.md": `# ${name}
-
-\`\`\`
-platform run --watch    run, again after each change
-platform check          find errors
-platform test           run the tests
-platform build          write one executable
-curl localhost:3000/notes -d '{"text":"hello"}'
-\`\`\`
 `,
   };
 }
