@@ -2,8 +2,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openDatabase, type Database as OpenDatabase } from "@platform/kernel/db";
-import { CompiledQuery, type Kysely, type QueryResult } from "kysely";
+import type { Database as OpenDatabase } from "@platform/kernel/db";
+import type { CompiledQuery, Kysely, QueryResult } from "kysely";
 import { readMigrationFolder, selectMigrations, type MigrationTexts } from "./migrations.ts";
 import { buildStatement, readTemplate, type SqlArgument, type SqlPart } from "./sql.ts";
 
@@ -63,7 +63,12 @@ interface Transaction {
   ended: boolean;
 }
 
+type CreateQuery = (text: string, values: unknown[]) => CompiledQuery;
+
 const NAME = /^[a-z][a-z0-9_-]{0,62}$/;
+
+/** Loads the modules that databases need; they are loaded with the first one otherwise. */
+export const loadDatabases = () => import("./open.ts");
 
 /** A database that was declared with `database()`. */
 export class Database implements Queries {
@@ -72,6 +77,8 @@ export class Database implements Queries {
   readonly #readSettings: () => DatabaseSettings;
   readonly #current = new AsyncLocalStorage<Transaction>();
   #opened: Promise<OpenDatabase<Tables>> | undefined;
+  /** Defined while a database is open. */
+  #createQuery: CreateQuery | undefined;
 
   /** Throws a TypeError if the name is not allowed: it is the name of a file. */
   constructor(name: string, options: DatabaseOptions, readSettings: () => DatabaseSettings) {
@@ -131,10 +138,10 @@ export class Database implements Queries {
 
   /** The migrations in their order, without applying any. */
   async listMigrations(): Promise<{ id: string; isApplied: boolean }[]> {
-    const database = openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
+    const database = await this.#connect();
     try {
       const steps = selectMigrations(this.#readMigrations() ?? {}, database.kind);
-      const applied = await readApplied(database, this.name);
+      const applied = await this.#readApplied(database);
       return steps.map(({ id }) => ({ id, isApplied: applied.has(id) }));
     } finally {
       await database.close();
@@ -156,7 +163,7 @@ export class Database implements Queries {
   }
 
   async #open(): Promise<OpenDatabase<Tables>> {
-    const database = openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
+    const database = await this.#connect();
     try {
       const texts = this.#readMigrations();
       if (texts !== undefined) await database.migrate(selectMigrations(texts, database.kind));
@@ -165,6 +172,12 @@ export class Database implements Queries {
       await database.close();
       throw new Error(`database ${this.name}: ${(error as Error).message}`, { cause: error });
     }
+  }
+
+  async #connect(): Promise<OpenDatabase<Tables>> {
+    const { CompiledQuery, openDatabase } = await loadDatabases();
+    this.#createQuery = CompiledQuery.raw;
+    return openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
   }
 
   #findUrl(): string {
@@ -184,9 +197,8 @@ export class Database implements Queries {
     const opened = this.#opened ?? this.open();
     const { db, kind } = await opened;
     const { text, values } = buildStatement(part, kind);
-    return this.#findExecutor(db).executeQuery(CompiledQuery.raw(text, [...values])) as Promise<
-      QueryResult<T>
-    >;
+    const query = this.#createQuery!(text, [...values]);
+    return this.#findExecutor(db).executeQuery(query) as Promise<QueryResult<T>>;
   }
 
   #findExecutor(db: Executor): Executor {
@@ -195,15 +207,15 @@ export class Database implements Queries {
     if (!transaction.ended) return transaction.executor;
     throw new Error(`database ${this.name}: a query ran after its transaction; await it inside`);
   }
-}
 
-/** Ids of applied migrations; none if the kernel's history does not exist yet. */
-async function readApplied(database: OpenDatabase<Tables>, scope: string): Promise<Set<string>> {
-  const history = "platform_migrations";
-  const tables = await database.db.introspection.getTables();
-  if (!tables.some(({ name }) => name === history)) return new Set();
-  const mark = database.kind === "postgres" ? "$1" : "?";
-  const query = CompiledQuery.raw(`select id from ${history} where scope = ${mark}`, [scope]);
-  const { rows } = await database.db.executeQuery<{ id: string }>(query);
-  return new Set(rows.map(({ id }) => id));
+  /** Ids of applied migrations; none if the kernel's history does not exist yet. */
+  async #readApplied({ db, kind }: OpenDatabase<Tables>): Promise<Set<string>> {
+    const history = "platform_migrations";
+    const tables = await db.introspection.getTables();
+    if (!tables.some(({ name }) => name === history)) return new Set();
+    const mark = kind === "postgres" ? "$1" : "?";
+    const text = `select id from ${history} where scope = ${mark}`;
+    const { rows } = await db.executeQuery<{ id: string }>(this.#createQuery!(text, [this.name]));
+    return new Set(rows.map(({ id }) => id));
+  }
 }

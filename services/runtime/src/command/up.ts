@@ -43,7 +43,7 @@ import {
   type SupervisedProcess,
   type SupervisedProcessOptions,
 } from "../supervisor/supervised-process.ts";
-import { isSchedulesMessage, type RunCommand } from "../watch/schedule-messages.ts";
+import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { choosePorts, probePorts } from "./ports.ts";

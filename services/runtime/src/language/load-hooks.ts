@@ -37,6 +37,18 @@ export function registerServiceFiles(onFile: (path: string) => void = () => {}):
   });
 }
 
+/** The error of a service file that does not compile; undefined if it does, or if it is no service file. */
+export function findCompileError(file: string): CompileError | undefined {
+  if (!SERVICE_FILE.test(file)) return undefined;
+  try {
+    compileService(readFileSync(file, "utf8"), relative(process.cwd(), file));
+  } catch (error) {
+    if (error instanceof CompileError) return error;
+    // Others are reported by the import.
+  }
+  return undefined;
+}
+
 /** Adds the author's position to the error of a missing import. Its code stays, for optional imports that are caught. */
 function explainMissing<T>(specifier: string, parent: string | undefined, resolve: () => T): T {
   try {

@@ -1,7 +1,7 @@
 // A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
 import { createLogger } from "@platform/kernel/log";
 import { createParentLink } from "@platform/kernel/lifecycle";
-import { isRunCommand } from "./schedule-messages.ts";
+import { isRunCommand } from "./messages.ts";
 import { watchService } from "./watch.ts";
 
 const [file = ""] = process.argv.slice(2);

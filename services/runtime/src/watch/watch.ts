@@ -3,8 +3,16 @@ import cluster, { type Worker } from "node:cluster";
 import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { basename, dirname } from "node:path";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
-import { isSchedulesMessage, type RunCommand, type SchedulesMessage } from "./schedule-messages.ts";
-import type { FileMessage } from "./worker.ts";
+import {
+  isDatabaseMessage,
+  isFileMessage,
+  isRefusedMessage,
+  isSchedulesMessage,
+  type FileMessage,
+  type RunCommand,
+  type SchedulesMessage,
+  type WorkerCommand,
+} from "./messages.ts";
 
 /** Editors write a file in several steps. */
 const DEBOUNCE_MS = 40;
@@ -55,16 +63,25 @@ export async function watchService(options: WatchOptions): Promise<number> {
   return 0;
 }
 
+/** A process that loads the service. */
+interface Loading {
+  readonly worker: Worker;
+  /** Kills it if it takes too long. */
+  readonly timer: NodeJS.Timeout;
+  readonly beganAtMs: number;
+}
+
 class Watch {
   readonly #options: WatchOptions;
   readonly #folders = new Map<string, { watcher: FSWatcher; names: Set<string> | "all" }>();
   #current: Worker | undefined;
-  #next: Worker | undefined;
+  #next: Loading | undefined;
   /** Waits for the next change. */
   #spare: Worker | undefined;
   /** The last report of each process. */
   readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
   #port = 0;
+  #hasDatabase = false;
   #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
@@ -76,36 +93,53 @@ class Watch {
 
   /** Loads the service in a waiting process, which takes over when it is ready. One that is still loading is replaced. */
   begin(): void {
-    this.#next?.kill("SIGKILL");
-    const beganAtMs = performance.now();
+    const superseded = this.#endLoading();
+    // It may have accepted connections already: it drains.
+    if (superseded !== undefined) void stopWorker(superseded, "SIGTERM");
     const worker = this.#spare ?? this.#fork();
     this.#spare = undefined;
-    this.#next = worker;
     const timer = setTimeout(() => worker.kill("SIGKILL"), START_MS);
-    worker.once("exit", () => clearTimeout(timer));
-    worker.on("message", (message: unknown) => {
-      if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
-      else if (isFileMessage(message)) this.#add(message);
-      else if (isServiceMessage(message) && message.type === "ready") {
-        clearTimeout(timer);
-        this.#swap(worker, message.listeners, performance.now() - beganAtMs);
-      }
-    });
-    worker.send("load");
+    this.#next = { worker, timer, beganAtMs: performance.now() };
+    command(worker, "load");
+  }
+
+  /** The process that was loading; undefined if there is none. */
+  #endLoading(): Worker | undefined {
+    const { worker, timer } = this.#next ?? {};
+    clearTimeout(timer);
+    this.#next = undefined;
+    return worker;
   }
 
   #fork(): Worker {
     const worker = cluster.fork();
+    worker.on("message", (message: unknown) => this.#onMessage(worker, message));
     worker.on("exit", (code, signal) => this.#onExit(worker, code, signal));
     // The channel of a process that has just exited is closed; its exit is handled.
     worker.on("error", () => {});
     return worker;
   }
 
+  #onMessage(worker: Worker, message: unknown): void {
+    if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
+    else if (isFileMessage(message)) this.#add(message);
+    else if (isDatabaseMessage(message)) this.#hasDatabase = true;
+    else if (worker !== this.#next?.worker) return;
+    else if (isRefusedMessage(message)) this.#keep(this.#endLoading());
+    else if (isServiceMessage(message) && message.type === "ready") this.#swap(message.listeners);
+  }
+
+  /** The process waits for the next change: nothing of the invalid file has run in it. */
+  #keep(worker: Worker | undefined): void {
+    this.#spare = worker;
+    this.#sayNotStarted();
+  }
+
   /** Starts the process for the next change, when nothing else is starting. */
   #prepareSpare(): void {
     if (this.#isStopping || this.#spare !== undefined || this.#next !== undefined) return;
     this.#spare = this.#fork();
+    if (this.#hasDatabase) command(this.#spare, "prepare database");
   }
 
   /** Sends a command to the running process. */
@@ -122,9 +156,10 @@ class Watch {
     await Promise.all(workers.map((worker) => stopWorker(worker, signal)));
   }
 
-  #swap(worker: Worker, listeners: readonly ListenerReport[], durationMs: number): void {
-    if (worker !== this.#next) return;
-    this.#next = undefined;
+  #swap(listeners: readonly ListenerReport[]): void {
+    const { worker, beganAtMs } = this.#next!;
+    const durationMs = performance.now() - beganAtMs;
+    this.#endLoading();
     this.#prepareSpare();
     const port = listeners[0]?.port ?? 0;
     const old = this.#current;
@@ -157,18 +192,21 @@ class Watch {
   #onExit(worker: Worker, code: number, signal: string | null): void {
     if (this.#isStopping) return;
     if (worker === this.#spare) this.#spare = undefined;
-    else if (worker === this.#next) {
-      this.#next = undefined;
+    else if (worker === this.#next?.worker) {
+      this.#endLoading();
       this.#prepareSpare();
-      const state =
-        this.#current === undefined ? "waiting for a change" : "the running version stays";
-      this.#say(`not started: ${state}`);
-      this.#options.onOutcome?.();
+      this.#sayNotStarted();
     } else if (worker === this.#current) {
       this.#current = undefined;
       this.#reportSchedules();
       this.#say(`the service exited (${signal ?? `code ${code}`}): waiting for a change`);
     }
+  }
+
+  #sayNotStarted(): void {
+    const isRunning = this.#current !== undefined;
+    this.#say(`not started: ${isRunning ? "the running version stays" : "waiting for a change"}`);
+    this.#options.onOutcome?.();
   }
 
   /** Watches folders, not files: editors replace files by new ones. */
@@ -200,9 +238,8 @@ class Watch {
   }
 }
 
-function isFileMessage(message: unknown): message is FileMessage {
-  const { type } = message as { type?: unknown };
-  return type === "file" || type === "folder";
+function command(worker: Worker, text: WorkerCommand): void {
+  worker.send(text);
 }
 
 async function stopWorker(worker: Worker, signal: NodeJS.Signals): Promise<void> {

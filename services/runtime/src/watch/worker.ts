@@ -4,16 +4,22 @@ import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 // The service imports it later.
 import "@platform/service";
-import { declared, runDeclaredService, type Scheduler } from "@platform/service/host";
+import {
+  declared,
+  loadDatabases,
+  runDeclaredService,
+  type Scheduler,
+} from "@platform/service/host";
 import { compileService } from "../language/compile.ts";
-import { registerServiceFiles } from "../language/load-hooks.ts";
-import { isRunCommand, type SchedulesMessage } from "./schedule-messages.ts";
-
-/** Message of a worker: a file whose change requires a new process, or a folder of migrations. */
-export interface FileMessage {
-  readonly type: "file" | "folder";
-  readonly path: string;
-}
+import { findCompileError, registerServiceFiles } from "../language/load-hooks.ts";
+import {
+  isRunCommand,
+  type DatabaseMessage,
+  type FileMessage,
+  type RefusedMessage,
+  type SchedulesMessage,
+  type WorkerCommand,
+} from "./messages.ts";
 
 /** Changes of schedules within this time are reported together. */
 const REPORT_MS = 50;
@@ -25,12 +31,25 @@ function report(type: FileMessage["type"], path: string): void {
 
 registerServiceFiles((path) => report("file", path));
 prepare();
-process.once("message", () => void load());
+process.on("message", (message) => {
+  const command = message as WorkerCommand;
+  if (command === "load") void load();
+  else if (command === "prepare database") void loadDatabases();
+});
 
 async function load(): Promise<void> {
+  const invalid = findCompileError(file);
+  if (invalid !== undefined) {
+    process.stderr.write(`${invalid.message}\n`);
+    process.send?.({ type: "refused" } satisfies RefusedMessage);
+    return;
+  }
   try {
     await import(pathToFileURL(file).href);
     for (const folder of declared.migrationFolders) report("folder", folder);
+    if (declared.databases.length > 0) {
+      process.send?.({ type: "database" } satisfies DatabaseMessage);
+    }
     if (declared.routes.length + declared.schedules.length === 0) {
       throw new Error(`${file} declares no route and no schedule`);
     }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, get, type ClientRequest, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
@@ -82,9 +83,7 @@ class Load {
 
   constructor(url: string) {
     this.#url = url;
-    this.#clients = [{ Connection: "close" }, { Connection: "close" }, {}, {}].map((headers) =>
-      this.#run(headers as Record<string, string>),
-    );
+    this.#clients = [false, false, true, true].map((keepAlive) => this.#run({ keepAlive }));
   }
 
   /** The next version is saved now. */
@@ -97,33 +96,48 @@ class Load {
     await Promise.all(this.#clients);
   }
 
-  async #run(headers: Record<string, string>): Promise<void> {
+  async #run({ keepAlive }: { keepAlive: boolean }): Promise<void> {
+    // A pool of its own: the request after the one of another client would find a connection that is not new.
+    const agent = new Agent({ keepAlive, maxSockets: 1 });
     while (!this.#over.signal.aborted) {
       const beganMs = performance.now();
       try {
-        const answer = await this.#fetch(headers);
-        this.#check((await answer.json()) as { version: number }, beganMs);
+        this.#check(await fetchVersion(this.#url, agent), beganMs);
       } catch (error) {
-        this.failures.push(
-          `${JSON.stringify(headers)}: ${String((error as Error).cause ?? error)}`,
-        );
+        this.failures.push(`${keepAlive ? "kept" : "new"} connection: ${String(error)}`);
       }
       await sleep(2);
     }
+    agent.destroy();
   }
 
-  // A server may close an idle persistent connection while a request is sent: clients repeat it (RFC 9112 section 9.3.1).
-  async #fetch(headers: Record<string, string>): Promise<Response> {
-    const answer = fetch(this.#url, { headers });
-    return "Connection" in headers ? answer : answer.catch(() => fetch(this.#url, { headers }));
-  }
-
-  #check({ version }: { version: number }, beganMs: number): void {
+  #check(version: number, beganMs: number): void {
     this.answers += 1;
     if (this.#savedAtMs[version] === undefined) this.failures.push(`version ${version}`);
     const replacedMs = this.#savedAtMs[version + 1] ?? Infinity;
     this.latestMs = Math.max(this.latestMs, beganMs - replacedMs);
   }
+}
+
+/**
+ * Requests the version. A server may close an idle persistent connection while a request is sent: like other clients, this
+ * one repeats a GET then (RFC 9112 section 9.3.1), but never one on a new connection.
+ */
+async function fetchVersion(url: string, agent: Agent): Promise<number> {
+  const request = get(url, { agent });
+  try {
+    return await readVersion(request);
+  } catch (error) {
+    if (!request.reusedSocket) throw error;
+    return fetchVersion(url, agent);
+  }
+}
+
+async function readVersion(request: ClientRequest): Promise<number> {
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) text += chunk as string;
+  return (JSON.parse(text) as { version: number }).version;
 }
 
 /** More load, if `wrk` is installed: it reports failed requests, but cannot check versions over time. */
