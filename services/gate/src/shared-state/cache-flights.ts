@@ -84,7 +84,11 @@ export class CacheFlights {
   /** Ends the fetches of a worker that has ended. For the control plane. */
   recover(thread: number): void {
     for (let at = 0; at < this.#words.length; at += FLIGHT_INTS) {
-      if (Atomics.load(this.#words, at + OWNER) === thread + 1) this.#free(at);
+      const owner = Atomics.load(this.#words, at + OWNER);
+      // It may have ended between its first write to a flight and the one of its name. Freeing one that another worker is
+      // taking at this moment costs a second request upstream.
+      const isUnnamed = owner === 0 && Atomics.load(this.#words, at + HASH) !== 0;
+      if (owner === thread + 1 || isUnnamed) this.#free(at);
     }
   }
 

@@ -178,3 +178,19 @@ test("a fetch that ends wakes those that wait, one of a dead worker too", async 
   one!.land(7, false);
   assert.equal(other!.take(7), "passes");
 });
+
+test("a worker that dies before a fetch bears its name leaves no key locked", async () => {
+  const buffer = allocateFlights();
+  const [control, other] = [2, 0].map((thread) => new CacheFlights(buffer, thread, () => 1));
+  const dead = new CacheFlights(buffer, 1, () => 1);
+  assert.equal(dead.take(7), "leader");
+  const words = new Int32Array(buffer);
+  const owner = words.indexOf(2);
+  assert.notEqual(owner, -1);
+  words[owner] = 0;
+  const waiting = other!.wait(7, 60_000);
+  assert.equal(other!.take(7), "waits");
+  control!.recover(1);
+  await waiting;
+  assert.equal(other!.take(7), "leader");
+});
