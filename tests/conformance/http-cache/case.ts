@@ -9,6 +9,7 @@ import {
   request,
 } from "node:http";
 import type { AddressInfo } from "node:net";
+import { waitFor } from "../../../services/gate/test/fixture/condition.ts";
 
 /** A response of the upstream. `age` seconds are subtracted from its Date. */
 export interface Scripted {
@@ -129,6 +130,19 @@ export class Scene {
     for await (const piece of response) pieces.push(piece as Buffer);
     const { statusCode: status, headers: fields } = response;
     return { status, headers: fields, body: Buffer.concat(pieces).toString() };
+  }
+
+  /** Waits until so many requests have reached the upstream. */
+  untilReceived(count: number): Promise<void> {
+    return waitFor(`${count} requests upstream`, () => this.received.length >= count);
+  }
+
+  /** Asks until this response comes from the store, fresh. */
+  untilHit(body: string): Promise<void> {
+    return waitFor(`a hit with ${body}`, async () => {
+      const answer = await this.ask();
+      return answer.headers["x-cache"] === "HIT" && answer.body === body;
+    });
   }
 
   /** Asks twice: the second response is stored (`HIT`), or comes from the upstream again (`MISS`). */

@@ -505,6 +505,79 @@ export const cases: readonly Case[] = [
       assert.equal((await scene.ask()).status, 503);
     },
   },
+  {
+    rule: "5861.5",
+    title: "stale-while-revalidate: the client gets the stale response, and the next one the new",
+    run: async (scene) => {
+      scene.play(
+        { ...control("max-age=1, stale-while-revalidate=60"), ageSeconds: 9 },
+        control("max-age=60"),
+      );
+      assert.equal((await scene.expectSecond("STALE")).body, "body 1");
+      await scene.untilHit("body 2");
+      assert.equal(scene.received.length, 2);
+    },
+  },
+  {
+    rule: "5861.6",
+    title: "stale-while-revalidate: a 304 makes the stored response fresh",
+    run: async (scene) => {
+      const headers = { ETag: '"a"' };
+      scene.play(
+        { ...control("max-age=1, stale-while-revalidate=60", headers), ageSeconds: 9 },
+        { status: 304, ...control("max-age=60", headers) },
+      );
+      assert.equal((await scene.expectSecond("STALE")).body, "body 1");
+      await scene.untilHit("body 1");
+      assert.equal(scene.received[1]?.headers["if-none-match"], '"a"');
+      assert.equal(scene.received.length, 2);
+    },
+  },
+  {
+    rule: "5861.7",
+    title:
+      "stale-while-revalidate: an error leaves the stale response, which is not retried at once",
+    run: async (scene) => {
+      scene.play(
+        { ...control("max-age=1, stale-while-revalidate=60"), ageSeconds: 9 },
+        { status: 503 },
+      );
+      await scene.expectSecond("STALE");
+      await scene.untilReceived(2);
+      for (let times = 0; times < 5; times++) {
+        const { status, body } = await scene.ask();
+        assert.deepEqual([status, body], [200, "body 1"]);
+      }
+      assert.equal(scene.received.length, 2);
+    },
+  },
+  ...(
+    [
+      ["5861.8", "beyond its time", "max-age=1, stale-while-revalidate=2", {}],
+      ["5861.9", "must-revalidate", "max-age=1, stale-while-revalidate=60, must-revalidate", {}],
+      [
+        "5861.10",
+        "a client that accepts no such age",
+        "max-age=1, stale-while-revalidate=60",
+        { "Cache-Control": "max-age=5" },
+      ],
+      [
+        "5861.11",
+        "a client that reloads",
+        "max-age=1, stale-while-revalidate=60",
+        { "Cache-Control": "no-cache" },
+      ],
+    ] as const
+  ).map(([rule, title, value, headers]): Case => ({
+    rule,
+    title: `stale-while-revalidate does not apply: ${title}`,
+    run: async (scene) => {
+      scene.play({ ...control(value, { ETag: '"a"' }), ageSeconds: 9 });
+      await scene.ask();
+      const answer = await scene.ask(headers);
+      assert.deepEqual([answer.headers["x-cache"], answer.body], ["MISS", "body 2"]);
+    },
+  })),
   // RFC 9110 section 14: ranges of stored responses.
   ...(
     [

@@ -155,7 +155,7 @@ export interface ServerCounts {
 }
 
 /** A listening HTTP/1.1 server. */
-export interface Server {
+export interface Server<U = unknown> {
   /** Rejects with the system's error, for example `EADDRINUSE`. */
   listen(options: ListenOptions): Promise<void>;
   /** Address of the listener; null if it is not listening. */
@@ -168,6 +168,12 @@ export interface Server {
    * change. Open connections stay open, even above the new limits.
    */
   setBounds(bounds: ServerBounds): void;
+  /**
+   * Handles a request that no client waits for, and discards its response. `head` is a whole request head without a body,
+   * with `Connection: close`; its exchange has no addresses. `onClosed` is called once it has ended, even if its head was
+   * refused. Such requests do not count towards the limits of connections: callers bound their number.
+   */
+  handleDetached(head: Buffer, userData: U, onClosed: () => void): void;
   /**
    * Stops accepting, closes idle connections, lets active requests and tunnels finish with `Connection: close`, and
    * destroys the rest after `deadlineMs`. After `streamsMs`, default `deadlineMs`, forwarded event streams and WebSockets

@@ -20,6 +20,7 @@ import { TlsListener } from "../tls/listener.ts";
 import { type PreparedAnswer, prepareAnswer } from "../write/index.ts";
 import { ClientConnection } from "./connection.ts";
 import type { ConnectionHost } from "./connection-host.ts";
+import { DetachedSocket } from "./detached-socket.ts";
 import type {
   ListenOptions,
   Server,
@@ -39,11 +40,11 @@ const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
 const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 
 /** Creates a server; `listen` starts it. Throws if the TLS material is invalid. */
-export function createServer<U = undefined>(options: ServerOptions<U>): Server {
+export function createServer<U = undefined>(options: ServerOptions<U>): Server<U> {
   return new Http1Server(options);
 }
 
-class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
+class Http1Server<U> implements Server<U>, ConnectionHost<U>, Swept {
   readonly engine: Engine;
   readonly shortenReads: ReadShortener;
   parserLimits: RequestLimits = {};
@@ -170,6 +171,13 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.answerPace = paces.answer ?? ANSWER_PACE;
     this.lingerMs = timeouts.lingerMs ?? 5_000;
     this.halfCloseMs = timeouts.halfCloseMs ?? 1_000;
+  }
+
+  handleDetached(head: Buffer, userData: U, onClosed: () => void): void {
+    // A connection uses nothing of a socket that a stream in memory does not have.
+    const socket = new DetachedSocket(head) as unknown as Socket;
+    socket.once("close", onClosed);
+    this.#connections.add(new ClientConnection(socket, this, userData));
   }
 
   async drain(deadlineMs: number, streamsMs = deadlineMs, idleMs = 0): Promise<void> {

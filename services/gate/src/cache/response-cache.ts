@@ -1,5 +1,5 @@
 // The response cache of one worker: finds, stores and refreshes responses.
-import { type ContentFilter, Method, type ResponseDraft } from "@platform/http1";
+import { type ContentFilter, Method, prepareAnswer, type ResponseDraft } from "@platform/http1";
 import type { CacheTicket, PinnedEntry } from "../exchange/cache-ticket.ts";
 import type { GateExchange } from "../exchange/exchange.ts";
 import {
@@ -19,6 +19,8 @@ const UNSTORED = /^(?:age|x-cache|connection|keep-alive|trailer|proxy-.*|warning
 /** Fields that a 304 does not change (RFC 9111 section 3.2). */
 const FIXED =
   /^(?:content-length|content-encoding|content-type|content-range|transfer-encoding|etag)$/i;
+/** The response to a request without a client. */
+const DISCARDED = prepareAnswer({ status: 204 });
 const VARY_NAMES_MAX = 16;
 
 /** Parts of {@link ResponseCache}. */
@@ -74,6 +76,11 @@ export class ResponseCache {
   /** Answers with a stored response, and unpins it. */
   answer(exchange: GateExchange, pinned: PinnedEntry, status: "HIT" | "STALE"): void {
     const { store, readTimeMs } = this.#parts;
+    if (exchange.userData.detached !== null) {
+      store.unpin(pinned.entry);
+      exchange.respond(DISCARDED);
+      return;
+    }
     store.touch(pinned.entry, readTimeMs());
     this.#count(status === "HIT" ? this.#hitsAt : this.#staleAt);
     answerFromStore(exchange, store, pinned, status, this.readAgeMs(pinned));
@@ -88,7 +95,7 @@ export class ResponseCache {
     if (draft.status === 304 && ticket.revalidates && this.#refresh(exchange, ticket, draft))
       return [];
     if (draft.status >= 500 && this.answerAfterError(exchange, ticket)) return [];
-    this.#count(this.#missesAt);
+    if (exchange.userData.detached === null) this.#count(this.#missesAt);
     draft.headers.push(["X-Cache", "MISS"]);
     const entry = this.#begin(exchange, ticket, draft);
     if (entry === -1) {

@@ -87,6 +87,11 @@ export const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, hel
     "Stored responses that an upstream confirmed with 304.",
   ],
   [
+    "cacheDetached",
+    "platform_gate_cache_detached_total",
+    "Requests upstream that refresh a stale response while its clients already have it.",
+  ],
+  [
     "compressionSkipped",
     "platform_gate_compression_skipped_total",
     "Responses that were not compressed because all memory for it was in use.",

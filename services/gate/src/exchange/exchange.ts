@@ -39,9 +39,22 @@ export interface Recording extends HeadCopy {
   takeResponse(head: ResponseHead, hasContent: boolean): ContentFilter;
 }
 
+/** A request without a client: see `detachRequest`. */
+export interface DetachedRequest {
+  readonly route: CompiledRoute;
+  /** The step that it begins with. */
+  readonly step: Step;
+  /** True once that step has run. */
+  hasBegun: boolean;
+  /** Gives the state of the client's request to the exchange. */
+  restore(exchange: GateExchange): void;
+}
+
 /** State of one connection's current request. */
 export class RequestState {
   exchange: GateExchange | null = null;
+  /** The request has no client; it is the only one of its connection. */
+  detached: DetachedRequest | null = null;
   /** The connection exceeds `connectionsMax`: requests get 503. */
   isShed = false;
   readonly ids = new RequestIds();
@@ -63,7 +76,8 @@ export class RequestState {
   authLines: Buffer | null = null;
   /** Cookies for the upstream of a route with sign-in: all but the session. */
   cookies = "";
-  /** Number of the route's steps that let the request continue. */
+  /** The route's steps that let the request continue: from `stepsFrom` up to, and without, `stepsDone`. */
+  stepsFrom = 0;
   stepsDone = 0;
   /** The request has matched {@link route} and passes its steps. */
   isInPipeline = false;
@@ -111,6 +125,7 @@ export class RequestState {
     this.identityLines = null;
     this.authLines = null;
     this.cookies = "";
+    this.stepsFrom = 0;
     this.stepsDone = 0;
     this.isInPipeline = false;
     while (this.responseFields.length > 0) this.responseFields.pop();
@@ -248,10 +263,11 @@ export class RouteSteps implements ResponseFilter<GateExchange> {
     return filters;
   }
 
-  /** Finishes the first `count` steps of a request, the last one first. */
-  finish(exchange: GateExchange, end: RequestEnd, count: number): void {
+  /** Finishes the steps that a request has passed, the last one first. */
+  finish(exchange: GateExchange, end: RequestEnd): void {
     if (!this.#hasFinish) return;
-    for (let at = count - 1; at >= 0; at--) this.list[at]!.finish?.(exchange, end);
+    const { stepsFrom, stepsDone } = exchange.userData;
+    for (let at = stepsDone - 1; at >= stepsFrom; at--) this.list[at]!.finish?.(exchange, end);
   }
 
   /** Closes all steps. */

@@ -7,18 +7,20 @@ import {
   type ResponseDraft,
 } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
-import { type Directives, parseDirectives } from "../cache/cache-control.ts";
+import { type Directives, parseDirectives, readSeconds } from "../cache/cache-control.ts";
 import type { CacheKeys } from "../cache/cache-key.ts";
 import type { ResponseCache } from "../cache/response-cache.ts";
 import { readHead, readValidators } from "../cache/stored-answer.ts";
 import { Flag, judgeUse } from "../cache/store-rules.ts";
 import type { CacheTicket, PinnedEntry } from "../exchange/cache-ticket.ts";
-import type { GateExchange, Step } from "../exchange/exchange.ts";
+import type { CompiledRoute, GateExchange, Step } from "../exchange/exchange.ts";
 import type { CacheFlights, CacheKey, RouteSpec, SharedCache } from "../shared-state/index.ts";
+import type { DetachedRequests } from "./detached-requests.ts";
 import type { StepParts } from "./step-parts.ts";
 
 /** Longest wait for another request that fetches the same response. */
 const FLIGHT_WAIT_MS = 5_000;
+const NO_DIRECTIVES = parseDirectives(undefined);
 const PRAGMA_NO_CACHE = parseDirectives("no-cache");
 
 /** Caches the responses of a route. */
@@ -31,6 +33,7 @@ class CacheStep implements Step {
   readonly #store: SharedCache;
   readonly #flights: CacheFlights;
   readonly #keys: CacheKeys;
+  readonly #detached: DetachedRequests;
   readonly #routeKey: string;
   readonly #ttlMs: number;
   readonly #hasHead: boolean;
@@ -43,30 +46,30 @@ class CacheStep implements Step {
     this.#store = cache.store;
     this.#flights = cache.flights;
     this.#keys = cache.keys;
+    this.#detached = cache.detached;
     this.#routeKey = spec.key;
     this.#ttlMs = ttlMs;
     this.#hasHead = methods.includes("HEAD") || methods.includes("GET");
     this.#isJudgedElsewhere = spec.auth.type === "forward";
   }
 
-  run(exchange: GateExchange): boolean | Promise<boolean> {
-    const { head } = exchange;
+  run(exchange: GateExchange, route: CompiledRoute): boolean | Promise<boolean> {
+    const { head, userData } = exchange;
+    if (userData.detached !== null) {
+      const scope = readScope(exchange);
+      this.#begin(exchange, NO_DIRECTIVES, scope, false, this.#find(exchange, scope, false), true);
+      return true;
+    }
     const isRead = head.methodId === Method.GET || (head.methodId === Method.HEAD && this.#hasHead);
     if (!isSafe(exchange)) exchange.userData.changedResource = this.#hashResource(exchange);
     if (!isRead || head.upgrade || head.contentLength > 0) return true;
     const directives = readDirectives(exchange);
-    return this.#serve(exchange, directives, false);
+    return this.#serve(exchange, route, directives, false);
   }
 
-  #serve(
-    exchange: GateExchange,
-    directives: Directives,
-    hasWaited: boolean,
-  ): boolean | Promise<boolean> {
-    const scope = readScope(exchange);
-    const isAuthorized = this.#isAuthorized(exchange, scope);
+  #find(exchange: GateExchange, scope: string, isAuthorized: boolean): PinnedEntry | undefined {
     const key = this.#keys.build(exchange, this.#routeKey, scope);
-    if (key === undefined) return true;
+    if (key === undefined) return undefined;
     let pinned = this.#cache.find(exchange, key);
     if (pinned !== undefined && isAuthorized && !this.#admits(pinned, Flag.ForAuthorized))
       pinned = undefined;
@@ -75,11 +78,32 @@ class CacheStep implements Step {
       pinned = this.#cache.find(exchange, shared);
       if (pinned !== undefined && !this.#admits(pinned, Flag.Public)) pinned = undefined;
     }
+    return pinned;
+  }
+
+  #serve(
+    exchange: GateExchange,
+    route: CompiledRoute,
+    directives: Directives,
+    hasWaited: boolean,
+  ): boolean | Promise<boolean> {
+    const scope = readScope(exchange);
+    const isAuthorized = this.#isAuthorized(exchange, scope);
+    if (this.#keys.build(exchange, this.#routeKey, scope) === undefined) return true;
+    const pinned = this.#find(exchange, scope, isAuthorized);
     if (pinned !== undefined) {
       const ageMs = this.#cache.readAgeMs(pinned);
       const use = judgeUse(pinned.record, ageMs, directives);
       if (use !== "stale") {
         this.#cache.answer(exchange, pinned, use === "fresh" ? "HIT" : "STALE");
+        return false;
+      }
+      if (
+        !isAuthorized &&
+        this.#isUsableMeanwhile(pinned, directives) &&
+        this.#revalidateDetached(exchange, route, scope)
+      ) {
+        this.#cache.answer(exchange, pinned, "STALE");
         return false;
       }
     }
@@ -90,7 +114,19 @@ class CacheStep implements Step {
         "The response is not stored, and the request allows nothing else.",
       );
     }
-    return this.#fetch(exchange, directives, scope, isAuthorized, pinned, hasWaited);
+    return this.#fetch(exchange, route, directives, scope, isAuthorized, pinned, hasWaited);
+  }
+
+  /** Revalidates a response that the client gets now; false if the client's own request must do it. */
+  #revalidateDetached(exchange: GateExchange, route: CompiledRoute, scope: string): boolean {
+    if (exchange.head.methodId !== Method.GET) return false;
+    const { hashA } = this.#keys.build(exchange, this.#routeKey, scope)!;
+    // Another request revalidates it, or has just tried in vain.
+    if (this.#flights.take(hashA) !== "leader") return true;
+    const land = (): void => this.#flights.land(hashA, true);
+    if (this.#detached.start(exchange, route, this, land)) return true;
+    land();
+    return false;
   }
 
   #admits({ entry, record }: PinnedEntry, flag: number): boolean {
@@ -101,6 +137,7 @@ class CacheStep implements Step {
 
   #fetch(
     exchange: GateExchange,
+    route: CompiledRoute,
     directives: Directives,
     scope: string,
     isAuthorized: boolean,
@@ -108,20 +145,33 @@ class CacheStep implements Step {
     hasWaited: boolean,
   ): boolean | Promise<boolean> {
     const { head } = exchange;
-    const key = copyKey(this.#keys.build(exchange, this.#routeKey, scope)!);
+    const { hashA } = this.#keys.build(exchange, this.#routeKey, scope)!;
     // Only a plain GET is sure to bring a response that others can use.
     const isPlain =
       head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
     const isShared = isPlain && !isAuthorized && !directives.has("no-store");
-    const role = isShared ? this.#flights.take(key.hashA) : "passes";
+    const role = isShared ? this.#flights.take(hashA) : "passes";
     if (role === "waits" && !hasWaited) {
       if (stale !== undefined && this.#isUsableMeanwhile(stale, directives)) {
         this.#cache.answer(exchange, stale, "STALE");
         return false;
       }
       if (stale !== undefined) this.#store.unpin(stale.entry);
-      return this.#wait(exchange, directives, key.hashA);
+      return this.#wait(exchange, route, directives, hashA);
     }
+    this.#begin(exchange, directives, scope, isAuthorized, stale, role === "leader");
+    return true;
+  }
+
+  #begin(
+    exchange: GateExchange,
+    directives: Directives,
+    scope: string,
+    isAuthorized: boolean,
+    stale: PinnedEntry | undefined,
+    leads: boolean,
+  ): void {
+    const key = copyKey(this.#keys.build(exchange, this.#routeKey, scope)!);
     const hasValidator = stale !== undefined && this.#hasValidator(stale);
     const ticket: CacheTicket = {
       key,
@@ -133,23 +183,31 @@ class CacheStep implements Step {
       isAuthorized,
       stale: stale ?? null,
       revalidates: hasValidator,
-      leads: role === "leader",
+      leads,
     };
     exchange.userData.cacheTicket = ticket;
     exchange.userData.revalidates = hasValidator;
-    return true;
   }
 
-  async #wait(exchange: GateExchange, directives: Directives, hash: number): Promise<boolean> {
+  async #wait(
+    exchange: GateExchange,
+    route: CompiledRoute,
+    directives: Directives,
+    hash: number,
+  ): Promise<boolean> {
     const { sequence } = exchange;
     await this.#flights.wait(hash, FLIGHT_WAIT_MS);
     if (exchange.sequence !== sequence || exchange.aborted) return false;
-    return this.#serve(exchange, directives, true);
+    return this.#serve(exchange, route, directives, true);
   }
 
   #isUsableMeanwhile({ entry, record }: PinnedEntry, directives: Directives): boolean {
-    if ((record.flags & Flag.NoStale) !== 0 || directives.has("no-cache")) return false;
+    if ((record.flags & Flag.NoStale) !== 0) return false;
+    // Demands of the request on the age go first (RFC 9111 section 5.2.1).
+    for (const name of ["no-cache", "no-store", "min-fresh"])
+      if (directives.has(name)) return false;
     const ageMs = this.#cache.readAgeMs({ entry, record });
+    if (ageMs > (readSeconds(directives, "max-age") ?? Infinity) * 1_000) return false;
     return ageMs < record.lifetimeMs + record.staleWhileRevalidateMs;
   }
 

@@ -12,6 +12,7 @@ import type {
 import type { AccessState } from "./access-state.ts";
 import type { CompressionBudget } from "./compressor.ts";
 import type { ControlLink } from "./control-link.ts";
+import type { DetachedRequests } from "./detached-requests.ts";
 import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
 import type { MirrorSender } from "./mirror-sender.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
@@ -39,6 +40,7 @@ export interface StepParts {
     readonly flights: CacheFlights;
     readonly keys: CacheKeys;
     readonly responses: ResponseCache;
+    readonly detached: DetachedRequests;
   };
   /** Milliseconds of the clock that all workers share. */
   readNowMs: () => number;

@@ -80,7 +80,7 @@ export class DataPlane {
   readonly #revoked: RevokedStreams;
   readonly #ticker: RepeatingTimer;
   #config: ActiveConfig | undefined;
-  #server: Server | undefined;
+  #server: Server<RequestState> | undefined;
   #changes: Promise<void> = Promise.resolve();
   #stagedRoutes: RouteSpec[] = [];
 
@@ -310,7 +310,7 @@ export class DataPlane {
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");
     const { values } = this.#block;
-    const server: Server = createServer<RequestState>({
+    const server: Server<RequestState> = createServer<RequestState>({
       engine: this.#engine,
       handler: (exchange) => handler.handle(exchange),
       createUserData: () => {
@@ -326,6 +326,7 @@ export class DataPlane {
       onHandlerError: onError,
     });
     this.#server = server;
+    this.#steps.cache.detached.handle = server.handleDetached.bind(server);
     const { host, port, reusePort } = this.#options.init.listen;
     try {
       await server.listen({ host, port, reusePort });

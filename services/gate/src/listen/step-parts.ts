@@ -2,6 +2,7 @@
 import type { AccessState } from "../filter/access-state.ts";
 import { CompressionBudget } from "../filter/compressor.ts";
 import type { ControlLink } from "../filter/control-link.ts";
+import { DetachedRequests } from "../filter/detached-requests.ts";
 import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
 import { MirrorSender } from "../filter/mirror-sender.ts";
 import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
@@ -84,7 +85,11 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     }),
     concurrency: new ConcurrencyRows(shared.concurrency, shared.workers, workerIndex),
     routeState: new SharedRouteState(shared.routes),
-    cache: { ...cache, responses: new ResponseCache({ ...cache, block, readTimeMs: Date.now }) },
+    cache: {
+      ...cache,
+      responses: new ResponseCache({ ...cache, block, readTimeMs: Date.now }),
+      detached: new DetachedRequests(block),
+    },
     readNowMs,
   };
 }

@@ -2,7 +2,12 @@
 import { joinLines, Known, Method, type RequestEnd } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
 import { answerError, answerProblem, answerWith } from "../exchange/answers.ts";
-import type { CompiledRoute, GateExchange, StepResult } from "../exchange/exchange.ts";
+import type {
+  CompiledRoute,
+  DetachedRequest,
+  GateExchange,
+  StepResult,
+} from "../exchange/exchange.ts";
 import type { Forwarder } from "./forwarder.ts";
 import { settleLater } from "./settle.ts";
 
@@ -25,11 +30,19 @@ export class Pipeline {
 
   /** Takes a request through its route. {@link finish} must be called when it has ended. */
   start(exchange: GateExchange, route: CompiledRoute): void {
-    const state = exchange.userData;
-    state.isInPipeline = true;
-    route.inFlight++;
-    this.#options.forwarder.enter(state);
+    this.#enter(exchange, route);
     this.#advance(exchange, route, 0);
+  }
+
+  /** Takes a request without a client through the rest of its route. {@link finish} must be called when it has ended. */
+  startDetached(exchange: GateExchange, detached: DetachedRequest): void {
+    const { route, step } = detached;
+    const from = route.steps.list.indexOf(step);
+    exchange.userData.stepsFrom = from;
+    exchange.userData.stepsDone = from;
+    this.#enter(exchange, route);
+    detached.hasBegun = true;
+    this.#advance(exchange, route, from);
   }
 
   /** Accounts for the end of a request that {@link start} has begun. */
@@ -37,8 +50,15 @@ export class Pipeline {
     const state = exchange.userData;
     if (state.target !== null) this.#options.forwarder.finish(state, end);
     state.unlink();
-    route.steps.finish(exchange, end, state.stepsDone);
+    route.steps.finish(exchange, end);
     if (--route.inFlight === 0 && route.isRemoved) this.#options.onRouteIdle(route);
+  }
+
+  #enter(exchange: GateExchange, route: CompiledRoute): void {
+    const state = exchange.userData;
+    state.isInPipeline = true;
+    route.inFlight++;
+    this.#options.forwarder.enter(state);
   }
 
   #advance(exchange: GateExchange, route: CompiledRoute, from: number): void {

@@ -14,7 +14,7 @@ import {
 } from "@platform/http1";
 import { answerProblem, readMethod } from "../exchange/answers.ts";
 import type { GateCaller } from "../exchange/caller.ts";
-import type { CompiledRoute, GateExchange } from "../exchange/exchange.ts";
+import type { CompiledRoute, DetachedRequest, GateExchange } from "../exchange/exchange.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
 import { isLocalRequest } from "../filter/admin-guard.ts";
 import { admitByGlobals } from "../filter/admit-caller.ts";
@@ -46,7 +46,7 @@ export interface RequestHandlerOptions {
 }
 
 const LOCAL: GateCaller = { kind: "local" };
-const OPTIONS_ANSWER = prepareAnswer({ status: 204 });
+const EMPTY_ANSWER = prepareAnswer({ status: 204 });
 const ROOT = Buffer.from("/");
 const SHED_ANSWER: PreparedAnswer = prepareAnswer({
   status: 503,
@@ -84,6 +84,13 @@ export class RequestHandler {
     errorLog.note(exchange, end);
   };
 
+  // Clients and access logs are counted and written by their own requests.
+  readonly #onDetachedEnd = (exchange: GateExchange, end: RequestEnd): void => {
+    const state = exchange.userData;
+    if (state.isInPipeline) this.#pipeline.finish(exchange, state.route!, end);
+    this.#options.errorLog.note(exchange, end);
+  };
+
   constructor(options: RequestHandlerOptions) {
     this.#options = options;
     this.#pipeline = new Pipeline(options);
@@ -103,11 +110,15 @@ export class RequestHandler {
     const state = exchange.userData;
     const { config, hexPool } = this.#options;
     state.begin(exchange);
-    exchange.onEnd = this.#onEnd;
-    this.#count(this.#requestsAt);
     state.methodIndex = METHOD_INDICES[head.methodId]!;
     state.isIdempotent = isIdempotent(head.methodId);
     state.ids.read(head.fields, hexPool);
+    if (state.detached !== null) {
+      this.#handleDetached(exchange, state.detached);
+      return;
+    }
+    exchange.onEnd = this.#onEnd;
+    this.#count(this.#requestsAt);
     state.forwarding.read(exchange.connection, head, config.trusted);
     state.series = this.#noRoute;
     const fault = this.#readPath(exchange);
@@ -119,6 +130,16 @@ export class RequestHandler {
     if (internal !== undefined) this.#internal.handle(exchange, internal, this.#scan);
     else if (state.isShed) this.#shed(exchange);
     else this.#handleRouted(exchange);
+  }
+
+  #handleDetached(exchange: GateExchange, detached: DetachedRequest): void {
+    exchange.onEnd = this.#onDetachedEnd;
+    // The pools of a removed route may be closed.
+    if (detached.route.isRemoved) exchange.respond(EMPTY_ANSWER);
+    else {
+      detached.restore(exchange);
+      this.#pipeline.startDetached(exchange, detached);
+    }
   }
 
   #readPath(exchange: GateExchange): PathFault | null {
@@ -133,7 +154,7 @@ export class RequestHandler {
 
   #refuse(exchange: GateExchange, fault: RequestFault): void {
     if (fault === "not-origin-form" && exchange.head.methodId === Method.OPTIONS) {
-      this.#admitUnrouted(exchange, () => exchange.respond(OPTIONS_ANSWER));
+      this.#admitUnrouted(exchange, () => exchange.respond(EMPTY_ANSWER));
       return;
     }
     this.#count(this.#badAt);

@@ -66,6 +66,8 @@ export const WORKER_COUNTERS = [
   "cacheMisses",
   "cacheStored",
   "cacheRevalidated",
+  /** Revalidations that no client waited for. */
+  "cacheDetached",
   /** Responses that were not compressed because all memory for it was in use. */
   "compressionSkipped",
   /** Copies of requests that a mirror has answered, that failed, and that were not sent because of a bound. */

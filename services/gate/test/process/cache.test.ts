@@ -2,13 +2,16 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { type IncomingMessage, type ServerResponse, createServer, request } from "node:http";
+import { Agent, type IncomingMessage, type ServerResponse, createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 
+/** Requests without clients in one worker. */
+const DETACHED_MAX = 64;
+const NEW = Buffer.from("new");
 const SECRET = "a secret of the tests that is long enough";
 
 interface Answer {
@@ -87,17 +90,92 @@ for (const runtime of runtimes) {
     const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
     const { port } = await startGate(context, { runtime, config });
     await ask(port, "/x");
-    const revalidating = ask(port, "/x");
-    await waitFor("the revalidation", () => waiting !== undefined);
+    // Each on a connection of its own, which is closed before the revalidation ends.
     for (let times = 0; times < 5; times++) {
       const { headers, body } = await ask(port, "/x");
       assert.deepEqual([headers["x-cache"], body.toString()], ["STALE", "old"]);
     }
+    await waitFor("the revalidation", () => waiting !== undefined);
+    waiting!.setHeader("Cache-Control", "max-age=60");
     waiting!.end("new");
-    assert.equal((await revalidating).body.toString(), "new");
+    await waitFor("the new response", async () => (await ask(port, "/x")).body.equals(NEW));
     assert.equal(count, 2);
+    assert.equal(await readMetric(port, "platform_gate_cache_detached_total"), 1);
+    assert.equal(await readMetric(port, "platform_gate_cache_misses_total"), 1);
+  });
+
+  test(`a revalidation repeats the request of its user, and delays no request of its connection, on ${runtime.name}`, async (context) => {
+    const received: IncomingMessage[] = [];
+    const held: ServerResponse[] = [];
+    const target = await startUpstream(context, (incoming, response) => {
+      response.setHeader("Cache-Control", "max-age=1, stale-while-revalidate=600");
+      response.setHeader("Date", new Date(Date.now() - 5_000).toUTCString());
+      received.push(incoming);
+      if (incoming.url !== "/own/user" || received.length === 1) response.end("stored");
+      else held.push(response);
+    });
+    const limits = { rate_limit_rpm: 4, max_concurrent_requests: 1, access_log: true };
+    const config = {
+      workers: 2,
+      jwt_secret: SECRET,
+      routes: [{ prefix: "/own", target, cache_ttl_seconds: 60, ...limits }],
+    };
+    const { port } = await startGate(context, { runtime, config });
+    const token = await new SignJWT({ sub: "ada" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setExpirationTime("5m")
+      .sign(Buffer.from(SECRET));
+    const headers = { Authorization: `Bearer ${token}`, "X-Own": "kept", Range: "bytes=0-1" };
+    await ask(port, "/own/user", { Authorization: headers.Authorization });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    context.after(() => agent.destroy());
+    for (const [path, status, text] of [
+      ["/own/user", 206, "st"],
+      ["/own/other", 200, "stored"],
+    ] as const) {
+      const sent = request({ host: "127.0.0.1", port, path, headers, agent }).end();
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      let body = "";
+      for await (const piece of response.setEncoding("utf8")) body += String(piece);
+      assert.deepEqual([response.statusCode, body], [status, text]);
+    }
+    await waitFor("the revalidation", () => held.length === 1);
+    const again = received.find((incoming, at) => at > 0 && incoming.url === "/own/user")!;
+    assert.deepEqual(
+      ["x-user-id", "x-own", "range", "x-forwarded-for"].map((name) => again.headers[name]),
+      ["ada", "kept", undefined, "127.0.0.1"],
+    );
+    // Neither the place nor the limit of the route counts it: there have been three requests of clients.
+    assert.equal((await ask(port, "/own/more", headers)).status, 200);
+    assert.equal((await ask(port, "/own/more", headers)).status, 429);
+    held[0]!.end("new");
   });
 }
+
+test("more revalidations than a worker has places for keep their clients waiting", async (context) => {
+  const held: ServerResponse[] = [];
+  let isReleased = false;
+  let count = 0;
+  const target = await startUpstream(context, (_incoming, response) => {
+    response.setHeader("Cache-Control", "max-age=1, stale-while-revalidate=600");
+    response.setHeader("Date", new Date(Date.now() - 5_000).toUTCString());
+    if (++count <= DETACHED_MAX + 1) response.end("old");
+    else if (isReleased) response.end("new");
+    else held.push(response);
+  });
+  const config = { workers: 1, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+  const { port } = await startGate(context, { runtime: runtimes[0]!, config });
+  const paths = Array.from({ length: DETACHED_MAX + 1 }, (_, index) => `/${index}`);
+  for (const path of paths) await ask(port, path);
+  for (const path of paths.slice(1))
+    assert.equal((await ask(port, path)).headers["x-cache"], "STALE");
+  const last = ask(port, paths[0]!);
+  await waitFor("revalidations in all places", () => held.length >= DETACHED_MAX);
+  isReleased = true;
+  for (const response of held) response.end("new");
+  assert.equal((await last).body.toString(), "new");
+  assert.equal(await readMetric(port, "platform_gate_cache_detached_total"), DETACHED_MAX);
+});
 
 // One runtime is enough for what does not depend on it: each of these starts a gateway.
 for (const runtime of runtimes.slice(0, 1)) {
