@@ -2,6 +2,7 @@
 import type { Snapshot } from "@platform/kernel/backup";
 import type { StoreFolders } from "./disk/files.ts";
 import type { FreeSpace } from "./disk/free-space.ts";
+import { FailoverIndex } from "./index/failover-index.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import type { EventOutbox } from "./model/event.ts";
 import type { BucketUsage } from "./model/usage.ts";
@@ -89,7 +90,10 @@ export class Store {
     this.#freeSpace = freeSpace;
     this.#unlock = unlock;
     this.#folders = maintenance.folders;
-    clearSnapshot(this.#folders);
+    clearSnapshot([
+      this.#folders,
+      ...environment.blobs.drives.present.map((drive) => drive.folders),
+    ]);
     this.#outbox = new StoredOutbox(index, environment.writer);
     this.events = this.#outbox;
     this.buckets = environment.buckets;
@@ -133,12 +137,13 @@ export class Store {
 
   /**
    * Takes a snapshot for a backup: everything acknowledged before the call. Until its release no files are removed.
-   * Rejects with a PlatformError if the index is damaged, or if there are several drives.
+   * Rejects with a PlatformError if the index is damaged.
    */
   snapshot(): Promise<Snapshot> {
     return takeStoreSnapshot({
       environment: this.#env,
       folders: this.#folders,
+      index: this.#index instanceof FailoverIndex ? this.#index.path : this.#folders.index,
       freeSpace: this.#freeSpace,
       stopping: this.#stopping.signal,
     });

@@ -24,6 +24,7 @@ import {
   type BackupFile,
   type BackupManifest,
 } from "./manifest.ts";
+import { isBelow, StagedFolders, type Elsewhere } from "./staged-folders.ts";
 import { moveInto } from "./write.ts";
 
 /** Maximum number of problems in an error message. */
@@ -52,6 +53,8 @@ export interface RestoreOptions extends VerifyOptions {
   target: string;
   /** Checks the restored files before the folder is renamed; a rejection undoes the restore. */
   check?: (folder: string) => Promise<void>;
+  /** Folders of the backup that are restored elsewhere, such as on other disks. */
+  elsewhere?: readonly Elsewhere[];
 }
 
 /**
@@ -67,10 +70,11 @@ export async function verifyBackup(options: VerifyOptions): Promise<BackupManife
 /**
  * Restores a backup. All files are verified before anything is written. Then each is copied, and verified again, to a
  * folder next to the target (`<name>.restoring-…`), `check` runs, and the folder is renamed to the target. A failed
- * restore removes the folder; a killed one leaves it.
+ * restore removes the folder; a killed one leaves it. Folders of `elsewhere` are staged inside their own targets.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<BackupManifest> {
   const target = resolve(options.target);
+  const { elsewhere = [] } = options;
   const { manifest, key } = await readManifest(options);
   if (manifest.encryption !== undefined && key === undefined) {
     throw new BackupError(`${options.folder} is encrypted: a passphrase is required`);
@@ -78,16 +82,31 @@ export async function restoreBackup(options: RestoreOptions): Promise<BackupMani
   if (!(await isVacant(target))) {
     throw new BackupError(`${target} is not empty; move it away to restore into it`);
   }
-  await requireRoom(dirname(target), sumBytes(manifest));
+  await requireRoom(
+    dirname(target),
+    sumBytes(manifest, (path) => !isElsewhere(path, elsewhere)),
+  );
+  for (const place of elsewhere) {
+    await requireRoom(
+      place.target,
+      sumBytes(manifest, (path) => isBelow(path, place)),
+    );
+  }
   await verifyFiles(options, manifest);
   const restoring = await mkdtemp(join(dirname(target), `${basename(target)}.restoring-`));
+  const placed = await StagedFolders.create(elsewhere).catch(async (error: unknown) => {
+    await rm(restoring, { recursive: true, force: true });
+    throw error;
+  });
   try {
-    await copyFiles(options, manifest, key, restoring);
+    await copyFiles(options, manifest, key, restoring, placed);
     await options.check?.(restoring);
+    await placed.publish();
     await moveInto(restoring, target);
     return manifest;
   } catch (error) {
     await rm(restoring, { recursive: true, force: true });
+    await placed.remove();
     throw error;
   }
 }
@@ -107,18 +126,20 @@ async function copyFiles(
   manifest: BackupManifest,
   key: BackupKey | undefined,
   restoring: string,
+  placed: StagedFolders,
 ): Promise<void> {
   const { folder } = options;
   const tree = new FolderTree(restoring);
   const problems: string[] = [];
   await readFiles(manifest, problems, options, "restoring", async (file, count) => {
-    const full = await tree.prepare(file.path);
+    const full = (await placed.prepare(file.path)) ?? (await tree.prepare(file.path));
     const source = join(folder, DATA_FOLDER, file.path);
     const decrypt = key && ((contents: AsyncIterable<Buffer>) => key.decrypt(file.path, contents));
     return copyFile(source, full, file.size + 1, count, decrypt);
   });
   requireWhole(folder, problems);
   await tree.sync();
+  await placed.sync();
 }
 
 async function readManifest(
@@ -233,6 +254,13 @@ function requireWhole(folder: string, problems: readonly string[]): void {
   throw new BackupError(`${folder} is damaged: ${named.join("; ")}`);
 }
 
-function sumBytes({ files }: BackupManifest): number {
-  return files.reduce((sum, { size }) => sum + size, 0);
+function sumBytes(
+  { files }: BackupManifest,
+  isCounted: (path: string) => boolean = () => true,
+): number {
+  return files.reduce((sum, { path, size }) => (isCounted(path) ? sum + size : sum), 0);
+}
+
+function isElsewhere(path: string, elsewhere: readonly Elsewhere[]): boolean {
+  return elsewhere.some((place) => isBelow(path, place));
 }

@@ -59,7 +59,7 @@ export async function runRestore(options: RestoreOptions): Promise<number> {
     passphrase,
     target,
     check: async (restored) => {
-      for (const entry of parts) {
+      for (const entry of putStorageLast(parts)) {
         await runPart(entry, options, join(folder, entry.name), join(restored, entry.name));
       }
     },
@@ -86,6 +86,13 @@ function findParts({ parts = [] }: BackupManifest): ServiceEntry[] {
     if (entry !== undefined) return entry;
     throw new BackupError(`this version does not have the service ${part.service} of the backup`);
   });
+}
+
+// Storage may be restored to drives outside the data directory, which stay as they are if a later part fails.
+function putStorageLast(parts: readonly ServiceEntry[]): ServiceEntry[] {
+  return parts.toSorted(
+    (one, other) => Number(one.name === "vault") - Number(other.name === "vault"),
+  );
 }
 
 // Without a target only verifies.

@@ -1,7 +1,7 @@
 // Drives and upkeep in the admin API.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
-import { readDiskSpace } from "../disk/free-space.ts";
+import { readDiskSpace, type DiskSpace } from "../disk/free-space.ts";
 import type { Store } from "../object-store.ts";
 import { describeScrub, startScrub } from "./scrub-routes.ts";
 
@@ -58,7 +58,7 @@ function listDrives(store: Store, dataDir: string): z.input<typeof driveAnswer>[
   const listed =
     drives.length > 0 ? drives : [{ slot: 0, folder: dataDir, state: "present" as const }];
   return listed.map((drive) => {
-    const space = drive.state === "absent" ? undefined : readDiskSpace(drive.folder);
+    const space = drive.state === "absent" ? undefined : tryReadSpace(drive.folder);
     return {
       slot: drive.slot,
       folder: drive.folder,
@@ -68,6 +68,15 @@ function listDrives(store: Store, dataDir: string): z.input<typeof driveAnswer>[
       free_bytes: space?.freeBytes ?? null,
     };
   });
+}
+
+// A drive may have just disappeared, before the drive monitor notices.
+function tryReadSpace(folder: string): DiskSpace | undefined {
+  try {
+    return readDiskSpace(folder);
+  } catch {
+    return undefined;
+  }
 }
 
 function describeMaintenance(store: Store) {

@@ -1,16 +1,22 @@
 // `platform-vaultd restore`: restores a backup to the data folder of a stopped store.
-import { mkdir } from "node:fs/promises";
+import { copyFile, mkdir, open, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import {
   BackupError,
   createProgressPrinter,
+  loadManifest,
   readPassphrase,
   restoreBackup,
   verifyBackup,
+  type BackupManifest,
 } from "@platform/kernel/backup";
+import { isEmptyDrive, REPLACEMENT_MARK } from "../blob/drive/identity.ts";
 import type { VaultConfig } from "../config.ts";
 import { inspectIndex } from "../index/inspect.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
+import { nameDriveFolder, type DrivesMark } from "../upkeep/store-snapshot.ts";
+
+const INDEX_NAME = "index.sqlite";
 
 /** Options of `restoreStore`. */
 export interface RestoreStoreOptions {
@@ -21,15 +27,15 @@ export interface RestoreStoreOptions {
   dry_run: boolean;
 }
 
-/** Restores a backup to the configured data folder, which must be missing or empty. */
+/**
+ * Restores a backup to the configured data folder, which must be missing or empty, and to the configured drives, which
+ * must be as many as those of the backup, and empty.
+ */
 export async function restoreStore(
-  config: Pick<VaultConfig, "data_dir" | "drives">,
+  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
   options: RestoreStoreOptions,
   print: (line: string) => void,
 ): Promise<void> {
-  if (config.drives.length > 0) {
-    throw new BackupError("backups are of a store in data_dir: unset drives to restore one");
-  }
   const { folder, passphrase_file: file } = options;
   const source = {
     folder,
@@ -43,16 +49,73 @@ export async function restoreStore(
     print(`${folder}: intact, ${files.length} files of ${created_at}.`);
     return;
   }
+  const several = readDrivesMark(await loadManifest(folder));
+  requireDrives(config, several);
   await mkdir(dirname(resolve(config.data_dir)), { recursive: true, mode: 0o700 });
+  let index = "";
   const { files, created_at } = await restoreBackup({
     ...source,
     target: config.data_dir,
     check: (restored) => {
       print("checking the index");
-      return checkIndex(join(restored, "index.sqlite"));
+      index = join(restored, INDEX_NAME);
+      return checkIndex(index);
     },
+    elsewhere: (several?.slots ?? []).map((slot) => ({
+      path: nameDriveFolder(slot),
+      target: config.drives[slot]!,
+      last: "drive.json",
+      complete: (staged) => copyDurably(index, join(staged, INDEX_NAME)),
+    })),
   });
+  if (several !== undefined) await finishDrives(config, several, print);
   print(`${config.data_dir}: restored, ${files.length} files of the backup of ${created_at}.`);
+}
+
+function readDrivesMark({ mark }: BackupManifest): DrivesMark | undefined {
+  return (mark as { several?: DrivesMark }).several;
+}
+
+function requireDrives(
+  { drives, drive_parity: parity }: Pick<VaultConfig, "drives" | "drive_parity">,
+  several: DrivesMark | undefined,
+): void {
+  if (several === undefined && drives.length > 0) {
+    throw new BackupError("the backup is of a store in data_dir: unset drives to restore it");
+  }
+  if (several === undefined) return;
+  if (drives.length === several.drives && parity === several.parity) {
+    const used = drives.find((folder) => !isEmptyDrive(folder));
+    if (used === undefined) return;
+    throw new BackupError(`${used} must exist and be empty to restore into it`);
+  }
+  throw new BackupError(
+    `the backup is of a store on ${several.drives} drives, of which ${several.parity} may be lost: set drives to as many empty folders, and drive_parity to ${several.parity}; configured are ${drives.length} and ${parity}`,
+  );
+}
+
+// Drives that were absent during the backup are rebuilt from the others at the next start.
+async function finishDrives(
+  { data_dir: dataDir, drives }: Pick<VaultConfig, "data_dir" | "drives">,
+  { slots }: DrivesMark,
+  print: (line: string) => void,
+): Promise<void> {
+  await rm(join(dataDir, INDEX_NAME));
+  for (const [slot, target] of drives.entries()) {
+    if (slots.includes(slot)) continue;
+    await writeFile(join(target, REPLACEMENT_MARK), "");
+    print(`${target}: was absent during the backup, and is rebuilt when storage starts`);
+  }
+}
+
+async function copyDurably(from: string, to: string): Promise<void> {
+  await copyFile(from, to);
+  const file = await open(to, "r+");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 function checkIndex(path: string): Promise<void> {

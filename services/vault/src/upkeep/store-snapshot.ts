@@ -1,6 +1,6 @@
 // Snapshots of a store in use: a consistent copy of the index, and the files that it refers to.
 import { rmSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import {
   openSnapshotFile,
   readSnapshotFile,
@@ -8,6 +8,8 @@ import {
   type SnapshotFile,
 } from "@platform/kernel/backup";
 import { PlatformError } from "@platform/kernel/errors";
+import type { Drive } from "../blob/drive/drive.ts";
+import type { DriveSet } from "../blob/drive/drive-set.ts";
 import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
 import { measureIndex } from "../index/inspect.ts";
@@ -27,29 +29,37 @@ const OTHER_FILES = [
   "events/dead.jsonl.1",
   "scrub.json",
 ];
+const COPY_NAME = "index-backup.sqlite";
+
+/** The part of a snapshot's mark that describes its drives; missing for a single folder. */
+export interface DrivesMark {
+  /** Number of slots, and of drives that may be lost. */
+  drives: number;
+  parity: number;
+  /** Slots whose files are contained; the others were absent and are rebuilt after a restore. */
+  slots: number[];
+}
 
 /** Options of `takeStoreSnapshot`. */
 export interface StoreSnapshotOptions {
   environment: Pick<ServiceEnvironment, "blobs" | "bodies">;
-  /** The data folder of a single drive. */
+  /** The data folder. */
   folders: StoreFolders;
+  /** Path of the index that has every acknowledged commit. */
+  index: string;
   freeSpace: FreeSpace;
   stopping: AbortSignal;
 }
 
 /**
  * Takes a snapshot. Segments and files are never rewritten, so the copy of the index determines their contents. A lease,
- * taken before the copy, keeps the collector from removing files that become garbage later.
+ * taken before the copy, keeps the collector from removing files that become garbage later. Of several drives, each
+ * contributes its own shards and copies of segments: a restored store is as redundant as this one.
  */
 export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<Snapshot> {
-  const { environment, folders } = options;
-  if (environment.blobs.drives.isErasureCoded) {
-    throw new PlatformError(
-      "not_available_yet",
-      "Backups of a store on several drives are not available yet: copy its buckets with an S3 client.",
-    );
-  }
-  const copy = join(folders.root, "index-backup.sqlite");
+  const { environment } = options;
+  const { drives } = environment.blobs;
+  const copy = join(dirname(options.index), COPY_NAME);
   const endLease = environment.bodies.leases.begin();
   let index: IndexConnection | undefined;
   const release = (): Promise<void> => {
@@ -61,10 +71,17 @@ export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<
   try {
     await copyIndex(options, copy);
     index = openIndexReader(copy);
+    const slots = drives.present.map(({ slot }) => slot);
+    const { parity, all } = drives;
+    const several: DrivesMark = { drives: all.length, parity, slots };
     return {
-      mark: { ...readPosition(copy)!, objects: countObjects(index) },
-      bytes: measureSnapshot(index, copy),
-      files: listFiles(folders, index, copy),
+      mark: {
+        ...readPosition(copy)!,
+        objects: countObjects(index),
+        ...(drives.isErasureCoded ? { several: { ...several } } : {}),
+      },
+      bytes: measureSnapshot(drives, index, copy),
+      files: listFiles(options, index, copy, slots),
       release,
     };
   } catch (error) {
@@ -73,16 +90,21 @@ export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<
   }
 }
 
-/** Removes the copy of an interrupted backup. */
-export function clearSnapshot(folders: StoreFolders): void {
-  removeCopy(join(folders.root, "index-backup.sqlite"));
+/** Removes the copies of interrupted backups. */
+export function clearSnapshot(folders: readonly StoreFolders[]): void {
+  for (const { root } of folders) removeCopy(join(root, COPY_NAME));
+}
+
+/** Folder of a drive's files in a snapshot of several drives. */
+export function nameDriveFolder(slot: number): string {
+  return `drives/${slot}`;
 }
 
 async function copyIndex(options: StoreSnapshotOptions, copy: string): Promise<void> {
-  const { folders, freeSpace, stopping } = options;
+  const { index, freeSpace, stopping } = options;
   removeCopy(copy);
-  freeSpace.require(measureIndex(folders.index));
-  const findings = await copyInThread({ from: folders.index, to: copy }, stopping);
+  freeSpace.require(measureIndex(index));
+  const findings = await copyInThread({ from: index, to: copy }, stopping);
   if (findings.length === 0) return;
   throw new PlatformError(
     "unavailable",
@@ -99,35 +121,41 @@ function countObjects(index: IndexConnection): number {
   return Number(index.sql("select count(*) as n from current").get()?.["n"]);
 }
 
-function measureSnapshot(index: IndexConnection, copy: string): number {
-  const files = index.sql("select sum(extent) as bytes from blobs where kind = 'file'").get();
-  const segments = index.sql("select sum(bytes) as bytes from segments where live > 0").get();
-  return statSync(copy).size + Number(files?.["bytes"] ?? 0) + Number(segments?.["bytes"] ?? 0);
+// With several drives an estimate: shards have the size of the body and its parity, segments one copy for each lost drive.
+function measureSnapshot({ data, parity }: DriveSet, index: IndexConnection, copy: string): number {
+  const sum = (query: string): number => Number(index.sql(query).get()?.["bytes"] ?? 0);
+  const files = sum("select sum(extent) as bytes from blobs where kind = 'file'");
+  const segments = sum("select sum(bytes) as bytes from segments where live > 0");
+  const shards = Math.ceil((files * (data + parity)) / data);
+  return statSync(copy).size + shards + segments * (parity + 1);
 }
 
 async function* listFiles(
-  folders: StoreFolders,
+  { folders, environment }: StoreSnapshotOptions,
   index: IndexConnection,
   copy: string,
+  slots: readonly number[],
 ): AsyncGenerator<SnapshotFile> {
+  const { drives } = environment.blobs;
   yield openSnapshotFile("index.sqlite", copy);
   for (const path of OTHER_FILES) {
     const file = await readSnapshotFile(path, join(folders.root, path));
     if (file !== undefined) yield file;
   }
-  for (const { id, bytes } of listSegments(index)) {
-    yield openStoreFile(folders, folders.segment(id), bytes);
-  }
-  let after = -1;
-  for (;;) {
-    const rows = index
-      .sql("select id from blobs where id > ? and kind = 'file' order by id limit ?")
-      .all(after, PAGE);
-    for (const row of rows) {
-      after = Number(row["id"]);
-      yield openStoreFile(folders, folders.file(after));
+  const isIncluded = ({ slot }: Drive): boolean => slots.includes(slot);
+  if (drives.isErasureCoded) {
+    for (const drive of drives.all.filter(isIncluded)) {
+      const source = join(drive.folders.root, "drive.json");
+      yield openSnapshotFile(`${nameDriveFolder(drive.slot)}/drive.json`, source);
     }
-    if (rows.length < PAGE) return;
+  }
+  for (const { id, bytes } of listSegments(index)) {
+    const holders = drives.rankCopies(id).filter(isIncluded);
+    yield* openCopies(drives, holders, 1, (each) => each.segment(id), bytes);
+  }
+  for (const id of listBodies(index)) {
+    const holders = drives.rankShards(id).filter(isIncluded);
+    yield* openCopies(drives, holders, drives.data, (each) => each.file(id), Infinity);
   }
 }
 
@@ -139,15 +167,35 @@ function listSegments(index: IndexConnection): { id: number; bytes: number }[] {
     .map((row) => ({ id: Number(row["id"]), bytes: Number(row["bytes"]) }));
 }
 
-async function openStoreFile(
-  folders: StoreFolders,
-  source: string,
-  bytesMax = Infinity,
-): Promise<SnapshotFile> {
-  const path = relative(folders.root, source).replaceAll("\\", "/");
-  const size = statSync(source, { throwIfNoEntry: false })?.size;
-  if (size === undefined) {
+function* listBodies(index: IndexConnection): Generator<number> {
+  for (let after = -1; ;) {
+    const rows = index
+      .sql("select id from blobs where id > ? and kind = 'file' order by id limit ?")
+      .all(after, PAGE);
+    for (const row of rows) yield (after = Number(row["id"]));
+    if (rows.length < PAGE) return;
+  }
+}
+
+// A drive that is being healed may lack a file; it is healed after a restore as well. `needed` files are enough for that.
+async function* openCopies(
+  drives: DriveSet,
+  holders: readonly Drive[],
+  needed: number,
+  locate: (folders: StoreFolders) => string,
+  bytesMax: number,
+): AsyncGenerator<SnapshotFile> {
+  const found = holders.flatMap(({ slot, folders }) => {
+    const source = locate(folders);
+    const size = statSync(source, { throwIfNoEntry: false })?.size;
+    const below = relative(folders.root, source).replaceAll("\\", "/");
+    const path = drives.isErasureCoded ? `${nameDriveFolder(slot)}/${below}` : below;
+    return size === undefined ? [] : [{ path, source, bytes: Math.min(size, bytesMax) }];
+  });
+  if (found.length < needed) {
+    const [{ folders }] = drives.all as [Drive];
+    const path = relative(folders.root, locate(folders));
     throw new Error(`${path} is missing: run a scrub, which lists the objects that it belongs to`);
   }
-  return openSnapshotFile(path, source, Math.min(size, bytesMax));
+  for (const { path, source, bytes } of found) yield openSnapshotFile(path, source, bytes);
 }

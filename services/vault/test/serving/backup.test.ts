@@ -1,7 +1,17 @@
 // Backups of a running store under continuous writes: objects, keys and encrypted bodies after a restore.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,14 +19,22 @@ import { fileURLToPath } from "node:url";
 import { fetchBackup, receiveBackup } from "@platform/kernel/backup";
 import { makeBytes } from "../store/fixture.ts";
 import { S3TestClient, type Key } from "./s3-client.ts";
-import { serve } from "./serving.ts";
+import { serve, waitFor } from "./serving.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const token = "a-token-for-backups-only";
 const SIZES = [700, 60_000, 1_500_000];
 
 function run(dataDir: string, ...words: string[]): Promise<{ code: number; text: string }> {
-  const env = { PATH: process.env["PATH"], PLATFORM_VAULT_DATA_DIR: dataDir };
+  return runWith({}, dataDir, ...words);
+}
+
+function runWith(
+  more: Readonly<Record<string, string>>,
+  dataDir: string,
+  ...words: string[]
+): Promise<{ code: number; text: string }> {
+  const env = { PATH: process.env["PATH"], PLATFORM_VAULT_DATA_DIR: dataDir, ...more };
   return new Promise((resolve) => {
     execFile(process.execPath, [PROGRAM, ...words], { env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });
@@ -52,28 +70,13 @@ test("every object acknowledged before a backup is restored byte for byte, with 
   };
   await s3.must("PUT", "/photos?policy", { body: JSON.stringify(policy) });
 
-  const acknowledged = new Map<string, Buffer>();
-  const over = new AbortController();
-  const write = async (lane: number): Promise<void> => {
-    for (let number = 0; !over.signal.aborted; number += 1) {
-      const name = `${lane}/${number}`;
-      const body = makeBytes(SIZES[number % SIZES.length]!, lane * 1_000 + number + 1);
-      const headers = number % 5 === 0 ? { "x-amz-server-side-encryption": "AES256" } : {};
-      await s3.must("PUT", `/photos/${name}`, { body, headers });
-      if (number % 4 === 3) await s3.must("DELETE", `/photos/${name}`);
-      else acknowledged.set(name, body);
-    }
-  };
-  const writers = [1, 2, 3].map(write);
-  const deadlineMs = Date.now() + 30_000;
-  while (acknowledged.size < 40 && Date.now() < deadlineMs) await sleep(10);
-  const before = new Map(acknowledged);
+  const writes = new Writes(s3);
+  const before = await writes.waitFor(40);
   const folder = join(vault.dataDir, "..", "backup");
   const { stream } = await fetchBackup({ url: vault.adminUrl, token });
   const manifest = await receiveBackup({ folder, service: "vault" }, stream);
-  assert.ok(acknowledged.size > before.size, "writes continued");
-  over.abort();
-  await Promise.all(writers);
+  assert.ok(writes.acknowledged.size > before.size, "writes continued");
+  await writes.stop();
   await vault.stop();
 
   const refused = await run(vault.dataDir, "restore", folder);
@@ -94,11 +97,131 @@ test("every object acknowledged before a backup is restored byte for byte, with 
 
   await vault.start();
   const client = new S3TestClient(vault.port, key);
-  for (const [name, body] of before) {
+  await requireObjects(client, before);
+  client.close();
+  assert.ok(manifest.files.length > 2);
+});
+
+for (const pulled of [undefined, 1]) {
+  const state = pulled === undefined ? "four drives" : "four drives, one of which is pulled";
+  test(`a store on ${state} is saved under continuous writes, and restored to new drives`, async () => {
+    const root = mkdtempSync(join(tmpdir(), "vault-drives-"));
+    const makeDrives = (name: string): string[] => {
+      const folders = [0, 1, 2, 3].map((slot) => join(root, `${name}-${slot}`));
+      for (const folder of folders) mkdirSync(folder);
+      return folders;
+    };
+    const name = (drives: readonly string[]): Record<string, string> => ({
+      PLATFORM_VAULT_DRIVES: drives.join(","),
+      PLATFORM_VAULT_DRIVE_PARITY: "2",
+    });
+    const first = makeDrives("first");
+    const backupToken = { PLATFORM_VAULT_BACKUP_TOKEN: token };
+    await using serving = await serve({ env: { ...backupToken, ...name(first) }, folder: root });
+    const { vault } = serving;
+    const { s3, admin } = serving;
+    await s3.must("PUT", "/photos");
+    const writes = new Writes(s3);
+    await writes.waitFor(8);
+    if (pulled !== undefined) {
+      renameSync(first[pulled]!, join(root, "pulled"));
+      await waitForDrive(admin, pulled, "absent");
+    }
+    const before = await writes.waitFor(writes.acknowledged.size + 8);
+    const folder = join(root, "backup");
+    const { stream } = await fetchBackup({ url: vault.adminUrl, token });
+    await receiveBackup({ folder, service: "vault" }, stream);
+    await writes.stop();
+    await vault.stop();
+    for (const path of [vault.dataDir, ...first]) rmSync(path, { recursive: true, force: true });
+
+    const second = makeDrives("second");
+    const without = await run(vault.dataDir, "restore", folder);
+    assert.match(without.text, /of a store on 4 drives, of which 2 may be lost: set drives/);
+    writeFileSync(join(second[3]!, "other"), "");
+    const used = await runWith(name(second), vault.dataDir, "restore", folder);
+    assert.match(used.text, /second-3 must exist and be empty/);
+    rmSync(join(second[3]!, "other"));
+    const damaged = join(folder, "data", "drives", "0", "drive.json");
+    const text = readFileSync(damaged, "utf8");
+    writeFileSync(damaged, text.replace("1", "2"));
+    const refused = await runWith(name(second), vault.dataDir, "restore", folder);
+    assert.match(refused.text, /drives\/0\/drive\.json: does not match its checksum/);
+    assert.deepEqual(
+      second.map((drive) => readdirSync(drive)),
+      [[], [], [], []],
+    );
+    writeFileSync(damaged, text);
+    const restored = await runWith(name(second), vault.dataDir, "restore", folder);
+    assert.equal(restored.code, 0, restored.text);
+    const checked = await runWith(name(second), vault.dataDir, "fsck");
+    if (pulled === undefined) assert.equal(checked.code, 0, checked.text);
+
+    await vault.start(name(second));
+    await waitForDrive(admin, pulled ?? 0, "present");
+    await requireObjects(s3, before);
+    // As redundant as before: two drives may be lost.
+    for (const slot of [2, 3]) {
+      renameSync(second[slot]!, join(root, `lost-${slot}`));
+      await waitForDrive(admin, slot, "absent");
+    }
+    await requireObjects(s3, before);
+    await vault.stop();
+    rmSync(root, { recursive: true });
+  });
+}
+
+async function waitForDrive(admin: S3TestClient, slot: number, state: string): Promise<void> {
+  await waitFor(`drive ${slot} is ${state}`, async () => {
+    const { text } = await admin.send("GET", "/api/v1/drives");
+    const { drives } = JSON.parse(text) as { drives: { slot: number; state: string }[] };
+    return drives.some((drive) => drive.slot === slot && drive.state === state);
+  });
+}
+
+/** Clients that write without a pause, and remember what was acknowledged and not deleted. */
+class Writes {
+  readonly acknowledged = new Map<string, Buffer>();
+  readonly #s3: S3TestClient;
+  readonly #over = new AbortController();
+  readonly #running: Promise<void>[];
+
+  constructor(s3: S3TestClient) {
+    this.#s3 = s3;
+    this.#running = [1, 2, 3].map((lane) => this.#write(lane));
+  }
+
+  /** A copy of what is acknowledged, when it is so many objects at least. */
+  async waitFor(count: number): Promise<Map<string, Buffer>> {
+    const deadlineMs = Date.now() + 30_000;
+    while (this.acknowledged.size < count && Date.now() < deadlineMs) await sleep(10);
+    return new Map(this.acknowledged);
+  }
+
+  async stop(): Promise<void> {
+    this.#over.abort();
+    await Promise.all(this.#running);
+  }
+
+  async #write(lane: number): Promise<void> {
+    for (let number = 0; !this.#over.signal.aborted; number += 1) {
+      const name = `${lane}/${number}`;
+      const body = makeBytes(SIZES[number % SIZES.length]!, lane * 1_000 + number + 1);
+      const headers = number % 5 === 0 ? { "x-amz-server-side-encryption": "AES256" } : {};
+      await this.#s3.must("PUT", `/photos/${name}`, { body, headers });
+      if (number % 4 === 3) await this.#s3.must("DELETE", `/photos/${name}`);
+      else this.acknowledged.set(name, body);
+    }
+  }
+}
+
+async function requireObjects(
+  client: S3TestClient,
+  objects: ReadonlyMap<string, Buffer>,
+): Promise<void> {
+  for (const [name, body] of objects) {
     const answer = await client.send("GET", `/photos/${name}`);
     assert.equal(answer.status, 200, `${name}: ${answer.text.slice(0, 200)}`);
     assert.ok(answer.body.equals(body), name);
   }
-  client.close();
-  assert.ok(manifest.files.length > 2);
-});
+}
