@@ -1,7 +1,7 @@
 // The whole platform with two users: ada, whose role may publish, subscribe, store and read, and bob, who has no role.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -62,7 +62,16 @@ export class Platform {
   readonly tunnel: URL;
   /** The web console. */
   readonly console: URL;
-  readonly #vaultAdmin: URL;
+  /** Storage's API and page. */
+  readonly vaultAdmin: URL;
+  /** Messaging's API and page. */
+  readonly pulse: URL;
+  /** Mail's API and page. */
+  readonly notify: URL;
+  /** The API of `platform up`. */
+  readonly runtime: URL;
+  /** Ports by service and listener: `pulse kafka`. */
+  readonly ports: ReadonlyMap<string, number>;
   readonly #data: string;
   readonly #up: ReturnType<typeof run>;
   readonly pids: ReadonlyMap<string, number>;
@@ -76,20 +85,36 @@ export class Platform {
     this.gate = urlOf("gate");
     this.auth = urlOf("auth");
     this.tunnel = urlOf("tunnel");
-    const portOf = (name: string, listener: string): number =>
-      find(started, name).listeners.find((one) => one.name === listener)!.port;
-    this.#vaultAdmin = new URL(`http://127.0.0.1:${portOf("vault", "admin")}`);
-    this.console = new URL(`http://localhost:${portOf("gate", "console")}`);
+    this.pulse = urlOf("pulse");
+    this.notify = urlOf("notify");
+    this.runtime = new URL(started.api_url);
+    this.ports = new Map(
+      started.services.flatMap(({ name, listeners }) =>
+        listeners.map((listener) => [`${name} ${listener.name}`, listener.port] as const),
+      ),
+    );
+    this.vaultAdmin = new URL(`http://127.0.0.1:${this.ports.get("vault admin")}`);
+    this.console = new URL(`http://localhost:${this.ports.get("gate console")}`);
     this.pids = new Map(started.services.map(({ name, pid }) => [name, pid]));
   }
 
-  /** Starts all services and creates the users, the role and the bucket. */
-  static async start(): Promise<Platform> {
-    const data = makeFolder();
-    const up = run(["up", "--json", "--data", data, ...anyPort], {
+  /** Starts all services and creates the users, the role and the bucket. `project`: a service file that runs with them. */
+  static async start({ project }: { project?: string } = {}): Promise<Platform> {
+    const root = makeFolder();
+    const data = join(root, "data");
+    const flags = ["--json", "--data", data, ...anyPort];
+    let folder = ".";
+    if (project !== undefined) {
+      assert.equal(await run(["init", "shop"], {}, "", root).exit, 0);
+      folder = join(root, "shop");
+      writeFileSync(join(folder, "main.service.ts"), project);
+      flags.push("--project-addr", "127.0.0.1:0");
+    }
+    const env = {
       PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
       PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
-    });
+    };
+    const up = run(["up", ...flags], env, "", folder);
     await up.waitFor(findStarted);
     const platform = new Platform(up, data, up.output().out);
     await platform.#prepare();
@@ -173,7 +198,7 @@ export class Platform {
     headers: Record<string, string> = {},
   ): Promise<string> {
     const isAdmin = target.startsWith("/api/");
-    const host = isAdmin ? this.#vaultAdmin.host : this.hostOf("vault");
+    const host = isAdmin ? this.vaultAdmin.host : this.hostOf("vault");
     const accessKey = this.readCredential("STORE_ACCESS_KEY_ID");
     const secret = this.readCredential("STORE_SECRET_ACCESS_KEY");
     const signed = signRequest(
@@ -187,7 +212,7 @@ export class Platform {
       },
     ).headers;
     const answer = isAdmin
-      ? await fetch(`${this.#vaultAdmin.origin}${target}`, {
+      ? await fetch(`${this.vaultAdmin.origin}${target}`, {
           method,
           headers: signed,
           ...(body === "" ? {} : { body }),

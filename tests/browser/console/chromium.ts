@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import axe from "axe-core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { ADMIN, type Platform } from "../../identity/platform.ts";
 
 /** Pages wait for a loaded machine. */
@@ -24,34 +24,54 @@ export interface ConsolePage {
   reports: string[];
 }
 
-type Look = (typeof LOOKS)[number];
+/** An appearance. */
+export interface Look {
+  name: string;
+  width: number;
+  height: number;
+  colorScheme: "light" | "dark";
+}
 
-/** Opens a page in a context of its own and signs in with a token. */
+/** Signed-in browsers by platform: a password is slow to check by design. */
+const signedIn = new WeakMap<Platform, Awaited<ReturnType<BrowserContext["storageState"]>>>();
+
+/** Opens the page of one service in a context of its own and signs in with its token, or its access key and secret. */
 export async function openConsole(
   t: TestContext,
   browser: Browser,
-  options: { url: string; token: string; look?: Look },
+  options: { url: string; token: string; accessKey?: string; look?: Look; path?: string },
 ): Promise<ConsolePage> {
-  const opened = await openPage(t, browser, options.look);
+  const { url, token, accessKey, look, path = "/" } = options;
+  const opened = await openPage(t, browser, look);
   const { page } = opened;
-  await page.goto(`${options.url}/ui/`);
-  await page.getByLabel("Token").fill(options.token);
+  await page.goto(`${url}/ui${path}`);
+  if (accessKey === undefined) await page.getByLabel("Token").fill(token);
+  else {
+    await page.getByLabel("Access key").fill(accessKey);
+    await page.getByLabel("Secret key").fill(token);
+  }
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator("main#content").waitFor();
   return opened;
 }
 
-/** Opens the platform's console in a context of its own and signs in at identity as administrator. */
+/** Opens the platform's console in a context of its own, signed in at identity as administrator. */
 export async function openPlatform(
   t: TestContext,
   browser: Browser,
-  { console }: Platform,
+  platform: Platform,
   look?: Look,
+  path = "/settings",
 ): Promise<ConsolePage> {
-  const opened = await openPage(t, browser, look);
+  const state = signedIn.get(platform);
+  const opened = await openPage(t, browser, look, state);
   const { page } = opened;
-  await page.goto(`${console.origin}/ui/settings`);
-  await signInAtIdentity(page);
+  await page.goto(`${platform.console.origin}/ui${path}`);
+  if (state === undefined) {
+    await signInAtIdentity(page);
+    signedIn.set(platform, await page.context().storageState());
+  }
+  await page.locator("main#content").waitFor();
   return opened;
 }
 
@@ -64,17 +84,29 @@ export async function signInAtIdentity(page: Page): Promise<void> {
   await page.locator("main#content").waitFor();
 }
 
+/** Counts what a hand presses, in the page itself. */
+const COUNT_CLICKS = `globalThis.clicks = 0;
+  addEventListener("pointerdown", () => { globalThis.clicks += 1; }, true);`;
+
+/** Clicks since the page was loaded. */
+export async function readClicks({ page }: ConsolePage): Promise<number> {
+  return Number(await page.evaluate("globalThis.clicks"));
+}
+
 async function openPage(
   t: TestContext,
   browser: Browser,
   look: Look = LOOKS[0],
+  storageState?: Awaited<ReturnType<BrowserContext["storageState"]>>,
 ): Promise<ConsolePage> {
   const context = await browser.newContext({
     viewport: { width: look.width, height: look.height },
     colorScheme: look.colorScheme,
     locale: "en-GB",
+    ...(storageState === undefined ? {} : { storageState }),
   });
   t.after(() => context.close());
+  await context.addInitScript(COUNT_CLICKS);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const reports: string[] = [];

@@ -2,8 +2,9 @@
 import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
-import { ApiKeysPage, UpstreamsPage } from "./keys-page.tsx";
+import { ApiKeysPage } from "./api-keys.tsx";
 import { RoutePage, RoutesPage } from "./routes-page.tsx";
+import { UpstreamsPage } from "./upstreams.tsx";
 
 /** The page of the current path. */
 export default function GatewayPages() {

@@ -264,10 +264,11 @@ function Targets({ targets, weights }: { targets: readonly Target[]; weights: un
 /** State of a target: its circuit, and whether it was ejected. */
 export function TargetState({ target }: { target: Target }) {
   if (target.ejected) return <State kind="bad">{t("ejected")}</State>;
-  if (target.circuit === "closed") return <State kind="ok">{t("in use")}</State>;
+  if (target.circuit === undefined || target.circuit === "closed")
+    return <State kind="ok">{t("in use")}</State>;
   return (
     <State kind={target.circuit === "open" ? "bad" : "warn"}>
-      {t("circuit {name}", { name: target.circuit })}
+      {target.circuit === "open" ? t("circuit open") : t("circuit half open")}
     </State>
   );
 }

@@ -7,7 +7,8 @@ export interface Target {
   url: string;
   active: number;
   ejected: boolean;
-  circuit: "closed" | "open" | "half_open";
+  /** Absent without a circuit breaker. */
+  circuit?: "closed" | "open" | "half_open";
 }
 
 /** A route; other members are its settings. */

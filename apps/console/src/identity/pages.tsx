@@ -3,9 +3,10 @@ import type { ComponentType } from "preact";
 import { path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
-import { ClientsPage, RolesPage } from "./access.tsx";
 import { AuditPage } from "./audit.tsx";
+import { ClientsPage } from "./clients.tsx";
 import { KeysPage } from "./keys.tsx";
+import { RolesPage } from "./roles.tsx";
 import { UsersPage } from "./users.tsx";
 
 const PAGES: Readonly<Record<string, ComponentType>> = {

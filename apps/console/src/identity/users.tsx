@@ -6,11 +6,11 @@ import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
-import { CopyButton } from "../view/copy.tsx";
-import { ConfirmDialog, Dialog } from "../view/dialog.tsx";
+import { ConfirmDialog } from "../view/dialog.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { SecretDialog } from "../view/secret.tsx";
 import { State, StateMark } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt, runUnlessUndone } from "../view/toast.tsx";
@@ -133,15 +133,12 @@ export function UsersPage() {
         <CreateUser onClose={() => setOpen(undefined)} onCreated={() => void loaded.reload()} />
       )}
       {invitation !== undefined && (
-        <Dialog title={t("Invitation")} onClose={() => setInvitation(undefined)}>
-          <div class="dialog-body">
-            <p>{t("This link is valid for one registration within a week. It is shown once.")}</p>
-            <div class="cmd">
-              <code>{invitation}</code>
-              <CopyButton text={invitation} />
-            </div>
-          </div>
-        </Dialog>
+        <SecretDialog
+          title={t("Invitation")}
+          note={t("This link is valid for one registration within a week. It is shown once.")}
+          values={[invitation]}
+          onClose={() => setInvitation(undefined)}
+        />
       )}
     </Split>
   );
@@ -199,6 +196,30 @@ function UserPane({ id, onChanged }: { id: string; onChanged: () => void }) {
     }, done);
   };
   const close = (): void => setOpen(undefined);
+  const signOut = (name: string): void =>
+    runUnlessUndone(t("Signing out {name} everywhere", { name }), async () => {
+      const json = { user_id: id };
+      await callService("auth", "/sessions/invalidate", { method: "POST", json });
+      void sessions.reload();
+    });
+  const setDisabled = (disabled: boolean): void =>
+    change({ disabled }, disabled ? t("Disabled; all sessions have ended.") : t("Enabled."));
+  const { username: name = id, disabled: isDisabled = false } = user.data.value ?? {};
+  useCommands([
+    {
+      label: isDisabled ? t("Enable {name}", { name }) : t("Disable {name}", { name }),
+      key: "d",
+      icon: "close",
+      needs: "users:write",
+      run: () => setDisabled(!isDisabled),
+    },
+    {
+      label: t("Sign out {name} everywhere", { name }),
+      icon: "out",
+      needs: "sessions:write",
+      run: () => signOut(name),
+    },
+  ]);
   return (
     <Loading of={user}>
       {(found) => (
@@ -218,37 +239,19 @@ function UserPane({ id, onChanged }: { id: string; onChanged: () => void }) {
               >
                 {t("Send recovery link")}
               </Action>
-              <Action
-                needs="sessions:write"
-                onClick={() =>
-                  runUnlessUndone(
-                    t("Signing out {name} everywhere", { name: found.username }),
-                    async () => {
-                      await callService("auth", "/sessions/invalidate", {
-                        method: "POST",
-                        json: { user_id: id },
-                      });
-                      void sessions.reload();
-                    },
-                  )
-                }
-              >
+              <Action needs="sessions:write" onClick={() => signOut(found.username)}>
                 {t("Sign out everywhere")}
               </Action>
               {found.disabled === true ? (
-                <Action
-                  needs="users:write"
-                  onClick={() => change({ disabled: false }, t("Enabled."))}
-                >
+                <Action needs="users:write" onClick={() => setDisabled(false)} shortcut="d">
                   {t("Enable")}
                 </Action>
               ) : (
                 <Action
                   kind="bad"
                   needs="users:write"
-                  onClick={() =>
-                    change({ disabled: true }, t("Disabled; all sessions have ended."))
-                  }
+                  onClick={() => setDisabled(true)}
+                  shortcut="d"
                 >
                   {t("Disable")}
                 </Action>

@@ -1,50 +1,40 @@
 // Dead letters by cause: look at one, patch all of a cause, requeue.
-import { useMemo, useState } from "preact/hooks";
-import { segment, withQuery } from "../api/api.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { segment } from "../api/api.ts";
 import { formatJson, formatMoment, formatNumber, formatTime } from "../format/format.ts";
-import { patchJson } from "../format/json-patch.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, FactRow, Facts, Section } from "../view/controls.tsx";
 import { Diff } from "../view/diff.tsx";
 import { JsonBlock, colourJson } from "../view/json.tsx";
-import { useLoad } from "../view/load.ts";
+import { toFailure, useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import {
+  loadLetters,
+  readPatch,
+  requeue,
+  tryPatch,
+  type Cause,
+  type Choice,
+  type Letter,
+  type RequeueResult,
+  type TypedPatch,
+} from "./letters.ts";
 import type { Topic } from "./messages.ts";
 
 const TOPICS_MAX = 200;
-const LETTERS_MAX = 1000;
 const TRIED = 5;
+const TYPING_MS = 300;
 const SHOWN_CHARACTERS = 120;
+const EXAMPLE = '[{ "op": "move", "from": "/currency/code", "path": "/currency" }]';
 
 interface Summary {
-  total: number;
-  clusters: { reason: string; count: number; first_seen: number; last_seen: number }[];
-}
-
-interface Cause {
-  id: string;
-  topic: string;
-  reason: string;
-  count: number;
-  /** Epoch s. */
-  first: number;
-  last: number;
-}
-
-interface Letter {
-  message_id: string;
-  source_topic: string;
-  original_payload: string;
-  failure_reason: string;
-  /** Epoch s. */
-  timestamp: number;
-  retry_count: number;
+  clusters: { reason: string; count: number; first_seen: number }[];
 }
 
 /** The page: dead letters of all topics. */
@@ -58,40 +48,42 @@ export function DeadLetters({ only }: { only?: string }) {
   const loaded = useLoad(`causes ${only ?? ""}`, () => loadCauses(only));
   const wanted = queryValue("cause");
   return (
-    <Loading of={loaded}>
-      {(causes) => {
-        const cause = causes.find(({ id }) => id === wanted) ?? causes[0];
-        if (cause === undefined) {
+    <>
+      <h1 class="hidden">{t("Dead letters")}</h1>
+      <Loading of={loaded}>
+        {(causes) => {
+          const cause = causes.find(({ id }) => id === wanted) ?? causes[0];
+          if (cause === undefined) {
+            return (
+              <Empty title={t("No dead letters")}>
+                <p>{t("Messages that no consumer could process would be listed here.")}</p>
+              </Empty>
+            );
+          }
           return (
-            <Empty title={t("No dead letters")}>
-              <p>{t("Messages that no consumer could process would be listed here.")}</p>
-            </Empty>
+            <div class="dead">
+              <nav class="causes" aria-label={t("Causes")}>
+                {causes.map((one) => (
+                  <button
+                    key={one.id}
+                    type="button"
+                    class="cause"
+                    aria-current={one === cause ? "true" : undefined}
+                    onClick={() => setQuery({ cause: one.id, sel: undefined })}
+                  >
+                    <b class="cut">{one.reason}</b>
+                    <span class={one === cause ? "n bad" : "n"}>{formatNumber(one.count)}</span>
+                    <small class="cut">{one.topic}</small>
+                    <small>{t("since {time}", { time: formatTime(one.first * 1000) })}</small>
+                  </button>
+                ))}
+              </nav>
+              <Letters key={cause.id} cause={cause} onChanged={() => void loaded.reload()} />
+            </div>
           );
-        }
-        return (
-          <div class="dead">
-            <h1 class="hidden">{t("Dead letters")}</h1>
-            <nav class="causes" aria-label={t("Causes")}>
-              {causes.map((one) => (
-                <button
-                  key={one.id}
-                  type="button"
-                  class="cause"
-                  aria-current={one === cause ? "true" : undefined}
-                  onClick={() => setQuery({ cause: one.id, sel: undefined })}
-                >
-                  <b class="cut">{one.reason}</b>
-                  <span class={one === cause ? "n bad" : "n"}>{formatNumber(one.count)}</span>
-                  <small class="cut">{one.topic}</small>
-                  <small>{t("since {time}", { time: formatTime(one.first * 1000) })}</small>
-                </button>
-              ))}
-            </nav>
-            <Letters key={cause.id} cause={cause} onChanged={() => void loaded.reload()} />
-          </div>
-        );
-      }}
-    </Loading>
+        }}
+      </Loading>
+    </>
   );
 }
 
@@ -111,61 +103,104 @@ async function loadCauses(only: string | undefined): Promise<Cause[]> {
         reason: cluster.reason,
         count: cluster.count,
         first: cluster.first_seen,
-        last: cluster.last_seen,
       }));
     }),
   );
   return summaries.flat().sort((one, other) => other.count - one.count);
 }
 
+/** The trial of a patch on some letters. */
+interface Trial {
+  /** Payloads as they would be sent, by message. */
+  payloads: ReadonlyMap<string, string>;
+  error: string | undefined;
+}
+
+const NO_TRIAL: Trial = { payloads: new Map(), error: undefined };
+
+/** Tries the patch on the selected letter and the first ones, when typing has paused. */
+function useTrial(topic: string, ids: readonly string[], patch: TypedPatch): Trial {
+  const [trial, setTrial] = useState(NO_TRIAL);
+  const key = JSON.stringify([ids, patch]);
+  useEffect(() => {
+    setTrial(NO_TRIAL);
+    if (patch.operations === undefined || ids.length === 0) return undefined;
+    let isCurrent = true;
+    const timer = setTimeout(() => {
+      void tryPatch({ topic, ids }, patch)
+        .then(describeTrial)
+        .catch((error: unknown) => ({ ...NO_TRIAL, error: toFailure(error).message }))
+        .then((found) => isCurrent && setTrial(found));
+    }, TYPING_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return trial;
+}
+
+function describeTrial({ items }: RequeueResult): Trial {
+  return {
+    payloads: new Map(
+      items.flatMap(({ message_id: id, payload }): [string, string][] =>
+        payload === undefined ? [] : [[id, payload]],
+      ),
+    ),
+    error: items.find(({ error }) => error !== null)?.error?.detail,
+  };
+}
+
 function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) {
   const [checked, setChecked] = useState<ReadonlySet<string>>(new Set());
-  const [patch, setPatch] = useState("");
-  const path = `/topics/${segment(cause.topic)}/dlq`;
-  const loaded = useLoad(cause.id, async () => {
-    const found = await callService<{ messages: Letter[] }>(
-      "pulse",
-      withQuery(path, { limit: LETTERS_MAX }),
-    );
-    return found.messages.filter(({ failure_reason: reason }) => reason === cause.reason);
-  });
+  const [text, setText] = useState("");
+  const field = useRef<HTMLDivElement>(null);
+  const loaded = useLoad(cause.id, () => loadLetters(cause));
   const letters = loaded.data.value ?? [];
   const selected = letters.find(({ message_id: id }) => id === queryValue("sel")) ?? letters[0];
-  const trial = useMemo(() => tryPatch(letters, patch), [letters, patch]);
-  const requeue = async (list: readonly Letter[]): Promise<void> => {
-    const payloads = list.map((letter) =>
-      patch === "" ? undefined : patchJson(letter.original_payload, patch),
-    );
-    for (const [index, letter] of list.entries()) {
-      const payload = payloads[index];
-      const json = {
-        message_id: letter.message_id,
-        ...(payload === undefined ? {} : { payload }),
-      };
-      await callService("pulse", `${path}/requeue`, { method: "POST", json });
-    }
-    say(t("{n} messages were requeued to {name}.", { n: list.length, name: cause.topic }));
-  };
-  const run = (list: readonly Letter[]): void => {
-    void attempt(() => requeue(list)).then(() => {
+  const patch = useMemo(() => readPatch(text), [text]);
+  const tried = [selected, ...letters.slice(0, TRIED)].flatMap((one) => one?.message_id ?? []);
+  const trial = useTrial(cause.topic, [...new Set(tried)], patch);
+  const error = patch.error ?? trial.error;
+  const isWaiting = patch.operations !== undefined && trial.payloads.size === 0;
+  const blocked =
+    error !== undefined
+      ? t("The patch fails: {text}", { text: error })
+      : isWaiting
+        ? t("The patch is being tried")
+        : undefined;
+  const run = (choice: Choice): void => {
+    void attempt(async () => {
+      const { succeeded, failed, items } = await requeue(choice, patch);
+      const name = cause.topic;
+      say(t("{n} messages were requeued to {name}.", { n: formatNumber(succeeded), name }));
+      if (failed === 0) return;
+      const reason = items.find((one) => one.error !== null)?.error?.detail ?? "";
+      throw new Error(t("{n} stay: {text}", { n: formatNumber(failed), text: reason }));
+    }).finally(() => {
       setChecked(new Set());
       void loaded.reload();
       onChanged();
-      return undefined;
     });
   };
-  const chosen = letters.filter(({ message_id: id }) => checked.has(id));
-  const isBlocked =
-    trial.error === undefined ? undefined : t("The patch fails: {text}", { text: trial.error });
+  const { topic } = cause;
+  const runSome = (ids: readonly string[]): void => run({ topic, ids });
+  const chosen = letters.flatMap(({ message_id: id }) => (checked.has(id) ? [id] : []));
   useCommands([
     {
       label: chosen.length === 0 ? t("Requeue this one") : t("Requeue {n}", { n: chosen.length }),
       key: "r",
       icon: "again",
       run: () => {
-        const list = chosen.length === 0 && selected !== undefined ? [selected] : chosen;
-        if (isBlocked === undefined && list.length > 0) run(list);
+        const ids = chosen.length > 0 ? chosen : tried.slice(0, 1);
+        if (blocked === undefined && ids.length > 0) runSome(ids);
       },
+    },
+    {
+      label: t("Patch all of this cause"),
+      key: "e",
+      icon: "edit",
+      run: () => field.current?.querySelector("textarea")?.focus(),
     },
   ]);
   return (
@@ -173,39 +208,40 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
       pane={
         selected === undefined ? undefined : (
           <>
-            <Section title={selected.message_id.slice(0, 18)} note={selected.source_topic}>
-              <Facts>
-                <FactRow term={t("reason")}>
-                  <span class="bad wrap">{selected.failure_reason}</span>
-                </FactRow>
-                <FactRow term={t("died")}>{formatMoment(selected.timestamp * 1000)}</FactRow>
-                <FactRow term={t("requeued")}>{selected.retry_count}</FactRow>
-              </Facts>
-              <div class="space" />
-              <p class="cap">{t("Payload as it will be sent")}</p>
-              <PatchedPayload letter={selected} patch={patch} />
-              <div class="space" />
-              <AreaField
-                label={t("JSON Patch for all of this cause")}
-                value={patch}
-                rows={4}
-                onInput={setPatch}
+            <LetterFacts letter={selected} />
+            <Section title={t("Payload as it will be sent")}>
+              <PatchedPayload
+                before={selected.original_payload}
+                after={trial.payloads.get(selected.message_id)}
               />
-              <p class={trial.error === undefined ? "hint" : "hint hint-bad"} role="status">
-                {patch === ""
-                  ? '[{ "op": "move", "from": "/currency/code", "path": "/currency" }]'
-                  : (isBlocked ?? t("Tried on {n} of them", { n: trial.tried }))}
+              <div class="space" />
+              <div ref={field}>
+                <AreaField
+                  label={t("JSON Patch for all of this cause")}
+                  value={text}
+                  rows={4}
+                  onInput={setText}
+                />
+              </div>
+              <p class={error === undefined ? "hint" : "hint hint-bad"} role="status">
+                {text === ""
+                  ? EXAMPLE
+                  : (blocked ?? t("Tried on {n} of them", { n: trial.payloads.size }))}
               </p>
             </Section>
             <div class="dock">
-              <small>{t("To the end of {name}", { name: cause.topic })}</small>
+              <small>{t("To the end of {name}", { name: topic })}</small>
               <span class="grow" />
-              <Action onClick={() => run(letters)} blocked={isBlocked} isSmall={false}>
-                {t("Requeue all {n}", { n: letters.length })}
+              <Action
+                onClick={() => run({ topic, cause: cause.reason })}
+                blocked={blocked}
+                isSmall={false}
+              >
+                {t("Requeue all {n}", { n: formatNumber(cause.count) })}
               </Action>
               <Action
-                onClick={() => run([selected])}
-                blocked={isBlocked}
+                onClick={() => runSome([selected.message_id])}
+                blocked={blocked}
                 kind="primary"
                 isSmall={false}
               >
@@ -221,11 +257,11 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
         <span class="tag tag-accent">{t("{n} selected", { n: chosen.length })}</span>
         <span class="grow" />
         <Action
-          onClick={() => run(chosen)}
+          onClick={() => runSome(chosen)}
           kind="primary"
           icon="again"
           shortcut="r"
-          blocked={chosen.length === 0 ? t("Select messages first") : isBlocked}
+          blocked={chosen.length === 0 ? t("Select messages first") : blocked}
         >
           {t("Requeue {n}", { n: chosen.length })}
         </Action>
@@ -266,27 +302,21 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
   );
 }
 
-function PatchedPayload({ letter, patch }: { letter: Letter; patch: string }) {
-  const before = letter.original_payload;
-  if (patch === "") return <JsonBlock text={before} />;
-  try {
-    return <Diff before={formatJson(before)} after={formatJson(patchJson(before, patch))} />;
-  } catch {
-    return <JsonBlock text={before} />;
-  }
+function LetterFacts({ letter }: { letter: Letter }) {
+  return (
+    <Section title={letter.message_id.slice(0, 18)} note={letter.topic}>
+      <Facts>
+        <FactRow term={t("reason")}>
+          <span class="bad wrap">{letter.failure_reason}</span>
+        </FactRow>
+        <FactRow term={t("died")}>{formatMoment(letter.timestamp * 1000)}</FactRow>
+        <FactRow term={t("requeued")}>{letter.retry_count}</FactRow>
+      </Facts>
+    </Section>
+  );
 }
 
-/** Applies the patch to some letters without sending anything. */
-function tryPatch(letters: readonly Letter[], patch: string): { tried: number; error?: string } {
-  if (patch === "") return { tried: 0 };
-  let tried = 0;
-  for (const letter of letters.slice(0, TRIED)) {
-    try {
-      patchJson(letter.original_payload, patch);
-    } catch (error) {
-      return { tried, error: error instanceof Error ? error.message : String(error) };
-    }
-    tried += 1;
-  }
-  return { tried };
+function PatchedPayload({ before, after }: { before: string; after: string | undefined }) {
+  if (after === undefined) return <JsonBlock text={before} />;
+  return <Diff before={formatJson(before)} after={formatJson(after)} />;
 }

@@ -11,7 +11,7 @@ import { Empty, Split } from "../view/pane.tsx";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
 import { withQuery } from "../api/api.ts";
-import { compileFilter, createParser, type Message } from "./messages.ts";
+import { compileFilter, createParser, type Filter, type Message } from "./messages.ts";
 import { fillRow } from "./message-row.ts";
 import { MessageDetail } from "./message-detail.tsx";
 import { LagList } from "./lag-list.tsx";
@@ -59,7 +59,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
       },
     });
     view.current = tail;
-    void loadLatest(topic, tail, current.current.filter.accepts);
+    void loadLatest(topic, tail, () => current.current.filter);
     let before = 0;
     const timer = setInterval(() => {
       const { received, kept } = seen.current;
@@ -79,7 +79,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
     const parse = createParser();
     tail.clear();
     for (const raw of kept) if (filter.accepts(raw, () => parse(raw))) tail.push(raw);
-    if (text === "") void loadLatest(topic, tail, filter.accepts);
+    if (text === "") void loadLatest(topic, tail, () => current.current.filter);
   }, [text]);
 
   const toggle = (): void => {
@@ -185,12 +185,14 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
 async function loadLatest(
   topic: string,
   tail: TailView<Message>,
-  accepts: (raw: string, message: () => Message) => boolean,
+  readFilter: () => Filter,
 ): Promise<void> {
   if (tail.kept > 0) return;
   const path = withQuery("/tail", { topic, n: FIRST_ROWS });
   const found = await callService<{ messages: Message[] }>("pulse", path).catch(() => undefined);
   if (found === undefined || tail.kept > 0) return;
+  // The filter may have changed meanwhile.
+  const { accepts } = readFilter();
   for (const message of found.messages) {
     const raw = JSON.stringify(message);
     if (accepts(raw, () => message)) tail.push(raw);

@@ -1,11 +1,11 @@
 // Schedules of projects: their last and next run, and a run on request.
 import { segment } from "../api/api.ts";
 import { formatAgo, formatDuration, formatMoment, formatTime } from "../format/format.ts";
-import { queryValue, setQuery } from "../router/router.ts";
+import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
-import { useLoad } from "../view/load.ts";
+import { useLoad, type Loaded } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { State } from "../view/state.tsx";
@@ -16,7 +16,7 @@ import { t } from "../words/words.ts";
 const REFRESH_MS = 2_000;
 
 /** A schedule, as the runtime describes it. */
-interface Schedule {
+export interface Schedule {
   id: string;
   service: string;
   name: string;
@@ -31,26 +31,21 @@ interface Schedule {
   } | null;
 }
 
-/** The page. */
-export function SchedulesPage() {
-  useCrumbs([{ label: t("Runtime") }, { label: t("Schedules") }]);
-  const loaded = useLoad(
+/** Loads all schedules, again every two seconds. */
+export function useSchedules(): Loaded<Schedule[]> {
+  return useLoad(
     "schedules",
     async () => (await callService<{ items: Schedule[] }>("runtime", "/schedules")).items,
     REFRESH_MS,
   );
+}
+
+/** The page. */
+export function SchedulesPage() {
+  useCrumbs([{ label: t("Runtime") }, { label: t("Schedules") }]);
+  const loaded = useSchedules();
   const selected = queryValue("schedule");
   const schedule = loaded.data.value?.find(({ id }) => id === selected);
-  const run = (one: Schedule): void => {
-    void attempt(
-      async () => {
-        const path = `/schedules/${segment(one.id)}/run`;
-        await callService("runtime", path, { method: "POST", json: {} });
-        await loaded.reload();
-      },
-      t("{name} runs now.", { name: one.name }),
-    );
-  };
   return (
     <Split
       pane={schedule === undefined ? undefined : <SchedulePane schedule={schedule} />}
@@ -67,57 +62,97 @@ export function SchedulesPage() {
               <p>{t("Declared in a service file of the project where platform up was started.")}</p>
             </Empty>
           ) : (
-            <Table
-              label={t("Schedules")}
-              rows={schedules}
-              idOf={({ id }) => id}
+            <ScheduleTable
+              schedules={schedules}
               selected={selected}
               onSelect={({ id }) => setQuery({ schedule: id })}
-              isTall
-              columns={[
-                {
-                  title: t("Schedule"),
-                  render: ({ name, service, timing }) => (
-                    <span class="two">
-                      <b>{name}</b>
-                      <small>
-                        {service} · <span class="mono">{timing}</span>
-                      </small>
-                    </span>
-                  ),
-                },
-                {
-                  title: t("Last run"),
-                  kind: "w-l",
-                  render: (one) => <LastRun schedule={one} />,
-                },
-                {
-                  title: t("Next run"),
-                  kind: "w-s wide-only",
-                  isNumber: true,
-                  render: ({ next_run_at: at }) =>
-                    at === null ? "–" : <span title={formatMoment(at)}>{formatTime(at)}</span>,
-                },
-                {
-                  title: t("Actions"),
-                  kind: "w-s num",
-                  render: (one) => (
-                    <Action
-                      onClick={() => run(one)}
-                      needs="runtime:manage"
-                      blocked={one.is_running ? t("It is running") : undefined}
-                      icon="play"
-                    >
-                      {t("Run now")}
-                    </Action>
-                  ),
-                },
-              ]}
+              onRun={() => void loaded.reload()}
             />
           )
         }
       </Loading>
     </Split>
+  );
+}
+
+/** Schedules with their last and next run. */
+export function ScheduleTable(props: {
+  schedules: readonly Schedule[];
+  selected: string;
+  onSelect: (schedule: Schedule) => void;
+  /** Called after a run was requested. */
+  onRun: () => void;
+}) {
+  const run = ({ id, name }: Schedule): void => {
+    void attempt(
+      async () => {
+        const path = `/schedules/${segment(id)}/run`;
+        await callService("runtime", path, { method: "POST", json: {} });
+        props.onRun();
+      },
+      t("{name} runs now.", { name }),
+    );
+  };
+  return (
+    <Table
+      label={t("Schedules")}
+      rows={props.schedules}
+      idOf={({ id }) => id}
+      selected={props.selected}
+      onSelect={props.onSelect}
+      isTall
+      columns={[
+        {
+          title: t("Schedule"),
+          render: ({ name, service, timing }) => (
+            <span class="two">
+              <b>{name}</b>
+              <small>
+                {service} · <span class="mono">{timing}</span>
+              </small>
+            </span>
+          ),
+        },
+        {
+          title: t("Last run"),
+          kind: "w-l",
+          render: (one) => <LastRun schedule={one} />,
+        },
+        {
+          title: t("Next run"),
+          kind: "w-s wide-only",
+          isNumber: true,
+          render: ({ next_run_at: at }) =>
+            at === null ? "–" : <span title={formatMoment(at)}>{formatTime(at)}</span>,
+        },
+        {
+          title: t("Actions"),
+          kind: "w-m num",
+          render: (one) => (
+            <span class="acts acts-end">
+              <LogLink service={one.service} />
+              <Action
+                onClick={() => run(one)}
+                needs="runtime:manage"
+                blocked={one.is_running ? t("It is running") : undefined}
+                icon="play"
+              >
+                {t("Run now")}
+              </Action>
+            </span>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+/** A link to the log of a service. */
+export function LogLink({ service }: { service: string }) {
+  return (
+    <a class="btn sm" href={href(`/runtime/logs?service=${encodeURIComponent(service)}`)}>
+      {t("Log")}
+    </a>
   );
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatAgo, formatMoment, formatNumber } from "../format/format.ts";
-import { href, queryValue, setQuery } from "../router/router.ts";
+import { href, navigate, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
@@ -14,6 +14,7 @@ import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { LogLink, ScheduleTable, useSchedules } from "./schedules.tsx";
 
 const REFRESH_MS = 2_000;
 const PERMISSION = "runtime:manage";
@@ -117,6 +118,7 @@ export function ServicesPage() {
           />
         )}
       </Loading>
+      <Jobs />
       {stopped !== undefined && (
         <FormDialog
           title={t("Stop {name}", { name: stopped.label })}
@@ -147,6 +149,23 @@ async function listServices(): Promise<Service[]> {
   }));
 }
 
+/** The schedules of projects, if there are any. */
+function Jobs() {
+  const loaded = useSchedules();
+  const schedules = loaded.data.value ?? [];
+  if (schedules.length === 0) return null;
+  return (
+    <Section title={t("Schedules")} note={schedules.length}>
+      <ScheduleTable
+        schedules={schedules}
+        selected=""
+        onSelect={({ id }) => navigate(`/runtime/schedules?schedule=${encodeURIComponent(id)}`)}
+        onRun={() => void loaded.reload()}
+      />
+    </Section>
+  );
+}
+
 function Actions(props: {
   service: Service;
   onRun: (operation: Operation) => void;
@@ -155,14 +174,18 @@ function Actions(props: {
   const { state } = props.service;
   if (state === "stopped") {
     return (
-      <Action onClick={() => props.onRun("start")} needs={PERMISSION} icon="play">
-        {t("Start")}
-      </Action>
+      <span class="acts acts-end">
+        <LogLink service={props.service.id} />
+        <Action onClick={() => props.onRun("start")} needs={PERMISSION} icon="play">
+          {t("Start")}
+        </Action>
+      </span>
     );
   }
   const blocked = state === "stopping" ? t("It is stopping") : undefined;
   return (
     <span class="acts acts-end">
+      <LogLink service={props.service.id} />
       <Action
         onClick={() => props.onRun("restart")}
         needs={PERMISSION}

@@ -11,6 +11,9 @@ import { availableAreas } from "./rail.tsx";
 
 const SEQUENCE_MS = 1_200;
 
+/** Pages of no service, by the key after `g`. */
+const PLACES: Readonly<Record<string, string>> = { o: "/", a: "/access" };
+
 /** True while the list of keys is shown. */
 const isHelpOpen = signal(false);
 let prefixUntil = 0;
@@ -41,8 +44,9 @@ function handle(event: KeyboardEvent): boolean {
   const { key } = event;
   if (Date.now() < prefixUntil) {
     prefixUntil = 0;
-    if (key === "o") {
-      navigate("/");
+    const place = PLACES[key];
+    if (place !== undefined) {
+      navigate(place);
       return true;
     }
     const area = availableAreas().find((one) => one.key === key);
@@ -102,6 +106,7 @@ export function KeysHelp() {
     ["Ctrl K", t("Go to or do…")],
     ["g o", t("Overview")],
     ...availableAreas().map(({ key, label }): [string, string] => [`g ${key}`, label]),
+    ["g a", t("Access")],
     ["/", t("Filter")],
     ["j k", t("Next and previous row")],
     ["↵", t("Open the row")],

@@ -16,7 +16,10 @@ interface Module {
   default: ComponentType;
 }
 
-const MODULES: Partial<Record<ServiceId | "settings", () => Promise<Module>>> = {
+/** Pages that belong to no service. */
+type OwnPage = "access" | "settings";
+
+const MODULES: Partial<Record<ServiceId | OwnPage, () => Promise<Module>>> = {
   gate: () => import("../gateway/pages.tsx"),
   auth: () => import("../identity/pages.tsx"),
   vault: () => import("../storage/pages.tsx"),
@@ -24,7 +27,13 @@ const MODULES: Partial<Record<ServiceId | "settings", () => Promise<Module>>> = 
   tunnel: () => import("../tunnels/pages.tsx"),
   pulse: () => import("../messaging/pages.tsx"),
   runtime: () => import("../runtime/pages.tsx"),
+  access: () => import("../access/pages.tsx"),
   settings: () => import("../settings/pages.tsx"),
+};
+
+const OWN_PAGES: Readonly<Record<string, OwnPage>> = {
+  "/access": "access",
+  "/settings": "settings",
 };
 
 const loaded = signal<ReadonlyMap<string, ComponentType>>(new Map());
@@ -33,8 +42,7 @@ const failure = signal<unknown>(undefined);
 /** The page of the current path. */
 export function CurrentPage() {
   const area = findArea(path.value);
-  const isSettings = path.value === "/settings" || path.value === "/access";
-  const name = area?.id ?? (isSettings ? "settings" : undefined);
+  const name = area?.id ?? OWN_PAGES[path.value];
   useEffect(() => {
     if (name !== undefined) void load(name);
   }, [name]);
@@ -61,7 +69,7 @@ export function CurrentPage() {
   return <Page />;
 }
 
-async function load(name: ServiceId | "settings"): Promise<void> {
+async function load(name: ServiceId | OwnPage): Promise<void> {
   const read = MODULES[name];
   failure.value = undefined;
   if (read === undefined || loaded.value.has(name)) return;

@@ -165,6 +165,7 @@ function search(text: string, names: readonly Choice[]): Choice[] {
         to: section.to,
       })),
     ),
+    { group: t("Go to"), label: t("Access"), icon: "access", to: "/access" },
     { group: t("Go to"), label: t("Settings"), icon: "settings", to: "/settings" },
   ];
   const wanted = text.trim().toLowerCase();

@@ -48,6 +48,10 @@ export function Rail() {
         ))}
       </div>
       <div class="foot nav">
+        <a href={href("/access")} aria-current={current === "/access" ? "page" : undefined}>
+          <Icon name="access" />
+          {t("Access")}
+        </a>
         <a href={href("/settings")} aria-current={current === "/settings" ? "page" : undefined}>
           <Icon name="settings" />
           {t("Settings")}
@@ -189,6 +193,9 @@ export function PhoneBar() {
             ))}
           </div>
         ))}
+        <a href={href("/access")} onClick={close}>
+          {t("Access")}
+        </a>
         <a href={href("/settings")} onClick={close}>
           {t("Settings")}
         </a>

@@ -1,20 +1,31 @@
-// The check of all stored files: its progress and last result.
+// Drives with their space, and the upkeep of stored files: the check of all of them, damage, garbage.
 import { formatBytes, formatMoment, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
-import { State } from "../view/state.tsx";
+import { State, type StateKind } from "../view/state.tsx";
+import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
+const EVERY_MS = 3_000;
+
+interface Drive {
+  slot: number;
+  folder: string;
+  state: "present" | "healing" | "absent";
+  reason: string | null;
+  total_bytes: number | null;
+  free_bytes: number | null;
+}
+
 interface Scrub {
-  state: string;
-  progress: Record<string, number> | null;
+  state: "idle" | "running";
+  progress: { files_done: number; files_total: number; bytes_done: number } | null;
   last: {
-    started_at: string;
     ended_at: string;
     files: number;
     bytes: number;
@@ -24,18 +35,42 @@ interface Scrub {
   } | null;
 }
 
+interface Maintenance {
+  scrub: Scrub;
+  garbage_bytes: number;
+  quarantine: { files: number; bytes: number };
+  damaged_rows: number;
+  corrupt_blocks: number;
+}
+
+const KINDS: Readonly<Record<Drive["state"], StateKind>> = {
+  present: "ok",
+  healing: "warn",
+  absent: "bad",
+};
+
 /** The page. */
 export function DrivesPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Drives") }]);
-  const loaded = useLoad("scrub", () => callService<Scrub>("vault", "/scrub"), 3_000);
+  const drives = useLoad(
+    "drives",
+    async () => (await callService<{ drives: Drive[] }>("vault", "/drives")).drives,
+    EVERY_MS,
+  );
+  const upkeep = useLoad(
+    "maintenance",
+    () => callService<Maintenance>("vault", "/maintenance"),
+    EVERY_MS,
+  );
   const start = (): void => {
     void attempt(async () => {
-      await callService("vault", "/scrub", { method: "POST", json: {} });
-      await loaded.reload();
+      await callService("vault", "/maintenance/scrub", { method: "POST", json: {} });
+      await upkeep.reload();
     }, t("The check of all files has begun."));
   };
+  useCommands([{ label: t("Check all files"), icon: "again", run: start }]);
   return (
-    <Split>
+    <Split pane={<Loading of={upkeep}>{(found) => <Upkeep upkeep={found} />}</Loading>}>
       <Title
         actions={
           <Action onClick={start} icon="again">
@@ -45,31 +80,116 @@ export function DrivesPage() {
       >
         {t("Drives")}
       </Title>
-      <Loading of={loaded}>
-        {({ state, progress, last }) => (
-          <div class="narrow">
-            <Section title={t("Now")}>
-              <State kind={state === "idle" ? "ok" : "warn"}>{state}</State>
-              {progress !== null && <p class="mono i2">{JSON.stringify(progress)}</p>}
-            </Section>
-            {last !== null && (
-              <Section title={t("Last check")} note={formatMoment(last.ended_at)}>
-                <Facts>
-                  <FactRow term={t("Files")}>{formatNumber(last.files)}</FactRow>
-                  <FactRow term={t("Size")}>{formatBytes(last.bytes)}</FactRow>
-                  <FactRow term={t("Healed")}>{formatNumber(last.healed)}</FactRow>
-                  <FactRow term={t("Damaged")}>
-                    <span class={last.damaged > 0 ? "bad" : ""}>{formatNumber(last.damaged)}</span>
-                  </FactRow>
-                  <FactRow term={t("Missing")}>
-                    <span class={last.missing > 0 ? "bad" : ""}>{formatNumber(last.missing)}</span>
-                  </FactRow>
-                </Facts>
-              </Section>
-            )}
-          </div>
+      <Loading of={drives}>
+        {(list) => (
+          <Table
+            label={t("Drives")}
+            rows={list}
+            isTall
+            idOf={({ slot }) => String(slot)}
+            columns={[
+              {
+                title: t("Folder"),
+                render: ({ folder, slot, reason }) => (
+                  <span class="two">
+                    <b class="mono">{folder}</b>
+                    <small>{reason ?? t("place {n}", { n: slot })}</small>
+                  </span>
+                ),
+              },
+              {
+                title: t("Free"),
+                kind: "w-s",
+                isNumber: true,
+                render: ({ free_bytes: free }) => formatBytes(free),
+              },
+              {
+                title: t("Size"),
+                kind: "w-s wide-only",
+                isNumber: true,
+                render: ({ total_bytes: total }) => formatBytes(total),
+              },
+              {
+                title: t("State"),
+                kind: "w-m",
+                render: ({ state }) => <State kind={KINDS[state]}>{describeState(state)}</State>,
+              },
+            ]}
+          />
         )}
       </Loading>
     </Split>
   );
+}
+
+function describeState(state: Drive["state"]): string {
+  if (state === "present") return t("in use");
+  return state === "healing" ? t("healing") : t("Missing");
+}
+
+function Upkeep({ upkeep }: { upkeep: Maintenance }) {
+  const { scrub, quarantine } = upkeep;
+  return (
+    <>
+      <Section title={t("Check of all files")}>
+        <State kind={scrub.state === "idle" ? "ok" : "warn"}>
+          {scrub.state === "idle" ? t("not running") : t("running")}
+        </State>
+        {scrub.progress !== null && <Progress progress={scrub.progress} />}
+      </Section>
+      {scrub.last !== null && <LastCheck last={scrub.last} />}
+      <Section title={t("Upkeep")}>
+        <Facts>
+          <FactRow term={t("Garbage")} isMono>
+            {formatBytes(upkeep.garbage_bytes)}
+          </FactRow>
+          <FactRow term={t("Quarantined")} isMono>
+            {formatNumber(quarantine.files)}, {formatBytes(quarantine.bytes)}
+          </FactRow>
+          <FactRow term={t("Damaged blocks")}>
+            <Bad count={upkeep.corrupt_blocks} />
+          </FactRow>
+          <FactRow term={t("Damaged rows")}>
+            <Bad count={upkeep.damaged_rows} />
+          </FactRow>
+        </Facts>
+      </Section>
+    </>
+  );
+}
+
+function Progress({ progress }: { progress: NonNullable<Scrub["progress"]> }) {
+  const { files_done: done, files_total: total, bytes_done: bytes } = progress;
+  return (
+    <p class="i2">
+      <progress max={Math.max(1, total)} value={done} aria-label={t("Check of all files")} />{" "}
+      {t("{n} of {all} files, {size}", {
+        n: formatNumber(done),
+        all: formatNumber(total),
+        size: formatBytes(bytes),
+      })}
+    </p>
+  );
+}
+
+function LastCheck({ last }: { last: NonNullable<Scrub["last"]> }) {
+  return (
+    <Section title={t("Last check")} note={formatMoment(last.ended_at)}>
+      <Facts>
+        <FactRow term={t("Files")}>{formatNumber(last.files)}</FactRow>
+        <FactRow term={t("Size")}>{formatBytes(last.bytes)}</FactRow>
+        <FactRow term={t("Healed")}>{formatNumber(last.healed)}</FactRow>
+        <FactRow term={t("Damaged")}>
+          <Bad count={last.damaged} />
+        </FactRow>
+        <FactRow term={t("Missing")}>
+          <Bad count={last.missing} />
+        </FactRow>
+      </Facts>
+    </Section>
+  );
+}
+
+function Bad({ count }: { count: number }) {
+  return <span class={count > 0 ? "bad" : ""}>{formatNumber(count)}</span>;
 }

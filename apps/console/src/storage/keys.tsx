@@ -4,8 +4,7 @@ import { segment } from "../api/api.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action } from "../view/controls.tsx";
-import { CopyButton } from "../view/copy.tsx";
-import { ConfirmDialog, Dialog } from "../view/dialog.tsx";
+import { ConfirmDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
@@ -14,6 +13,7 @@ import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { NameDialog } from "./name-dialog.tsx";
+import { NewStorageKey } from "./new-key.tsx";
 
 interface AccessKey {
   access_key: string;
@@ -27,9 +27,6 @@ interface AccessKey {
 export function KeysPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Users and keys") }]);
   const [open, setOpen] = useState<"user" | "key" | undefined>(undefined);
-  const [created, setCreated] = useState<{ access_key: string; secret_key: string } | undefined>(
-    undefined,
-  );
   const [deleted, setDeleted] = useState<string | undefined>(undefined);
   const keys = useLoad(
     "keys",
@@ -110,27 +107,7 @@ export function KeysPage() {
         />
       )}
       {open === "key" && (
-        <NameDialog
-          title={t("New key of the user")}
-          onClose={() => setOpen(undefined)}
-          onSubmit={async (user) => {
-            setCreated(await callService("vault", "/keys", { method: "POST", json: { user } }));
-            await keys.reload();
-          }}
-        />
-      )}
-      {created !== undefined && (
-        <Dialog title={t("New key")} onClose={() => setCreated(undefined)}>
-          <div class="dialog-body">
-            <p>{t("The secret is shown once.")}</p>
-            {[created.access_key, created.secret_key].map((value) => (
-              <div key={value} class="cmd">
-                <code>{value}</code>
-                <CopyButton text={value} />
-              </div>
-            ))}
-          </div>
-        </Dialog>
+        <NewStorageKey onClose={() => setOpen(undefined)} onCreated={() => void keys.reload()} />
       )}
       {deleted !== undefined && (
         <ConfirmDialog

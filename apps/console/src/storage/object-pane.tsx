@@ -1,9 +1,10 @@
 // The chosen object: preview, facts, versions, link, deletion.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { send } from "../api/api.ts";
 import { formatBytes, formatDate, formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { api, callService } from "../session/session.ts";
+import { useCommands } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
 import { ConfirmDialog } from "../view/dialog.tsx";
 import { Icon } from "../view/icon.tsx";
@@ -52,6 +53,12 @@ export function ObjectPane(props: ObjectPaneProps) {
       props.onChanged();
     });
   };
+  const url = objectUrl(bucket, key, version);
+  const link = useRef<HTMLAnchorElement>(null);
+  useCommands([
+    { label: t("Download"), key: "d", icon: "down", run: () => link.current?.click() },
+    { label: t("Share…"), key: "s", icon: "next", run: () => setShared(true) },
+  ]);
   return (
     <>
       <Loading of={head}>
@@ -59,7 +66,7 @@ export function ObjectPane(props: ObjectPaneProps) {
           <>
             <Preview
               key={headers.get("etag") ?? ""}
-              url={objectUrl(bucket, key, version)}
+              url={url}
               name={name}
               type={headers.get("content-type") ?? ""}
               size={Number(headers.get("content-length") ?? 0)}
@@ -68,7 +75,7 @@ export function ObjectPane(props: ObjectPaneProps) {
               <div class="object-head">
                 <h2 class="mono wrap">{name}</h2>
                 <span class="acts">
-                  <a class="btn sm" href={objectUrl(bucket, key, version)} download={name}>
+                  <a ref={link} class="btn sm" href={url} download={name}>
                     <Icon name="down" size={13} />
                     {t("Download")}
                   </a>

@@ -76,9 +76,22 @@ export function FormDialog(props: FormDialogProps) {
       setBusy(false);
     }
   };
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    const submitByKey = (event: KeyboardEvent): void => {
+      // Enter alone belongs to text areas.
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      form.current?.requestSubmit();
+    };
+    const element = form.current;
+    element?.addEventListener("keydown", submitByKey);
+    return () => element?.removeEventListener("keydown", submitByKey);
+  }, []);
   return (
     <Dialog title={title} onClose={onClose} isWide={props.isWide ?? false}>
       <form
+        ref={form}
         class="form"
         onSubmit={(event) => {
           event.preventDefault();

@@ -196,4 +196,18 @@ export const FRAME: Readonly<Record<string, string>> = {
   "Identity does not answer. Try again in a few seconds.":
     "Identity antwortet nicht. Bitte in einigen Sekunden erneut versuchen.",
   "Identity refused the sign-in.": "Identity hat die Anmeldung abgelehnt.",
+  "Keys with which programs call the services.":
+    "Schlüssel, mit denen Programme die Dienste aufrufen.",
+  "No service here has keys for programs": "Kein Dienst hier hat Schlüssel für Programme",
+  "Show all": "Alle zeigen",
+  "Storage: S3": "Speicher: S3",
+  "An access key and a secret of a user of storage, for any S3 client.":
+    "Ein Zugangsschlüssel und ein Geheimnis eines Benutzers des Speichers, für jeden S3-Client.",
+  "Gateway: API key": "Gateway: API-Schlüssel",
+  "Opens routes that require a key, for one tenant.":
+    "Öffnet Routen, die einen Schlüssel verlangen, für einen Mandanten.",
+  "New API key": "Neuer API-Schlüssel",
+  "Identity: OAuth client": "Identität: OAuth-Client",
+  "Signs users in, or gets tokens of its own for all services.":
+    "Meldet Benutzer an oder erhält eigene Token für alle Dienste.",
 };

@@ -128,4 +128,7 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   "Messages with the same key stay in order within a partition.":
     "Nachrichten mit gleichem Schlüssel bleiben in einer Partition in Reihenfolge.",
   "Text, or: ship_to = AT or total > 500": "Text, oder: ship_to = AT or total > 500",
+  "The patch is being tried": "Der Patch wird erprobt",
+  "{n} stay: {text}": "{n} bleiben: {text}",
+  "Patch all of this cause": "Patch für alle mit dieser Ursache",
 };

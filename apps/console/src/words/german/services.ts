@@ -56,7 +56,6 @@ export const SERVICES: Readonly<Record<string, string>> = {
   Disabled: "Gesperrt",
   Disable: "Sperren",
   Enable: "Entsperren",
-  "New key of the user": "Neuer Schlüssel des Benutzers",
   "The secret is shown once.": "Das Geheimnis wird einmal angezeigt.",
   "Programs that use it are refused immediately.":
     "Programme, die ihn verwenden, werden sofort abgewiesen.",
@@ -212,9 +211,13 @@ export const SERVICES: Readonly<Record<string, string>> = {
   Weight: "Gewicht",
   ejected: "ausgeschlossen",
   "in use": "in Benutzung",
-  "circuit {name}": "Schutzschalter {name}",
   "Active rules": "Aktive Regeln",
   "Review the change": "Änderung prüfen",
   "Back to the editor": "Zurück zum Editor",
   "Route as JSON": "Route als JSON",
+  "Enable {name}": "{name} entsperren",
+  "Disable {name}": "{name} sperren",
+  "Sign out {name} everywhere": "{name} überall abmelden",
+  "circuit open": "Schutzschalter offen",
+  "circuit half open": "Schutzschalter halb offen",
 };

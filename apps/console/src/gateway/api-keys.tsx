@@ -1,19 +1,18 @@
-// API keys of programs, and upstreams.
+// API keys of programs.
 import { useState } from "preact/hooks";
 import { formatDate, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, TextField } from "../view/controls.tsx";
-import { CopyButton } from "../view/copy.tsx";
-import { ConfirmDialog, Dialog, FormDialog } from "../view/dialog.tsx";
+import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { SecretDialog } from "../view/secret.tsx";
 import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { keyPath, loadRoutes, nameOf, type Target } from "./routes.ts";
-import { TargetState } from "./routes-page.tsx";
+import { keyPath } from "./routes.ts";
 
 interface ApiKey {
   id: string;
@@ -29,7 +28,6 @@ interface ApiKey {
 export function ApiKeysPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("API keys") }]);
   const [isCreating, setCreating] = useState(false);
-  const [created, setCreated] = useState<string | undefined>(undefined);
   const [revoked, setRevoked] = useState<ApiKey | undefined>(undefined);
   const loaded = useLoad("keys", () => callService<ApiKey[]>("gate", "/admin/api-keys"));
   return (
@@ -97,24 +95,7 @@ export function ApiKeysPage() {
         }
       </Loading>
       {isCreating && (
-        <CreateKey
-          onClose={() => setCreating(false)}
-          onCreated={(secret) => {
-            setCreated(secret);
-            void loaded.reload();
-          }}
-        />
-      )}
-      {created !== undefined && (
-        <Dialog title={t("New key")} onClose={() => setCreated(undefined)}>
-          <div class="dialog-body">
-            <p>{t("The secret is shown once.")}</p>
-            <div class="cmd">
-              <code>{created}</code>
-              <CopyButton text={created} />
-            </div>
-          </div>
-        </Dialog>
+        <NewApiKey onClose={() => setCreating(false)} onCreated={() => void loaded.reload()} />
       )}
       {revoked !== undefined && (
         <ConfirmDialog
@@ -134,81 +115,30 @@ export function ApiKeysPage() {
   );
 }
 
-function CreateKey(props: { onClose: () => void; onCreated: (secret: string) => void }) {
+/** Creates a key, and shows it once. */
+export function NewApiKey(props: { onClose: () => void; onCreated?: () => void }) {
   const [name, setName] = useState("");
   const [tenant, setTenant] = useState("");
+  const [secret, setSecret] = useState<string | undefined>(undefined);
+  if (secret !== undefined) {
+    return <SecretDialog title={t("New key")} values={[secret]} onClose={props.onClose} />;
+  }
   return (
     <FormDialog
       title={t("New key")}
       submit={t("Create")}
       onClose={props.onClose}
       onSubmit={async () => {
-        const answer = await callService<{ key?: string; api_key?: string }>(
-          "gate",
-          "/admin/api-keys",
-          {
-            method: "POST",
-            json: { name, tenant },
-          },
-        );
-        props.onCreated(answer.key ?? answer.api_key ?? "");
+        const path = "/admin/api-keys";
+        const json = { name, tenant };
+        const { key } = await callService<{ key: string }>("gate", path, { method: "POST", json });
+        setSecret(key);
+        props.onCreated?.();
+        return STAY_OPEN;
       }}
     >
       <TextField label={t("Name")} value={name} onInput={setName} required />
       <TextField label={t("Tenant")} value={tenant} onInput={setTenant} required />
     </FormDialog>
-  );
-}
-
-/** Targets of all routes. */
-export function UpstreamsPage() {
-  useCrumbs([{ label: t("Gateway") }, { label: t("Upstreams") }]);
-  const loaded = useLoad(
-    "upstreams",
-    async () => {
-      const found = new Map<string, { target: Target; routes: string[] }>();
-      for (const route of await loadRoutes()) {
-        for (const target of route.status.targets) {
-          const known = found.get(target.url) ?? { target, routes: [] };
-          known.routes.push(nameOf(route));
-          found.set(target.url, known);
-        }
-      }
-      return [...found.values()];
-    },
-    2_000,
-  );
-  return (
-    <Split>
-      <Title>{t("Upstreams")}</Title>
-      <Loading of={loaded}>
-        {(list) => (
-          <Table
-            label={t("Upstreams")}
-            rows={list}
-            idOf={({ target }) => target.url}
-            columns={[
-              { title: t("Target"), kind: "mono", render: ({ target }) => target.url },
-              {
-                title: t("Routes"),
-                kind: "mono wide-only",
-                render: ({ routes }) => <span class="i2">{routes.join(", ")}</span>,
-              },
-              {
-                title: t("Active"),
-                kind: "w-s",
-                isNumber: true,
-                render: ({ target }) => formatNumber(target.active),
-              },
-              {
-                title: t("State"),
-                kind: "w-m",
-                render: ({ target }) => <TargetState target={target} />,
-              },
-            ]}
-          />
-        )}
-      </Loading>
-    </Split>
   );
 }

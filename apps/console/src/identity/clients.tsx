@@ -1,0 +1,200 @@
+// OAuth clients: programs that sign users in or act for themselves.
+import { useState } from "preact/hooks";
+import { segment, withQuery } from "../api/api.ts";
+import { queryValue, setQuery } from "../router/router.ts";
+import { callService } from "../session/session.ts";
+import { useCrumbs } from "../stage/stage.ts";
+import { Action, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
+import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
+import { useLoad } from "../view/load.ts";
+import { Split, Title } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { SecretDialog } from "../view/secret.tsx";
+import { Table } from "../view/table.tsx";
+import { attempt } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+
+interface Client {
+  client_id: string;
+  client_name?: string;
+  grant_types: string[];
+  redirect_uris: string[];
+  scope?: string;
+  first_party?: boolean;
+}
+
+/** Answer that contains the secret of a client, once. */
+interface ClientSecret {
+  client_id: string;
+  client_secret?: string;
+}
+
+/** OAuth clients: programs that sign users in or act for themselves. */
+export function ClientsPage() {
+  useCrumbs([{ label: t("Identity") }, { label: t("Clients") }]);
+  const [open, setOpen] = useState<"create" | "delete" | undefined>(undefined);
+  const [secret, setSecret] = useState<ClientSecret | undefined>(undefined);
+  const loaded = useLoad(
+    "clients",
+    async () =>
+      (await callService<{ clients: Client[] }>("auth", withQuery("/auth/clients", { limit: 100 })))
+        .clients,
+  );
+  const client = loaded.data.value?.find(({ client_id: id }) => id === queryValue("sel"));
+  const path = `/auth/clients/${segment(client?.client_id ?? "")}`;
+  const close = (): void => setOpen(undefined);
+  return (
+    <Split
+      pane={
+        client === undefined ? undefined : (
+          <Section title={client.client_name ?? client.client_id}>
+            <Facts>
+              <FactRow term="client_id" isMono>
+                {client.client_id}
+              </FactRow>
+              <FactRow term={t("Grants")} isMono>
+                {client.grant_types.join(", ")}
+              </FactRow>
+              <FactRow term={t("Redirects")} isMono>
+                {client.redirect_uris.join(", ") || "–"}
+              </FactRow>
+              <FactRow term={t("Scopes")}>
+                <span class="mono wrap">{client.scope ?? "–"}</span>
+              </FactRow>
+            </Facts>
+            <div class="space" />
+            <div class="acts">
+              <Action
+                needs="clients:write"
+                onClick={() =>
+                  void attempt(async () => {
+                    setSecret(
+                      await callService("auth", `${path}/secret`, { method: "POST", json: {} }),
+                    );
+                  })
+                }
+              >
+                {t("Replace the secret")}
+              </Action>
+              <Action needs="clients:write" kind="bad" onClick={() => setOpen("delete")}>
+                {t("Delete…")}
+              </Action>
+            </div>
+          </Section>
+        )
+      }
+      onClosePane={() => setQuery({ sel: undefined })}
+    >
+      <Title
+        actions={
+          <Action
+            onClick={() => setOpen("create")}
+            needs="clients:write"
+            kind="primary"
+            icon="plus"
+          >
+            {t("New client")}
+          </Action>
+        }
+      >
+        {t("Clients")}
+      </Title>
+      <Loading of={loaded}>
+        {(clients) => (
+          <Table
+            label={t("Clients")}
+            rows={clients}
+            isTall
+            idOf={({ client_id: id }) => id}
+            selected={client?.client_id}
+            onSelect={({ client_id: id }) => setQuery({ sel: id })}
+            columns={[
+              {
+                title: t("Name"),
+                render: ({ client_id: id, client_name: name }) => (
+                  <span class="two">
+                    <b>{name ?? id}</b>
+                    <small class="mono">{id}</small>
+                  </span>
+                ),
+              },
+              {
+                title: t("Grants"),
+                kind: "w-xl mono wide-only",
+                render: ({ grant_types: grants }) => <span class="i2">{grants.join(", ")}</span>,
+              },
+            ]}
+          />
+        )}
+      </Loading>
+      {open === "create" && <NewClient onClose={close} onCreated={() => void loaded.reload()} />}
+      {open === "delete" && client !== undefined && (
+        <ConfirmDialog
+          title={t("Delete {name}", { name: client.client_name ?? client.client_id })}
+          name={client.client_id}
+          submit={t("Delete")}
+          onClose={close}
+          onSubmit={async () => {
+            await callService("auth", path, { method: "DELETE" });
+            setQuery({ sel: undefined });
+            await loaded.reload();
+          }}
+        >
+          <p>{t("Its tokens become invalid immediately.")}</p>
+        </ConfirmDialog>
+      )}
+      {secret !== undefined && (
+        <ClientSecretDialog answer={secret} onClose={() => setSecret(undefined)} />
+      )}
+    </Split>
+  );
+}
+
+/** Creates a client, and shows its secret once. */
+export function NewClient(props: { onClose: () => void; onCreated?: () => void }) {
+  const [name, setName] = useState("");
+  const [redirect, setRedirect] = useState("");
+  const [scope, setScope] = useState("");
+  const [created, setCreated] = useState<ClientSecret | undefined>(undefined);
+  if (created !== undefined) return <ClientSecretDialog answer={created} onClose={props.onClose} />;
+  return (
+    <FormDialog
+      title={t("New client")}
+      submit={t("Create")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        const json = {
+          client_name: name,
+          ...(scope === "" ? {} : { scope }),
+          ...(redirect === ""
+            ? { grant_types: ["client_credentials"], response_types: [], redirect_uris: [] }
+            : { redirect_uris: [redirect] }),
+        };
+        setCreated(await callService("auth", "/auth/clients", { method: "POST", json }));
+        props.onCreated?.();
+        return STAY_OPEN;
+      }}
+    >
+      <TextField label={t("Name")} value={name} onInput={setName} required />
+      <TextField
+        label={t("Redirect URI")}
+        value={redirect}
+        onInput={setRedirect}
+        isMono
+        hint={t("Empty: a program that acts for itself (client credentials).")}
+      />
+      <TextField label={t("Scopes")} value={scope} onInput={setScope} isMono />
+    </FormDialog>
+  );
+}
+
+function ClientSecretDialog(props: { answer: ClientSecret; onClose: () => void }) {
+  const { client_id: id, client_secret: secret } = props.answer;
+  return (
+    <SecretDialog
+      title={t("Client secret")}
+      values={secret === undefined ? [id] : [id, secret]}
+      onClose={props.onClose}
+    />
+  );
+}
