@@ -243,7 +243,7 @@ function listStored(
   { userData }: GateExchange,
   headers: readonly (readonly [string, string])[],
 ): (readonly [string, string])[] {
-  const own = new Set(userData.responseFields.map(([name, value]) => `${name}: ${value}`));
+  const own = new Set(userData.responseFields.list().map(([name, value]) => `${name}: ${value}`));
   return headers.filter(([name, value]) => !UNSTORED.test(name) && !own.has(`${name}: ${value}`));
 }
 

@@ -117,7 +117,8 @@ function mayBePartial({ head }: GateExchange): boolean {
 
 function describeLines(exchange: GateExchange, status: CacheStatus, ageMs: number): string {
   let lines = `Age: ${Math.max(0, Math.floor(ageMs / 1_000))}\r\nX-Cache: ${status}\r\n`;
-  for (const [name, value] of exchange.userData.responseFields) lines += `${name}: ${value}\r\n`;
+  for (const [name, value] of exchange.userData.responseFields.list())
+    lines += `${name}: ${value}\r\n`;
   return lines;
 }
 

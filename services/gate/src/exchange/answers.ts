@@ -18,7 +18,7 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
   const context = { instance: state.sentPath, traceId: state.ids.traceId };
   exchange.respond({
     status: error.status,
-    headers: [...Object.entries(getProblemHeaders(error)), ...state.responseFields],
+    headers: [...Object.entries(getProblemHeaders(error)), ...state.responseFields.list()],
     body: JSON.stringify(toProblem(error, context)),
   });
 }
@@ -36,8 +36,11 @@ export function answerProblem(
 /** Sends a response of a step, with the fields that steps have added. */
 export function answerWith(exchange: GateExchange, answer: Answer): void {
   const { responseFields } = exchange.userData;
-  if (responseFields.length === 0) exchange.respond(answer);
-  else exchange.respond({ ...answer, headers: [...(answer.headers ?? []), ...responseFields] });
+  if (responseFields.isEmpty) exchange.respond(answer);
+  else {
+    const headers = [...(answer.headers ?? []), ...responseFields.list()];
+    exchange.respond({ ...answer, headers });
+  }
 }
 
 /** The path as the client sent it, without the query. */

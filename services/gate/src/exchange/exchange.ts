@@ -17,6 +17,8 @@ import type { Balancer } from "../upstream/balancer.ts";
 import type { Resilience } from "../upstream/resilience.ts";
 import type { HeldPool } from "../upstream/pool-registry.ts";
 import type { GateCaller, KnownCaller } from "./caller.ts";
+import type { AddressRateKey } from "./rate-key.ts";
+import { ResponseFields } from "./response-fields.ts";
 import type { RouteTarget } from "./route-target.ts";
 import type { SeriesCache } from "./series-cache.ts";
 
@@ -68,6 +70,8 @@ export class RequestState {
   knownCaller: KnownCaller | null = null;
   /** Authorization contains the operator token in some form: it must not be forwarded. */
   holdsOperatorToken = false;
+  /** Outlives the request: the key of the connection's last one under a limit by address. */
+  addressKey: AddressRateKey | null = null;
   /** API key of a request that required one. */
   apiKey: ApiKeySpec | null = null;
   /** Identity fields for the upstream, each line with its CRLF. */
@@ -82,7 +86,7 @@ export class RequestState {
   /** The request has matched {@link route} and passes its steps. */
   isInPipeline = false;
   /** Fields for the response, from steps; also added to responses of the gateway itself. */
-  readonly responseFields: [name: string, value: string][] = [];
+  readonly responseFields = new ResponseFields();
   /** Normalized path and method name; copied early because a tunnel outlives its head. Empty if not needed. */
   path = "";
   method = "";
@@ -128,12 +132,11 @@ export class RequestState {
     this.stepsFrom = 0;
     this.stepsDone = 0;
     this.isInPipeline = false;
-    while (this.responseFields.length > 0) this.responseFields.pop();
+    this.responseFields.clear();
     this.path = "";
     this.method = "";
     this.maxForwards = "";
     this.target = null;
-    // Setting `length` would free the array's memory each time.
     while (this.tried.length > 0) this.tried.pop();
     this.preferredTarget = -1;
     this.retries = 0;

@@ -35,7 +35,7 @@ class CorsStep implements Step {
   run(exchange: GateExchange): boolean {
     const { head, userData } = exchange;
     const { responseFields } = userData;
-    if (!this.#isAnyOrigin) responseFields.push(["Vary", "Origin"]);
+    if (!this.#isAnyOrigin) responseFields.add("Vary", "Origin");
     const origin = head.fields.get(Known.Origin);
     if (origin === undefined) return true;
     const isPreflight =
@@ -46,9 +46,9 @@ class CorsStep implements Step {
       if (!isPreflight) return true;
       throw new PlatformError("forbidden", "Pages of this origin may not use this route.");
     }
-    responseFields.push(["Access-Control-Allow-Origin", this.#isAnyOrigin ? "*" : origin]);
+    responseFields.add("Access-Control-Allow-Origin", this.#isAnyOrigin ? "*" : origin);
     if (this.#cors.allowsCredentials) {
-      responseFields.push(["Access-Control-Allow-Credentials", "true"]);
+      responseFields.add("Access-Control-Allow-Credentials", "true");
     }
     if (isPreflight) {
       answerWith(exchange, { status: 204, headers: [...this.#preflightFields] });
@@ -56,7 +56,7 @@ class CorsStep implements Step {
     }
     const { exposeHeaders } = this.#cors;
     if (exposeHeaders.length > 0) {
-      responseFields.push(["Access-Control-Expose-Headers", exposeHeaders.join(", ")]);
+      responseFields.add("Access-Control-Expose-Headers", exposeHeaders.join(", "));
     }
     return true;
   }

@@ -91,7 +91,7 @@ class FilesStep implements Step {
       answerWith(exchange, { status, headers: fields });
       return;
     }
-    fields.push(...exchange.userData.responseFields);
+    fields.push(...exchange.userData.responseFields.list());
     exchange.startResponse({ status, headers: fields, contentLength: content.length });
   }
 

@@ -35,9 +35,6 @@ export function createIdentityStep(spec: RouteSpec, parts: StepParts): Step {
   }
 }
 
-/** Tells a client that its token was issued under an older policy version. */
-const REFRESH_FIELD: [string, string] = ["X-Token-Refresh", "true"];
-
 type Admit = (head: RequestHead, identity: Identity) => GateCaller | Promise<GateCaller>;
 
 class IdentityStep implements Step {
@@ -78,7 +75,9 @@ class IdentityStep implements Step {
       (this.#isForAnyone && this.parts.identity.current.holdsOperatorToken(exchange.head.fields));
     if (caller.kind === "user") {
       state.identityLines = this.parts.identityLines.format(caller.claims);
-      if (this.parts.access.isStale(caller.claims)) state.responseFields.push(REFRESH_FIELD);
+      // The token was issued under an older policy version.
+      if (this.parts.access.isStale(caller.claims))
+        state.responseFields.add("X-Token-Refresh", "true");
     }
     return true;
   }

@@ -69,7 +69,7 @@ export class OidcStep implements Step {
         const isSecure = state.forwarding.proto === "https";
         const { client } = this.#auth;
         for (const cookie of formatSessionCookies(outcome.sealed, { client, isSecure })) {
-          state.responseFields.push(["Set-Cookie", cookie]);
+          state.responseFields.add("Set-Cookie", cookie);
         }
         const opened = this.#open(outcome.sealed);
         return opened === undefined ? this.#challenge(exchange) : this.#enter(exchange, opened);

@@ -1,15 +1,19 @@
 // The steps of rate limits: by address before the caller is authenticated, by other properties afterwards.
 import { isIPv6 } from "node:net";
+import type { HeadWriter } from "@platform/http1";
 import { createRetryLaterError } from "@platform/kernel/errors";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
+import type { RateKey, RateRule } from "../exchange/rate-key.ts";
+import type { PreparedField } from "../exchange/response-fields.ts";
 import {
+  type ApiKeySpec,
   makeRouteLabel,
   RATE_WINDOW_SECONDS,
   type RateKeySpec,
   type RateLimitSpec,
   type RouteSpec,
 } from "../shared-state/index.ts";
-import type { RateLimiter, RateRule, RateVerdict } from "./rate-limiter.ts";
+import type { RateLimiter, RateVerdict } from "./rate-limiter.ts";
 import type { StepParts } from "./step-parts.ts";
 
 /** Maximum rate limits of a route. */
@@ -17,6 +21,7 @@ const RATE_LIMITS_MAX = 16;
 /** Above the spaces of all routes. */
 const KEY_SPACE = 2 ** 30;
 const KEY_TITLE = "api-key";
+const RESET = Buffer.from(";t=");
 
 /** Limits by address: they come before any costly step. */
 export function createAddressRateStep(spec: RouteSpec, parts: StepParts): Step | undefined {
@@ -50,42 +55,86 @@ interface Limit {
 }
 
 interface NamedRule extends RateRule {
-  /** Name in response fields. */
-  readonly title: string;
-  readonly policy: string;
+  readonly fields: RuleFields;
 }
 
 /** The limit that an API key has itself, on all routes together. */
 class KeyLimit implements Limit {
   readonly by: RateKeySpec = { kind: "api_key" };
+  readonly #rules = new WeakMap<ApiKeySpec, NamedRule>();
 
-  readRule({ userData }: GateExchange): NamedRule | undefined {
-    const perMinute = userData.apiKey?.rateLimitRpm;
-    if (perMinute === undefined) return undefined;
-    const policy = makePolicy(KEY_TITLE, perMinute);
-    return { space: KEY_SPACE, name: KEY_TITLE, title: KEY_TITLE, perMinute, policy };
+  readRule({ userData: { apiKey } }: GateExchange): NamedRule | undefined {
+    const perMinute = apiKey?.rateLimitRpm;
+    if (apiKey === null || perMinute === undefined) return undefined;
+    const known = this.#rules.get(apiKey);
+    if (known !== undefined) return known;
+    const fields = new RuleFields(KEY_TITLE, perMinute);
+    const rule = { space: KEY_SPACE, name: KEY_TITLE, perMinute, fields };
+    this.#rules.set(apiKey, rule);
+    return rule;
   }
 }
 
-function makePolicy(title: string, perMinute: number): string {
-  return `"${title}";q=${perMinute};w=${RATE_WINDOW_SECONDS}`;
+/** The response fields of a limit: the policy itself is RateLimit-Policy. */
+class RuleFields implements PreparedField {
+  readonly name = "RateLimit-Policy";
+  readonly value: string;
+  readonly title: string;
+  /** The start of RateLimit. */
+  readonly stateStart: Buffer;
+  readonly #line: Buffer;
+
+  constructor(title: string, perMinute: number) {
+    this.title = title;
+    this.value = `"${title}";q=${perMinute};w=${RATE_WINDOW_SECONDS}`;
+    this.stateStart = Buffer.from(`RateLimit: "${title}";r=`);
+    this.#line = Buffer.from(`${this.name}: ${this.value}\r\n`);
+  }
+
+  write(writer: HeadWriter): void {
+    writer.raw(this.#line);
+  }
+}
+
+/** The field with the requests that are left. */
+class RateStateField implements PreparedField {
+  readonly name = "RateLimit";
+  readonly #rule: RuleFields;
+  readonly #remaining: number;
+  readonly #resetSeconds: number;
+
+  constructor(rule: RuleFields, remaining: number, resetSeconds: number) {
+    this.#rule = rule;
+    this.#remaining = remaining;
+    this.#resetSeconds = resetSeconds;
+  }
+
+  get value(): string {
+    return `"${this.#rule.title}";r=${this.#remaining};t=${this.#resetSeconds}`;
+  }
+
+  write(writer: HeadWriter): void {
+    writer.raw(this.#rule.stateStart);
+    writer.number(this.#remaining);
+    writer.raw(RESET);
+    writer.number(this.#resetSeconds);
+    writer.lineEnd();
+  }
 }
 
 class RouteLimit implements Limit, NamedRule {
   readonly by: RateKeySpec;
-  readonly title: string;
   readonly space: number;
   readonly name: string;
   readonly perMinute: number;
-  readonly policy: string;
+  readonly fields: RuleFields;
 
   constructor({ by, name, perMinute }: RateLimitSpec, key: string, slot: number, index: number) {
     this.by = by;
-    this.title = name;
     this.space = slot * RATE_LIMITS_MAX + index;
     this.name = key;
     this.perMinute = perMinute;
-    this.policy = makePolicy(name, perMinute);
+    this.fields = new RuleFields(name, perMinute);
   }
 
   readRule(): NamedRule {
@@ -115,11 +164,24 @@ class RateLimitStep implements Step {
       const limit = this.#limits[at]!;
       const rule = limit.readRule(exchange);
       if (rule === undefined) continue;
-      const verdict = this.#limiter.take(rule, readKey(exchange, limit.by));
+      const verdict = this.#limiter.take(this.#findKey(exchange, limit.by, rule));
       if (verdict instanceof Promise) return this.#wait(exchange, at, rule, verdict);
       this.#judge(exchange, rule, verdict);
     }
     return true;
+  }
+
+  /** The key of a request. One without the property is counted by its address: leaving it out does not avoid the limit. */
+  #findKey(exchange: GateExchange, by: RateKeySpec, rule: RateRule): RateKey {
+    const property = readProperty(exchange, by);
+    if (property !== undefined) return this.#limiter.findKey(rule, `${by.kind}:${property}`);
+    const state = exchange.userData;
+    const { clientAddress: address } = state.forwarding;
+    const known = state.addressKey;
+    if (known !== null && known.rule === rule && known.address === address) return known;
+    const key = { address, ...this.#limiter.findKey(rule, `ip:${readNetwork(address)}`) };
+    state.addressKey = key;
+    return key;
   }
 
   async #wait(
@@ -138,10 +200,8 @@ class RateLimitStep implements Step {
   #judge(exchange: GateExchange, limit: NamedRule, verdict: RateVerdict): void {
     const { remaining, resetSeconds, isAllowed } = verdict;
     const { responseFields } = exchange.userData;
-    responseFields.push(
-      ["RateLimit", `"${limit.title}";r=${remaining};t=${resetSeconds}`],
-      ["RateLimit-Policy", limit.policy],
-    );
+    responseFields.addPrepared(new RateStateField(limit.fields, remaining, resetSeconds));
+    responseFields.addPrepared(limit.fields);
     if (isAllowed) return;
     const { values } = this.#parts.block;
     values[this.#limitedAt] = values[this.#limitedAt]! + 1;
@@ -151,13 +211,6 @@ class RateLimitStep implements Step {
       resetSeconds,
     );
   }
-}
-
-/** The key of a request. One without the property is counted by its address: leaving it out does not avoid the limit. */
-function readKey(exchange: GateExchange, by: RateKeySpec): string {
-  const { clientAddress } = exchange.userData.forwarding;
-  const key = readProperty(exchange, by);
-  return key === undefined ? `ip:${readNetwork(clientAddress)}` : `${by.kind}:${key}`;
 }
 
 function readProperty(exchange: GateExchange, by: RateKeySpec): string | undefined {

@@ -1,20 +1,12 @@
 // Rate limits: counted in Redis for all gateways if it is configured, otherwise, or while it is down, in this process.
 import { createHash } from "node:crypto";
 import { RedisClient } from "@platform/redis";
+import type { RateKey, RateRule } from "../exchange/rate-key.ts";
 import {
   RATE_WINDOW_SECONDS,
   type MetricBlock,
   type SharedRateTable,
 } from "../shared-state/index.ts";
-
-/** A limit of one route. */
-export interface RateRule {
-  /** Number that separates this limit's keys from others in shared memory. */
-  space: number;
-  /** Name that separates this limit's keys from others in Redis. */
-  name: string;
-  perMinute: number;
-}
 
 /** Outcome of a request. */
 export interface RateVerdict {
@@ -102,15 +94,20 @@ export class RateLimiter {
           });
   }
 
-  /** Takes one request of `key`. The verdict is valid until the next call. */
-  take(rule: RateRule, key: string): RateVerdict | Promise<RateVerdict> {
+  /** The key of `rule` for requests with this property. */
+  findKey(rule: RateRule, text: string): RateKey {
+    return { rule, text, place: this.#options.table.findPlace(rule.space, text) };
+  }
+
+  /** Takes one request of a key. The verdict is valid until the next call. */
+  take(key: RateKey): RateVerdict | Promise<RateVerdict> {
     const redis = this.#redis;
-    if (redis === undefined) return this.#takeLocally(rule, key);
+    if (redis === undefined) return this.#takeLocally(key);
     if (!redis.isReady || this.#options.readNowMs() < this.#pausedUntilMs) {
       this.#count(this.#localAt, 1);
-      return this.#takeLocally(rule, key);
+      return this.#takeLocally(key);
     }
-    return this.#takeFrom(redis, rule, key);
+    return this.#takeFrom(redis, key);
   }
 
   /** Closes the connection to Redis. */
@@ -119,10 +116,10 @@ export class RateLimiter {
     this.#redis = undefined;
   }
 
-  #takeLocally({ space, perMinute }: RateRule, key: string): RateVerdict {
+  #takeLocally({ rule, place }: RateKey): RateVerdict {
     const { table, readNowMs } = this.#options;
     const verdict = this.#verdict;
-    verdict.isAllowed = table.take(space, key, perMinute, readNowMs());
+    verdict.isAllowed = table.take(place, rule.perMinute, readNowMs());
     verdict.remaining = table.remaining;
     verdict.resetSeconds = table.resetSeconds;
     if (table.evictions > 0) {
@@ -132,9 +129,12 @@ export class RateLimiter {
     return verdict;
   }
 
-  async #takeFrom(redis: RedisClient, rule: RateRule, key: string): Promise<RateVerdict> {
+  async #takeFrom(redis: RedisClient, key: RateKey): Promise<RateVerdict> {
+    const { rule, text } = key;
     const short =
-      key.length <= KEY_CHARACTERS_MAX ? key : createHash("sha256").update(key).digest("base64url");
+      text.length <= KEY_CHARACTERS_MAX
+        ? text
+        : createHash("sha256").update(text).digest("base64url");
     const words = [`${KEY_PREFIX}${rule.name}:${short}`, String(rule.perMinute)];
     try {
       const reply = await withDeadline(evaluate(redis, words));
@@ -150,7 +150,7 @@ export class RateLimiter {
       this.#pause(error as Error);
     }
     this.#count(this.#localAt, 1);
-    return { ...this.#takeLocally(rule, key) };
+    return { ...this.#takeLocally(key) };
   }
 
   #pause(error: Error): void {

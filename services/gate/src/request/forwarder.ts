@@ -108,7 +108,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   onResponseHead(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void {
     const state = exchange.userData;
     state.route!.resilience?.noteStatus(state.target!.link, head.status);
-    for (const [name, value] of state.responseFields) writer.field(name, value);
+    state.responseFields.write(writer);
     for (const step of state.route!.steps.responseHooks)
       step.onResponseHead!(exchange, head, writer);
   }

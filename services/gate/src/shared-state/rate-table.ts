@@ -24,6 +24,14 @@ export const RATE_TABLE_BYTES = (SETS + SETS * WAYS * ENTRY_WORDS) * 4;
 /** The number of keys in the table: {@link SETS} × {@link WAYS}. */
 export const RATE_KEYS_MAX = SETS * WAYS;
 
+/** Place of a key in the table, as long as no other has replaced it. */
+export interface RatePlace {
+  readonly set: number;
+  readonly tag: number;
+  /** Position at which the key was found last. */
+  at: number;
+}
+
 /**
  * Counts requests by key and second. A request is admitted if the seconds that its window touches have fewer than the
  * limit: never more than the limit in any 60 s, at the price of up to one second more until the next request.
@@ -50,13 +58,17 @@ export class SharedRateTable {
     this.#seed = seed;
   }
 
-  /**
-   * Takes one request of `key` in the numbered `space` at `nowMs`; false if there were `limit` in the window already. Keys
-   * of different spaces are counted separately.
-   */
-  take(space: number, key: string, limit: number, nowMs: number): boolean {
+  /** The place of `key` in the numbered `space`. Keys of different spaces are counted separately. */
+  findPlace(space: number, key: string): RatePlace {
+    const tag = hash(key, this.#seed ^ space) | 1;
+    const set = (hash(key, Math.imul(this.#seed, 31) ^ space) >>> 1) % SETS;
+    return { tag, set, at: SETS + set * WAYS * ENTRY_WORDS };
+  }
+
+  /** Takes one request of a key at `nowMs`; false if there were `limit` in the window already. */
+  take(place: RatePlace, limit: number, nowMs: number): boolean {
     const second = Math.floor(nowMs / 1000);
-    const at = this.#find(space, key, second);
+    const at = this.#find(place, second);
     const sum = this.#add(at, second);
     const isTaken = sum <= limit;
     if (!isTaken) this.#withdraw(at, second);
@@ -64,15 +76,20 @@ export class SharedRateTable {
     return isTaken;
   }
 
-  #find(space: number, key: string, second: number): number {
-    const tag = hash(key, this.#seed ^ space) | 1;
-    const set = (hash(key, Math.imul(this.#seed, 31) ^ space) >>> 1) % SETS;
+  #find(place: RatePlace, second: number): number {
+    const { tag, set } = place;
     const words = this.#words;
-    const at = findWay(words, set, tag);
-    if (at !== -1) {
+    const at = Atomics.load(words, place.at + TAG) === tag ? place.at : findWay(words, set, tag);
+    if (at === -1) place.at = this.#addKey(set, tag, second);
+    else {
+      place.at = at;
       if (Atomics.load(words, at + USED_AT) !== second) Atomics.store(words, at + USED_AT, second);
-      return at;
     }
+    return place.at;
+  }
+
+  #addKey(set: number, tag: number, second: number): number {
+    const words = this.#words;
     this.#lock(set);
     try {
       const added = findWay(words, set, tag);
@@ -126,13 +143,19 @@ export class SharedRateTable {
     }
     let sum = 0;
     let oldest = second;
-    for (let past = second - RATE_WINDOW_SECONDS; past <= second; past++) {
-      if (past < 0) continue;
-      const value = Atomics.load(words, at + (past % BUCKETS));
-      if (value >>> COUNT_BITS !== stampOf(past)) continue;
-      const count = value & COUNT_MASK;
-      if (count > 0 && past < oldest) oldest = past;
-      sum += count;
+    const first = Math.max(0, second - RATE_WINDOW_SECONDS);
+    let bucket = first % BUCKETS;
+    let lap = stampOf(first);
+    for (let past = first; past <= second; past++) {
+      const value = Atomics.load(words, at + bucket);
+      if (value >>> COUNT_BITS === lap) {
+        const count = value & COUNT_MASK;
+        if (count > 0 && past < oldest) oldest = past;
+        sum += count;
+      }
+      if (++bucket < BUCKETS) continue;
+      bucket = 0;
+      lap = lap === STAMP_MASK ? 1 : lap + 1;
     }
     this.resetSeconds = oldest + RATE_WINDOW_SECONDS + 1 - second;
     return sum;

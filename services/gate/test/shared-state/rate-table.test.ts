@@ -11,19 +11,29 @@ function createTable(): SharedRateTable {
   return new SharedRateTable(new SharedArrayBuffer(RATE_TABLE_BYTES), 12_345);
 }
 
+function take(
+  table: SharedRateTable,
+  space: number,
+  key: string,
+  limit: number,
+  nowMs: number,
+): boolean {
+  return table.take(table.findPlace(space, key), limit, nowMs);
+}
+
 test("a whole limit may come at once, and then no more until it has left the window", () => {
   const table = createTable();
   for (let request = 1; request <= 5; request++) {
-    assert.ok(table.take(1, "a", 5, 999));
+    assert.ok(take(table, 1, "a", 5, 999));
     assert.equal(table.remaining, 5 - request);
   }
-  assert.equal(table.take(1, "a", 5, 999), false);
+  assert.equal(take(table, 1, "a", 5, 999), false);
   assert.deepEqual([table.remaining, table.resetSeconds], [0, 61]);
-  assert.ok(table.take(1, "b", 5, 999), "another key has its own count");
-  assert.ok(table.take(2, "a", 5, 999), "another limit has its own count");
-  assert.equal(table.take(1, "a", 5, 60_998), false);
+  assert.ok(take(table, 1, "b", 5, 999), "another key has its own count");
+  assert.ok(take(table, 2, "a", 5, 999), "another limit has its own count");
+  assert.equal(take(table, 1, "a", 5, 60_998), false);
   assert.equal(table.resetSeconds, 1);
-  assert.ok(table.take(1, "a", 5, 61_000));
+  assert.ok(take(table, 1, "a", 5, 61_000));
 });
 
 test("no window of 60 s ever has more requests than the limit, whatever their pattern", () => {
@@ -34,7 +44,7 @@ test("no window of 60 s ever has more requests than the limit, whatever their pa
   let nowMs = 500;
   for (let round = 0; round < 30_000; round++) {
     nowMs += random() < 0.02 ? random() * 40_000 : random() * 300;
-    if (table.take(3, "client", 100, nowMs)) admitted.push(nowMs);
+    if (take(table, 3, "client", 100, nowMs)) admitted.push(nowMs);
   }
   let first = 0;
   for (const [at, time] of admitted.entries()) {
@@ -46,13 +56,25 @@ test("no window of 60 s ever has more requests than the limit, whatever their pa
 
 test("a full table drops the key that was used least recently, and keeps counting the others", () => {
   const table = createTable();
-  for (let key = 0; key < RATE_KEYS_MAX * 1.2; key++) table.take(1, `old-${key}`, 1, key / 100);
+  for (let key = 0; key < RATE_KEYS_MAX * 1.2; key++) take(table, 1, `old-${key}`, 1, key / 100);
   assert.ok(table.evictions > 0);
   const nowMs = 10_000;
-  assert.ok(table.take(1, "client", 1, nowMs));
-  assert.equal(table.take(1, "client", 1, nowMs), false);
-  for (let key = 0; key < 100; key++) table.take(1, `new-${key}`, 1, nowMs + 1_000);
-  assert.equal(table.take(1, "client", 1, nowMs + 1_000), false);
+  assert.ok(take(table, 1, "client", 1, nowMs));
+  assert.equal(take(table, 1, "client", 1, nowMs), false);
+  for (let key = 0; key < 100; key++) take(table, 1, `new-${key}`, 1, nowMs + 1_000);
+  assert.equal(take(table, 1, "client", 1, nowMs + 1_000), false);
+});
+
+test("a place that another key has taken meanwhile is found again", () => {
+  const table = createTable();
+  const place = table.findPlace(1, "client");
+  assert.ok(table.take(place, 1, 0));
+  assert.equal(table.take(place, 1, 0), false);
+  const others = Array.from({ length: RATE_KEYS_MAX * 2 }, (_, key) => `other-${key}`);
+  for (const key of others) take(table, 1, key, 1, 1_000);
+  assert.ok(table.take(place, 1, 2_000), "its count was dropped with the key");
+  assert.equal(table.take(place, 1, 2_000), false);
+  assert.equal(take(table, 1, "client", 1, 2_000), false, "the same count as without a place");
 });
 
 test("threads that count the same keys together admit exactly the limit", async () => {
@@ -62,9 +84,10 @@ test("threads that count the same keys together admit exactly the limit", async 
     const { workerData, parentPort } = require("node:worker_threads");
     import(${JSON.stringify(module)}).then(({ SharedRateTable }) => {
       const table = new SharedRateTable(workerData, 7);
+      const places = Array.from({ length: 50 }, (_, key) => table.findPlace(1, "key-" + key));
       let admitted = 0;
       for (let round = 0; round < 20_000; round++) {
-        if (table.take(1, "key-" + (round % 50), 100, 5_000)) admitted++;
+        if (table.take(places[round % 50], 100, 5_000)) admitted++;
       }
       parentPort.postMessage(admitted);
     });`;
