@@ -28,9 +28,9 @@ export type KeyLookup =
   | { kind: "fetching"; done: Promise<void> };
 
 const KEYS_MAX = 100;
-/** Minimum interval between requests to the issuer, without and with keys. */
-const FIRST_COOLDOWN_MS = 1_000;
+/** Minimum interval between requests to the issuer: after a success, and after the first failure, doubled by each further one. */
 const COOLDOWN_MS = 10_000;
+const FAILED_COOLDOWN_MS = 1_000;
 /** Purposes of keys that sign tokens; `jwt-svid` is that of SPIFFE trust bundles. */
 const SIGNING_USES: readonly unknown[] = ["sig", "jwt-svid"];
 const RSA_BITS_MIN = 2_048;
@@ -45,6 +45,8 @@ export class JwksStore {
   #triedAtMs = Number.NEGATIVE_INFINITY;
   #fetchedAtMs = Number.NEGATIVE_INFINITY;
   #fetching: Promise<void> | undefined;
+  /** Failures in a row. */
+  #failures = 0;
 
   /** `onChange` is called when the key set has changed. */
   constructor(options: JwksOptions, onChange: () => void = () => {}) {
@@ -61,7 +63,7 @@ export class JwksStore {
 
   /**
    * Finds the key for a token's header. Without a kid there must be exactly one key of the algorithm. Concurrent
-   * lookups share one request; unknown kids cause at most one request per 10 s.
+   * lookups share one request; unknown kids cause at most one request per 10 s, or after a failure soon another.
    */
   find(algorithm: string, kid: string | undefined): KeyLookup {
     const now = this.#options.clock.monotonicMs();
@@ -78,15 +80,28 @@ export class JwksStore {
   }
 
   #mayFetch(now: number): boolean {
-    // Without keys all tokens are rejected, so the first fetch is retried more often.
-    const waitMs = this.#keys === undefined ? FIRST_COOLDOWN_MS : COOLDOWN_MS;
-    return this.#fetching === undefined && now - this.#triedAtMs >= waitMs;
+    return this.#fetching === undefined && now - this.#triedAtMs >= this.#readCooldownMs();
+  }
+
+  // A failed request may be all that keeps the tokens of a new key from being accepted. Without keys all are rejected.
+  #readCooldownMs(): number {
+    if (this.#keys === undefined) return FAILED_COOLDOWN_MS;
+    if (this.#failures === 0) return COOLDOWN_MS;
+    return Math.min(COOLDOWN_MS, FAILED_COOLDOWN_MS * 2 ** (this.#failures - 1));
   }
 
   #startFetch(now: number): Promise<void> {
     this.#triedAtMs = now;
     this.#fetching = this.#fetchKeys()
-      .catch((error: unknown) => this.#options.onError(error))
+      .then(
+        () => {
+          this.#failures = 0;
+        },
+        (error: unknown) => {
+          this.#failures++;
+          this.#options.onError(error);
+        },
+      )
       .finally(() => {
         this.#fetching = undefined;
       });

@@ -480,6 +480,28 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(issuer.fetches(), 2);
   });
 
+  test("a new key is fetched again soon after a failure, then ever later", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk]);
+    const clock = makeClock();
+    const verifier = make(issuer.url, clock);
+    const fresh = await sign(other.privateKey, { alg: "RS256", kid: "r2" });
+    assert.equal(codeOf(await verifier.verify(fresh)), "unknown_key");
+    issuer.keys = [rsaJwk, otherJwk];
+    issuer.respond = { status: 503 };
+    let fetches = 1;
+    for (const waitMs of [10_000, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]) {
+      clock.advance(waitMs - 1);
+      assert.equal(codeOf(await verifier.verify(fresh)), "unknown_key");
+      assert.equal(issuer.fetches(), fetches);
+      clock.advance(1);
+      assert.equal(codeOf(await verifier.verify(fresh)), "unknown_key");
+      assert.equal(issuer.fetches(), ++fetches);
+    }
+    issuer.respond = { status: 200 };
+    clock.advance(10_000);
+    assert.equal((await verifier.verify(fresh)).kind, "user");
+  });
+
   test("tokens of a removed key are evicted from the cache", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk, otherJwk]);
     const clock = makeClock();

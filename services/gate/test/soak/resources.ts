@@ -22,6 +22,15 @@ export function sampleProcess(pid: number): Sample {
   };
 }
 
+/** The smallest memory in each of so many periods: memory rises until it is collected, a leak raises what remains. */
+export function findFloors(samples: readonly Sample[], periods: number): readonly Sample[] {
+  const size = Math.max(1, Math.floor(samples.length / periods));
+  return Array.from({ length: Math.floor(samples.length / size) }, (_, index) => {
+    const period = samples.slice(index * size, (index + 1) * size);
+    return period.reduce((least, sample) => (sample.rssMib < least.rssMib ? sample : least));
+  });
+}
+
 /** The growth of memory in MiB per minute: the slope of the line through the samples (least squares). */
 export function measureGrowth(samples: readonly Sample[]): number {
   const mean = (read: (sample: Sample) => number): number =>

@@ -13,7 +13,7 @@ import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-p
 import { readMetric } from "../fixture/metrics.ts";
 import { type OidcIssuer, startIssuer } from "../fixture/oidc-issuer.ts";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
-import { measureGrowth, type Sample, sampleProcess } from "./resources.ts";
+import { findFloors, measureGrowth, type Sample, sampleProcess } from "./resources.ts";
 import { type Expectation, Outages, Tally } from "./tally.ts";
 import { MortalUpstream } from "./upstream.ts";
 
@@ -33,6 +33,7 @@ const CACHED_PATHS = 40;
 const STREAMS = 8;
 const LIMIT_RPM = 60;
 const WARM_UP_SHARE = 0.25;
+const PERIODS = 8;
 const GROWTH_MIB_PER_MINUTE_MAX = 1;
 const OPEN_FILES_SLACK = 40;
 
@@ -307,11 +308,23 @@ async function soak(context: TestContext, runtime: Runtime): Promise<void> {
 
   const [redisRestarts, rotations, reloads] = await faults;
   const settled = samples.slice(Math.floor(samples.length * WARM_UP_SHARE));
-  const growth = measureGrowth(settled);
+  const floors = findFloors(settled, PERIODS);
+  const growth = measureGrowth(floors);
+  const memory = floors.map(({ rssMib }) => Math.round(rssMib));
   const kills = { pair: outages.pair.count, single: outages.single.count };
   const [first, last] = [settled[0]!, settled.at(-1)!];
   context.diagnostic(
-    JSON.stringify({ kills, redisRestarts, rotations, reloads, growth, first, last, tally }),
+    JSON.stringify({
+      kills,
+      redisRestarts,
+      rotations,
+      reloads,
+      growth,
+      memory,
+      first,
+      last,
+      tally,
+    }),
   );
   assert.deepEqual(tally.unexpected, []);
   for (const fault of [...Object.values(kills), redisRestarts, rotations, reloads.refused])

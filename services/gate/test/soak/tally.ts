@@ -38,7 +38,9 @@ export interface Expectation {
 /** Outcomes by route and cause. */
 export class Tally {
   readonly counts: Record<string, number> = {};
+  /** The first of them. */
   readonly unexpected: string[] = [];
+  unexpectedCount = 0;
 
   add(route: string, cause: string, expected: Expectation, beganMs: number): void {
     const name = `${route} ${cause}`;
@@ -47,6 +49,7 @@ export class Tally {
     if (always.includes(cause)) return;
     const nowMs = performance.now();
     if (duringOutage.includes(cause) && outages?.overlaps(beganMs, nowMs) === true) return;
+    this.unexpectedCount++;
     if (this.unexpected.length < UNEXPECTED_MAX) this.unexpected.push(`${name} at ${nowMs | 0} ms`);
   }
 }

@@ -6,6 +6,8 @@ import type { TestContext } from "node:test";
 import { type WebSocket, WebSocketServer } from "ws";
 
 const EVENTS_EVERY_MS = 50;
+/** A connection that the upstream closed while it was idle would fail a POST, which cannot be repeated. */
+const KEEP_ALIVE_MS = 3_600_000;
 const SLOW_MS = 25;
 const CACHED_FOR = "max-age=1, stale-if-error=3600";
 const STREAMED = "x".repeat(16_384);
@@ -30,7 +32,7 @@ export class MortalUpstream {
 
   /** Listens again on the port that it had. */
   async revive(): Promise<void> {
-    const server = createServer((request, response) => {
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
       answer(request, response).catch(() => response.destroy());
     });
     const webSockets = new WebSocketServer({ server });
