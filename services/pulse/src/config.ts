@@ -301,6 +301,11 @@ export const pulseDefinition = defineConfig({
       description: "Maximum number of SSE and WebSocket subscribers.",
       unit: "subscribers",
     }),
+    subscribers_per_user_max: key(count(1, 100_000, 10_000), {
+      description:
+        "Maximum number of SSE and WebSocket subscribers per subject of a token; further ones get 429. Callers with the operator's token are one user.",
+      unit: "subscribers",
+    }),
     connections_max: key(count(1, 200_000, 25_000), {
       description: "Maximum number of HTTP connections; further ones are closed immediately.",
       unit: "connections",

@@ -21,23 +21,13 @@ import {
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
-import { createAccessRoutes } from "./http/access-api.ts";
-import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
 import { createConsole } from "./http/console.ts";
 import { Admission } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
-import { createEventStreamRoute } from "./http/event-stream.ts";
-import { createBrowseRoutes } from "./http/browse-api.ts";
+import { createMessagingRoutes } from "./http/messaging-routes.ts";
 import { MessageFrames } from "./http/message-frames.ts";
-import { createPublishRoutes } from "./http/publish-api.ts";
-import { createGroupRoutes } from "./http/groups-api.ts";
-import { createReadingRoutes } from "./http/reading-api.ts";
-import { createSocketRoutes } from "./http/socket-routes.ts";
-import { createDeadLettersRoutes } from "./http/dead-letters-api.ts";
-import { createStatsReader, createStatsRoute } from "./http/stats-api.ts";
+import { createStatsReader } from "./http/stats-api.ts";
 import { Subscribers } from "./http/subscribers.ts";
-import { createTopicRoutes } from "./http/topics-api.ts";
-import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { createCredentials, KafkaServer } from "./kafka/index.ts";
 import { MqttServer } from "./mqtt/index.ts";
@@ -125,7 +115,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("broker", () => broker.close());
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
   const { feeds: messageFeeds, subscriptions, groups, publisher } = broker;
-  const { deadLetterQueue, tenantCounts, topicRules } = broker;
+  const { tenantCounts, topicRules } = broker;
   const credentials = createCredentials(users, verifier, topicRules);
 
   const kafka: KafkaServer = await KafkaServer.open({
@@ -228,6 +218,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const outgoing = new OutgoingBudget(config.unsent_bytes_max);
   const subscribers = new Subscribers({
     subscribersMax: config.subscribers_max,
+    perUserMax: config.subscribers_per_user_max,
     stallTimeoutMs: config.stall_timeout_ms,
     onDropped: (tenant) => tenantCounts.addDropped(tenant),
     tokenStreams: followed.streams,
@@ -289,34 +280,13 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     title: "Pulse",
     description: "Messages over one durable log.",
     routes: [
-      ...createPublishRoutes(publisher, admission),
-      createEventStreamRoute({ ...subscribe, origins }),
-      ...createSocketRoutes(),
-      ...createAccessRoutes(topicRules),
-      ...createTopicRoutes({
-        admission,
-        topics,
-        subscriptions,
-        groups,
-        backlog,
-        schemas,
-        transforms,
-        deadLetters,
-        deadLetterQueue,
-      }),
-      ...createReadingRoutes({ admission, store, topics, offsets, groups }),
-      ...createBrowseRoutes({ admission, store, topics, schemas }),
-      ...createDeadLettersRoutes({ admission, topics, deadLetterQueue }),
-      ...createGroupRoutes({
-        admission,
-        store,
-        topics,
-        offsets,
-        groups,
+      ...createMessagingRoutes({
+        ...subscribe,
+        origins,
+        broker,
+        readStats,
         describeConsumerGroup: (tenant, name) => kafka.describeGroup(tenant, name),
       }),
-      ...createAcknowledgementRoutes({ admission, topics, groups }),
-      createStatsRoute(readStats, admission),
       ...feeds.createRoutes(),
       ...webConsole.createRoutes(),
       createBackupRoute({
@@ -329,7 +299,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         clock,
         metrics: registry,
       }),
-      ...createUnbuiltRoutes(),
     ],
     guard,
     metricsToken: config.metrics_token,

@@ -11,7 +11,7 @@ export class UserConnections {
   }
 
   /** Counts a connection until the returned function is called; undefined at the limit. */
-  admit(principal: Principal): (() => void) | undefined {
+  admit(principal: Pick<Principal, "tenant" | "name" | "token">): (() => void) | undefined {
     const user = JSON.stringify([principal.tenant, ownerOf(principal)]);
     const count = this.#counts.get(user) ?? 0;
     if (count >= this.#max) return undefined;

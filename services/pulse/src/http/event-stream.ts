@@ -42,6 +42,10 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       "Browsers may send their token as `access_token`.",
     tag: "Subscribe",
     answerType: "text/event-stream",
+    problems: {
+      429: "The user has too many subscribers",
+      503: "The limit of subscribers is reached",
+    },
     // EventSource cannot set headers, so the caller is authenticated below, where the query is available.
     access: "public",
     handle: async (exchange) => {
@@ -52,10 +56,11 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       const topic = exchange.params["topic"]!;
       const lastEventId = exchange.headers.get("last-event-id");
       const request = readSubscribeRequest(topic, searchParams, lastEventId);
-      subscribers.checkRoom();
       const response = exchange.rawResponse;
       if (response === undefined)
         throw new PlatformError("internal", "The request has no connection.");
+      if (response.closed) return alreadyAnswered();
+      response.once("close", subscribers.admit(caller));
       const stream = new EventStream(response, subscribers, options.frames);
       const opened = await openSubscription(options, caller, request, stream);
       stream.begin(opened, caller);

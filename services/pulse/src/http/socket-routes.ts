@@ -24,7 +24,11 @@ export function createSocketRoutes(): ApiRoute[] {
         ack_wait_ms: z.string().optional().describe("Time to acknowledge, 100 to 43200000 ms."),
         access_token: token,
       }),
-      problems: { 403: "No right for the topic", 503: "The limit of subscribers is reached" },
+      problems: {
+        403: "No right for the topic",
+        429: "The user has too many subscribers",
+        503: "The limit of subscribers is reached",
+      },
     }),
     defineUpgradeRoute({
       path: "/api/v1/stats/ws",

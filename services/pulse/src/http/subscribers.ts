@@ -7,7 +7,9 @@ import {
   type Caller,
   type TokenStreams,
 } from "@platform/kernel/identity";
+import { UserConnections } from "../connection/user-connections.ts";
 import type { Tenant } from "../topic/name.ts";
+import type { Principal } from "../user/principal.ts";
 import { tenantOf } from "./admission.ts";
 
 /** Cause of the end of a stream: the client may connect again, or it has lost its token, session or right. */
@@ -29,6 +31,8 @@ const SWEEP_MS = 1_000;
 /** Options of `Subscribers`. */
 export interface SubscribersOptions {
   subscribersMax: number;
+  /** Maximum per user; the operator is one. */
+  perUserMax: number;
   /** Subscribers that read nothing for this time are disconnected, in ms. */
   stallTimeoutMs: number;
   /** Called for each subscriber that was disconnected because it read nothing. */
@@ -53,23 +57,39 @@ interface StreamState {
 /** The open streams of the HTTP listener. */
 export class Subscribers {
   readonly #options: SubscribersOptions;
+  readonly #users: UserConnections;
   readonly #streams = new Map<SubscriberStream, StreamState>();
+  #admitted = 0;
   #timer: RepeatingTimer | undefined;
   /** Number of subscribers disconnected because they read nothing. */
   dropped = 0;
 
   constructor(options: SubscribersOptions) {
     this.#options = options;
+    this.#users = new UserConnections(options.perUserMax);
   }
 
   get count(): number {
     return this.#streams.size;
   }
 
-  /** Throws `overloaded` at the limit. */
-  checkRoom(): void {
-    if (this.#streams.size < this.#options.subscribersMax) return;
-    throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
+  /**
+   * Counts a connection of this caller until the returned function is called. Throws `overloaded` at the limit of all
+   * subscribers and `too_many_requests` at that of the user.
+   */
+  admit(caller: Caller): () => void {
+    if (this.#admitted >= this.#options.subscribersMax) {
+      throw createRetryLaterError("overloaded", "The limit of subscribers is reached.", 5);
+    }
+    const release = this.#users.admit(toPrincipal(caller));
+    if (release === undefined) {
+      throw createRetryLaterError("too_many_requests", "The user has too many subscribers.", 5);
+    }
+    this.#admitted++;
+    return () => {
+      this.#admitted--;
+      release();
+    };
   }
 
   /**
@@ -140,4 +160,10 @@ export class Subscribers {
       }
     }
   }
+}
+
+function toPrincipal(caller: Caller): Pick<Principal, "tenant" | "name" | "token"> {
+  if (caller.kind !== "user") return { tenant: "", name: caller.kind };
+  const { tenant = "", sub = "" } = caller.claims;
+  return { tenant, name: sub, token: toRevocable(caller.claims) };
 }

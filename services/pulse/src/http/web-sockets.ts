@@ -77,7 +77,8 @@ export class WebSockets {
     const { guard, origins, subscribers } = this.#options;
     const guarded = toGuarded(request, path, url.search);
     const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
-    subscribers.checkRoom();
+    if (socket.destroyed) return;
+    socket.once("close", subscribers.admit(caller));
     if (path === "/api/v1/stats/ws") {
       this.#options.admission.anyRight(caller);
       this.#server.handleUpgrade(request, socket, head, (client) =>

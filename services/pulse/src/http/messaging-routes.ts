@@ -1,0 +1,42 @@
+// All operations of messaging over HTTP.
+import type { ApiRoute } from "@platform/kernel/http";
+import type { Broker } from "../broker.ts";
+import { createAccessRoutes } from "./access-api.ts";
+import { createAcknowledgementRoutes } from "./acknowledgement-api.ts";
+import { createBrowseRoutes } from "./browse-api.ts";
+import { createDeadLettersRoutes } from "./dead-letters-api.ts";
+import { createEventStreamRoute, type EventStreamOptions } from "./event-stream.ts";
+import { createGroupRoutes, type GroupRoutesOptions } from "./groups-api.ts";
+import { createPublishRoutes } from "./publish-api.ts";
+import { createReadingRoutes } from "./reading-api.ts";
+import { createSocketRoutes } from "./socket-routes.ts";
+import { createStatsRoute, type StatsReader } from "./stats-api.ts";
+import { createTopicRoutes } from "./topics-api.ts";
+import { createUnbuiltRoutes } from "./unbuilt-api.ts";
+
+/** Options of the routes. */
+export interface MessagingRoutesOptions
+  extends EventStreamOptions, Pick<GroupRoutesOptions, "describeConsumerGroup"> {
+  broker: Broker;
+  readStats: StatsReader;
+}
+
+/** Creates the routes. */
+export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute[] {
+  const { admission, broker, describeConsumerGroup } = options;
+  const parts = { ...broker, groups: options.groups, admission };
+  return [
+    ...createPublishRoutes(broker.publisher, admission),
+    createEventStreamRoute(options),
+    ...createSocketRoutes(),
+    ...createAccessRoutes(broker.topicRules),
+    ...createTopicRoutes(parts),
+    ...createReadingRoutes(parts),
+    ...createBrowseRoutes(parts),
+    ...createDeadLettersRoutes(parts),
+    ...createGroupRoutes({ ...parts, describeConsumerGroup }),
+    ...createAcknowledgementRoutes(parts),
+    createStatsRoute(options.readStats, admission),
+    ...createUnbuiltRoutes(),
+  ];
+}
