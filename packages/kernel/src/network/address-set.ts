@@ -43,10 +43,11 @@ export function isNetwork(text: string): boolean {
 
 /** True for loopback addresses: `127.0.0.0/8` or `::1`. */
 export function isLoopback(address: string): boolean {
-  return LOOPBACK.has(address);
+  // Created on first use: parsing it compiles the pattern of IPv6 addresses, which delays starts.
+  return (loopback ??= new AddressSet(["127.0.0.0/8", "::1"])).has(address);
 }
 
-const LOOPBACK = new AddressSet(["127.0.0.0/8", "::1"]);
+let loopback: AddressSet | undefined;
 
 /** The network of a text; undefined for other text. An address with a zone belongs to an interface and is not a network. */
 export function parseRange(text: string): Range | undefined {

@@ -6,6 +6,8 @@ import { basename, dirname, join } from "node:path";
 import type { Bundle } from "./bundle.ts";
 
 const OUTPUT_CHARACTERS_MAX = 16_384;
+/** Name of the script, which stacks show for frames of packages. */
+const MAIN = "service.cjs";
 
 /**
  * Writes the executable for this system; a file with this name is replaced at the end. Returns its size in bytes. Throws
@@ -19,21 +21,19 @@ export async function writeExecutable(bundle: Bundle, path: string): Promise<num
   // In the folder of the executable: it is renamed at the end.
   const folder = mkdtempSync(join(dirname(path), ".platform-build-"));
   try {
-    const main = join(folder, "service.cjs");
-    const map = join(folder, "service.map");
     const output = join(folder, basename(path));
-    writeFileSync(main, bundle.code);
+    const map = join(folder, "service.map");
+    writeFileSync(join(folder, MAIN), bundle.code);
     writeFileSync(map, bundle.map);
     const config = {
-      main,
+      main: MAIN,
       output,
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
       assets: { ...bundle.assets, "source-map": map },
     };
-    const configFile = join(folder, "config.json");
-    writeFileSync(configFile, JSON.stringify(config));
-    await runNode(["--build-sea", configFile]);
+    writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+    await runNode(folder, ["--build-sea", "config.json"]);
     renameSync(output, path);
     return statSync(path).size;
   } finally {
@@ -41,9 +41,9 @@ export async function writeExecutable(bundle: Bundle, path: string): Promise<num
   }
 }
 
-async function runNode(args: readonly string[]): Promise<void> {
+async function runNode(cwd: string, args: readonly string[]): Promise<void> {
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (piece: string) => {
