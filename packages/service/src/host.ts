@@ -10,7 +10,7 @@ import { createTelemetry } from "./service/telemetry.ts";
 export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
 export { loadDatabases } from "./database/database.ts";
-export { readMigrationFolder } from "./database/migrations.ts";
+export { readMigrationFolder, selectMigrations } from "./database/migrations.ts";
 export { Router } from "./route/router.ts";
 export type { ScheduleReport } from "./schedule/report.ts";
 export type { Scheduler } from "./schedule/scheduler.ts";

@@ -17,7 +17,8 @@ export interface Changes {
 }
 
 /**
- * Queries as template tags; values are bound parameters. The type of rows is the caller's claim.
+ * Queries as template tags; values are bound parameters. The type of rows is the caller's claim; in service files without
+ * one, `platform check` derives it from the migrations.
  *
  * ```ts
  * const note = await notes.one<Note>`select * from notes where id = ${id}`;

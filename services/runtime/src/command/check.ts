@@ -1,6 +1,7 @@
 // `platform check`: finds errors of a service file without running it.
 import { existsSync, readFileSync } from "node:fs";
 import { relative, resolve } from "node:path";
+import { checkStatements } from "../language/check-statements.ts";
 import { checkTypes } from "../language/check-types.ts";
 import { compileService } from "../language/compile.ts";
 import { CompileError, formatProblem, type SourceProblem } from "../language/source-problem.ts";
@@ -35,10 +36,13 @@ function findProblems(path: string, source: string): SourceProblem[] {
   const name = relative(process.cwd(), path);
   try {
     const compiled = compileService(source, name);
-    const types = checkTypes(path, compiled);
-    if (types !== undefined) return [...compiled.warnings, ...types];
+    const databaseUrl = process.env["DATABASE_URL"];
+    const { problems, rowTypes } = checkStatements({ path: name, source, compiled, databaseUrl });
+    const found = [...compiled.warnings, ...problems];
+    const types = checkTypes(path, compileService(source, name, rowTypes));
+    if (types !== undefined) return [...found, ...types];
     const message = "types were not checked; install typescript";
-    return [...compiled.warnings, { path: name, line: 1, column: 1, severity: "warning", message }];
+    return [...found, { path: name, line: 1, column: 1, severity: "warning", message }];
   } catch (error) {
     if (error instanceof CompileError) return [...error.problems];
     throw error;

@@ -6,8 +6,9 @@ import type {
   RouteDeclaration,
   StoreDeclaration,
 } from "./declaration.ts";
-import { parseDeclarations, SyntaxProblem } from "./parse.ts";
+import { parseService, SyntaxProblem, type ParsedService } from "./parse.ts";
 import { CompileError, findLineColumn, type SourceProblem } from "./source-problem.ts";
+import type { SqlTemplate } from "./sql-template.ts";
 import { verifyDeclarations } from "./verify.ts";
 
 /** A compiled file. */
@@ -17,6 +18,7 @@ export interface Compiled {
   /** Source map as JSON, or null if the file has no declarations. */
   readonly map: string | null;
   readonly declarations: readonly Declaration[];
+  readonly statements: readonly SqlTemplate[];
   readonly warnings: readonly SourceProblem[];
 }
 
@@ -29,10 +31,24 @@ const LOCAL = {
   every: "$every",
 };
 
-/** Compiles a file. Throws a CompileError that lists all problems with `path:line:column`. */
-export function compileService(source: string, path: string): Compiled {
-  const declarations = parse(source, path);
-  if (declarations.length === 0) return { code: source, map: null, declarations, warnings: [] };
+/** Text to insert at an offset of the source. */
+export interface Insertion {
+  readonly at: number;
+  readonly text: string;
+}
+
+/**
+ * Compiles a file. Throws a CompileError that lists all problems with `path:line:column`. `insertions` are types, which
+ * only checks need.
+ */
+export function compileService(
+  source: string,
+  path: string,
+  insertions: readonly Insertion[] = [],
+): Compiled {
+  const parsed = parse(source, path);
+  const { declarations } = parsed;
+  if (declarations.length === 0) return { ...parsed, code: source, map: null, warnings: [] };
   const problems = verifyDeclarations({ path, source, declarations });
   const errors = problems.filter(({ severity }) => severity === "error");
   if (errors.length > 0) throw new CompileError(errors, source);
@@ -43,14 +59,15 @@ export function compileService(source: string, path: string): Compiled {
     const folder = declaration === firstDatabase ? migrations?.folder : undefined;
     rewrite(text, declaration, folder);
   }
+  for (const { at, text: inserted } of insertions) text.appendLeft(at, inserted);
   text.appendLeft(declarations[0]!.start, formatImport(declarations));
   const map = text.generateMap({ source: path, includeContent: true, hires: "boundary" });
-  return { code: text.toString(), map: map.toString(), declarations, warnings: problems };
+  return { code: text.toString(), map: map.toString(), ...parsed, warnings: problems };
 }
 
-function parse(source: string, path: string): Declaration[] {
+function parse(source: string, path: string): ParsedService {
   try {
-    return parseDeclarations(source);
+    return parseService(source);
   } catch (error) {
     if (!(error instanceof SyntaxProblem)) throw error;
     const position = findLineColumn(source, error.offset);

@@ -1,6 +1,7 @@
 // The parser: TypeScript, and declarations at the start of top-level statements.
 import { tsPlugin } from "@sveltejs/acorn-typescript";
 import { Parser, tokTypes, type Node, type TokenType } from "acorn";
+import { findSqlTemplates, type Candidate, type SqlTemplate } from "./sql-template.ts";
 import {
   CLAUSE_NAMES,
   WORDS,
@@ -66,8 +67,14 @@ const TypeScriptParser = Parser.extend(tsPlugin()) as unknown as new (
   input: string,
 ) => ParserParts;
 
+/** A parsed file. */
+export interface ParsedService {
+  readonly declarations: readonly Declaration[];
+  readonly statements: readonly SqlTemplate[];
+}
+
 /** Parses a file. Throws a SyntaxProblem at the first syntax error. */
-export function parseDeclarations(source: string): Declaration[] {
+export function parseService(source: string): ParsedService {
   const options = { ecmaVersion: "latest", sourceType: "module", locations: true };
   const parser = new ServiceParser(options, source);
   try {
@@ -78,7 +85,8 @@ export function parseDeclarations(source: string): Declaration[] {
     if (pos === undefined) throw error;
     throw new SyntaxProblem(describe(message), pos);
   }
-  return parser.declarations;
+  const { declarations, candidates } = parser;
+  return { declarations, statements: findSqlTemplates(declarations, [...candidates.values()]) };
 }
 
 /** The message of acorn without its position. */
@@ -89,6 +97,16 @@ function describe(message: string): string {
 
 class ServiceParser extends TypeScriptParser {
   readonly declarations: Declaration[] = [];
+  /** Nodes that may belong to statements, by their start: the parser may read a range more than once. */
+  readonly candidates = new Map<string, Candidate>();
+
+  override finishNode(node: Node, type: string): Node {
+    const finished = super.finishNode(node, type);
+    if (type === "TaggedTemplateExpression" || type === "CallExpression") {
+      this.candidates.set(`${node.start} ${node.end}`, finished);
+    }
+    return finished;
+  }
 
   override parseStatement(context: unknown, topLevel?: boolean, exports?: unknown): Node {
     if (topLevel === true) {

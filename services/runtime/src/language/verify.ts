@@ -115,8 +115,8 @@ function verifyMigrations({ path, source, declarations }: Program, error: Report
   }
 }
 
-/** The folder of migrations of a declaration, if it is written as a string. */
-function findFolder(
+/** The folder of migrations of a declaration and its offset, if it is written as a string. */
+export function findFolder(
   declaration: Declaration,
   source: string,
 ): { folder: string; offset: number } | undefined {
