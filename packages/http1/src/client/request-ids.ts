@@ -48,6 +48,9 @@ const TRACESTATE_PREFIX = Buffer.from("tracestate: ");
 /** IDs of one request; one object per connection, reused. */
 export class RequestIds {
   readonly #lines = Buffer.from(TEMPLATE);
+  // Views, because whole arrays are copied faster than ranges.
+  readonly #sentLines = this.#lines.subarray(0, LINES_END);
+  readonly #trace = this.#lines.subarray(TRACE_AT, TRACE_AT + 32);
   #hasParent = false;
   #requestId = "";
   #traceState = "";
@@ -74,13 +77,13 @@ export class RequestIds {
     this.#requestId = fields.has(Known.XRequestId) ? readRequestId(fields) : "";
     if (this.#requestId !== "") return;
     if (this.#hasParent) pool.take(this.#lines, REQUEST_ID_AT, 32);
-    else this.#lines.copyWithin(REQUEST_ID_AT, TRACE_AT, TRACE_AT + 32);
+    else this.#lines.set(this.#trace, REQUEST_ID_AT);
   }
 
   /** Writes the fields for the upstream. */
   write(writer: HeadWriter): void {
     if (this.#requestId === "") {
-      writer.range(this.#lines, 0, LINES_END);
+      writer.raw(this.#sentLines);
     } else {
       writer.range(this.#lines, 0, TRACE_LINE_END);
       writer.fieldAfter(REQUEST_ID_PREFIX, this.#requestId);
@@ -119,8 +122,7 @@ export class RequestIds {
 
   /** Writes the trace ID at `at`: 32 lower-case hex digits. */
   copyTraceId(target: Uint8Array, at: number): void {
-    const lines = this.#lines;
-    for (let digit = 0; digit < 32; digit++) target[at + digit] = lines[TRACE_AT + digit]!;
+    target.set(this.#trace, at);
   }
 
   get requestId(): string {

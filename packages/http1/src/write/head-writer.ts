@@ -8,7 +8,9 @@ import { statusLineOf } from "./status-line.ts";
 
 const SCRATCH_BYTES = 65_536;
 const BYTES_MAX = 1_048_576;
+// Longer ranges are copied faster by `copy` (31 ns on Node), whole arrays by `set` (15 ns), than byte by byte (1 ns each).
 const LOOP_COPY_BYTES = 24;
+const LOOP_SET_BYTES = 12;
 const KEPT_VIEW_BYTES_MAX = 2_048;
 const NO_VIEWS: readonly undefined[] = Array.from({ length: KEPT_VIEW_BYTES_MAX });
 const HYPHEN = 0x2d;
@@ -97,7 +99,14 @@ export class HeadWriter {
 
   /** Appends prepared bytes. */
   raw(prepared: Buffer): void {
-    this.range(prepared, 0, prepared.length);
+    const size = prepared.length;
+    if (size <= LOOP_SET_BYTES) {
+      this.range(prepared, 0, size);
+      return;
+    }
+    this.reserve(size);
+    this.bytes.set(prepared, this.length);
+    this.length += size;
   }
 
   /** Appends `source[start, end)`. */

@@ -36,11 +36,12 @@ const FIXED_BYTES = 512;
 /** A character is escaped as up to `\u1234`. */
 const ESCAPED_BYTES_MAX = 6;
 const LINE_BYTES = 4_096;
+/** Longer arrays are copied faster by `set` than byte by byte. */
+const LOOP_BYTES = 12;
 const QUOTE = 0x22;
 const ZERO = 0x30;
 const DOT = 0x2e;
 
-const TIMESTAMP = Buffer.from('{"timestamp":"');
 const METHOD = Buffer.from('Z","method":');
 const PATH = Buffer.from(',"path":');
 const STATUS = Buffer.from(',"status":');
@@ -70,12 +71,12 @@ export class AccessLineFormat {
   bytes: Buffer = Buffer.allocUnsafeSlow(LINE_BYTES);
   length = 0;
   #second = -1;
-  #secondText = Buffer.alloc(0);
+  /** The start of lines in this second, up to the fraction. */
+  #lineStart = Buffer.alloc(0);
 
   /** Formats the line of a record. */
   format(record: AccessRecord): void {
     this.#begin(record);
-    this.#raw(TIMESTAMP);
     this.#timestamp(record.startedAtMs);
     this.#raw(METHOD);
     this.#quoted(record.method);
@@ -118,9 +119,10 @@ export class AccessLineFormat {
     const second = Math.floor(epochMs / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#secondText = Buffer.from(new Date(second * 1000).toISOString().slice(0, 20));
+      const text = new Date(second * 1000).toISOString().slice(0, 20);
+      this.#lineStart = Buffer.from(`{"timestamp":"${text}`);
     }
-    this.#raw(this.#secondText);
+    this.#raw(this.#lineStart);
     const ms = Math.floor(epochMs - second * 1000);
     const { bytes, length } = this;
     bytes[length] = ZERO + Math.floor(ms / 100);
@@ -146,10 +148,11 @@ export class AccessLineFormat {
   }
 
   #raw(prepared: Uint8Array): void {
-    const { bytes } = this;
-    let to = this.length;
-    for (let at = 0; at < prepared.length; at++) bytes[to++] = prepared[at]!;
-    this.length = to;
+    const { bytes, length } = this;
+    const size = prepared.length;
+    this.length = length + size;
+    if (size > LOOP_BYTES) bytes.set(prepared, length);
+    else for (let at = 0; at < size; at++) bytes[length + at] = prepared[at]!;
   }
 
   #byte(value: number): void {
