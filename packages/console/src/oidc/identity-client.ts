@@ -144,6 +144,8 @@ export class IdentityClient {
     const url = new URL(server.end_session_endpoint);
     url.searchParams.set("client_id", this.#options.clientId);
     url.searchParams.set("post_logout_redirect_uri", returnTo);
+    // With it identity does not ask the user again.
+    if (tokens.idToken !== undefined) url.searchParams.set("id_token_hint", tokens.idToken);
     return url.href;
   }
 
@@ -192,6 +194,7 @@ export class IdentityClient {
     return {
       accessToken: result.access_token,
       refreshToken: result.refresh_token ?? before?.refreshToken,
+      idToken: result.id_token ?? before?.idToken,
       renewAtMs: this.#options.clock.now() + Math.max(lifetimeMs / 2, lifetimeMs - RENEW_AHEAD_MS),
     };
   }

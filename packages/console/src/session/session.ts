@@ -6,6 +6,8 @@ import type { Caller } from "@platform/kernel/identity";
 export interface IdentityTokens {
   accessToken: string;
   refreshToken: string | undefined;
+  /** Names the session when the browser is sent to identity to sign out. */
+  idToken: string | undefined;
   /** Epoch ms at which the access token should be renewed. */
   renewAtMs: number;
 }

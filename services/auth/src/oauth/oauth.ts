@@ -163,6 +163,10 @@ export class OAuth {
       claims,
       exchange: new TokenExchange({ ...shared, verifier, claims }),
       cookieSecret: derive(secret, "oauth cookies"),
+      endSession: async (sid) => {
+        await revoker.revokeSession(sid);
+        await sessions.end(sid);
+      },
     };
     this.dispatcher = new OAuthDispatcher({
       ...shared,

@@ -60,13 +60,23 @@ export class Browser {
     return this.open(new URL(location, form.action), isDone);
   }
 
-  async #send(url: URL, method: string, body?: URLSearchParams): Promise<Response> {
+  /** Sends a POST request without a body, as a script of the page does. */
+  call(url: URL): Promise<Response> {
+    return this.#send(url, "POST", undefined, { origin: url.origin });
+  }
+
+  async #send(
+    url: URL,
+    method: string,
+    body?: URLSearchParams,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
     const cookie = this.#cookies.format(url);
     const target = this.#node === undefined ? url : new URL(url.pathname + url.search, this.#node);
     const response = await fetch(target, {
       method,
       redirect: "manual",
-      headers: { accept: "text/html", ...(cookie === "" ? {} : { cookie }) },
+      headers: { accept: "text/html", ...(cookie === "" ? {} : { cookie }), ...headers },
       ...(body === undefined ? {} : { body }),
     });
     this.#cookies.keep(response);

@@ -77,7 +77,7 @@ onEachDatabase((makeUrl) => {
     return payload;
   };
 
-  test("a logout at the provider ends session and tokens, notifies the client and returns to it", async () => {
+  test("a logout by the ID token of the session ends it without a question, notifies the client and returns to it", async () => {
     const browser = new Browser();
     const tokens = await signIn(browser);
     const sid = readClaims(tokens.access_token)["sid"];
@@ -88,11 +88,7 @@ onEachDatabase((makeUrl) => {
       post_logout_redirect_uri: GOODBYE,
       state: "bye",
     }).toString();
-    const page = await browser.open(url);
-    assert.match(page.text, /Do you want to sign out/);
-    const landing = await browser.submit(page, { logout: "yes" }, (at) =>
-      at.href.startsWith(GOODBYE),
-    );
+    const landing = await browser.open(url, (at) => at.href.startsWith(GOODBYE));
     assert.equal(landing.url.href, `${GOODBYE}?state=bye`);
     const notice = await readNotice();
     assert.equal(notice["sub"], USER_ID);
@@ -110,6 +106,24 @@ onEachDatabase((makeUrl) => {
       .execute();
     assert.deepEqual(rows, [], "the session itself is over");
     assert.notEqual(readClaims((await signIn(browser)).access_token)["sid"], sid);
+  });
+
+  test("an ID token of another session, user or client does not end this session without a question", async () => {
+    const browser = new Browser();
+    const tokens = await signIn(browser);
+    const other = await signIn(new Browser());
+    const url = new URL("/api/v1/auth/oauth/logout", host.issuer);
+    const named = { id_token_hint: other.id_token, post_logout_redirect_uri: GOODBYE };
+    url.search = new URLSearchParams(named).toString();
+    const page = await browser.open(url);
+    assert.match(page.text, /Do you want to sign out/);
+    assert.equal((await introspect(host, client, tokens.access_token)).active, true);
+    assert.equal((await introspect(host, client, other.access_token)).active, true);
+    const [head, payload, signature] = tokens.id_token.split(".") as [string, string, string];
+    const flipped = `${signature.startsWith("A") ? "B" : "A"}${signature.slice(1)}`;
+    url.searchParams.set("id_token_hint", [head, payload, flipped].join("."));
+    assert.equal((await browser.open(url)).status, 400);
+    assert.equal((await introspect(host, client, tokens.access_token)).active, true);
   });
 
   test("clients are notified of a session that ends elsewhere", async () => {

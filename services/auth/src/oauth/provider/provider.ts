@@ -45,6 +45,7 @@ import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 import { adaptModels, requireProof, type ModelOptions } from "./core-models.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
+import { endNamedSession, type NamedSignOutOptions } from "./named-sign-out.ts";
 import { adoptOwnSession } from "./silent-sign-in.ts";
 
 const CLIENT_AUTH_METHODS = [
@@ -79,7 +80,11 @@ export interface ProviderOptions extends ModelOptions {
   pkce: "all" | "public";
   /** Fetches addresses that clients chose. */
   egressFetch: EgressFetch;
+  /** Ends a session with its tokens, and notifies its clients. */
+  endSession: (sid: string) => Promise<void>;
 }
+
+const COOKIE_ATTRIBUTES = { signed: true, httpOnly: true, sameSite: "lax" } as const;
 
 class RingKey extends ExternalSigningKey {
   readonly #key: SigningKey;
@@ -115,6 +120,10 @@ export function buildProvider(options: ProviderOptions, keys: KeySet): Provider 
 function buildConfiguration(options: ProviderOptions, keys: KeySet): Configuration {
   const { issuer, policy, claims, audiences } = options;
   const isHttps = issuer.startsWith("https:");
+  const cookie = {
+    name: isHttps ? "__Host-oauth_session" : "oauth_session",
+    attributes: { ...COOKIE_ATTRIBUTES, secure: isHttps, path: "/" },
+  };
   return {
     adapter: options.adapter,
     jwks: { keys: keys.published.map((key) => new RingKey(key)) },
@@ -200,12 +209,12 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
         createHmac("sha256", options.cookieSecret).update("oauth cookies").digest("base64url"),
       ],
       names: {
-        session: isHttps ? "__Host-oauth_session" : "oauth_session",
+        session: cookie.name,
         interaction: isHttps ? "__Secure-oauth_interaction" : "oauth_interaction",
         resume: isHttps ? "__Secure-oauth_resume" : "oauth_resume",
       },
-      long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
-      short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
+      long: cookie.attributes,
+      short: { ...COOKIE_ATTRIBUTES, secure: isHttps },
     },
     discovery: describeMore(options.pages),
     interactions: {
@@ -244,7 +253,7 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
           };
         },
       },
-      ...buildPageFeatures(options.pages),
+      ...buildPageFeatures(options.pages, { endSession: options.endSession, cookie }),
     },
     renderError: (ctx, out, error) => {
       ctx.type = "html";
@@ -276,6 +285,7 @@ function describeMore({ languages }: OAuthPages): Record<string, unknown> {
 
 function buildPageFeatures(
   pages: OAuthPages,
+  signOut: NamedSignOutOptions,
 ): Pick<NonNullable<Configuration["features"]>, "rpInitiatedLogout" | "deviceFlow"> {
   const show = (ctx: KoaContextWithOIDC, page: string): void => {
     ctx.type = "html";
@@ -291,8 +301,10 @@ function buildPageFeatures(
   return {
     rpInitiatedLogout: {
       enabled: true,
-      logoutSource: (ctx) =>
-        show(ctx, pages.signOut(ctx.req, readForm(ctx, "end_session_confirm"))),
+      logoutSource: async (ctx) => {
+        if (await endNamedSession(ctx, signOut)) return;
+        show(ctx, pages.signOut(ctx.req, readForm(ctx, "end_session_confirm")));
+      },
       postLogoutSuccessSource: (ctx) => show(ctx, pages.signedOut(ctx.req)),
     },
     deviceFlow: {
