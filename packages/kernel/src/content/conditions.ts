@@ -1,5 +1,6 @@
 // Conditional and range requests for a representation with known validators (RFC 9110 sections 13 and 14).
 import { matchesTag } from "./entity-tag.ts";
+import { type ByteRange, readRanges } from "./ranges.ts";
 
 /** Returns the value of a request field by its lower-case name, several lines joined by `, `; undefined if absent. */
 export type ReadField = (name: string) => string | undefined;
@@ -12,10 +13,10 @@ export interface Validators {
   sizeBytes: number;
 }
 
-/** Decision about a request; `end` is the last byte, inclusive. */
+/** Decision about a request. */
 export type ConditionResult =
   | { status: 200 | 304 | 412 | 416 }
-  | { status: 206; start: number; end: number };
+  | { status: 206; ranges: readonly ByteRange[] };
 
 /** A date is a strong validator if the representation was unchanged for this time when it was sent. */
 const STRONG_DATE_AGE_MS = 1_000;
@@ -41,7 +42,7 @@ export function evaluateConditions(
   if (range === undefined || !isRangeCurrent(read("if-range"), etag, changedMs, nowMs)) {
     return { status: 200 };
   }
-  return readRange(range, sizeBytes);
+  return selectRanges(range, sizeBytes);
 }
 
 // HTTP dates have seconds.
@@ -78,13 +79,8 @@ function readDate(field: string | undefined): number | undefined {
   return Number.isNaN(timeMs) ? undefined : timeMs;
 }
 
-/** A single range; other forms are ignored, as RFC 9110 section 14.2 allows. */
-function readRange(field: string, sizeBytes: number): ConditionResult {
-  const found = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(field);
-  if (found === null || (found[1] === "" && found[2] === "")) return { status: 200 };
-  const [, first = "", last = ""] = found;
-  if (first !== "" && last !== "" && Number(last) < Number(first)) return { status: 200 };
-  const start = first === "" ? Math.max(0, sizeBytes - Number(last)) : Number(first);
-  const end = first === "" || last === "" ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
-  return start > end ? { status: 416 } : { status: 206, start, end };
+function selectRanges(field: string, sizeBytes: number): ConditionResult {
+  const ranges = readRanges(field, sizeBytes);
+  if (ranges === undefined) return { status: 200 };
+  return ranges.length === 0 ? { status: 416 } : { status: 206, ranges };
 }

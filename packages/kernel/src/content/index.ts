@@ -4,6 +4,15 @@ export { evaluateConditions, type ReadField, type Validators } from "./condition
 export { matchesTag } from "./entity-tag.ts";
 export { findMediaType } from "./media-type.ts";
 export {
+  type ByteRange,
+  describeRange,
+  layOutRanges,
+  type Multipart,
+  RANGES_MAX,
+  readRanges,
+  type Segment,
+} from "./ranges.ts";
+export {
   describeFile,
   isServedPath,
   openStaticFile,

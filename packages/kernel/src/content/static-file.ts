@@ -5,6 +5,7 @@ import { join, sep } from "node:path";
 import { chooseCoding, type ContentCoding } from "./accept-encoding.ts";
 import { evaluateConditions, type ReadField, type Validators } from "./conditions.ts";
 import { findMediaType } from "./media-type.ts";
+import { type ByteRange, describeRange, layOutRanges, type Segment } from "./ranges.ts";
 
 /** Options of {@link openStaticFile}. */
 export interface StaticFileOptions {
@@ -26,7 +27,15 @@ export interface StaticFileAnswer {
   /** Fields without Content-Length. */
   headers: (readonly [name: string, value: string])[];
   /** Bytes to send, undefined for a status without content. */
-  content?: { handle: FileHandle; start: number; length: number };
+  content?: FileContent;
+}
+
+/** The content of a response from a file. */
+export interface FileContent {
+  handle: FileHandle;
+  segments: readonly Segment[];
+  /** Bytes of all segments. */
+  length: number;
 }
 
 interface OpenedFile {
@@ -75,14 +84,20 @@ export async function openStaticFile(
   }
 }
 
-/** Reads the pieces of an open file. Throws if the file became shorter. */
-export async function* readPieces(
-  handle: FileHandle,
-  start: number,
-  length: number,
-): AsyncGenerator<Buffer> {
-  for (let at = start; at < start + length;) {
-    const size = Math.min(PIECE_BYTES, start + length - at);
+/** Reads the content of an open file in pieces. Throws if the file became shorter. */
+export async function* readPieces({
+  handle,
+  segments,
+}: Pick<FileContent, "handle" | "segments">): AsyncGenerator<Buffer> {
+  for (const segment of segments) {
+    if (Buffer.isBuffer(segment)) yield segment;
+    else yield* readRange(handle, segment);
+  }
+}
+
+async function* readRange(handle: FileHandle, { start, end }: ByteRange): AsyncGenerator<Buffer> {
+  for (let at = start; at < end;) {
+    const size = Math.min(PIECE_BYTES, end - at);
     const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(size), 0, size, at);
     if (bytesRead === 0) throw new Error("the file became shorter while it was sent");
     at += bytesRead;
@@ -183,21 +198,21 @@ function describe(
   const suffix = coding === undefined ? "" : `-${coding}`;
   const etag = `"${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}${suffix}"`;
   const validators = { etag, modifiedMs: mtimeMs, sizeBytes: size };
-  const { status, headers, range } = describeFile(findMediaType(real), validators, options);
-  if (options.isPrecompressed === true && (range !== undefined || status === 304)) {
+  const { status, headers, body } = describeFile(findMediaType(real), validators, options);
+  if (options.isPrecompressed === true && (body !== undefined || status === 304)) {
     headers.push(["Vary", "Accept-Encoding"]);
   }
-  if (range === undefined) return { status, headers };
+  if (body === undefined) return { status, headers };
   if (coding !== undefined) headers.push(["Content-Encoding", coding]);
-  return { status, headers, content: { handle, ...range } };
+  return { status, headers, content: { handle, ...body } };
 }
 
-/** Status and fields of the answer for a representation; `range` are the bytes to send, if any. */
+/** Status and fields of the answer for a representation, and its body, if any. */
 export function describeFile(
   type: string,
   validators: Validators,
   options: StaticFileOptions,
-): Omit<StaticFileAnswer, "content"> & { range?: { start: number; length: number } } {
+): Omit<StaticFileAnswer, "content"> & { body?: Omit<FileContent, "handle"> } {
   const { etag, modifiedMs, sizeBytes: size } = validators;
   const common: StaticFileAnswer["headers"] = [
     ["ETag", etag],
@@ -206,8 +221,8 @@ export function describeFile(
   if (modifiedMs !== undefined) {
     common.push(["Last-Modified", new Date(modifiedMs).toUTCString()]);
   }
-  const typed: StaticFileAnswer["headers"] = [
-    ["Content-Type", type],
+  const typed = (shown: string): StaticFileAnswer["headers"] => [
+    ["Content-Type", shown],
     ...common,
     ["Accept-Ranges", "bytes"],
   ];
@@ -220,11 +235,19 @@ export function describeFile(
     case 416:
       return { status: 416, headers: [["Content-Range", `bytes */${size}`]] };
     case 200:
-      return { status: 200, headers: typed, range: { start: 0, length: size } };
+      return {
+        status: 200,
+        headers: typed(type),
+        body: { segments: [{ start: 0, end: size }], length: size },
+      };
     case 206: {
-      const { start, end } = result;
-      typed.push(["Content-Range", `bytes ${start}-${end}/${size}`]);
-      return { status: 206, headers: typed, range: { start, length: end - start + 1 } };
+      const [range, ...more] = result.ranges;
+      if (range === undefined || more.length > 0) {
+        const { type: shown, ...body } = layOutRanges(result.ranges, size, type);
+        return { status: 206, headers: typed(shown), body };
+      }
+      const headers = [...typed(type), ["Content-Range", describeRange(range, size)] as const];
+      return { status: 206, headers, body: { segments: [range], length: range.end - range.start } };
     }
     default:
       return result satisfies never;

@@ -47,9 +47,9 @@ async function get(
   if (answer === undefined || answer === "folder") return answer;
   let text = "";
   if (answer.content !== undefined) {
-    const { handle, start, length } = answer.content;
-    for await (const piece of readPieces(handle, start, length)) text += piece.toString();
-    await handle.close();
+    for await (const piece of readPieces(answer.content)) text += piece.toString();
+    assert.equal(text.length, answer.content.length);
+    await answer.content.handle.close();
   }
   return { status: answer.status, fields: Object.fromEntries(answer.headers), text };
 }
@@ -107,6 +107,28 @@ test("validators answer conditional and range requests", async () => {
   assert.deepEqual([beyond.status, beyond.fields], [416, { "Content-Range": "bytes */10" }]);
 });
 
+test("several ranges are sent as the parts of one response", async () => {
+  const bytes = Array.from({ length: 1_000 }, (_, at) => String(at % 10)).join("");
+  writeFileSync(join(root, "digits.txt"), bytes);
+  const answer = await get("digits.txt", { range: "bytes=0-2,995-,500-504" });
+  assert.ok(typeof answer === "object");
+  assert.equal(answer.status, 206);
+  assert.equal(answer.fields["Content-Range"], undefined);
+  const boundary = /^multipart\/byteranges; boundary=(\w+)$/.exec(
+    answer.fields["Content-Type"]!,
+  )![1]!;
+  assert.deepEqual(
+    answer.text.split(`\r\n--${boundary}`).map((part) => part.split("\r\n").slice(2)),
+    [
+      [],
+      ["Content-Range: bytes 0-2/1000", "", "012"],
+      ["Content-Range: bytes 995-999/1000", "", "56789"],
+      ["Content-Range: bytes 500-504/1000", "", "01234"],
+      [],
+    ],
+  );
+});
+
 test("an accepted precompressed sibling that is not older is sent in place of the file", async () => {
   writeFileSync(join(root, "app.js"), "code");
   writeFileSync(join(root, "app.js.gz"), "gzip bytes");
@@ -147,8 +169,8 @@ test("a file that becomes shorter while it is sent fails", async () => {
     cacheControl: "no-cache",
   });
   assert.ok(typeof answer === "object" && answer.content !== undefined);
-  const { handle, start, length } = answer.content;
-  const pieces = readPieces(handle, start, length);
+  const { handle } = answer.content;
+  const pieces = readPieces(answer.content);
   await pieces.next();
   truncateSync(path, 70_000);
   await assert.rejects(async () => {

@@ -3,6 +3,7 @@ import {
   describeFile,
   findMediaType,
   isServedPath,
+  type Segment,
   type StaticFileOptions,
 } from "@platform/kernel/content";
 import type { FileAnswer } from "./file-result.ts";
@@ -38,14 +39,21 @@ export function findEmbeddedFile(
     return isKnown && !isFolder ? "folder" : undefined;
   }
   const validators = { ...folder.files[name]!, modifiedMs: undefined };
-  const { range, ...head } = describeFile(findMediaType(name), validators, options);
-  if (range === undefined) return head;
-  const { start, length } = range;
-  const read = () => cutPieces(folder.read(name).subarray(start, start + length));
-  return { ...head, content: { length, read, close: () => Promise.resolve() } };
+  const { body, ...head } = describeFile(findMediaType(name), validators, options);
+  if (body === undefined) return head;
+  const read = () => cutPieces(folder.read(name), body.segments);
+  return { ...head, content: { length: body.length, read, close: () => Promise.resolve() } };
 }
 
 // oxlint-disable-next-line typescript/require-await -- as pieces of a file
-async function* cutPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+async function* cutPieces(
+  bytes: Uint8Array,
+  segments: readonly Segment[],
+): AsyncGenerator<Uint8Array> {
+  for (const segment of segments) {
+    const piece = Buffer.isBuffer(segment) ? segment : bytes.subarray(segment.start, segment.end);
+    for (let at = 0; at < piece.length; at += PIECE_BYTES) {
+      yield piece.subarray(at, at + PIECE_BYTES);
+    }
+  }
 }

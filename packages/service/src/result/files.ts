@@ -66,7 +66,7 @@ async function findFile(...place: Parameters<typeof openStaticFile>): ReturnType
   if (typeof answer !== "object") return answer;
   const { content, ...head } = answer;
   if (content === undefined) return head;
-  const { handle, start, length } = content;
-  const read = () => readPieces(handle, start, length);
+  const { handle, length } = content;
+  const read = () => readPieces(content);
   return { ...head, content: { length, read, close: () => handle.close() } };
 }

@@ -1,5 +1,6 @@
 // Conditions and ranges of requests that are answered from the store (RFC 9110 sections 13 and 14).
 import { Known, type RequestHead } from "@platform/http1";
+import { type ByteRange, readRanges } from "@platform/kernel/content";
 import { readDateMs } from "./store-rules.ts";
 
 /** Validators of a stored response. */
@@ -7,9 +8,6 @@ export interface Validators {
   readonly etag: string | undefined;
   readonly lastModified: string | undefined;
 }
-
-/** A part of a body, `[from, to)`; `none`: not satisfiable. */
-export type RangeOutcome = { readonly from: number; readonly to: number } | "none" | undefined;
 
 /** True if the client has the stored response already (RFC 9110 section 13.2.2): 304. */
 export function isNotModified({ fields }: RequestHead, validators: Validators): boolean {
@@ -22,28 +20,17 @@ export function isNotModified({ fields }: RequestHead, validators: Validators): 
   return sinceMs > 0 && modifiedMs > 0 && modifiedMs <= sinceMs;
 }
 
-/** The range of a request for a body of `size` bytes; `undefined`: the whole body, also for several ranges. */
-export function readRange(
+/** The ranges of a request for a body of `size` bytes: empty if none is satisfiable, `undefined` for the whole body. */
+export function findRanges(
   { fields }: RequestHead,
   size: number,
   validators: Validators,
-): RangeOutcome {
+): readonly ByteRange[] | undefined {
   const range = fields.get(Known.Range);
   if (range === undefined || size === 0) return undefined;
   const condition = fields.find("if-range");
   if (condition !== undefined && !isSame(condition, validators)) return undefined;
-  const match = /^bytes\s*=\s*(\d*)-(\d*)\s*$/i.exec(range);
-  if (match === null) return undefined;
-  const [, first = "", last = ""] = match;
-  if (first === "" && last === "") return undefined;
-  if (first === "") {
-    const length = Math.min(Number(last), size);
-    return length === 0 ? "none" : { from: size - length, to: size };
-  }
-  const from = Number(first);
-  if (last !== "" && Number(last) < from) return undefined;
-  if (from >= size) return "none";
-  return { from, to: last === "" ? size : Math.min(size, Number(last) + 1) };
+  return readRanges(range, size);
 }
 
 // Weak comparison (RFC 9110 section 8.8.3.2).

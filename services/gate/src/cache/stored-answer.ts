@@ -1,15 +1,23 @@
 // Answers requests from the store: whole, a range, 304, or only the head.
 import { type ContentSource, Known, sendContent } from "@platform/http1";
+import {
+  type ByteRange,
+  describeRange,
+  layOutRanges,
+  type Segment,
+} from "@platform/kernel/content";
 import type { PinnedEntry } from "../exchange/cache-ticket.ts";
 import type { GateExchange } from "../exchange/exchange.ts";
 import type { SharedCache } from "../shared-state/index.ts";
-import { isNotModified, readRange, type Validators } from "./conditions.ts";
+import { findRanges, isNotModified, type Validators } from "./conditions.ts";
 
 /** Bodies up to this size are sent in one write. */
 const WHOLE_BYTES_MAX = 32_768;
 const PIECE_BYTES = 65_536;
 /** Fields of a 304 (RFC 9110 section 15.4.5). */
 const KEPT_FIELD = /^(?:cache-control|content-location|date|etag|expires|vary|last-modified)$/i;
+/** The line of Content-Type. */
+const TYPE_LINE = /^content-type:[^\r]*\r\n/im;
 const NO_BYTES = Buffer.alloc(0);
 
 /** Value of X-Cache. */
@@ -48,17 +56,15 @@ export function answerFromStore(
       return;
     }
     const size = record.bodyBytes;
-    const range = readRange(head, size, validators);
-    if (range === "none") {
+    const ranges = findRanges(head, size, validators);
+    if (ranges?.length === 0) {
       const text = `HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */${size}\r\nContent-Length: 0\r\n`;
       exchange.respond({ status: 416, head: Buffer.from(text + lines, "latin1"), body: NO_BYTES });
       cache.unpin(entry);
       return;
     }
-    if (range !== undefined) {
-      const fields = stored.slice(stored.indexOf("\r\n") + 2);
-      const text = `HTTP/1.1 206 Partial Content\r\n${fields}Content-Range: bytes ${range.from}-${range.to - 1}/${size}\r\n`;
-      sendBody(exchange, cache, entry, 206, text, lines, range.from, range.to);
+    if (ranges !== undefined) {
+      sendRanges(exchange, cache, pinned, ranges, stored, lines);
       return;
     }
   }
@@ -73,6 +79,31 @@ export function answerFromStore(
     record.bodyBytes,
     record.headBytes,
   );
+}
+
+function sendRanges(
+  exchange: GateExchange,
+  cache: SharedCache,
+  { entry, record: { bodyBytes: size } }: PinnedEntry,
+  ranges: readonly ByteRange[],
+  stored: string,
+  lines: string,
+): void {
+  const fields = stored.slice(stored.indexOf("\r\n") + 2);
+  const begin = "HTTP/1.1 206 Partial Content\r\n";
+  const [range] = ranges;
+  if (range !== undefined && ranges.length === 1) {
+    const text = `${begin}${fields}Content-Range: ${describeRange(range, size)}\r\n`;
+    sendBody(exchange, cache, entry, 206, text, lines, range.start, range.end);
+    return;
+  }
+  // The type of the response moves into its parts (RFC 9110 section 15.3.7.2).
+  const others = fields.replace(TYPE_LINE, "");
+  const { type, segments, length } = layOutRanges(ranges, size, findLine(stored, "Content-Type"));
+  const text = `${begin}${others}Content-Type: ${type}\r\nContent-Length: ${length}\r\n${lines}`;
+  const head = Buffer.from(text, "latin1");
+  const source = new StoredContent(cache, entry, segments);
+  sendContent(exchange, { status: 206, head, isDated: true, contentLength: length }, source);
 }
 
 // The head is copied in bytes: creating strings would be most of the work of a hit.
@@ -100,7 +131,7 @@ function sendBody(
     cache.unpin(entry);
     return;
   }
-  const source = new StoredContent(cache, entry, from, to);
+  const source = new StoredContent(cache, entry, [{ start: from, end: to }]);
   sendContent(exchange, { status, head, isDated: true, contentLength: to - from }, source);
 }
 
@@ -134,26 +165,36 @@ function findLine(head: string, name: string): string | undefined {
   return match?.[1];
 }
 
-/** A part of a stored body, in pieces; its entry stays pinned until `close`. */
+/** Parts of a stored body, in pieces; its entry stays pinned until `close`. */
 class StoredContent implements ContentSource {
   readonly #cache: SharedCache;
   readonly #entry: number;
-  #at: number;
-  readonly #end: number;
+  readonly #segments: readonly Segment[];
+  #index = 0;
+  /** Bytes of the segment that have been read. */
+  #done = 0;
 
-  constructor(cache: SharedCache, entry: number, from: number, to: number) {
+  constructor(cache: SharedCache, entry: number, segments: readonly Segment[]) {
     this.#cache = cache;
     this.#entry = entry;
-    this.#at = from;
-    this.#end = to;
+    this.#segments = segments;
   }
 
   read(): Buffer | null {
-    if (this.#at === this.#end) return null;
-    const to = Math.min(this.#end, this.#at + PIECE_BYTES);
-    const bytes = this.#cache.readBody(this.#entry, this.#at, to, false);
-    this.#at = to;
-    return bytes;
+    const segment = this.#segments[this.#index];
+    if (segment === undefined) return null;
+    if (Buffer.isBuffer(segment)) {
+      this.#index++;
+      return segment;
+    }
+    const from = segment.start + this.#done;
+    const to = Math.min(segment.end, from + PIECE_BYTES);
+    this.#done += to - from;
+    if (to === segment.end) {
+      this.#index++;
+      this.#done = 0;
+    }
+    return this.#cache.readBody(this.#entry, from, to, false);
   }
 
   close(): void {

@@ -97,14 +97,14 @@ class FilesStep implements Step {
 
   async #send(
     exchange: GateExchange,
-    { handle, start, length }: NonNullable<StaticFileAnswer["content"]>,
+    content: NonNullable<StaticFileAnswer["content"]>,
   ): Promise<void> {
     if (readMethod(exchange) === "HEAD") {
       exchange.end();
       return;
     }
     try {
-      for await (const piece of readPieces(handle, start, length)) {
+      for await (const piece of readPieces(content)) {
         if (exchange.aborted) return;
         if (!exchange.write(piece)) await waitForDrain(exchange);
       }

@@ -87,7 +87,7 @@ async function sendFile(
     else if (status !== 304) response.setHeader("Content-Length", 0);
     response.writeHead(status);
     if (content === undefined || method === "HEAD") response.end();
-    else await pipeline(readPieces(content.handle, content.start, content.length), response);
+    else await pipeline(readPieces(content), response);
   } finally {
     await content?.handle.close();
   }
