@@ -37,9 +37,18 @@ function encode(name: string, value: unknown, depth: number): string {
     case "object":
       if (value === null) return "null";
       if (isSecretName(name)) return `"${REDACTED}"`;
-      return depth >= DEPTH_MAX ? '"[too deep]"' : encodeObject(name, value, depth);
+      return depth >= DEPTH_MAX ? '"[too deep]"' : encodeReadable(name, value, depth);
     default:
       return "null";
+  }
+}
+
+// A getter or a proxy that throws must not break the caller of the logger.
+function encodeReadable(name: string, value: object, depth: number): string {
+  try {
+    return encodeObject(name, value, depth);
+  } catch {
+    return '"[unreadable]"';
   }
 }
 
@@ -54,7 +63,7 @@ function encodeObject(name: string, value: object, depth: number): string {
     if (value.length > MEMBERS_MAX) parts.push(`"… ${value.length - MEMBERS_MAX} more"`);
     return `[${parts.join(",")}]`;
   }
-  const source = value instanceof Map ? mapEntries(value) : readEntries(value);
+  const source = value instanceof Map ? mapEntries(value) : Object.entries(value);
   const parts: string[] = [];
   for (const [key, item] of source.slice(0, MEMBERS_MAX)) {
     if (item !== undefined) parts.push(`${encodeText(key)}:${encode(key, item, depth + 1)}`);
@@ -63,26 +72,20 @@ function encodeObject(name: string, value: object, depth: number): string {
   return `{${parts.join(",")}}`;
 }
 
+// Any value can be assigned to the properties of an error.
 function encodeError(error: Error, depth: number): string {
-  const parts = [`"name":${encodeText(error.name)}`, `"message":${encodeText(error.message)}`];
+  const member = (name: string, value: unknown): string =>
+    `"${name}":${encode(name, value, depth + 1)}`;
+  const parts = [member("name", error.name), member("message", error.message)];
   const code = "code" in error ? error.code : undefined;
   if (typeof code === "string" || typeof code === "number") {
     parts.push(`"code":${encodeText(String(code))}`);
   }
-  if (error.stack !== undefined) parts.push(`"stack":${encodeText(error.stack)}`);
-  if (error.cause !== undefined) parts.push(`"cause":${encode("cause", error.cause, depth + 1)}`);
+  if (error.stack !== undefined) parts.push(member("stack", error.stack));
+  if (error.cause !== undefined) parts.push(member("cause", error.cause));
   return `{${parts.join(",")}}`;
 }
 
 function mapEntries(map: Map<unknown, unknown>): [string, unknown][] {
   return [...map].map(([key, item]) => [String(key), item]);
-}
-
-// A getter that throws must not break the caller of the logger.
-function readEntries(value: object): [string, unknown][] {
-  try {
-    return Object.entries(value);
-  } catch {
-    return [["…", "unreadable"]];
-  }
 }

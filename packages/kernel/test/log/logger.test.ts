@@ -117,7 +117,22 @@ test("circular and hostile values do not throw", () => {
   });
   const event = JSON.parse(lines[0]!);
   assert.equal(event.big, "10");
+  assert.equal(event.hostile, "[unreadable]");
   assert.ok(!("none" in event));
+  const error = Object.assign(new Error("x"), { stack: 5, name: Symbol("name") });
+  const refusing = new Proxy(new Error("y"), {
+    get: () => {
+      throw new Error("no");
+    },
+  });
+  logger.error("errors", { error, refusing, after: 1 });
+  const errors = JSON.parse(lines[1]!);
+  assert.deepEqual(errors.error, {
+    name: null,
+    message: "x",
+    stack: 5,
+  });
+  assert.deepEqual([errors.refusing, errors.after], ["[unreadable]", 1]);
 });
 
 test("in the readable form a message can neither forge a line nor control the terminal", () => {

@@ -69,6 +69,11 @@ export class Call implements ServiceRequest<string, unknown, unknown> {
     this.span = tracer.startSpan({ name: this.method, kind: "server", parent });
   }
 
+  /** `file:line:column` of the route's declaration; "" for paths without a route. */
+  get declaredAt(): string {
+    return this.route?.declaredAt ?? "";
+  }
+
   get query(): unknown {
     return (this.#parsedQuery ??= new URLSearchParams(this.#rawQuery));
   }

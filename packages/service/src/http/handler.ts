@@ -66,7 +66,8 @@ export class RequestHandler {
       sockets: options.sockets,
       onLateError: (call, error) => {
         call.error ??= error;
-        call.log.error("answer broke off", { path: call.path, error });
+        const { path, declaredAt } = call;
+        call.log.error("answer broke off", { path, declared_at: declaredAt, error });
       },
     };
     this.#timer = every(
@@ -231,11 +232,13 @@ export class RequestHandler {
     sent?.catch((error: unknown) => this.#fail(call, error));
   }
 
-  #fail(call: Call, error: unknown): void {
+  #fail(call: Call, thrown: unknown): void {
     const { exchange } = call;
+    const error = thrown instanceof Error ? thrown : new NotAnErrorError(thrown, call.declaredAt);
     if (call.isOver || exchange.answered) {
       // The client has its answer already, or is gone; the error must not be lost.
-      call.log.error("handler failed after the answer", { path: call.path, error });
+      const { path, declaredAt } = call;
+      call.log.error("handler failed after the answer", { path, declared_at: declaredAt, error });
       return;
     }
     call.error = error;
@@ -252,10 +255,7 @@ export class RequestHandler {
     const nowMs = this.#options.clock.monotonicMs();
     for (const call of this.#waiting) {
       if (nowMs < call.deadlineMs || call.exchange.answered || call.isOver) continue;
-      const error = new HandlerTimeoutError(
-        call.route?.timeoutMs ?? 0,
-        call.route?.declaredAt ?? "",
-      );
+      const error = new HandlerTimeoutError(call.route?.timeoutMs ?? 0, call.declaredAt);
       call.abort(error);
       this.#fail(call, error);
     }
@@ -274,6 +274,16 @@ class HandlerTimeoutError extends PlatformError {
     super("internal", `The handler did not answer within ${timeoutMs} ms.`);
     this.name = "HandlerTimeoutError";
     this.stack = `${this.name}: ${this.message}\n    at the route ${declaredAt}`;
+  }
+}
+
+/** A handler threw another value than an Error, which has no stack. */
+class NotAnErrorError extends Error {
+  constructor(thrown: unknown, declaredAt: string) {
+    super(`the handler threw ${thrown === null ? "null" : `a value of type ${typeof thrown}`}`);
+    this.name = "NotAnErrorError";
+    this.stack = `${this.name}: ${this.message}\n    at the route ${declaredAt}`;
+    this.cause = thrown;
   }
 }
 

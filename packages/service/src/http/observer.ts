@@ -49,7 +49,9 @@ export class RequestObserver {
       status,
       duration_ms: durationMs,
     };
-    if (isFailure) log.error("request failed", { ...fields, error: call.error });
-    else log[level]("request", fields);
+    // The stack of a wrong result is that of this package: the route is where its author looks.
+    if (isFailure) {
+      log.error("request failed", { ...fields, declared_at: call.declaredAt, error: call.error });
+    } else log[level]("request", fields);
   }
 }

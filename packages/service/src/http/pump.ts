@@ -36,6 +36,7 @@ export async function pump(
       if (done === true || isStopped()) break;
       if (!exchange.write(value)) await drained(call);
     }
+    if (!isStopped()) expectComplete(call, head);
     if (!call.isOver) exchange.end();
   } catch (error) {
     onError(error);
@@ -43,6 +44,12 @@ export async function pump(
   } finally {
     closeSource(iterator, onError);
   }
+}
+
+/** Throws if the source ended before the content had its announced length. */
+function expectComplete({ exchange, method }: Call, { contentLength = 0 }: StreamHead): void {
+  if (method === "HEAD" || exchange.bytesOut >= contentLength) return;
+  throw new Error(`the answer ended after ${exchange.bytesOut} of ${contentLength} bytes`);
 }
 
 function closeSource(iterator: AsyncIterator<Chunk>, onError: (error: unknown) => void): void {

@@ -14,11 +14,12 @@ export function markPosition(): () => string {
 }
 
 function findPosition(stack: string): string {
-  const own = new URL("..", import.meta.url).href;
+  const own = fileURLToPath(new URL("..", import.meta.url));
   for (const line of stack.split("\n").slice(1)) {
     const [, file = "", row, column] = FRAME.exec(line) ?? [];
-    if (file === "" || file.startsWith(own)) continue;
+    // Node has URLs, Bun has paths.
     const path = file.startsWith("file:") ? fileURLToPath(file.replace(/\?.*$/, "")) : file;
+    if (path === "" || path.startsWith(own)) continue;
     const short = relative(process.cwd(), path);
     return `${short.startsWith("..") ? path : short}:${row}:${column}`;
   }

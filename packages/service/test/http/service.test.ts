@@ -113,6 +113,45 @@ route("GET", "/late", { timeoutMs: 200 }, async () => {
 });
 const wrong: Record<string, unknown> = { function: () => {}, symbol: Symbol("x"), bigint: 1n };
 route("GET", "/wrong/:kind", ({ params }) => wrong[params.kind]);
+const thrown: Record<string, unknown> = {
+  text: "text",
+  null: null,
+  undefined: undefined,
+  object: { secret: 1 },
+  stackless: Object.assign(new Error("no stack"), { stack: 5 }),
+};
+route("GET", "/thrown/:kind", ({ params }) => {
+  throw thrown[params.kind];
+});
+route("GET", "/getter", () => ({
+  get text(): string {
+    throw new Error("getter failed");
+  },
+}));
+route("GET", "/then", () => ({
+  // oxlint-disable-next-line unicorn/no-thenable -- that is the case
+  then: () => {
+    throw new Error("then failed");
+  },
+}));
+route("GET", "/settled-twice", () => ({
+  // oxlint-disable-next-line unicorn/no-thenable -- that is the case
+  then: (resolve: (value: unknown) => void, reject: (error: Error) => void) => {
+    resolve("first");
+    resolve("second");
+    reject(new Error("third"));
+  },
+}));
+route("GET", "/locked", () => {
+  const response = new Response("locked");
+  response.body!.getReader();
+  return response;
+});
+route(
+  "GET",
+  "/too-short",
+  () => new Response(new Blob(["abc"]).stream(), { headers: { "Content-Length": "10" } }),
+);
 const cyclic: Record<string, unknown> = {};
 cyclic["self"] = cyclic;
 route("GET", "/cyclic", () => cyclic);
@@ -378,6 +417,10 @@ test("handlers that fail answer 500 with a trace id, the log has the stack, the 
     "/cyclic",
     "/split",
     "/split-error",
+    "/getter",
+    "/then",
+    "/locked",
+    ...Object.keys(thrown).map((kind) => `/thrown/${kind}`),
   ];
   for (const path of paths) {
     const { status, body } = await json(path, { headers: { traceparent } });
@@ -389,11 +432,9 @@ test("handlers that fail answer 500 with a trace id, the log has the stack, the 
     );
     assert.ok(!JSON.stringify(body).includes("secret detail"));
     const line = app.log.findLast((one) => one["path"] === path);
-    assert.equal(line?.["trace_id"], "a".repeat(32));
-    assert.ok(
-      JSON.stringify(line).includes("stack") || JSON.stringify(line).includes(" at "),
-      path,
-    );
+    assert.deepEqual([line?.["level"], line?.["trace_id"]], ["error", "a".repeat(32)], path);
+    assert.match(String(line?.["declared_at"]), /service\.test\.ts:\d+:\d+$/, path);
+    assert.match(JSON.stringify(line?.["error"]), /"stack":/, path);
   }
   const conflict = await app.fetch("/reject");
   assert.equal(conflict.headers.get("x-why"), "no");
@@ -404,6 +445,7 @@ test("handlers that fail answer 500 with a trace id, the log has the stack, the 
   );
   assert.equal(await (await app.fetch("/twice")).text(), "once");
   assert.equal((await json("/twice")).status, 500);
+  assert.equal(await (await app.fetch("/settled-twice")).text(), "first");
   assert.equal((await json("/")).status, 200);
 });
 
@@ -422,6 +464,8 @@ test("a stream that fails breaks the connection, so that it does not look comple
   const answer = await app.fetch("/broken");
   await assert.rejects(answer.text());
   await waitFor(() => app.log.some((line) => line["msg"] === "answer broke off"));
+  await assert.rejects((await app.fetch("/too-short")).text());
+  await waitFor(() => JSON.stringify(app.log.at(-2)).includes("ended after 3 of 10 bytes"));
 });
 
 test("the source of a stream is closed when its client disconnects", async () => {

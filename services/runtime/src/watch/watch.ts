@@ -19,6 +19,8 @@ const DEBOUNCE_MS = 40;
 const START_MS = 60_000;
 const STOP_MS = 35_000;
 const WATCHES_MAX = 1_000;
+/** A service that exits earlier after its start would exit again. */
+const RESTART_AFTER_MS = 5_000;
 
 /** Options of {@link watchService}. */
 export interface WatchOptions {
@@ -81,6 +83,8 @@ class Watch {
   /** The last report of each process. */
   readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
   #port = 0;
+  /** Monotonic ms at which the running process became ready. */
+  #readyAtMs = 0;
   #hasDatabase = false;
   #timer: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -170,6 +174,7 @@ class Watch {
     }
     this.#current = worker;
     this.#port = port;
+    this.#readyAtMs = performance.now();
     this.#say(
       `${old === undefined ? "running" : "reloaded"} on http://localhost:${port} in ${Math.round(durationMs)} ms`,
     );
@@ -199,7 +204,10 @@ class Watch {
     } else if (worker === this.#current) {
       this.#current = undefined;
       this.#reportSchedules();
-      this.#say(`the service exited (${signal ?? `code ${code}`}): waiting for a change`);
+      const isEarly = performance.now() - this.#readyAtMs < RESTART_AFTER_MS;
+      const next = isEarly ? "waiting for a change" : "starting it again";
+      this.#say(`the service exited (${signal ?? `code ${code}`}): ${next}`);
+      if (!isEarly && this.#next === undefined) this.begin();
     }
   }
 

@@ -70,11 +70,32 @@ test("run reports errors at the author's line, and handlers' stacks in the log",
   assert.match(missing.text, /missing\.ts/);
   writeFileSync(
     file,
-    'export route GET / () requires "a" {\n  return null;\n}\nexport route GET /fail {\n\n  throw new Error("x");\n}\n',
+    `export route GET / () requires "a" {
+  return null;
+}
+server { timeoutMs: 500 }
+export route GET /throws {
+
+  throw new Error("x");
+}
+export route GET /rejects {
+  await 1;
+  throw new Error("y");
+}
+export route GET /never { await new Promise(() => {}); }
+export route GET /wrong { return () => 1; }
+export route GET /text { throw "z"; }
+`,
   );
   const running = await startRun(t, root, "fail.service.ts");
-  assert.equal((await fetch(`${running.url}/fail`)).status, 500);
-  await running.waitFor("fail.service.ts:6:9");
+  const lines = { throws: "7:9", rejects: "11:9", never: "13:1", wrong: "14:1", text: "15:1" };
+  for (const [path, position] of Object.entries(lines)) {
+    const answer = await fetch(`${running.url}/${path}`);
+    assert.equal(answer.status, 500, path);
+    const { trace_id: traceId } = (await answer.json()) as { trace_id: string };
+    const line = await running.waitFor(`"trace_id":"${traceId}"`);
+    assert.match(line, new RegExp(`"msg":"request failed".*fail\\.service\\.ts:${position}`));
+  }
   await stopRun(running);
 });
 

@@ -58,6 +58,37 @@ test("changes under load: every request is answered, with a version that is not 
   await stopRun(running);
 });
 
+test("a service that exits by itself is started again, unless it exits soon after its start", async (t) => {
+  const file = join(root, "exits.service.ts");
+  const write = (version: number): void =>
+    writeFileSync(
+      file,
+      `export route GET / { return ${version} }
+export route GET /exit { setTimeout(() => { throw new Error("detached") }); return "answered" }
+`,
+    );
+  write(1);
+  const running = await startRun(t, root, "exits.service.ts", "--watch");
+  const exit = async (): Promise<void> => {
+    const answer = await fetch(`${running.url}/exit`, { headers: { Connection: "close" } });
+    assert.equal(await answer.text(), "answered");
+    await running.waitFor("exits.service.ts:2:");
+  };
+  await running.waitFor("running on");
+  await exit();
+  await running.waitFor("the service exited (code 1): waiting for a change");
+  write(2);
+  const port = /localhost:(\d+)/.exec(await running.waitFor("running on"))![1];
+  running.url = `http://127.0.0.1:${port}`;
+  // An exit after this time is not a failed start.
+  await sleep(5_100);
+  await exit();
+  await running.waitFor("the service exited (code 1): starting it again");
+  const next = /localhost:(\d+)/.exec(await running.waitFor("running on"))![1];
+  assert.equal(await (await fetch(`http://127.0.0.1:${next}`)).text(), "2");
+  await stopRun(running);
+});
+
 function formatVersion(version: number): string {
   return `import { events } from "@platform/service";
 export route GET / { return { version: ${version}, pid: process.pid } }
