@@ -285,6 +285,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         origins,
         broker,
         readStats,
+        connections: {
+          http: (after) => subscribers.list(after),
+          kafka: (after) => kafka.listConnections(after),
+          mqtt: (after) => mqtt.listConnections(after),
+          stomp: (after) => stomp.listConnections(after),
+        },
         describeConsumerGroup: (tenant, name) => kafka.describeGroup(tenant, name),
       }),
       ...feeds.createRoutes(),

@@ -13,6 +13,7 @@ import {
   type ReadTaker,
 } from "@platform/kernel/sockets";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
+import type { ListedConnection } from "./listed-connection.ts";
 import { SocketTransport, type Transport } from "./transport.ts";
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -60,10 +61,17 @@ export interface WireListenersOptions {
   onError: (error: unknown) => void;
 }
 
+interface Open {
+  transport: Transport;
+  number: number;
+  openedAtMs: number;
+}
+
 /** Serves one protocol on any number of listeners with shared limits; `WebSocketUpgrades` adds connections. */
 export class WireListeners {
   readonly #options: WireListenersOptions;
-  readonly #connections = new Map<WireConnection, Transport>();
+  readonly #connections = new Map<WireConnection, Open>();
+  #lastNumber = 0;
   /** Counts sockets in a TLS handshake as well. */
   readonly #bounds: ConnectionBounds;
   readonly #shortenReads: ReadShortener;
@@ -86,6 +94,15 @@ export class WireListeners {
 
   get connectionCount(): number {
     return this.#connections.size;
+  }
+
+  /** The connections after this number, in the order in which they were opened. */
+  *list(after: number): Generator<ListedConnection> {
+    for (const { transport, number, openedAtMs } of this.#connections.values()) {
+      if (number <= after) continue;
+      const { kind, remoteAddress, describeClient } = transport;
+      yield { number, transport: kind, remoteAddress, openedAtMs, client: describeClient?.() };
+    }
   }
 
   /** Bytes that clients on TCP and TLS have not read. */
@@ -133,7 +150,7 @@ export class WireListeners {
     const emptied = new Promise<void>((resolve) => (this.#onEmpty = resolve));
     for (const connection of this.#connections.keys()) connection.shutDown();
     const deadline = setTimeout(() => {
-      for (const transport of this.#connections.values()) transport.destroy();
+      for (const { transport } of this.#connections.values()) transport.destroy();
     }, graceMs);
     if (this.#connections.size > 0) await emptied;
     clearTimeout(deadline);
@@ -154,7 +171,9 @@ export class WireListeners {
 
   /** Adds an admitted connection. */
   add(connection: WireConnection, transport: Transport): void {
-    this.#connections.set(connection, transport);
+    this.#lastNumber++;
+    const entry = { transport, number: this.#lastNumber, openedAtMs: Date.now() };
+    this.#connections.set(connection, entry);
   }
 
   /** Removes a connection whose transport has closed. */

@@ -1,12 +1,17 @@
 // The bytes of a connection of a wire protocol: TCP and TLS sockets, WebSockets.
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { Outflow } from "@platform/kernel/sockets";
 import type { WebSocket } from "ws";
+import type { ConnectedClient, ListedConnection } from "./listed-connection.ts";
 
 /** The transport of a connection. */
 export interface Transport {
+  readonly kind: ListedConnection["transport"];
   readonly remoteAddress: string;
+  /** Set by the connection when its client is known. */
+  describeClient: (() => ConnectedClient | undefined) | undefined;
   /** Whether the client is a page of a browser that this broker does not know. */
   readonly isForeignPage: boolean;
   /** Counts the bytes that the client has not read; undefined for WebSockets outside of the HTTP listener. */
@@ -36,13 +41,16 @@ const SEPARATE_MAX = 64;
 
 /** A TCP or TLS socket. */
 export class SocketTransport implements Transport {
+  readonly kind: "tcp" | "tls";
   readonly remoteAddress: string;
+  describeClient: Transport["describeClient"];
   readonly isForeignPage = false;
   readonly socket: Socket;
   outflow!: Outflow;
 
   constructor(socket: Socket) {
     this.socket = socket;
+    this.kind = socket instanceof TLSSocket ? "tls" : "tcp";
     this.remoteAddress = plainAddress(socket.remoteAddress);
   }
 
@@ -96,7 +104,9 @@ export interface WebSocketPeer {
 
 /** A WebSocket. */
 export class WebSocketTransport implements Transport {
+  readonly kind = "websocket";
   readonly remoteAddress: string;
+  describeClient: Transport["describeClient"];
   readonly isForeignPage: boolean;
   readonly outflow: Outflow | undefined;
   receivedBytes = 0;

@@ -9,6 +9,7 @@ import {
 } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
+import { plainAddress } from "../connection/transport.ts";
 import type { Message } from "../message.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
@@ -71,6 +72,8 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
 
 /** One stream of events. Until `begin` it accepts nothing, so that errors can still be answered. */
 class EventStream implements Sink, SubscriberStream {
+  readonly transport = "sse";
+  readonly remoteAddress: string;
   readonly readAhead: ReadAhead;
   readonly #response: ServerResponse;
   readonly #subscribers: Subscribers;
@@ -79,6 +82,7 @@ class EventStream implements Sink, SubscriberStream {
   #isClosed = false;
 
   constructor(response: ServerResponse, subscribers: Subscribers, frames: MessageFrames) {
+    this.remoteAddress = plainAddress(response.socket?.remoteAddress);
     this.readAhead = new ReadAhead(findOutflow(response.socket));
     this.#response = response;
     this.#subscribers = subscribers;
@@ -97,7 +101,7 @@ class EventStream implements Sink, SubscriberStream {
     response.flushHeaders();
     response.on("drain", opened.pump);
     response.on("close", () => this.#close());
-    this.#subscribers.add(this, caller, opened.isAllowed);
+    this.#subscribers.add(this, caller, opened.isAllowed, opened.name);
     if (response.destroyed || response.closed) this.#close();
     opened.pump();
   }

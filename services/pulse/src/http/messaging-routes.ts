@@ -4,6 +4,7 @@ import type { Broker } from "../broker.ts";
 import { createAccessRoutes } from "./access-api.ts";
 import { createAcknowledgementRoutes } from "./acknowledgement-api.ts";
 import { createBrowseRoutes } from "./browse-api.ts";
+import { createConnectionsRoute, type ConnectionSources } from "./connections-api.ts";
 import { createDeadLettersRoutes } from "./dead-letters-api.ts";
 import { createEventStreamRoute, type EventStreamOptions } from "./event-stream.ts";
 import { createGroupRoutes, type GroupRoutesOptions } from "./groups-api.ts";
@@ -19,6 +20,7 @@ export interface MessagingRoutesOptions
   extends EventStreamOptions, Pick<GroupRoutesOptions, "describeConsumerGroup"> {
   broker: Broker;
   readStats: StatsReader;
+  connections: ConnectionSources;
 }
 
 /** Creates the routes. */
@@ -36,6 +38,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createDeadLettersRoutes(parts),
     ...createGroupRoutes({ ...parts, describeConsumerGroup }),
     ...createAcknowledgementRoutes(parts),
+    createConnectionsRoute(options.connections),
     createStatsRoute(options.readStats, admission),
     ...createUnbuiltRoutes(),
   ];

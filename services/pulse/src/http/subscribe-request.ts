@@ -36,6 +36,8 @@ export interface SubscribeRequest {
 
 /** An open subscription. */
 export interface OpenSubscription {
+  /** The topic or the pattern, as the client named it. */
+  name: string;
   kind: "plain" | "group";
   subscription: Subscription | undefined;
   group: { group: SharedSubscription; member: MemberHandle } | undefined;
@@ -106,17 +108,20 @@ export async function openSubscription(
       return true;
     };
     const opened = subscriptions.openPattern(tenant, selects, request.startAt, sink);
-    return plain(opened, () => [...names].every((name) => rights.covers("subscribe", name)));
+    return plain(request.topic, opened, () =>
+      [...names].every((name) => rights.covers("subscribe", name)),
+    );
   }
   const name = admission.allow(caller, "subscribe", request.topic);
   const isAllowed = (): boolean => rights.covers("subscribe", name);
   const topic = await topics.ensure(tenant, name);
   if (request.group === undefined)
-    return plain(subscriptions.open(topic, request.startAt, sink), isAllowed);
+    return plain(name, subscriptions.open(topic, request.startAt, sink), isAllowed);
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
   const { isManual, prefetch, ackWaitMs = options.ackWaitMs } = request;
   const member = group.join(sink, { isManual, prefetch, ackWaitMs });
   return {
+    name,
     kind: "group",
     subscription: undefined,
     group: { group, member },
@@ -127,11 +132,12 @@ export async function openSubscription(
 }
 
 function plain(
+  name: string,
   { subscription, close }: { subscription: Subscription; close: () => void },
   isAllowed: () => boolean,
 ): OpenSubscription {
   const pump = (): void => subscription.pump();
-  return { kind: "plain", subscription, group: undefined, isAllowed, pump, close };
+  return { name, kind: "plain", subscription, group: undefined, isAllowed, pump, close };
 }
 
 function readNumber(

@@ -7,6 +7,11 @@ import {
   type Caller,
   type TokenStreams,
 } from "@platform/kernel/identity";
+import {
+  describeClient,
+  type ConnectedClient,
+  type ListedConnection,
+} from "../connection/listed-connection.ts";
 import { UserConnections } from "../connection/user-connections.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Principal } from "../user/principal.ts";
@@ -17,6 +22,8 @@ type DropCause = "going-away" | "revoked";
 
 /** One open stream. */
 export interface SubscriberStream {
+  readonly transport: "sse" | "websocket";
+  readonly remoteAddress: string;
   /** True if data waits for the connection. */
   isStalled: () => boolean;
   /** Sends a keep-alive. */
@@ -44,6 +51,11 @@ export interface SubscribersOptions {
 
 interface StreamState {
   tenant: Tenant;
+  principal: ReturnType<typeof toPrincipal>;
+  /** A topic or a pattern; undefined for statistics. */
+  subscription: string | undefined;
+  number: number;
+  openedAtMs: number;
   stalledSinceMs: number | undefined;
   pingAtMs: number;
   /** False when the caller has lost the right that the stream needs. */
@@ -60,6 +72,7 @@ export class Subscribers {
   readonly #users: UserConnections;
   readonly #streams = new Map<SubscriberStream, StreamState>();
   #admitted = 0;
+  #lastNumber = 0;
   #timer: RepeatingTimer | undefined;
   /** Number of subscribers disconnected because they read nothing. */
   dropped = 0;
@@ -93,12 +106,23 @@ export class Subscribers {
   }
 
   /**
-   * Adds a stream, which is dropped when its caller's token is revoked or its session ends, and by `endForbidden` when
-   * `isAllowed` returns false.
+   * Adds a stream of a topic or pattern, which is dropped when its caller's token is revoked or its session ends, and by
+   * `endForbidden` when `isAllowed` returns false.
    */
-  add(stream: SubscriberStream, caller: Caller, isAllowed: () => boolean): void {
+  add(
+    stream: SubscriberStream,
+    caller: Caller,
+    isAllowed: () => boolean,
+    subscription?: string,
+  ): void {
+    this.#lastNumber++;
+    const tenant = tenantOf(caller);
     const state: StreamState = {
-      tenant: tenantOf(caller),
+      tenant,
+      principal: { ...toPrincipal(caller), tenant },
+      subscription,
+      number: this.#lastNumber,
+      openedAtMs: Date.now(),
       isAllowed,
       stalledSinceMs: undefined,
       pingAtMs: performance.now() + PING_MS,
@@ -121,6 +145,15 @@ export class Subscribers {
     if (this.#streams.size > 0) return;
     void this.#timer?.stop();
     this.#timer = undefined;
+  }
+
+  /** The streams after this number, in the order in which they were opened. */
+  *list(after: number): Generator<ListedConnection> {
+    for (const [{ transport, remoteAddress }, state] of this.#streams) {
+      const { number, openedAtMs } = state;
+      if (number <= after) continue;
+      yield { number, transport, remoteAddress, openedAtMs, client: describe(state) };
+    }
   }
 
   /** Ends the streams whose callers have lost their right, after a change of the topic rules. */
@@ -160,6 +193,11 @@ export class Subscribers {
       }
     }
   }
+}
+
+function describe({ principal, subscription }: StreamState): ConnectedClient {
+  const names = subscription === undefined ? [] : [subscription];
+  return describeClient(principal, undefined, names.values(), names.length);
 }
 
 function toPrincipal(caller: Caller): Pick<Principal, "tenant" | "name" | "token"> {

@@ -7,6 +7,7 @@ import type { Caller } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { every } from "@platform/kernel/time";
 import { WebSocketServer, type WebSocket } from "ws";
+import { plainAddress } from "../connection/transport.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import type { Message } from "../message.ts";
@@ -82,7 +83,7 @@ export class WebSockets {
     if (path === "/api/v1/stats/ws") {
       this.#options.admission.anyRight(caller);
       this.#server.handleUpgrade(request, socket, head, (client) =>
-        this.#sendStats(client, caller),
+        this.#sendStats(client, request, caller),
       );
       return;
     }
@@ -103,7 +104,7 @@ export class WebSockets {
   ): Promise<void> {
     const asked = readSubscribeRequest(topic, search, null);
     const { subscribers, frames } = this.#options;
-    const stream = new MessageSocket(new ReadAhead(findOutflow(socket)), subscribers, frames);
+    const stream = new MessageSocket(request, socket, subscribers, frames);
     const opened = await openSubscription(this.#options, caller, asked, stream);
     if (socket.destroyed) {
       opened.close();
@@ -119,7 +120,7 @@ export class WebSockets {
     });
   }
 
-  #sendStats(client: WebSocket, caller: Caller): void {
+  #sendStats(client: WebSocket, request: IncomingMessage, caller: Caller): void {
     const tenant = tenantOf(caller);
     const { subscribers, readStats, admission } = this.#options;
     const rights = admission.rightsOf(caller);
@@ -130,6 +131,8 @@ export class WebSockets {
       this.#options.logger.error("sending statistics failed", { error }),
     );
     const stream: SubscriberStream = {
+      transport: "websocket",
+      remoteAddress: plainAddress(request.socket.remoteAddress),
       isStalled: () => client.bufferedAmount >= WAITING_BYTES_MAX,
       ping: () => client.ping(),
       drop: (reason, cause) => client.close(CLOSE_CODES[cause ?? "going-away"], reason),
@@ -146,14 +149,22 @@ export class WebSockets {
 
 /** The socket of one subscriber. */
 class MessageSocket implements Sink, SubscriberStream {
+  readonly transport = "websocket";
+  readonly remoteAddress: string;
   readonly readAhead: ReadAhead;
   readonly #subscribers: Subscribers;
   readonly #frames: MessageFrames;
   #client: WebSocket | undefined;
   #opened: OpenSubscription | undefined;
 
-  constructor(readAhead: ReadAhead, subscribers: Subscribers, frames: MessageFrames) {
-    this.readAhead = readAhead;
+  constructor(
+    request: IncomingMessage,
+    socket: Duplex,
+    subscribers: Subscribers,
+    frames: MessageFrames,
+  ) {
+    this.remoteAddress = plainAddress(request.socket.remoteAddress);
+    this.readAhead = new ReadAhead(findOutflow(socket));
     this.#subscribers = subscribers;
     this.#frames = frames;
   }
@@ -161,7 +172,7 @@ class MessageSocket implements Sink, SubscriberStream {
   begin(client: WebSocket, opened: OpenSubscription, caller: Caller): void {
     this.#client = client;
     this.#opened = opened;
-    this.#subscribers.add(this, caller, opened.isAllowed);
+    this.#subscribers.add(this, caller, opened.isAllowed, opened.name);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       this.#client = undefined;

@@ -8,6 +8,7 @@ import { isLoopback } from "@platform/kernel/network";
 import { GroupCoordinator, type GroupDescription } from "../consumer-group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
+import type { ListedConnection } from "../connection/listed-connection.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { TopicRules } from "../access/topic-rules.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
@@ -106,6 +107,11 @@ export class KafkaServer {
     this.#groups = groups;
     this.#retention = retention;
     this.counts = counts;
+  }
+
+  /** The connections after this number, in the order in which they were opened. */
+  listConnections(after: number): Iterable<ListedConnection> {
+    return this.#server.list(after);
   }
 
   /** A consumer group with members; undefined without members. */

@@ -1,4 +1,5 @@
 // The frames of an authenticated client.
+import { describeClient, type ConnectedClient } from "../connection/listed-connection.ts";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { ByteQuota } from "../byte-quota.ts";
@@ -88,6 +89,11 @@ export class Session {
 
   get hasSubscriptions(): boolean {
     return this.#subscriptions.size > 0;
+  }
+
+  describeClient(): ConnectedClient {
+    const names = this.#subscriptions.values().map(({ request }) => request.destination.name);
+    return describeClient(this.#principal, this.#clientId, names, this.#subscriptions.size);
   }
 
   /** False if the client has lost the right for a topic that it follows. */

@@ -9,6 +9,7 @@ import { isLoopback } from "@platform/kernel/network";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
+import type { ListedConnection } from "../connection/listed-connection.ts";
 import { WireListeners } from "../connection/listeners.ts";
 import type { Transport } from "../connection/transport.ts";
 import { UserConnections } from "../connection/user-connections.ts";
@@ -156,6 +157,11 @@ export class StompServer {
 
   get connectionCount(): number {
     return this.#listeners.connectionCount;
+  }
+
+  /** The connections after this number, in the order in which they were opened. */
+  listConnections(after: number): Iterable<ListedConnection> {
+    return this.#listeners.list(after);
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is in use. */

@@ -174,6 +174,7 @@ test("a Fetch without room is answered without records and without an error", as
         principal: { name: "anonymous", tenant: "", rights: ALL_RIGHTS },
       },
       user: new CountedUser(new UserConnections(1)),
+      clientId: undefined,
       mutedUntilMs: 0,
     },
     version: 11,

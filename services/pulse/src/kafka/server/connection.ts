@@ -228,6 +228,7 @@ export class Connection implements WireConnection {
       }
       const reader = new Reader(frame, this.#context.arrayItemsMax);
       const header = readRequestHeader(reader);
+      this.session.clientId = header.clientId ?? this.session.clientId;
       const found = this.#context.routes.get(header.apiKey);
       if (found === undefined || !isSupported(found, header.apiVersion)) {
         this.#refuseVersion(header, entry);

@@ -1,13 +1,14 @@
 // The listeners of the Kafka server and their limits: connections, requests, answers, idle time.
 import type { TlsOptions } from "node:tls";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
+import type { ListedConnection } from "../../connection/listed-connection.ts";
 import { WireListeners } from "../../connection/listeners.ts";
 import { CountedUser, UserConnections } from "../../connection/user-connections.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { Connection } from "./connection.ts";
 import type { RouteTable } from "./route.ts";
-import type { Authentication } from "./session.ts";
+import { describeSession, type Authentication, type Session } from "./session.ts";
 import type { FollowToken } from "./token-watch.ts";
 
 const SWEEP_MS = 1_000;
@@ -112,13 +113,15 @@ export class KafkaListeners {
       sweepMs: SWEEP_MS,
       connect: (transport) => {
         const { remoteAddress } = transport;
-        const session = {
+        const session: Session = {
           remoteAddress,
+          clientId: undefined,
           advertised: options.advertised ?? transport.local,
           authentication: options.admit(remoteAddress),
           user: new CountedUser(users),
           mutedUntilMs: 0,
         };
+        transport.describeClient = () => describeSession(session);
         return new Connection(transport, session, this.#context);
       },
       onError: (error) => {
@@ -130,6 +133,11 @@ export class KafkaListeners {
 
   get connectionCount(): number {
     return this.#listeners.connectionCount;
+  }
+
+  /** The connections after this number, in the order in which they were opened. */
+  list(after: number): Iterable<ListedConnection> {
+    return this.#listeners.list(after);
   }
 
   /** Connections closed immediately because of a limit. */

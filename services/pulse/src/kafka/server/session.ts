@@ -1,4 +1,5 @@
 // The state of a connection's client.
+import { describeClient, type ConnectedClient } from "../../connection/listed-connection.ts";
 import type { CountedUser } from "../../connection/user-connections.ts";
 import type { Principal } from "../../user/principal.ts";
 import type { SaslExchange } from "../sasl/mechanism.ts";
@@ -19,6 +20,8 @@ export interface Session {
   /** The broker address that the client is told. */
   readonly advertised: { host: string; port: number };
   authentication: Authentication;
+  /** From the latest request that names one. */
+  clientId: string | undefined;
   /** The user whose connections this one counts with. */
   readonly user: CountedUser;
   /** Until then (monotonic, in ms) no requests of the connection are handled: its tenant exceeds a quota. */
@@ -28,6 +31,15 @@ export interface Session {
 /** Mutes a connection for a while (KIP-219), which also slows down clients that ignore `throttleTimeMs`. */
 export function mute(session: Session, ms: number): void {
   session.mutedUntilMs = Math.max(session.mutedUntilMs, performance.now() + ms);
+}
+
+/** The client of a session, whose topics its group shows; undefined before it is authenticated. */
+export function describeSession({
+  authentication,
+  clientId,
+}: Session): ConnectedClient | undefined {
+  if (authentication.state !== "done") return undefined;
+  return describeClient(authentication.principal, clientId, Iterator.from([]), 0);
 }
 
 /** The answer to clients beyond the limit of a user's connections. */

@@ -1,10 +1,12 @@
 // CONNECT: authentication, the session, and what the client is told.
 import { randomBytes } from "node:crypto";
+import { describeClient, type ConnectedClient } from "../../connection/listed-connection.ts";
 import type { Transport } from "../../connection/transport.ts";
 import { ownerOf, type Principal } from "../../user/principal.ts";
 import type { ConnectPacket, Will } from "../packet/packets.ts";
 import type { Properties } from "../packet/properties.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
+import type { Session } from "../session/session.ts";
 import { NEVER_SECONDS, type OpenRequest } from "../session/sessions.ts";
 import { readTopicName } from "../topic/filter.ts";
 import type { ConnectionContext, MqttLimits } from "./connection-context.ts";
@@ -62,6 +64,15 @@ export async function accept(
         : {}),
     }),
   };
+}
+
+/** The client of an accepted CONNECT. */
+export function describeAccepted(
+  { principal, request }: Accepted,
+  { subscriptions }: Session,
+): ConnectedClient {
+  const { clientId } = request.identity;
+  return describeClient(principal, clientId, subscriptions.keys(), subscriptions.size);
 }
 
 function checkClientId({ clientId, version, cleanStart }: ConnectPacket): void {

@@ -18,7 +18,7 @@ import { MqttError, REASON, type Reason } from "../packet/reason-codes.ts";
 import { toMqttError, type MessageSource } from "../publishing.ts";
 import type { SessionConnection } from "../session/connection-port.ts";
 import type { Session } from "../session/session.ts";
-import { accept, type Accepted } from "./connecting.ts";
+import { accept, describeAccepted, type Accepted } from "./connecting.ts";
 import type { ConnectionContext } from "./connection-context.ts";
 import { IncomingPublishes } from "./incoming-publishes.ts";
 import { PacketOutput } from "./packet-output.ts";
@@ -315,6 +315,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
       return;
     }
     this.session = session;
+    this.transport.describeClient = () => describeAccepted(accepted, session);
     this.source = { tenant: session.identity.tenant, rights: this.rights, origin: session.origin };
     this.#incoming = new IncomingPublishes(this, this.#context);
     this.#phase = "open";

@@ -276,7 +276,9 @@ export class Connection implements WireConnection, SessionConnection {
         accepted.release();
       };
       this.#phase = "open";
-      this.#session = new Session(this, this.#context.parts, principal, clientId);
+      const session = new Session(this, this.#context.parts, principal, clientId);
+      this.#transport.describeClient = () => session.describeClient();
+      this.#session = session;
       this.#sendFrame("CONNECTED", accepted.headers);
     } catch (error) {
       throw new FrameFault(frame, error);
