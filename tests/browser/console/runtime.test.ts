@@ -45,6 +45,26 @@ for (const look of LOOKS) {
 }
 
 test(
+  "commands have the ports on which the services of this platform listen",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    const port = (name: string): number => platform.ports.get(name)!;
+    await goTo(console, "/");
+    for (const command of [
+      `curl localhost:${port("gate http")}/hello`,
+      `aws --endpoint-url http://localhost:${port("vault http")} s3 mb s3://first`,
+      `echo hello | kcat -P -b localhost:${port("pulse kafka")} -t orders`,
+    ]) {
+      await page.getByText(command, { exact: true }).waitFor();
+    }
+    await goTo(console, "/messaging/topics");
+    await page.getByText(`kcat -P -b localhost:${port("pulse kafka")} -t orders`).waitFor();
+  },
+);
+
+test(
   "a service is stopped, started and restarted in two clicks",
   { skip: chromiumSkip },
   async (t) => {

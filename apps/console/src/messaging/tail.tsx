@@ -6,6 +6,7 @@ import { formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { useCommands } from "../stage/stage.ts";
 import { Action, FilterField, Segments } from "../view/controls.tsx";
+import { formatListener, useListeners } from "../session/listeners.ts";
 import { callService } from "../session/session.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { TailView } from "../view/tail-view.ts";
@@ -24,6 +25,7 @@ const COUNT_MS = 1_000;
 /** The tab. */
 export function TailTab({ topic, partitions }: { topic: string; partitions: number }) {
   const host = useRef<HTMLDivElement>(null);
+  useListeners();
   const view = useRef<TailView<Message> | undefined>(undefined);
   const seen = useRef({ received: 0, kept: 0 });
   const [held, setHeld] = useState<{ isHeld: boolean; newer: number }>({ isHeld: false, newer: 0 });
@@ -171,7 +173,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
             <Empty title={t("No messages yet")}>
               <div class="cmd">
                 <i aria-hidden="true">$</i>
-                <code>{`echo hello | kcat -P -b ${location.hostname}:9092 -t ${topic}`}</code>
+                <code>{`echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t ${topic}`}</code>
               </div>
             </Empty>
           </div>

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
+import { formatListener, useListeners } from "../session/listeners.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FilterField, TextField } from "../view/controls.tsx";
@@ -19,6 +20,7 @@ const SHOWN_MAX = 1_000;
 /** The page. */
 export function TopicsPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Topics") }]);
+  useListeners();
   const [isCreating, setCreating] = useState(false);
   const loaded = useLoad(
     "topics",
@@ -50,7 +52,7 @@ export function TopicsPage() {
                 <p>{t("A topic is created with its first message.")}</p>
                 <div class="cmd">
                   <i aria-hidden="true">$</i>
-                  <code>{`echo hello | kcat -P -b ${location.hostname}:9092 -t orders`}</code>
+                  <code>{`echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t orders`}</code>
                 </div>
               </Empty>
             );

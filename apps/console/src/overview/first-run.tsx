@@ -1,6 +1,7 @@
 // The first page of a new installation: four commands, each ticked when it arrives.
 import { signal } from "@preact/signals";
 import { feeds, figureOf } from "../live/live.ts";
+import { formatListener, isListenerSecure, useListeners } from "../session/listeners.ts";
 import { config, services } from "../session/session.ts";
 import { CopyButton } from "../view/copy.tsx";
 import { Section } from "../view/controls.tsx";
@@ -39,14 +40,15 @@ interface Step {
 }
 
 function listSteps(): Step[] {
-  const host = location.hostname;
-  const name = host === "127.0.0.1" ? "localhost" : host;
+  const gate = formatListener("gate/http");
   return [
     {
       id: "request",
       title: t("Send a request through the gateway"),
       text: t("The gateway forwards it to the sample in examples/hello."),
-      command: `curl ${name}:8080/hello`,
+      command: isListenerSecure("gate/http")
+        ? `curl -k https://${gate}/hello`
+        : `curl ${gate}/hello`,
       waiting: t("waiting for the first request"),
       isDone: (figureOf("gate", "requests") ?? 0) > 0,
     },
@@ -54,7 +56,7 @@ function listSteps(): Step[] {
       id: "object",
       title: t("Store an object"),
       text: t("Any S3 client works, with the keys in data/credentials.env."),
-      command: `aws --endpoint-url http://${name}:9000 s3 mb s3://first`,
+      command: `aws --endpoint-url http://${formatListener("vault/http")} s3 mb s3://first`,
       waiting: t("waiting for the first bucket"),
       isDone: (figureOf("vault", "buckets") ?? figureOf("vault", "requests") ?? 0) > 0,
     },
@@ -62,7 +64,7 @@ function listSteps(): Step[] {
       id: "message",
       title: t("Publish a message"),
       text: t("Any Kafka, MQTT or STOMP client works; Messaging shows it as it arrives."),
-      command: `echo hello | kcat -P -b ${name}:9092 -t orders`,
+      command: `echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t orders`,
       waiting: t("waiting for the first message"),
       isDone: (figureOf("pulse", "topics") ?? 0) > 0,
     },
@@ -79,6 +81,7 @@ function listSteps(): Step[] {
 
 /** The page. */
 export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
+  useListeners();
   const steps = listSteps();
   const fresh = steps.filter(({ id, isDone }) => isDone && seenAt.value[id] === undefined);
   if (fresh.length > 0) {
