@@ -1,5 +1,6 @@
 // The composition root: creates every part and connects them.
 import { createHash, hkdfSync } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createEngine, createServer, type Server } from "@platform/http1";
 import { formatAddress, isLoopbackAddress, type ListenAddress } from "@platform/kernel/config";
@@ -28,6 +29,7 @@ import type { KeyProvider } from "./blob/encryption.ts";
 import { createCallers } from "./callers.ts";
 import { readCertificate, watchCertificate } from "./certificate.ts";
 import { hasDefaultCredentials, type VaultConfig, VERSION } from "./config.ts";
+import { StoreFolders } from "./disk/files.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
 import { createEventPolicy } from "./delivery/event-policy.ts";
@@ -82,7 +84,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const tls = tlsFiles === undefined ? undefined : readCertificate(tlsFiles);
   const masterKey =
     config.master_key === undefined
-      ? loadMasterKey(join(config.data_dir, "access", "master.key"), config.drives.some(isDrive))
+      ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
       : Buffer.from(config.master_key, "base64");
   const store = await openStore({
     dataDir: config.data_dir,
@@ -103,6 +105,12 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     box: new SecretBox(masterKey),
     clock,
     rootKey: config.access_key_id,
+    onDamage: ({ path, reason }) => {
+      log.error("a copy of the users and keys was damaged; the other one is used", {
+        path,
+        reason,
+      });
+    },
   });
   const registry = new MetricRegistry();
   const processCollector = createProcessCollector({ service: "vault", version: VERSION });
@@ -365,6 +373,11 @@ async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owne
       throw new Error(`default_buckets: ${bucket}: ${error.message}`, { cause: error });
     }
   }
+}
+
+/** True if the folders contain a store already, whose encrypted objects need its master key. */
+function holdsStore({ data_dir: folder, drives }: VaultConfig): boolean {
+  return drives.some(isDrive) || existsSync(new StoreFolders(folder).index);
 }
 
 function createProbes(health: HealthRegistry) {

@@ -1,25 +1,13 @@
-// Users, roles and access keys, stored in one file that is replaced as a whole. Secrets are encrypted.
+// Users, roles and access keys, stored in one document that is replaced as a whole. Secrets are encrypted.
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeSync,
-} from "node:fs";
-import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
+import { DirectoryFile, type DirectoryDamage } from "./directory-file.ts";
 import { checkPolicyActions, compilePolicy, type Policy } from "./policy.ts";
 import { isSessionKey } from "./role-sessions.ts";
 import type { SecretBox } from "./secret-box.ts";
 
-/** Version 2 added roles. */
-const FORMAT_VERSION = 2;
 const USERS_MAX = 10_000;
 const ROLES_MAX = 1_000;
 const KEYS_MAX = 20_000;
@@ -64,8 +52,7 @@ const keySchema = z.strictObject({
   description: z.string(),
   createdMs: z.number(),
 });
-const fileSchema = z.strictObject({
-  version: z.union([z.literal(1), z.literal(FORMAT_VERSION)]),
+const tablesSchema = z.strictObject({
   users: z.array(userSchema),
   roles: z.array(roleSchema).default([]),
   keys: z.array(keySchema),
@@ -85,7 +72,7 @@ export interface ActiveKey {
   policies: readonly Policy[];
 }
 
-/** The tables of the file. */
+/** The tables of the document. */
 interface Tables {
   users: Map<string, UserRecord>;
   roles: Map<string, RoleRecord>;
@@ -94,7 +81,7 @@ interface Tables {
 
 /** All users, roles and keys of a store. Changes are on disk before they take effect. */
 export class Directory {
-  readonly #path: string;
+  readonly #file: DirectoryFile<z.output<typeof tablesSchema>>;
   readonly #box: SecretBox;
   readonly #clock: Clock;
   readonly #rootKey: string;
@@ -106,19 +93,27 @@ export class Directory {
   /** Enabled keys of enabled users, ready for requests. */
   #active = new Map<string, ActiveKey>();
 
-  /** Reads the file. Throws if it is invalid. */
-  constructor(options: { path: string; box: SecretBox; clock: Clock; rootKey: string }) {
-    this.#path = options.path;
+  /**
+   * Reads the document, and restores a missing or damaged copy of it. Throws an Error if no copy is intact, or the secrets
+   * are those of another master key.
+   */
+  constructor(options: {
+    path: string;
+    box: SecretBox;
+    clock: Clock;
+    rootKey: string;
+    /** Called for each copy that was damaged; the other one was used. */
+    onDamage?: (damage: DirectoryDamage) => void;
+  }) {
+    this.#file = new DirectoryFile(options.path, tablesSchema);
     this.#box = options.box;
     this.#clock = options.clock;
     this.#rootKey = options.rootKey;
-    if (existsSync(this.#path)) {
-      const read = fileSchema.safeParse(JSON.parse(readFileSync(this.#path, "utf8")));
-      if (!read.success) throw new Error(`${this.#path}: ${z.prettifyError(read.error)}`);
-      for (const user of read.data.users) this.#users.set(user.name, user);
-      for (const role of read.data.roles) this.#roles.set(role.name, role);
-      for (const key of read.data.keys) this.#keys.set(key.accessKey, key);
-    }
+    const { tables, damages } = this.#file.read();
+    for (const damage of damages) options.onDamage?.(damage);
+    for (const user of tables?.users ?? []) this.#users.set(user.name, user);
+    for (const role of tables?.roles ?? []) this.#roles.set(role.name, role);
+    for (const key of tables?.keys ?? []) this.#keys.set(key.accessKey, key);
     this.#activate();
   }
 
@@ -265,15 +260,11 @@ export class Directory {
     const roles = new Map(this.#roles);
     const keys = new Map(this.#keys);
     edit({ users, roles, keys });
-    writeWhole(
-      this.#path,
-      JSON.stringify({
-        version: FORMAT_VERSION,
-        users: [...users.values()],
-        roles: [...roles.values()],
-        keys: [...keys.values()],
-      }),
-    );
+    this.#file.write({
+      users: [...users.values()],
+      roles: [...roles.values()],
+      keys: [...keys.values()],
+    });
     this.#users = users;
     this.#roles = roles;
     this.#keys = keys;
@@ -292,13 +283,33 @@ export class Directory {
       const user = this.#users.get(key.user);
       if (!key.enabled || user === undefined || !user.enabled) continue;
       active.set(key.accessKey, {
-        secret: this.#box.open(key.sealedSecret, key.accessKey),
+        secret: this.#openSecret(key),
         user,
         policies: policies.get(key.user) ?? [],
       });
     }
     this.#active = active;
   }
+
+  #openSecret({ sealedSecret, accessKey }: z.output<typeof keySchema>): string {
+    try {
+      return this.#box.open(sealedSecret, accessKey);
+    } catch (cause) {
+      const remedy = "put access/master.key back from a backup, or set PLATFORM_VAULT_MASTER_KEY";
+      throw new Error(`the secret of the key ${accessKey} needs another master key: ${remedy}`, {
+        cause,
+      });
+    }
+  }
+}
+
+/**
+ * Damaged copies of the users, roles and keys at `path`; with `isRepair` they are restored from the other copy. Throws an
+ * Error if no copy is intact.
+ */
+export function checkDirectory(path: string, isRepair: boolean): DirectoryDamage[] {
+  const file = new DirectoryFile(path, tablesSchema);
+  return isRepair ? file.read().damages : file.inspect().damages;
 }
 
 type PolicyDocuments = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -325,24 +336,4 @@ function hideSecret(key: z.output<typeof keySchema>): KeyRecord {
 
 function createAccessKey(): string {
   return Array.from(randomBytes(20), (byte) => KEY_ALPHABET[byte & 31]).join("");
-}
-
-// Replaces the file atomically; it is on disk when this returns.
-function writeWhole(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.new`;
-  const file = openSync(draft, "w", 0o600);
-  try {
-    writeSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(draft, path);
-  const folder = openSync(dirname(path), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

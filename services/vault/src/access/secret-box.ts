@@ -56,7 +56,7 @@ export function loadMasterKey(path: string, isNeeded = false): Buffer {
   if (bytes === 0) {
     if (isNeeded) {
       throw new Error(
-        `${path} is missing, and encrypted data cannot be read without it: restore it from a backup, or ` +
+        `${path} is missing or empty, and encrypted data cannot be read without it: restore it from a backup, or ` +
           "set PLATFORM_VAULT_MASTER_KEY to a new key (openssl rand -base64 32) and give up the encrypted data",
       );
     }

@@ -11,6 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeFile, openFile, StoreFolders, syncData, syncFolder } from "../disk/files.ts";
+import { checkDirectory } from "../access/directory.ts";
 import { FrameMemory } from "../blob/frame-memory.ts";
 import { readBucketsFile } from "../store/buckets-file.ts";
 import { Drive } from "../blob/drive/drive.ts";
@@ -82,10 +83,10 @@ class StoreCheck {
     const { dataDir, drives = [] } = this.#options;
     const work = this.#makeWorkFolder();
     try {
-      this.#checkDataDir(new StoreFolders(dataDir));
       await (drives.length === 0
         ? this.#checkFolder(new StoreFolders(dataDir), work)
         : this.#checkDrives(drives, work));
+      this.#checkDataDir(new StoreFolders(dataDir));
     } finally {
       for (const unlock of this.#locks) unlock();
       rmSync(work, { recursive: true, force: true });
@@ -249,11 +250,14 @@ class StoreCheck {
       this.#note("lost", key, "it is no key of 32 bytes: put it back from a backup");
     }
     const directory = join(folders.root, "access", "directory.json");
-    if (!existsSync(directory)) return;
     try {
-      JSON.parse(readFileSync(directory, "utf8"));
-    } catch {
-      this.#note("lost", directory, "users and keys cannot be read: put it back from a backup");
+      for (const { path, reason } of checkDirectory(directory, this.#options.isRepair)) {
+        this.#note("damaged", path, reason);
+        if (this.#options.isRepair) this.#note("restored", path, "from the other copy");
+        else this.#note("note", path, "the next start restores it from the other copy");
+      }
+    } catch (error) {
+      this.#note("lost", directory, (error as Error).message);
     }
   }
 

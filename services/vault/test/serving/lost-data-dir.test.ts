@@ -25,7 +25,7 @@ test("without data_dir a store on several drives requires its master key; with a
 
   cpSync(vault.dataDir, join(folder, "backup"), { recursive: true });
   rmSync(vault.dataDir, { recursive: true });
-  await assert.rejects(vault.start(), /master\.key is missing.*PLATFORM_VAULT_MASTER_KEY/);
+  await assert.rejects(vault.start(), /master\.key is missing or empty.*PLATFORM_VAULT_MASTER_KEY/);
   await vault.start({ PLATFORM_VAULT_MASTER_KEY: randomBytes(32).toString("base64") });
   assert.ok((await s3.must("GET", "/kept/plain")).body.equals(body));
   assert.equal((await s3.must("GET", "/kept/small")).text, "small");
