@@ -55,6 +55,7 @@ const ruleSchema = z
 /** The body of a policy reload. */
 export const policyReloadSchema = z.strictObject({
   version: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  allow_lower_version: z.boolean().optional(),
   default: z.enum(["allow", "deny"]).optional(),
   rules: z.array(ruleSchema).max(RULES_MAX).optional(),
 });

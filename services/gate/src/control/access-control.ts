@@ -12,14 +12,13 @@ import {
   type EndedSessions,
   EndedSessionSet,
   POLICY_DEFAULT,
-  type PolicyRule,
   type PolicySpec,
   REVOKED_USERS_MAX,
   type UserRevocation,
 } from "../shared-state/index.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 import { makeFolder } from "./durable-file.ts";
-import { policySchema } from "./policy-record.ts";
+import { advancePolicy, type PolicyReload, policySchema } from "./policy-record.ts";
 import {
   listEntries,
   mergeEntries,
@@ -48,13 +47,6 @@ export interface NewApiKey {
   name: string;
   rateLimitRpm: number | null;
   routes: readonly string[];
-}
-
-/** A reload of the policy; without rules the present ones stay. */
-export interface PolicyReload {
-  version?: number | undefined;
-  default?: "allow" | "deny" | undefined;
-  rules?: readonly PolicyRule[] | undefined;
 }
 
 /** Options of {@link AccessControl}. */
@@ -221,26 +213,15 @@ export class AccessControl {
       this.#ended.add([ended]);
       await this.#endedFile.write(this.#ended.list());
       await this.#options.apply({ endedSessions: [ended] });
+      await this.#options.publish?.({ endedSessions: [ended] });
     });
   }
 
-  /** Raises the policy version and replaces the rules if new ones are given. Throws `conflict` for a lower version. */
+  /** Raises the policy version and replaces the rules if new ones are given. Throws `conflict` for a lower version that is not meant. */
   reloadPolicy(reload: PolicyReload, caller: string): Promise<PolicySpec> {
     return this.#change("policy reloaded", { caller }, async () => {
-      const before = this.#policy;
-      const version = reload.version ?? before.version + 1;
-      if (version < before.version) {
-        throw new PlatformError(
-          "conflict",
-          `version ${version} is lower than the active version ${before.version}`,
-        );
-      }
-      const policy: PolicySpec = {
-        version,
-        reloadedAt: Math.floor(this.#options.clock.now() / 1_000),
-        default: reload.default ?? (reload.rules === undefined ? before.default : "allow"),
-        rules: reload.rules ?? before.rules,
-      };
+      const now = Math.floor(this.#options.clock.now() / 1_000);
+      const policy = advancePolicy(this.#policy, reload, now);
       await this.#policyFile.write(policy);
       this.#policy = policy;
       await this.#options.apply({ policy });
@@ -263,11 +244,15 @@ export class AccessControl {
       const merged = merge();
       if (merged === undefined) return;
       const { keys, change, skipped } = merged;
-      const { removedKeys = [], revokedUsers = [], policy } = change;
+      const { removedKeys = [], revokedUsers = [], endedSessions = [], policy } = change;
       replaceKeys(this.#keys, keys);
       replaceAll(this.#revoked, this.#addRevocations(revokedUsers));
+      this.#ended.add(endedSessions);
       await this.#tryStore(() => this.#keysFile.write(this.listKeys()));
       await this.#tryStore(() => this.#revocationsFile.write(toList(this.#revoked)));
+      if (endedSessions.length > 0) {
+        await this.#tryStore(() => this.#endedFile.write(this.#ended.list()));
+      }
       if (policy !== undefined) {
         this.#policy = policy;
         await this.#tryStore(() => this.#policyFile.write(policy));
@@ -278,6 +263,7 @@ export class AccessControl {
         keys: change.keys?.length ?? 0,
         removed_keys: removedKeys.length,
         revoked_users: revokedUsers.length,
+        ended_sessions: endedSessions.length,
         skipped,
         ...(policy === undefined ? {} : { policy_version: policy.version }),
       });
@@ -285,7 +271,8 @@ export class AccessControl {
   }
 
   #readOwn(): OwnEntries {
-    return { keys: this.#keys, revokedUsers: this.#revoked, policy: this.#policy };
+    const endedSessions = this.#ended;
+    return { keys: this.#keys, revokedUsers: this.#revoked, endedSessions, policy: this.#policy };
   }
 
   // Keys in use stay: the workers have them.

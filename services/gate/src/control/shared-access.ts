@@ -1,9 +1,10 @@
-// API keys, revoked users and the global policy of all gateways that use one Redis: each gateway merges them into its own state on disk.
+// API keys, revoked users, ended sessions and the global policy of all gateways that use one Redis: each gateway merges them into its own state on disk.
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricFamily } from "@platform/kernel/metrics";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
+import * as z from "zod";
 import { RedisClient, type RedisReply } from "@platform/redis";
-import type { PolicySpec } from "../shared-state/index.ts";
+import type { EndedSessions, PolicySpec } from "../shared-state/index.ts";
 import type { SharedEntries } from "./shared-entries.ts";
 
 /** Options of {@link SharedAccess}. */
@@ -36,10 +37,13 @@ const KEYS = `${PREFIX}keys`;
 const REMOVED = `${PREFIX}revoked-keys`;
 const USERS = `${PREFIX}revoked-users`;
 const POLICY = `${PREFIX}policy`;
+const ENDED = `${PREFIX}ended-sessions`;
+/** Ended sessions are kept so long: longer than browsers keep cookies without new sign-ins. */
+const ENDED_KEPT_S = 34_560_000;
 
 /**
  * Merges entries atomically: a revocation is never undone, whatever the order of changes, and the policy with the highest
- * version stays, of several the one that was loaded last. Revoked keys are only an ID.
+ * generation and version stays, of several the one that was loaded last. Revoked keys are only an ID.
  * The version begins with the time, so that it also rises after the loss of all data. Returns the version.
  */
 const SCRIPT = `
@@ -57,28 +61,39 @@ end
 for _, entry in ipairs(input.users) do
   changed = changed + redis.call('ZADD', KEYS[4], 'GT', 'CH', entry[2], entry[1])
 end
+local oldest = tonumber(redis.call('TIME')[1]) - tonumber(input.keptSeconds)
+for _, entry in ipairs(input.ended) do
+  if tonumber(entry[2]) > oldest then
+    changed = changed + redis.call('ZADD', KEYS[6], 'GT', 'CH', entry[2], entry[1])
+  end
+end
 if input.policy then
   local sent = input.policy
-  local held = redis.call('HMGET', KEYS[5], 'version', 'reloaded_at', 'text')
-  local order = held[1] and tonumber(sent.version) - tonumber(held[1]) or 1
+  local held = redis.call('HMGET', KEYS[5], 'version', 'reloaded_at', 'text', 'generation')
+  local order = tonumber(sent.generation) - tonumber(held[4] or 0)
+  if order == 0 then order = held[1] and tonumber(sent.version) - tonumber(held[1]) or 1 end
   if order == 0 then order = tonumber(sent.reloadedAt) - tonumber(held[2]) end
   if order > 0 or order == 0 and sent.text > held[3] then
-    redis.call('HSET', KEYS[5], 'version', sent.version, 'reloaded_at', sent.reloadedAt, 'text', sent.text)
+    redis.call('HSET', KEYS[5], 'version', sent.version, 'reloaded_at', sent.reloadedAt, 'text', sent.text, 'generation', sent.generation)
     changed = changed + 1
   end
 end
 redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -100001)
 redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -20001)
+redis.call('ZREMRANGEBYRANK', KEYS[6], 0, -20001)
+redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', oldest)
 if changed > 0 or redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('SET', KEYS[1], redis.call('TIME')[1] .. '000', 'NX')
   redis.call('INCR', KEYS[1])
 end
 return redis.call('GET', KEYS[1])`;
 
+const endedNames = z.tuple([z.string(), z.string().nullable(), z.string().nullable()]);
 const NO_ENTRIES: SharedEntries = {
   keys: [],
   removedKeys: [],
   revokedUsers: [],
+  endedSessions: [],
   policy: undefined,
 };
 
@@ -218,20 +233,26 @@ export class SharedAccess implements Collector {
         user,
         revokedAt: Number(at),
       })),
+      endedSessions: (await this.#scan("ZSCAN", ENDED)).flatMap(([text, endedAt]) =>
+        readEnded(text, Number(endedAt)),
+      ),
       policy: (await this.#send("HGET", POLICY, "text"))?.toString(),
     });
     // Changes after the read of the version are merged by the next exchange.
     this.#seen = version;
   }
 
-  async #push({ keys, removedKeys, revokedUsers, policy }: SharedEntries): Promise<string> {
+  async #push(entries: SharedEntries): Promise<string> {
+    const { keys, removedKeys, revokedUsers, endedSessions, policy } = entries;
     const input = JSON.stringify({
       keys: keys.map((record) => [readId(record), record]),
       removed: removedKeys.map(({ id, revokedAtMs }) => [id, String(revokedAtMs)]),
       users: revokedUsers.map(({ user, revokedAt }) => [user, String(revokedAt)]),
+      ended: endedSessions.map((ended) => [describeEnded(ended), String(ended.endedAt)]),
+      keptSeconds: String(ENDED_KEPT_S),
       ...(policy === undefined ? {} : { policy: describePolicy(policy) }),
     });
-    const names = [VERSION, KEYS, REMOVED, USERS, POLICY];
+    const names = [VERSION, KEYS, REMOVED, USERS, POLICY, ENDED];
     return String(await this.#send("EVAL", SCRIPT, String(names.length), ...names, input));
   }
 
@@ -291,24 +312,40 @@ function readId(record: string): string {
 }
 
 function describePolicy(text: string): Record<string, string> {
-  const { version, reloadedAt } = JSON.parse(text) as PolicySpec;
-  return { version: String(version), reloadedAt: String(reloadedAt), text };
+  const { version, generation = 0, reloadedAt } = JSON.parse(text) as PolicySpec;
+  const numbers = { version, generation, reloadedAt };
+  const texts = Object.entries(numbers).map(([name, value]) => [name, String(value)]);
+  return { ...(Object.fromEntries(texts) as Record<string, string>), text };
+}
+
+function describeEnded({ client, sid, sub }: EndedSessions): string {
+  return JSON.stringify([client, sid ?? null, sub ?? null]);
+}
+
+/** An entry of Redis; empty if it is malformed. */
+function readEnded(text: string, endedAt: number): EndedSessions[] {
+  try {
+    const { data } = endedNames.safeParse(JSON.parse(text));
+    if (data === undefined) return [];
+    const [client, sid, sub] = data;
+    return [{ client, sid: sid ?? undefined, sub: sub ?? undefined, endedAt }];
+  } catch {
+    return [];
+  }
 }
 
 /** Parts of a bounded size; at least one. */
-function* split({
-  keys,
-  removedKeys,
-  revokedUsers,
-  policy,
-}: SharedEntries): Generator<SharedEntries> {
-  const count = Math.max(keys.length, removedKeys.length, revokedUsers.length, 1);
+function* split(entries: SharedEntries): Generator<SharedEntries> {
+  const { keys, removedKeys, revokedUsers, endedSessions, policy } = entries;
+  const lists = [keys, removedKeys, revokedUsers, endedSessions];
+  const count = Math.max(1, ...lists.map(({ length }) => length));
   for (let at = 0; at < count; at += PUSH_ENTRIES) {
     const end = at + PUSH_ENTRIES;
     yield {
       keys: keys.slice(at, end),
       removedKeys: removedKeys.slice(at, end),
       revokedUsers: revokedUsers.slice(at, end),
+      endedSessions: endedSessions.slice(at, end),
       policy: at === 0 ? policy : undefined,
     };
   }

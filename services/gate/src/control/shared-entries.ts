@@ -1,6 +1,12 @@
 // Entries of access that gateways share, and their merging: a revocation is never undone.
-import type { AccessChange, PolicySpec, UserRevocation } from "../shared-state/index.ts";
-import { policySchema } from "./policy-record.ts";
+import type {
+  AccessChange,
+  EndedSessions,
+  EndedSessionSet,
+  PolicySpec,
+  UserRevocation,
+} from "../shared-state/index.ts";
+import { isNewerPolicy, policySchema } from "./policy-record.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 
 /** Entries of one gateway, or of all. */
@@ -9,6 +15,7 @@ export interface SharedEntries {
   keys: readonly string[];
   removedKeys: readonly { id: string; revokedAtMs: number }[];
   revokedUsers: readonly UserRevocation[];
+  endedSessions: readonly EndedSessions[];
   /** The global policy as JSON; undefined before the first reload. */
   policy: string | undefined;
 }
@@ -18,6 +25,7 @@ export interface OwnEntries {
   keys: ReadonlyMap<string, ApiKeyRecord>;
   /** Seconds since 1970 by user. */
   revokedUsers: ReadonlyMap<string, number>;
+  endedSessions: Pick<EndedSessionSet, "list" | "isNews">;
   policy: PolicySpec;
 }
 
@@ -35,7 +43,12 @@ const USER_CHARACTERS_MAX = 1_024;
 const POLICY_CHARACTERS_MAX = 2_097_152;
 
 /** The entries in the form in which they are shared. */
-export function listEntries({ keys, revokedUsers, policy }: OwnEntries): SharedEntries {
+export function listEntries({
+  keys,
+  revokedUsers,
+  endedSessions,
+  policy,
+}: OwnEntries): SharedEntries {
   const records = [...keys.values()];
   return {
     keys: records.filter((key) => key.revoked_at === null).map((key) => JSON.stringify(key)),
@@ -43,14 +56,9 @@ export function listEntries({ keys, revokedUsers, policy }: OwnEntries): SharedE
       revokedAt === null ? [] : [{ id, revokedAtMs: Date.parse(revokedAt) }],
     ),
     revokedUsers: Array.from(revokedUsers, ([user, revokedAt]) => ({ user, revokedAt })),
+    endedSessions: endedSessions.list(),
     policy: policy.reloadedAt === 0 ? undefined : JSON.stringify(policy),
   };
-}
-
-/** True if a policy replaces another one: it has a higher version, or was loaded later. */
-function isNewerPolicy(policy: PolicySpec, known: PolicySpec): boolean {
-  const order = policy.version - known.version || policy.reloadedAt - known.reloadedAt;
-  return order > 0 || (order === 0 && JSON.stringify(policy) > JSON.stringify(known));
 }
 
 /** Adds entries of other gateways to those of this one; undefined if there is nothing new. */
@@ -70,13 +78,18 @@ export function mergeEntries(own: OwnEntries, entries: SharedEntries): MergedEnt
       Number.isSafeInteger(revokedAt) &&
       revokedAt > (own.revokedUsers.get(user) ?? 0),
   );
+  const endedSessions = entries.endedSessions.filter(
+    (ended) => isEndedSession(ended) && own.endedSessions.isNews(ended),
+  );
   const policy = readPolicy(entries.policy, own.policy);
-  const isEqual = added.length + removedKeys.length + revokedUsers.length === 0;
+  const changes = [added, removedKeys, revokedUsers, endedSessions];
+  const isEqual = changes.every((list) => list.length === 0);
   if (isEqual && policy === undefined) return undefined;
   const change: AccessChange = {
     ...(added.length === 0 ? {} : { keys: added.map((key) => toKeySpec(key)) }),
     ...(removedKeys.length === 0 ? {} : { removedKeys }),
     ...(revokedUsers.length === 0 ? {} : { revokedUsers }),
+    ...(endedSessions.length === 0 ? {} : { endedSessions }),
     ...(policy === undefined ? {} : { policy }),
   };
   return { keys, change, skipped };
@@ -104,6 +117,12 @@ function addKeys(
     }
   }
   return { added, keys, skipped };
+}
+
+function isEndedSession({ client, sid, sub, endedAt }: EndedSessions): boolean {
+  const names = [client, sid ?? "", sub ?? ""];
+  if (sid === undefined && sub === undefined) return false;
+  return Number.isSafeInteger(endedAt) && names.every((name) => name.length <= USER_CHARACTERS_MAX);
 }
 
 /** A policy that replaces the own one. */

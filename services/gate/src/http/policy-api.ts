@@ -33,7 +33,7 @@ export function createPolicyRoutes(access: AccessControl): ApiRoute[] {
       path: "/api/v1/admin/policy/reload",
       summary: "Raise the policy version, and replace the global policy if the body contains one",
       description:
-        "Responses to tokens of an older version carry `X-Token-Refresh: true`. Global rules come before those of routes; the first that matches decides.",
+        "Responses to tokens of an older version carry `X-Token-Refresh: true`. A version that is lower than the active one requires `allow_lower_version`: it then replaces that of all gateways. Global rules come before those of routes; the first that matches decides.",
       bodyBytesMax: BODY_BYTES_MAX,
       problems: { 400: "The policy is invalid", 409: "The version is lower than the active one" },
       handle: async (exchange) => {

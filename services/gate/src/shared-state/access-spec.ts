@@ -48,6 +48,8 @@ export interface PolicyRule {
 export interface PolicySpec {
   /** Rises with each reload; tokens of a lower version are stale. */
   version: number;
+  /** Rises when an operator lowers the version, so that this policy still replaces all others; absent: 0. */
+  generation?: number;
   /** Seconds since 1970; tokens without a version that were issued before are stale. */
   reloadedAt: number;
   default: "allow" | "deny";

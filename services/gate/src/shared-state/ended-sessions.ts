@@ -28,6 +28,12 @@ export class EndedSessionSet {
     }
   }
 
+  /** True if an entry ends sessions that this set does not end. */
+  isNews({ client, sid, sub, endedAt }: EndedSessions): boolean {
+    const known = this.#entries.get(describe(client, sid, sub));
+    return known === undefined || known.endedAt < endedAt;
+  }
+
   /** All entries, the oldest first. */
   list(): EndedSessions[] {
     return [...this.#entries.values()];

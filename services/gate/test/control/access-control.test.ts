@@ -100,6 +100,23 @@ test("a lower policy version is refused", async (context) => {
   await assert.rejects(access.reloadPolicy({ version: 6 }, "operator"), { code: "conflict" });
 });
 
+test("an operator lowers a version that is too high, and gateways with it follow", async (context) => {
+  const { access } = await open(context, makeState(context));
+  const { access: other } = await open(context, makeState(context));
+  await access.reloadPolicy({ version: Number.MAX_SAFE_INTEGER }, "operator");
+  await other.mergeShared(access.listShared());
+  await assert.rejects(access.reloadPolicy({}, "operator"), /allow_lower_version/);
+  const lowered = await access.reloadPolicy({ version: 5, allow_lower_version: true }, "operator");
+  assert.equal(lowered.version, 5);
+  await access.mergeShared(other.listShared());
+  await other.mergeShared(access.listShared());
+  for (const gateway of [access, other]) assert.equal(gateway.list().policy?.version, 5);
+  // Later reloads of any gateway need nothing of the kind.
+  assert.equal((await other.reloadPolicy({}, "operator")).version, 6);
+  await access.mergeShared(other.listShared());
+  assert.equal(access.list().policy?.version, 6);
+});
+
 for (const [what, damage] of [
   ["a changed byte", (text: string) => text.replace("acme", "acmf")],
   ["a cut file", (text: string) => text.slice(0, -20)],

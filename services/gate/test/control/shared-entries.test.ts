@@ -3,13 +3,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { ApiKeyRecord } from "../../src/control/api-key-record.ts";
-import { POLICY_DEFAULT, type PolicySpec } from "../../src/shared-state/index.ts";
+import { EndedSessionSet, POLICY_DEFAULT, type PolicySpec } from "../../src/shared-state/index.ts";
 import { listEntries, mergeEntries } from "../../src/control/shared-entries.ts";
 
 interface Held {
   keys: Map<string, ApiKeyRecord>;
   revokedUsers: Map<string, number>;
+  endedSessions: EndedSessionSet;
   policy: PolicySpec;
+}
+
+function endedBy(sessions: Readonly<Record<string, number>>): EndedSessionSet {
+  const set = new EndedSessionSet();
+  set.add(Object.entries(sessions).map(([sid, endedAt]) => ({ client: "c", sid, endedAt })));
+  return set;
 }
 
 const makeKey = (id: string, revokedAt: string | null): ApiKeyRecord => ({
@@ -27,19 +34,27 @@ const heldBy = fc
   .record({
     keys: fc.dictionary(fc.constantFrom("a", "b", "c", "d"), fc.boolean()),
     users: fc.dictionary(fc.constantFrom("u", "v", "w"), fc.integer({ min: 1, max: 9 })),
+    ended: fc.dictionary(fc.constantFrom("s", "t", "u"), fc.integer({ min: 1, max: 9 })),
     policy: fc.record({
       version: fc.integer({ min: 1, max: 3 }),
+      generation: fc.integer({ min: 0, max: 2 }),
       reloadedAt: fc.integer({ min: 1, max: 3 }),
       default: fc.constantFrom("allow", "deny"),
       rules: fc.constant([]),
     }),
   })
-  .map(({ keys, users, policy }): Held => {
+  .map(({ keys, users, ended, policy }): Held => {
     const records = Object.entries(keys).map(
       ([id, isRevoked]) =>
         [id, makeKey(id, isRevoked ? "2026-01-02T00:00:00.000Z" : null)] as const,
     );
-    return { keys: new Map(records), revokedUsers: new Map(Object.entries(users)), policy };
+    const endedSessions = endedBy(ended);
+    return {
+      keys: new Map(records),
+      revokedUsers: new Map(Object.entries(users)),
+      endedSessions,
+      policy,
+    };
   });
 
 function take(own: Held, other: Held): Held {
@@ -49,13 +64,24 @@ function take(own: Held, other: Held): Held {
   for (const { user, revokedAt } of merged.change.revokedUsers ?? [])
     revokedUsers.set(user, revokedAt);
   const { policy = own.policy } = merged.change;
-  return { keys: new Map(merged.keys.map((key) => [key.id, key])), revokedUsers, policy };
+  const endedSessions = new EndedSessionSet();
+  endedSessions.add([...own.endedSessions.list(), ...(merged.change.endedSessions ?? [])]);
+  const keys = new Map(merged.keys.map((key) => [key.id, key]));
+  return { keys, revokedUsers, endedSessions, policy };
 }
 
 const validKeys = ({ keys }: Held): string[] =>
   [...keys.values()]
     .filter((key) => key.revoked_at === null)
     .map(({ id }) => id)
+    .sort();
+
+const readEnd = ({ endedSessions }: Held, wanted: string): number[] =>
+  endedSessions.list().flatMap(({ sid, endedAt }) => (sid === wanted ? [endedAt] : []));
+const sortEnds = ({ endedSessions }: Held): string[] =>
+  endedSessions
+    .list()
+    .map(({ sid, endedAt }) => `${sid ?? ""} ${endedAt}`)
     .sort();
 
 test("merging has one outcome in any order, and revocations stay", () => {
@@ -69,8 +95,13 @@ test("merging has one outcome in any order, and revocations stay", () => {
         Object.fromEntries(one.revokedUsers),
         Object.fromEntries(other.revokedUsers),
       );
-      const highest = Math.max(...[a, b, c].map(({ policy }) => policy.version));
-      assert.equal(one.policy.version, highest);
+      const rank = ({ generation = 0, version }: PolicySpec): number => generation * 10 + version;
+      const highest = Math.max(...[a, b, c].map(({ policy }) => rank(policy)));
+      assert.equal(rank(one.policy), highest);
+      const latest = (sid: string): number =>
+        Math.max(0, ...[a, b, c].flatMap((held) => readEnd(held, sid)));
+      for (const { sid, endedAt } of one.endedSessions.list()) assert.equal(endedAt, latest(sid!));
+      assert.deepEqual(sortEnds(one), sortEnds(other));
       assert.equal(JSON.stringify(one.policy), JSON.stringify(other.policy));
       for (const held of [a, b, c]) {
         for (const key of held.keys.values()) {
@@ -87,6 +118,7 @@ test("malformed entries are skipped", () => {
   const own = {
     keys: new Map<string, ApiKeyRecord>(),
     revokedUsers: new Map<string, number>(),
+    endedSessions: new EndedSessionSet(),
     policy: POLICY_DEFAULT,
   };
   const good = JSON.stringify(makeKey("a", null));
@@ -104,6 +136,11 @@ test("malformed entries are skipped", () => {
       { user: "u", revokedAt: NaN },
       { user: "x".repeat(2_000), revokedAt: 1 },
     ],
+    endedSessions: [
+      { client: "c", endedAt: 1 },
+      { client: "c", sid: "s", endedAt: NaN },
+      { client: "c", sub: "x".repeat(2_000), endedAt: 1 },
+    ],
     policy: '{"version":7,"reloadedAt":1,"default":"maybe","rules":[]}',
   });
   assert.deepEqual(
@@ -112,5 +149,6 @@ test("malformed entries are skipped", () => {
   );
   assert.equal(merged?.skipped, 5);
   assert.equal(merged?.change.revokedUsers, undefined);
+  assert.equal(merged?.change.endedSessions, undefined);
   assert.equal(merged?.change.policy, undefined);
 });

@@ -1,11 +1,10 @@
 // Routes with browser sign-in at the real gateway: renewal, outages, rotated keys, wrong tokens, sign-out by the provider.
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type IncomingMessage, request } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import { navigate, readCookies } from "../fixture/browser.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
@@ -21,26 +20,6 @@ async function startUpstream(context: TestContext): Promise<string> {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-const readCookies = (answer: Response): string =>
-  answer.headers
-    .getSetCookie()
-    .map((cookie) => cookie.split(";", 1)[0]!)
-    .filter((cookie) => !cookie.endsWith("="))
-    .join("; ");
-
-/** Loads a page as a browser does: fetch would send `Sec-Fetch-Mode: cors`. */
-async function navigate(url: URL, cookie: string): Promise<Response> {
-  const headers = { Accept: "text/html", ...(cookie === "" ? {} : { Cookie: cookie }) };
-  const sent = request(url, { headers, agent: false }).end();
-  const [answer] = (await once(sent, "response")) as [IncomingMessage];
-  const fields = new Headers();
-  for (const [name, values = []] of Object.entries(answer.headersDistinct)) {
-    for (const value of values) fields.append(name, value);
-  }
-  const status = answer.statusCode ?? 0;
-  return new Response(await text(answer), { status, headers: fields });
 }
 
 async function start(context: TestContext, runtime: Runtime) {

@@ -25,6 +25,7 @@ const BROKEN_EVERY = 5;
 const SIGNAL_EVERY = 3;
 /** Longer than the gateway waits between two requests for keys (10 s). */
 const KEY_ANNOUNCED_MS = 12_500;
+const KEY_SETTLED_MS = 5_000;
 const OUTAGE_MS = 1_000;
 const GRACE_MS = 3_000;
 const PAUSE_MS = 20;
@@ -211,6 +212,8 @@ async function rotateKeys(issuer: OidcIssuer, over: AbortSignal): Promise<number
   while (await waits(KEY_ANNOUNCED_MS, over)) {
     issuer.rotate(1);
     rotations++;
+    // A gateway that was too busy to read the announced key needs the provider now.
+    if (!(await waits(KEY_SETTLED_MS, over))) break;
     const { port } = issuer;
     await issuer.stop();
     await sleep(OUTAGE_MS);
