@@ -1,7 +1,7 @@
 // Shared state of the servers and pools of one thread: deadline sweep, read buffers, head writer.
 import { performance } from "node:perf_hooks";
 
-import { OutgoingBudget } from "@platform/kernel/sockets";
+import { createDirectWriter, type DirectWriter, OutgoingBudget } from "@platform/kernel/sockets";
 
 import { HeadWriter, HttpDate } from "../write/index.ts";
 
@@ -66,6 +66,8 @@ export class Engine {
   /** Builds all heads. */
   readonly writer: HeadWriter = new HeadWriter(SCRATCH_BYTES);
   readonly date: HttpDate = new HttpDate();
+  /** Writes heads to plain sockets. */
+  readonly writeDirect: DirectWriter = createDirectWriter();
   /** Budget for the unsent bytes of all clients. */
   readonly outgoing: OutgoingBudget;
   /** Upstream connections that are open or being opened. */

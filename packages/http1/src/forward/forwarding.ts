@@ -1,4 +1,5 @@
 // Forwards one exchange to an upstream: attempts, request body, deadlines. Reused across requests.
+import type { Socket } from "node:net";
 import { Framing, Known, Method, Parse, type ResponseParser } from "../parse/index.ts";
 import type { BodySink, ForwardClient } from "./client.ts";
 import { prepareProblem } from "../write/problem.ts";
@@ -363,15 +364,12 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink, Filtered
   #flushHead(): void {
     this.#headPending = false;
     const upstream = this.#upstream!;
-    const { writer } = this.#exchange.host.engine;
+    const { writer, writeDirect } = this.#exchange.host.engine;
     const { socket } = upstream;
     this.#requestSent = true;
-    if (upstream.readsKept) {
+    if (upstream.readsKept || socket.writableLength > 0) {
       socket.write(Buffer.from(writer.view()));
-      return;
-    }
-    socket.write(writer.view());
-    if (socket.writableLength > 0) writer.takeOver();
+    } else if (!writeDirect(socket as Socket, writer.view())) writer.takeOver();
   }
 
   #sendBody(bytes: Buffer, start: number, end: number): void {

@@ -278,8 +278,8 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   /** Sends the content of the writer, followed by `content`, in one write. */
   flush(content: Buffer | null = null): void {
-    const { writer } = this.host.engine;
-    if (sendWritten(this.socket, writer, this.connection.secure, content)) this.outflow.settle();
+    const { engine } = this.host;
+    if (sendWritten(this.socket, engine, this.connection.secure, content)) this.outflow.settle();
   }
 
   beginForwardedAnswer(status: number, needsClose: boolean): void {

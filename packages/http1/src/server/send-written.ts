@@ -1,7 +1,6 @@
 // Sends the content of the head writer to a socket in one write.
 import type { Socket } from "node:net";
-
-import type { HeadWriter } from "../write/index.ts";
+import type { Engine } from "../engine/engine.ts";
 
 /**
  * Sends the content of the writer, followed by content that was too long to be copied. Returns true if the socket may
@@ -9,7 +8,7 @@ import type { HeadWriter } from "../write/index.ts";
  */
 export function sendWritten(
   socket: Socket,
-  writer: HeadWriter,
+  { writer, writeDirect }: Engine,
   isSecure: boolean,
   content: Buffer | null,
 ): boolean {
@@ -26,8 +25,7 @@ export function sendWritten(
     socket.write(Buffer.from(writer.view()));
     return true;
   }
-  socket.write(writer.view());
-  if (socket.writableLength === 0) return false;
+  if (writeDirect(socket, writer.view())) return false;
   writer.takeOver();
   return true;
 }
