@@ -57,6 +57,8 @@ interface User {
   refreshToken: string;
   /** Its device does one thing at a time. */
   isBusy: boolean;
+  /** The gateway that it uses until a connection breaks, and then the other one. */
+  gateway: number;
   address: string;
 }
 
@@ -253,6 +255,7 @@ async function register(number: number): Promise<User> {
     authenticator: new Authenticator(ORIGIN),
     refreshToken: "",
     isBusy: false,
+    gateway: number % 2,
     address: `127.0.1.${number + 1}`,
   };
   const credentials = { username: user.username, password: passwordOf(user) };
@@ -363,15 +366,16 @@ function repeatOrThrow(path: string, { status, body }: Answer, deadlineMs: numbe
   retries[status] = (retries[status] ?? 0) + 1;
 }
 
-let turn = 0;
-
-/** Sends a request to one of the gateways, as DNS with two addresses does. */
+/** Sends a request to the user's gateway, as programs do that know its two addresses. */
 function ask(user: User, path: string, body: object, token?: string): Promise<Answer> {
   const isForm = body instanceof URLSearchParams;
-  const { port } = gateways[(turn += 1) % 2]!;
+  const { port } = gateways[user.gateway]!;
   const text = isForm ? body.toString() : JSON.stringify(body);
   return new Promise((resolve) => {
-    const broken = (): void => resolve({ status: 0, body: {} });
+    const broken = (): void => {
+      user.gateway = 1 - gateways.findIndex((gateway) => gateway.port === port);
+      resolve({ status: 0, body: {} });
+    };
     const sent = request(
       {
         host: "127.0.0.1",

@@ -74,10 +74,15 @@ export const sessionsAnswer = z.object({
           expires_at: time,
           current: z.boolean(),
           amr: texts,
+          user: z
+            .object({ id: z.string(), username: z.string() })
+            .optional()
+            .meta({ description: "Only in the list of all users." }),
         })
         .meta({ id: "Session" }),
     )
     .readonly(),
+  next_cursor: cursor.optional().meta({ description: "Only in the list of all users." }),
 });
 
 const factor = z
@@ -161,6 +166,24 @@ export const newPasskeyAnswer = z.union([
 export const passkeyAnswer = z.object({ passkey });
 /** The user's passkeys. */
 export const passkeysAnswer = z.object({ passkeys: z.array(passkey) });
+
+/** The ways in which a user can sign in. */
+export const userFactorsAnswer = z.object({
+  has_password: z.boolean(),
+  passkeys: z.array(passkey),
+  factors: z.array(factor),
+});
+
+/** Effective permissions of a user. */
+export const userPermissionsAnswer = z.object({
+  roles: texts.meta({ description: "Bound and inherited roles." }),
+  permissions: z.array(
+    z.object({
+      name: z.string(),
+      roles: texts.meta({ description: "Those of the roles that have it themselves." }),
+    }),
+  ),
+});
 
 /** Metadata of RFC 7591. */
 export const client = z.record(z.string(), z.unknown()).meta({ id: "Client" });

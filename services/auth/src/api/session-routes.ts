@@ -1,6 +1,6 @@
 // Routes of sessions.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Sessions } from "../session/sessions.ts";
@@ -31,11 +31,26 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/sessions",
-      summary: "Active sessions of the caller, or with sessions:read of any user",
-      query: z.strictObject({ user_id: id.optional() }),
+      summary: "Active sessions of the caller, or with sessions:read of any user, or of all users",
+      query: pageQuery.extend({
+        user_id: id.optional(),
+        all: z
+          .literal("true")
+          .optional()
+          .describe("Sessions of all users, newest first, in pages; others are not paged"),
+      }),
       answer: sessionsAnswer,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
+        if (exchange.query.all !== undefined) {
+          await identification.requirePermission(exchange, "sessions:read");
+          const page = await readPage(exchange.query, {
+            key: id,
+            read: (limit, after) => sessions.listAll(limit, after),
+            keyOf: (session) => session.id,
+          });
+          return { sessions: page.items, next_cursor: page.next_cursor };
+        }
         const userId = exchange.query.user_id;
         if (userId !== undefined && userId !== principal.account?.id) {
           await identification.requirePermission(exchange, "sessions:read");

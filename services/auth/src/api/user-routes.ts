@@ -9,7 +9,6 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Factors } from "../factor/factors.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
@@ -17,9 +16,8 @@ import type { Registrations } from "../sign-in/registrations.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
-import type { Users } from "../user/users.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import type { Identification, Principal } from "./principal.ts";
+import type { Principal } from "./principal.ts";
 import {
   groupAnswer,
   groupsAnswer,
@@ -30,19 +28,18 @@ import {
   usersAnswer,
 } from "./responses.ts";
 import { showUser } from "./signed-in.ts";
+import { createUserAccessRoutes, type UserAccessRouteOptions } from "./user-access-routes.ts";
 
 const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);
 const sortKey = z.string().max(512);
+const part = z.string().trim().min(1).max(256);
 
 /** Options of these routes. */
-export interface UserRouteOptions {
-  identification: Identification;
-  users: Users;
+export interface UserRouteOptions extends UserAccessRouteOptions {
   groups: Groups;
   credentials: Credentials;
   registrations: Registrations;
-  factors: Factors;
   notices: SecurityNotices;
   oauth: OAuth;
   audit: AuditLog;
@@ -51,7 +48,11 @@ export interface UserRouteOptions {
 
 /** Creates the routes. */
 export function createUserRoutes(options: UserRouteOptions): ApiRoute[] {
-  return [...createUserRecordRoutes(options), ...createGroupRoutes(options)];
+  return [
+    ...createUserRecordRoutes(options),
+    ...createUserAccessRoutes(options),
+    ...createGroupRoutes(options),
+  ];
 }
 
 function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
@@ -73,14 +74,26 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/users",
-      summary: "Users by name; `search` matches name, address and display name",
-      query: pageQuery.extend({ search: z.string().trim().min(1).max(256).optional() }),
+      summary: "Users by name",
+      query: pageQuery.extend({
+        q: part.optional().describe("Part of the name, address or display name"),
+        search: part.optional().describe("The same as q"),
+        state: z.enum(["active", "disabled"]).optional(),
+        role: z
+          .string()
+          .min(1)
+          .max(64)
+          .optional()
+          .describe("A role of the user, or of one of their groups; not an inherited one"),
+      }),
       answer: usersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
+        const { q, search = q, state, role } = exchange.query;
+        const isDisabled = state === undefined ? undefined : state === "disabled";
         const page = await readPage(exchange.query, {
           key: sortKey,
-          read: (limit, after) => users.list(limit, after, exchange.query.search),
+          read: (limit, after) => users.list(limit, after, { search, isDisabled, role }),
           keyOf: (user) => foldUsername(user.username),
         });
         return { users: page.items.map(showUser), next_cursor: page.next_cursor };

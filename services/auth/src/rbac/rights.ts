@@ -47,6 +47,8 @@ export interface ScopeRights {
 export interface Rbac {
   /** Rights of a user, also through groups, or of an OAuth client. */
   findRights(subject: Subject): Promise<Rights>;
+  /** The roles, of those given, that have each permission themselves. */
+  findSources(roles: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>;
   /** Number that rises with each change of the policy. */
   readPolicyVersion(): Promise<number>;
   /** All scopes, by name. */
@@ -83,6 +85,20 @@ export function createRbac(database: AuthDatabase): Rbac {
   };
   return {
     readPolicyVersion,
+    findSources: async (roles) => {
+      if (roles.length === 0) return new Map();
+      const rows = await db
+        .selectFrom("auth_role_permissions")
+        .select(["permission", "role"])
+        .where("role", "in", roles)
+        .orderBy("role")
+        .execute();
+      const sources = new Map<string, string[]>();
+      for (const { permission, role } of rows) {
+        sources.set(permission, [...(sources.get(permission) ?? []), role]);
+      }
+      return sources;
+    },
     findRights: async (subject) => {
       const [bound, parents, policyVersion] = await Promise.all([
         db

@@ -66,6 +66,11 @@ export interface SessionItem {
   amr: readonly string[];
 }
 
+/** A session in the list of all users. */
+export interface UserSessionItem extends SessionItem {
+  user: { id: string; username: string };
+}
+
 /** Sessions in the database. */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -197,16 +202,24 @@ export class Sessions {
       .where("absolute_expires_at", ">", now)
       .orderBy("last_seen_at", "desc")
       .execute();
+    return rows.map((row) => showSession(row, row.id === currentId));
+  }
+
+  /** Live sessions of all users after an id, newest first. */
+  async listAll(limit: number, after: string | undefined): Promise<UserSessionItem[]> {
+    const now = this.#options.clock.now();
+    let query = this.#options.database.db
+      .selectFrom("auth_sessions")
+      .innerJoin("auth_users", "auth_users.id", "auth_sessions.user_id")
+      .selectAll("auth_sessions")
+      .select("auth_users.username")
+      .where("idle_expires_at", ">", now)
+      .where("absolute_expires_at", ">", now);
+    if (after !== undefined) query = query.where("auth_sessions.id", "<", after);
+    const rows = await query.orderBy("auth_sessions.id", "desc").limit(limit).execute();
     return rows.map((row) => ({
-      id: row.id,
-      device: row.device,
-      user_agent: row.user_agent,
-      ip: row.ip,
-      created_at: formatTime(row.created_at),
-      last_seen_at: formatTime(row.last_seen_at),
-      expires_at: formatTime(Math.min(row.idle_expires_at, row.absolute_expires_at)),
-      current: row.id === currentId,
-      amr: JSON.parse(row.amr) as string[],
+      ...showSession(row, false),
+      user: { id: row.user_id, username: row.username },
     }));
   }
 
@@ -291,6 +304,20 @@ export class Sessions {
     for (const { id } of rows) await this.end(id, userId);
     return rows.map(({ id }) => id);
   }
+}
+
+function showSession(row: SessionRow, current: boolean): SessionItem {
+  return {
+    id: row.id,
+    device: row.device,
+    user_agent: row.user_agent,
+    ip: row.ip,
+    created_at: formatTime(row.created_at),
+    last_seen_at: formatTime(row.last_seen_at),
+    expires_at: formatTime(Math.min(row.idle_expires_at, row.absolute_expires_at)),
+    current,
+    amr: JSON.parse(row.amr) as string[],
+  };
 }
 
 /** Formats a time for the API. */

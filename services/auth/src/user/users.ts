@@ -3,7 +3,7 @@ import { isUniqueViolation } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
-import { sql, type Kysely } from "kysely";
+import { sql, type Expression, type ExpressionBuilder, type Kysely, type SqlBool } from "kysely";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import type { UserRow } from "../database/user.ts";
 import { ADMIN_ROLE, requireGrantable, type Grantor } from "../rbac/grant.ts";
@@ -31,6 +31,15 @@ export interface UserChange {
   phone?: string | null | undefined;
   tenant?: string | null | undefined;
   disabled?: boolean | undefined;
+}
+
+/** Limits a list of users; all that are given apply. */
+export interface UserFilter {
+  /** Part of the name, address or display name. */
+  search?: string | undefined;
+  isDisabled?: boolean | undefined;
+  /** A role that is bound to the user, or to a group of the user; inherited roles do not count. */
+  role?: string | undefined;
 }
 
 /** Users in the database. */
@@ -141,9 +150,15 @@ export class Users {
     return row === undefined ? undefined : toAccount(row);
   }
 
-  /** Users by name, after `after`; `search` is a part of the name, address or display name. */
-  async list(limit: number, after: string | undefined, search?: string): Promise<Account[]> {
+  /** Users by name, after `after`. */
+  async list(
+    limit: number,
+    after: string | undefined,
+    { search, isDisabled, role }: UserFilter = {},
+  ): Promise<Account[]> {
     let query = this.#database.db.selectFrom("auth_users").selectAll();
+    if (isDisabled !== undefined) query = query.where("disabled", "=", isDisabled ? 1 : 0);
+    if (role !== undefined) query = query.where((row) => row.or(hasRole(row, role)));
     if (search !== undefined) {
       const contains = (text: string) => `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
       query = query.where((row) =>
@@ -264,6 +279,28 @@ export class Users {
       grantor,
     );
   }
+}
+
+function hasRole(
+  build: ExpressionBuilder<AuthTables, "auth_users">,
+  role: string,
+): Expression<SqlBool>[] {
+  const bindings = build.selectFrom("auth_role_bindings").select("role").where("role", "=", role);
+  return [
+    build.exists(
+      bindings.where("subject_kind", "=", "user").whereRef("subject_id", "=", "auth_users.id"),
+    ),
+    build.exists(
+      bindings
+        .where("subject_kind", "=", "group")
+        .where("subject_id", "in", (groups) =>
+          groups
+            .selectFrom("auth_group_members")
+            .select("group_id")
+            .whereRef("user_id", "=", "auth_users.id"),
+        ),
+    ),
+  ];
 }
 
 function explainDuplicate(error: unknown): unknown {
