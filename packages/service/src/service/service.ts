@@ -84,6 +84,11 @@ export class Service {
     };
   }
 
+  /** `path:line:column` of the declared server; "" if there is none. */
+  get serverDeclaredAt(): string {
+    return this.#server?.locate() ?? "";
+  }
+
   /** Folders of migrations, for tools that watch them. */
   get migrationFolders(): string[] {
     return this.databases.flatMap(({ options: { migrations } }) => {

@@ -134,7 +134,8 @@ async function listen(server: Server, options: StartOptions): Promise<number> {
     const where = host === undefined ? { port } : { port, host };
     await server.listen({ ...where, exclusive: !isShared });
   } catch (error) {
-    throw await explainListenError(error, { host, port }, "`port` of server(), or PORT");
+    const at = service.serverDeclaredAt === "" ? "" : ` at ${service.serverDeclaredAt}`;
+    throw await explainListenError(error, { host, port }, `\`port\` of server()${at}, or PORT`);
   }
   const address = server.address() as { host: string; port: number };
   lifecycle.reportListener({ name: "http", ...address });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import {
   rolldown,
   type OutputChunk,
@@ -11,6 +12,7 @@ import {
   type RolldownLog,
 } from "rolldown";
 import { compileService } from "../language/compile.ts";
+import { createImportProblem, createMissingImport } from "../language/import-problem.ts";
 import { CompileError, formatProblem } from "../language/source-problem.ts";
 import { AssetError, Assets } from "./assets.ts";
 import { embedFiles, findImported } from "./embed-files.ts";
@@ -70,12 +72,14 @@ export async function bundleService(options: BundleOptions): Promise<Bundle> {
       plugins: [
         createEntry(options),
         createLoader(options, assets, onDatabase),
-        createAddonCheck(),
+        createImportCheck(),
       ],
       // Modules of the platform have no effects when they are imported, so unused ones and their packages are left out.
       treeshake: { moduleSideEffects: (id) => !isOwn(id) },
       onLog: (level, log) => {
-        if (level === "warn" && log.id !== undefined && isAuthors(log.id)) onWarning(log.message);
+        if (level === "warn" && log.id !== undefined && isAuthors(log.id)) {
+          onWarning(stripVTControlCharacters(log.message));
+        }
       },
     });
     const { output } = await bundler.generate({
@@ -156,13 +160,27 @@ function createLoader(
   };
 }
 
-/** Native addons are shared libraries, which cannot be loaded from an executable. */
-function createAddonCheck(): Plugin {
+/**
+ * Refuses imports that an executable cannot contain, at the author's import that leads to them: missing ones, and native
+ * addons, which are shared libraries.
+ */
+function createImportCheck(): Plugin {
+  /** The import by which a module was first reached. */
+  const origins = new Map<string, { importer: string; source: string }>();
+  const explain = (source: string, importer: string, message: string): Error => {
+    let place = { importer, source };
+    while (!isAuthors(place.importer)) {
+      const origin = origins.get(place.importer);
+      if (origin === undefined) return new BundleError(message);
+      place = origin;
+    }
+    return createImportProblem(place.source, place.importer, message) ?? new BundleError(message);
+  };
   return {
-    name: "platform:addons",
+    name: "platform:imports",
     resolveId: {
       order: "pre",
-      async handler(source, importer, { kind }) {
+      async handler(source, importer = "", { kind }) {
         if (isBuiltin(source) || source.startsWith("\0")) return undefined;
         if (OPTIONAL_ADDONS.has(source) && kind === "require-call") {
           return { id: source, external: true };
@@ -170,13 +188,23 @@ function createAddonCheck(): Plugin {
         const isFile = source.endsWith(".node");
         if (!isFile && !/^(?:bindings|node-gyp-build|@mapbox\/node-pre-gyp)$/.test(source)) {
           const resolved = await this.resolve(source, importer, { skipSelf: true });
-          if (resolved?.id.endsWith(".node") !== true) return undefined;
-        } else if (isFile && importer !== undefined && source.startsWith(".")) {
+          if (resolved === null && kind === "import-statement" && isAuthors(importer)) {
+            throw createMissingImport(source, importer) ?? new BundleError(`${source} is missing`);
+          }
+          if (resolved?.id.endsWith(".node") !== true) {
+            if (resolved !== null && !origins.has(resolved.id)) {
+              origins.set(resolved.id, { importer, source });
+            }
+            return undefined;
+          }
+        } else if (isFile && importer !== "" && source.startsWith(".")) {
           // Loaders try the names of all systems.
           if (!existsSync(resolve(dirname(importer), source))) return undefined;
         }
-        const owner = findPackage(importer ?? "") ?? source;
-        throw new BundleError(
+        const owner = findPackage(importer) ?? source;
+        throw explain(
+          source,
+          importer,
           `the package ${owner} has a native addon (${source}), which cannot be part of an executable: use a package without one, or deploy with Node and node_modules`,
         );
       },
@@ -185,7 +213,7 @@ function createAddonCheck(): Plugin {
 }
 
 function isAuthors(id: string): boolean {
-  return !id.startsWith("\0") && !FOREIGN.test(id) && !isOwn(id);
+  return id !== "" && !id.startsWith("\0") && !FOREIGN.test(id) && !isOwn(id);
 }
 
 function isOwn(id: string): boolean {
@@ -206,7 +234,7 @@ function describeFailure(error: Error & { errors?: RolldownError[] }, file: stri
   const messages = (error.errors ?? [error as RolldownLog]).map(({ message, id, loc }) => {
     const place = relative(process.cwd(), loc?.file ?? id ?? file);
     const position = loc === undefined ? "" : `:${loc.line}:${loc.column + 1}`;
-    return `${place}${position}: ${message}`;
+    return `${place}${position}: ${stripVTControlCharacters(message)}`;
   });
   return new BundleError(messages.join("\n"), { cause: error });
 }

@@ -27,7 +27,8 @@ export function runCheck({ file = MAIN_FILE, json }: CheckOptions): number {
       const text = problem.path === relative(process.cwd(), path) ? source : readSource(problem);
       process.stdout.write(`${formatProblem(problem, text)}\n\n`);
     }
-    process.stdout.write(errors === 0 ? `${file}: no errors\n` : `${file}: ${errors} errors\n`);
+    const count = errors === 0 ? "no errors" : errors === 1 ? "1 error" : `${errors} errors`;
+    process.stdout.write(`${file}: ${count}\n`);
   }
   return errors === 0 ? 0 : 1;
 }

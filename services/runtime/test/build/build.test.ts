@@ -177,7 +177,11 @@ test("build refuses what an executable cannot contain, and says where and why", 
   );
   assert.match(
     build('import "./missing.ts";\nexport route GET / { }\n'),
-    /bad\.service\.ts.*missing\.ts/s,
+    /^bad\.service\.ts:1:8: there is no file \.\/missing\.ts\n {2}1 \| import/,
+  );
+  assert.match(
+    build('server { }\nimport x from "not-there";\nexport route GET / { return x }\n'),
+    /^bad\.service\.ts:2:15: the package not-there is not installed: npm install not-there\n/,
   );
   const addon = join(root, "node_modules/fast-hash");
   mkdirSync(addon, { recursive: true });
@@ -186,7 +190,10 @@ test("build refuses what an executable cannot contain, and says where and why", 
   mkdirSync(join(addon, "build"));
   writeFileSync(join(addon, "build/hash.node"), "");
   const source = 'import hash from "fast-hash";\nexport route GET / { return hash(1) }\n';
-  assert.match(build(source), /the package fast-hash has a native addon \(\.\/build\/hash\.node\)/);
+  assert.match(
+    build(source),
+    /^bad\.service\.ts:1:18: the package fast-hash has a native addon \(\.\/build\/hash\.node\)/,
+  );
   mkdirSync(join(root, "folder"));
   assert.match(
     runPlatform(root, "build", "bad.service.ts", "--out", "folder").text,
