@@ -5,6 +5,9 @@ import { globSync } from "node:fs";
 
 /** Runs the named test files, or all `*.test.ts` below the working directory; resolves to the exit code. */
 export async function runTest(files: readonly string[]): Promise<number> {
+  if (process.versions["bun"] !== undefined) {
+    throw new Error("Tests are run by Node only: unset PLATFORM_RUNTIME.");
+  }
   const named = files.length > 0 ? files : findTests();
   if (named.length === 0) throw new Error("there are no tests: create main.test.ts");
   const hooks = new URL("../language/register.ts", import.meta.url).href;

@@ -1,10 +1,11 @@
-// Loading of service files by Node: compiled when they are imported.
+// Loading of service files: compiled when they are imported.
 import { readFileSync } from "node:fs";
 import nodeModule from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { compileService } from "./compile.ts";
-import { CompileError, findLineColumn, formatProblem } from "./source-problem.ts";
+import { compileService, type Compiled } from "./compile.ts";
+import { createMissingImport } from "./import-problem.ts";
+import { CompileError, formatProblem } from "./source-problem.ts";
 
 const SERVICE_FILE = /\.service\.[tj]s(?:\?.*)?$/;
 const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
@@ -16,14 +17,15 @@ const FOREIGN = new RegExp(
 /**
  * Compiles `*.service.ts` and `*.service.js` when they are imported, and resolves `@platform/service` to the package of
  * this installation, so that a lone file needs no package.json. Stacks show the author's lines. `onFile` is called with each
- * file of the project that is loaded. Throws on Bun, which has no such hooks.
+ * file of the project that is loaded, on Node only.
  */
 export function registerServiceFiles(onFile: (path: string) => void = () => {}): void {
-  // Not a named import: that would keep all commands from starting on Bun.
-  if (!("registerHooks" in nodeModule)) {
-    throw new Error("Service files are loaded by Node only: unset PLATFORM_RUNTIME.");
+  if (process.versions["bun"] !== undefined) {
+    registerOnBun();
+    return;
   }
   process.setSourceMapsEnabled(true);
+  // Not a named import: that would keep all commands from starting on Bun.
   nodeModule.registerHooks({
     resolve: (specifier, context, nextResolve) =>
       OWN_PACKAGE.test(specifier)
@@ -33,6 +35,38 @@ export function registerServiceFiles(onFile: (path: string) => void = () => {}):
       if (url.startsWith("file:") && !FOREIGN.test(url)) onFile(fileURLToPath(url));
       if (!url.startsWith("file:") || !SERVICE_FILE.test(url)) return nextLoad(url, context);
       return { format: "module-typescript", source: compileFile(url), shortCircuit: true };
+    },
+  });
+}
+
+/** The parts of Bun's plugins that are used (https://bun.sh/docs/runtime/plugins). */
+interface BunPlugins {
+  plugin(plugin: { name: string; setup: (build: BunBuild) => void }): void;
+}
+
+interface BunBuild {
+  onLoad(
+    filter: { filter: RegExp },
+    load: (file: { path: string }) => { contents: string; loader: "ts" },
+  ): void;
+  module(name: string, load: () => Promise<{ exports: object; loader: "object" }>): void;
+}
+
+// Bun maps no columns of such files, but lines are those of the author.
+function registerOnBun(): void {
+  const { Bun } = globalThis as unknown as { Bun: BunPlugins };
+  Bun.plugin({
+    name: "platform:service",
+    setup: (build) => {
+      build.onLoad({ filter: SERVICE_FILE }, ({ path }) => {
+        const { code } = compileWithWarnings(path);
+        return { contents: code, loader: "ts" };
+      });
+      for (const name of ["@platform/service", "@platform/service/testing"]) {
+        const file = fileURLToPath(import.meta.resolve(name));
+        const load = async () => (await import(file)) as object;
+        build.module(name, async () => ({ exports: await load(), loader: "object" }));
+      }
     },
   });
 }
@@ -57,29 +91,25 @@ function explainMissing<T>(specifier: string, parent: string | undefined, resolv
     const code = (error as NodeJS.ErrnoException).code;
     const isOwn = parent?.startsWith("file:") === true && !FOREIGN.test(parent);
     if (code !== "ERR_MODULE_NOT_FOUND" || !isOwn) throw error;
-    const file = fileURLToPath(parent);
-    const source = readFileSync(file, "utf8");
-    const found = new RegExp(`(["'])${RegExp.escape(specifier)}\\1`).exec(source);
-    if (found === null) throw error;
-    const message = /^[./]/.test(specifier)
-      ? `there is no file ${specifier}`
-      : `the package ${specifier} is not installed: npm install ${specifier}`;
-    const position = findLineColumn(source, found.index);
-    const path = relative(process.cwd(), file);
-    const problem = { path, ...position, severity: "error", message } as const;
-    throw Object.assign(new CompileError([problem], source), { code });
+    const problem = createMissingImport(specifier, fileURLToPath(parent));
+    throw problem === undefined ? error : Object.assign(problem, { code });
   }
 }
 
 function compileFile(url: string): string {
-  const file = fileURLToPath(url);
-  const path = relative(process.cwd(), file);
-  const source = readFileSync(file, "utf8");
-  const { code, map, warnings } = compileService(source, path);
-  for (const warning of warnings) process.stderr.write(`${formatProblem(warning, source)}\n`);
+  const { code, map } = compileWithWarnings(fileURLToPath(url));
   if (map === null) return code;
   const { mappings } = JSON.parse(map) as { mappings: string };
   const full = { version: 3, sources: [url], names: [], mappings };
   const encoded = Buffer.from(JSON.stringify(full)).toString("base64");
   return `${code}\n//# sourceMappingURL=data:application/json;base64,${encoded}\n`;
+}
+
+function compileWithWarnings(file: string): Compiled {
+  const source = readFileSync(file, "utf8");
+  const compiled = compileService(source, relative(process.cwd(), file));
+  for (const warning of compiled.warnings) {
+    process.stderr.write(`${formatProblem(warning, source)}\n`);
+  }
+  return compiled;
 }
