@@ -4,6 +4,7 @@ import type { IdSource } from "@platform/kernel/ids";
 import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
+import { Activity } from "./activity/activity.ts";
 import { TopicRules } from "./access/topic-rules.ts";
 import { Compactor } from "./compact/compactor.ts";
 import { DeadLetterQueue } from "./deadletter/dead-letter-queue.ts";
@@ -150,6 +151,8 @@ export async function openBroker(options: BrokerOptions) {
     },
   });
   const compactor = new Compactor({ store, topics, groups, expiry, onError });
+  const activity = new Activity({ topics, offsets, clock, onError });
+  activity.start();
   expiry.start(groups);
   delays.start();
   compactor.start();
@@ -185,9 +188,11 @@ export async function openBroker(options: BrokerOptions) {
     deadLetterQueue,
     counts,
     tenantCounts,
+    activity,
     /** Stops background work and saves its state; the log stays open. */
     async close(): Promise<void> {
       await Promise.all(timers.map((timer) => timer.stop()));
+      await activity.stop();
       await compactor.stop();
       await delays.stop();
       await expiry.stop();

@@ -4,6 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import type { PartitionView } from "@platform/log";
+import { SAMPLE_MS, type Activity } from "../activity/activity.ts";
 import type { GroupDescription } from "../consumer-group/index.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Offsets } from "../store/offsets.ts";
@@ -19,6 +20,7 @@ export interface GroupRoutesOptions {
   topics: Topics;
   offsets: Offsets;
   groups: SharedSubscriptions;
+  activity: Activity;
   /** A consumer group of Kafka's protocol with members. */
   describeConsumerGroup: (tenant: Tenant, name: string) => GroupDescription | undefined;
 }
@@ -53,6 +55,19 @@ export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
       params,
       problems: { 404: "The group does not exist." },
       handle: ({ params: { group }, caller }) => describeGroup(options, caller, group),
+    }),
+    defineRoute({
+      method: "GET",
+      path: `${PATH}/lag`,
+      summary: "The lag of a group by topic over the last ten minutes",
+      description:
+        "One sample each `sample_ms`, oldest first, since startup. `lagging_since` is the first sample of the current lag. " +
+        "1 000 pairs of a group and a topic are sampled.",
+      tag: TAG,
+      access: admission.anyRight,
+      params,
+      problems: { 404: "The group does not exist." },
+      handle: ({ params: { group }, caller }) => describeLag(options, caller, group),
     }),
     defineRoute({
       method: "POST",
@@ -131,6 +146,24 @@ function describeGroup(options: GroupRoutesOptions, caller: Caller, name: string
       };
     }),
   };
+}
+
+function describeLag(options: GroupRoutesOptions, caller: Caller, name: string) {
+  const { admission, activity } = options;
+  const tenant = tenantOf(caller);
+  requireKnown(options, tenant, name);
+  const rights = admission.rightsOf(caller);
+  const topics = [];
+  for (const { topic, laggingSinceMs, samples } of activity.lagOf(tenant, name)) {
+    if (!rights.covers("subscribe", topic.name)) continue;
+    topics.push({
+      topic: topic.name,
+      lag: samples.at(-1)!.lag,
+      lagging_since: laggingSinceMs === undefined ? null : new Date(laggingSinceMs).toISOString(),
+      samples: samples.map(({ atMs, lag }) => ({ time: new Date(atMs).toISOString(), lag })),
+    });
+  }
+  return { group: name, sample_ms: SAMPLE_MS, topics };
 }
 
 async function reset(

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { TopicConfig } from "@platform/log";
+import type { Activity } from "../activity/activity.ts";
 import type { DeadLetterQueue } from "../deadletter/dead-letter-queue.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
@@ -35,6 +36,7 @@ export interface TopicRoutesOptions {
   transforms: Transforms;
   deadLetters: DeadLetterWriter;
   deadLetterQueue: DeadLetterQueue<PublishOutcome>;
+  activity: Activity;
 }
 
 const configFields = {
@@ -69,8 +71,10 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: "/api/v1/topics",
-      summary: "List all topics",
+      summary: "List all topics, with what they hold and their settings",
       description:
+        "`bytes` are those of stored batches; `messages` may count ones that compaction has removed. " +
+        "`messages_per_second` is that of the last ten seconds, null before they are over and beyond 10 000 topics. " +
         "Of the caller's tenant; the operator chooses one with `tenant`, as in all other operations, or all with `*`.",
       tag,
       access: admission.anyRight,
@@ -122,7 +126,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
           tenantOf(caller),
           admission.allow(caller, "any", params["topic"]!),
         );
-        return { ...describeTopic(options, topic), config: describeConfig(topic) };
+        return describeTopic(options, topic);
       },
     }),
     defineRoute({
@@ -205,6 +209,20 @@ function createRuleRoutes({
         await schemas.clear(
           topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
         );
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics/{topic}/transform",
+      summary: "Size and SHA-256 of the WebAssembly module that transforms payloads",
+      tag,
+      access: admission.anyRight,
+      problems: { 404: "The topic does not exist or has no transform." },
+      handle: ({ params, caller }) => {
+        const name = admission.allow(caller, "any", params["topic"]!);
+        const described = transforms.describe(topics.get(tenantOf(caller), name));
+        if (described !== undefined) return { topic: name, ...described };
+        throw new PlatformError("not_found", "The topic has no transform.");
       },
     }),
     defineRoute({
@@ -319,7 +337,7 @@ function createDeadLetterRoutes({
 }
 
 function describeTopic(options: TopicRoutesOptions, topic: Topic) {
-  const { subscriptions, groups, transforms, deadLetters, backlog } = options;
+  const { subscriptions, groups, transforms, deadLetters, backlog, activity } = options;
   return {
     name: topic.name,
     subscribers: subscriptions.countOf(topic) + groups.memberCountOf(topic),
@@ -327,7 +345,20 @@ function describeTopic(options: TopicRoutesOptions, topic: Topic) {
     has_transform: transforms.has(topic),
     dlq_topic: deadLetters.nameFor(topic),
     queue_depth: backlog.depthOf(topic),
+    ...measure(topic),
+    messages_per_second: activity.rateOf(topic) ?? null,
+    config: describeConfig(topic),
   };
+}
+
+function measure({ stored: { partitions } }: Topic) {
+  let messages = 0;
+  let bytes = 0;
+  for (const partition of partitions) {
+    messages += partition.durableEnd - partition.logStart;
+    bytes += partition.bytes;
+  }
+  return { messages, bytes };
 }
 
 function describeConfig({ stored: { config } }: Topic) {

@@ -206,6 +206,15 @@ export class Offsets {
     }
   }
 
+  /** The offsets of all groups of all tenants. */
+  *all(): Generator<StoredOffset & { tenant: Tenant; group: string }> {
+    for (const [tenant, groups] of this.#tenants) {
+      for (const group of groups.keys()) {
+        for (const stored of this.list(tenant, group)) yield { ...stored, tenant, group };
+      }
+    }
+  }
+
   /** Deletes some of a group's offsets, durably. */
   async deleteOffsets(
     tenant: Tenant,

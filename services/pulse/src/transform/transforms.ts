@@ -1,4 +1,5 @@
 // The durable WebAssembly transforms of topics and their runs, sandboxed by @platform/wasm.
+import { createHash } from "node:crypto";
 import { PlatformError } from "@platform/kernel/errors";
 import { GuestError, type GuestModule, type GuestPool } from "@platform/wasm";
 import type { StateTable } from "../store/state.ts";
@@ -18,6 +19,7 @@ export type TransformObserver = (
 
 interface Registered {
   bytes: Buffer;
+  sha256?: string;
   module: Promise<GuestModule> | undefined;
 }
 
@@ -50,6 +52,15 @@ export class Transforms {
 
   has(topic: Topic): boolean {
     return this.#byTopic.size > 0 && this.#byTopic.has(topic.stored.id.toString("hex"));
+  }
+
+  /** Size in bytes and SHA-256 in hex of a topic's module; undefined without a transform. */
+  describe(topic: Topic): { bytes: number; sha256: string } | undefined {
+    const registered = this.#byTopic.get(topic.stored.id.toString("hex"));
+    if (registered === undefined) return undefined;
+    const { bytes } = registered;
+    registered.sha256 ??= createHash("sha256").update(bytes).digest("hex");
+    return { bytes: bytes.length, sha256: registered.sha256 };
   }
 
   /** Validates, compiles and registers a module durably. Throws `validation_failed` or `payload_too_large`. */

@@ -39,6 +39,8 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
   ["GET", "/api/v1/topics/a", undefined, RIGHTS],
   ["GET", "/api/v1/topics/a/schema", undefined, RIGHTS],
   ["GET", "/api/v1/topics/a/dlq/summary", undefined, RIGHTS],
+  ["GET", "/api/v1/topics/a/transform", undefined, RIGHTS],
+  ["GET", "/api/v1/groups/g/lag", undefined, RIGHTS],
   ["GET", "/api/v1/consumers/lag", undefined, RIGHTS],
   ["GET", "/api/v1/groups/g", undefined, RIGHTS],
   ["GET", "/api/v1/schemas", undefined, RIGHTS],
