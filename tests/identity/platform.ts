@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { findFreePort } from "@platform/kernel/testing";
 import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
 import {
   anyPort,
@@ -21,6 +22,8 @@ export const ROLE = "writer";
 /** The scopes of the role. */
 export const SCOPES =
   "pulse:publish pulse:subscribe vault:read vault:write notify:send tunnel:open";
+/** A circuit opens within this time, also on a busy machine. */
+const CIRCUIT_MS = 60_000;
 /** The administrator. */
 export const ADMIN = { username: "root", password: "correct horse battery staple" };
 const PERMISSIONS = SCOPES.split(" ");
@@ -224,15 +227,63 @@ export class Platform {
 
   /** Adds a route of the gateway. */
   async addRoute(route: object): Promise<void> {
-    const { status, text } = await this.ask("/api/v1/routes", {
-      method: "POST",
+    await this.gateway("POST", "/api/v1/routes", route);
+  }
+
+  /** Adds a route whose target does not answer, and sends requests until the gateway stops them. Returns the target. */
+  async breakRoute(prefix: string): Promise<string> {
+    const target = `http://127.0.0.1:${await findFreePort()}`;
+    await this.addRoute({ prefix, target, auth: { type: "none" } });
+    await this.openCircuit(prefix);
+    return target;
+  }
+
+  /** Sends requests to a route until the gateway stops them. */
+  async openCircuit(prefix: string): Promise<void> {
+    const endsMs = performance.now() + CIRCUIT_MS;
+    let status = 0;
+    while (status !== 503) {
+      assert.ok(performance.now() < endsMs, `the circuit stays closed: ${status}`);
+      ({ status } = await this.ask(prefix));
+    }
+  }
+
+  /** Sends JSON to the gateway's API as its operator. */
+  async gateway(method: string, path: string, body: object): Promise<void> {
+    const { status, text } = await this.ask(path, {
+      method,
       headers: {
         authorization: `Bearer ${this.readCredential("PLATFORM_GATE_AUTH_TOKEN")}`,
         "content-type": "application/json",
       },
-      body: JSON.stringify(route),
+      body: JSON.stringify(body),
     });
-    assert.equal(status, 200, text);
+    assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
+  }
+
+  /** Calls `/api/v1` of a service; `token` is a bearer token or the name of a credential. POST if there is a body. */
+  async callService(service: URL, token: string, path: string, body?: object): Promise<unknown> {
+    const bearer = /^[A-Z_]+$/.test(token) ? this.readCredential(token) : token;
+    const answer = await fetch(`${service.origin}/api/v1${path}`, {
+      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  /** Opens a tunnel to a local port; resolves with its public address and the function that closes it. */
+  async share(port: number, subdomain: string): Promise<{ url: URL; close: () => Promise<void> }> {
+    const args = ["share", `127.0.0.1:${port}`, "--data", this.#data, "--subdomain", subdomain];
+    const share = run(args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder() });
+    const address = new RegExp(`http://${subdomain}\\.localhost:\\d+`);
+    const url = await share.waitFor((text) => address.exec(text)?.[0]);
+    const close = async (): Promise<void> => {
+      share.child.kill("SIGTERM");
+      await share.exit;
+    };
+    return { url: new URL(url), close };
   }
 
   async #prepare(): Promise<void> {

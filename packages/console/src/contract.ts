@@ -174,5 +174,21 @@ export type LiveMessage =
       detail: string;
     };
 
+/** A line of the combined log, as `platform up` lists and streams them. */
+export interface LogLine {
+  /** Derived from the content: equal lines have equal ids. */
+  id: string;
+  /** RFC 3339. */
+  timestamp: string;
+  level: string;
+  /** Short name; `platform` for the supervisor. */
+  service: string;
+  msg: string;
+  /** Empty without a trace. */
+  trace_id: string;
+  /** All other fields. */
+  fields: Record<string, unknown>;
+}
+
 /** Close code of `/console/live` when the session has ended. */
 export type SessionEndedCloseCode = 4401;

@@ -75,6 +75,13 @@ export async function openPlatform(
   return opened;
 }
 
+/** Opens an address in a context of its own. */
+export async function openAt(t: TestContext, browser: Browser, url: string): Promise<ConsolePage> {
+  const opened = await openPage(t, browser);
+  await opened.page.goto(url);
+  return opened;
+}
+
 /** Signs in at identity as administrator from the console's sign-in page. */
 export async function signInAtIdentity(page: Page): Promise<void> {
   await page.getByRole("link", { name: "Continue with identity" }).click();
@@ -125,7 +132,7 @@ export async function goTo({ page }: ConsolePage, path: string): Promise<void> {
     `history.pushState(null, "", ${JSON.stringify(`/ui${path}`)}); dispatchEvent(new PopStateEvent("popstate"))`,
   );
   await page.locator("main#content h1").first().waitFor({ state: "attached" });
-  await page.locator("main .loading").waitFor({ state: "detached" });
+  await page.locator("main .loading").first().waitFor({ state: "detached" });
 }
 
 /** Asserts that the page is accessible, within its window, without policy reports, and that no text of users ran. */

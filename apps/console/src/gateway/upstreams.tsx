@@ -1,5 +1,8 @@
 // Targets of all routes.
+import { withQuery } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
+import { href } from "../router/router.ts";
+import { services } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { useLoad } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
@@ -9,13 +12,18 @@ import { t } from "../words/words.ts";
 import { loadRoutes, nameOf, type Target } from "./routes.ts";
 import { TargetState } from "./routes-page.tsx";
 
+interface Upstream {
+  target: Target;
+  routes: string[];
+}
+
 /** Targets of all routes. */
 export function UpstreamsPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Upstreams") }]);
   const loaded = useLoad(
     "upstreams",
     async () => {
-      const found = new Map<string, { target: Target; routes: string[] }>();
+      const found = new Map<string, Upstream>();
       for (const route of await loadRoutes()) {
         for (const target of route.status.targets) {
           const known = found.get(target.url) ?? { target, routes: [] };
@@ -27,6 +35,7 @@ export function UpstreamsPage() {
     },
     2_000,
   );
+  const hasLog = services.value.some(({ id }) => id === "runtime");
   return (
     <Split>
       <Title>{t("Upstreams")}</Title>
@@ -43,6 +52,15 @@ export function UpstreamsPage() {
                 kind: "mono wide-only",
                 render: ({ routes }) => <span class="i2">{routes.join(", ")}</span>,
               },
+              ...(hasLog
+                ? [
+                    {
+                      title: t("Log"),
+                      kind: "w-s",
+                      render: ({ target: { url } }: Upstream) => <LogLink text={url} />,
+                    },
+                  ]
+                : []),
               {
                 title: t("Active"),
                 kind: "w-s",
@@ -59,5 +77,15 @@ export function UpstreamsPage() {
         )}
       </Loading>
     </Split>
+  );
+}
+
+/** Lines of the gateway that contain a text. */
+function LogLink({ text }: { text: string }) {
+  const to = withQuery("/runtime/logs", { service: "gate", q: text });
+  return (
+    <a class="btn sm" href={href(to)}>
+      {t("Log")}
+    </a>
   );
 }

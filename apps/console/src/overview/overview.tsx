@@ -1,9 +1,9 @@
 // The overview: is all well, and what needs the operator.
-import { useCrumbs, useTrace, type Fact } from "../stage/stage.ts";
+import { useCommands, useCrumbs, useTrace, type Fact } from "../stage/stage.ts";
 import { attention, changes, feeds, historyOf } from "../live/live.ts";
 import { config, services } from "../session/session.ts";
 import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
-import { href } from "../router/router.ts";
+import { href, navigate } from "../router/router.ts";
 import { Spark } from "../chart/spark.tsx";
 import { Section } from "../view/controls.tsx";
 import { ServiceMark } from "../view/icon.tsx";
@@ -31,6 +31,13 @@ export function OverviewPage() {
           errors: "errors",
           facts: totals(main),
         },
+  );
+  useCommands(
+    attention.value.flatMap(({ title, href: to }) =>
+      to === undefined || !to.startsWith("/")
+        ? []
+        : [{ label: title, icon: "next", run: () => navigate(readPath(to)) }],
+    ),
   );
   if (isFirstRun()) return <FirstRun list={list} />;
   return (
@@ -144,6 +151,11 @@ function stateOf({ id, isUp }: ServiceLabel): [StateKind, string] {
   return [worst.level === "critical" ? "bad" : "warn", worst.title];
 }
 
+/** Path below `/ui` of a condition's page. */
+function readPath(to: string): string {
+  return to.startsWith("/ui/") ? to.slice("/ui".length) : to;
+}
+
 /** Conditions and services that do not answer. */
 function Needs() {
   const items = attention.value;
@@ -175,7 +187,7 @@ function Needs() {
             <span class="i3">{t("since {time}", { time: formatTime(item.since) })}</span>
           </p>
           {item.href !== undefined && item.href.startsWith("/") && (
-            <a href={item.href.startsWith("/ui/") ? item.href : href(item.href)}>{t("Open")} →</a>
+            <a href={href(readPath(item.href))}>{t("Open")} →</a>
           )}
         </div>
       ))}

@@ -2,6 +2,7 @@
 import "../view/tail.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
+import type { LogLine } from "@platform/console/contract";
 import { type ApiFailure, withQuery } from "../api/api.ts";
 import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
@@ -15,7 +16,7 @@ import { Empty, Split } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
-import { LogStream, type LogFilter, type LogLine } from "./log-stream.ts";
+import { LogStream, type LogFilter } from "./log-stream.ts";
 
 const CAPACITY = 20_000;
 const FIRST_LINES = 300;

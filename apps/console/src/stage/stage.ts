@@ -1,6 +1,6 @@
 // The parts of the frame that a page sets: path, trace and commands.
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 
 /** A part of the path in the head. */
@@ -72,11 +72,12 @@ const mounted = new Map<symbol, readonly Command[]>();
 /** Sets the commands of a component; they add to those of others, and are removed with it. */
 export function useCommands(list: readonly Command[]): void {
   const [id] = useState(() => Symbol("commands"));
-  useEffect(() => {
+  // Before the paint: a key works as soon as the page can be seen.
+  useLayoutEffect(() => {
     mounted.set(id, list);
     commands.value = [...mounted.values()].flat();
   });
-  useEffect(
+  useLayoutEffect(
     () => () => {
       mounted.delete(id);
       commands.value = [...mounted.values()].flat();

@@ -236,7 +236,7 @@ function Part(props: {
           ))}
         </dl>
       </details>
-      {text !== "" && <JsonBlock text={text} />}
+      {text !== "" && <JsonBlock text={text} label={title} />}
       {text === "" && body.bytes > 0 && <p class="i3">{t("Binary content")}</p>}
       {body.truncated && <p class="hint">{t("Only the beginning was captured.")}</p>}
     </Section>

@@ -10,6 +10,8 @@ import { Problem } from "./problem.tsx";
 /** Answer of a form's step that is not its last one. */
 export const STAY_OPEN = Symbol("stay open");
 
+const FIRST_FIELD = ".dialog-body :is(input, select, textarea)";
+
 /** Properties of a dialog. */
 interface DialogProps {
   title: string;
@@ -24,7 +26,10 @@ export function Dialog({ title, onClose, children, isWide = false }: DialogProps
   const titleId = useId();
   useEffect(() => {
     const dialog = ref.current;
-    if (dialog !== null && !dialog.open) dialog.showModal();
+    if (dialog === null || dialog.open) return;
+    dialog.showModal();
+    // Otherwise the focus would be on the button that closes it.
+    dialog.querySelector<HTMLElement>(FIRST_FIELD)?.focus();
   }, []);
   return (
     <dialog

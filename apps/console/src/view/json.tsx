@@ -43,11 +43,11 @@ export function highlight(text: string, mark: string): ComponentChild {
   return from === 0 ? text : [...parts, text.slice(from)];
 }
 
-/** A block of JSON, indented, or of any other text. */
-export function JsonBlock({ text, mark }: { text: string; mark?: string }) {
+/** A block of JSON, indented, or of any other text. `label` tells several blocks of a page apart. */
+export function JsonBlock({ text, mark, label }: { text: string; mark?: string; label?: string }) {
   const shown = formatJson(text);
   return (
-    <pre class="code" tabIndex={0} role="region" aria-label={t("Content")}>
+    <pre class="code" tabIndex={0} role="region" aria-label={label ?? t("Content")}>
       {colourJson(shown.slice(0, SHOWN_MAX), mark)}
       {shown.length > SHOWN_MAX && (
         <span class="i3">{`\n… ${t("{n} more characters", { n: shown.length - SHOWN_MAX })}`}</span>

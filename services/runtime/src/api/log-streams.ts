@@ -1,6 +1,7 @@
 // The stream of log lines: filtered for each client, in batches, bounded.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { LogLine } from "@platform/console/contract";
 import { PlatformError } from "@platform/kernel/errors";
 import { describeUpgrade, refuseUpgrade } from "@platform/kernel/feeds";
 import { checkSameOrigin, type Guard } from "@platform/kernel/http";
@@ -13,7 +14,6 @@ import {
   toLogLine,
   type LogEvent,
   type LogFilter,
-  type LogLine,
 } from "../control/log-line.ts";
 import { requireRead } from "./access.ts";
 import { LOG_STREAM_PATH } from "./log-routes.ts";

@@ -1,25 +1,10 @@
 // Lines of the combined log as the API returns them, and filters of lines.
 import { createHash } from "node:crypto";
+import type { LogLine } from "@platform/console/contract";
 import { LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
 
 /** Parsed line of the log. */
 export type LogEvent = Readonly<Record<string, unknown>>;
-
-/** A line. */
-export interface LogLine {
-  /** Derived from the content: equal lines have equal ids. */
-  id: string;
-  /** RFC 3339. */
-  timestamp: string;
-  level: string;
-  /** Short name; `platform` for the supervisor. */
-  service: string;
-  msg: string;
-  /** Empty without a trace. */
-  trace_id: string;
-  /** All other fields. */
-  fields: Record<string, unknown>;
-}
 
 /** Filter of lines. */
 export interface LogFilter {

@@ -1,7 +1,8 @@
 // Pages of the log in the data directory, read backwards from its end.
 import { open, type FileHandle } from "node:fs/promises";
+import type { LogLine } from "@platform/console/contract";
 import { ROTATED_FILES } from "../supervisor/log-file.ts";
-import { parseLogEvent, toLogLine, type LogEvent, type LogLine } from "./log-line.ts";
+import { parseLogEvent, toLogLine, type LogEvent } from "./log-line.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 /** Bytes that one page searches. */

@@ -1,0 +1,66 @@
+// Task: a key for a program, of each kind.
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Platform } from "../../../identity/platform.ts";
+import { onPlatform, testTask, type Task } from "./hands.ts";
+
+/** At least 128 bits, as letters and digits. */
+const SECRET = /^[\w./+=-]{22,}$/;
+
+let browser: Browser;
+let platform: Platform;
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+});
+
+after(async () => {
+  await browser?.close();
+  await platform?.stop();
+});
+
+/** Waits until a dialog shows the secret. */
+async function readSecret(page: Page): Promise<void> {
+  const shown = page.getByRole("dialog").locator(".cmd code").last();
+  await shown.waitFor();
+  assert.match(await shown.innerText(), SECRET);
+}
+
+/** A key of one kind, created at Access. */
+function createKey(kind: string, key: string, fields: readonly string[]): Task {
+  const fill = async (page: Page): Promise<void> => {
+    await page.getByRole("dialog").waitFor();
+    for (const [index, text] of fields.entries()) {
+      if (index > 0) await page.keyboard.press("Tab");
+      await page.keyboard.insertText(text);
+    }
+    await page.keyboard.press("Enter");
+    await readSecret(page);
+  };
+  return {
+    name: `a key for a program: ${kind}`,
+    clicks: 2,
+    byMouse: async (hand) => {
+      await hand.openArea("Access");
+      await hand.page.locator("main").getByRole("button", { name: kind }).click();
+      await fill(hand.page);
+    },
+    byKeyboard: async (hand) => {
+      await hand.press("g", "a");
+      await hand.page.getByRole("heading", { name: "Access" }).waitFor();
+      await hand.press(key);
+      await fill(hand.page);
+    },
+  };
+}
+
+const open = onPlatform(
+  () => browser,
+  () => platform,
+);
+testTask("platform", open, createKey("New S3 key", "s", ["shop"]));
+testTask("platform", open, createKey("New API key", "a", ["shop", "main"]));
+testTask("platform", open, createKey("New client", "o", ["shop"]));
