@@ -1,18 +1,15 @@
 // The HTTP API of a service: operations, guard, listener, and common parts of operations.
 export { createApi, type Api } from "./api.ts";
-export type { ApiOptions, Guard } from "./api-options.ts";
-export { BodyBudget, type BodyReservation } from "./body-budget.ts";
+export type { ApiOptions } from "./api-options.ts";
 export { findOutflow } from "./connections.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
-export { createDocsPage } from "./docs/page.ts";
-export { createBearerGuard } from "./guard.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
-export { checkLoopback, checkSameOrigin, isLoopbackHost } from "./loopback.ts";
 export { type JsonObject } from "./openapi.ts";
 export { pageQuery, readPage, type PagedList } from "./page.ts";
+export * from "./parts.ts";
 export { mapLegacyPath } from "./path.ts";
 export { RateLimit } from "./rate-limit.ts";
-export { checkJsonType, createValidationError, readBody } from "./request-input.ts";
+export { checkJsonType, readBody } from "./request-input.ts";
 export {
   alreadyAnswered,
   defineDirectRoute,
@@ -26,6 +23,5 @@ export {
   type HeaderReader,
   type Peer,
 } from "./route.ts";
-export { createTokenCheck } from "./static-token.ts";
 export { createObserver, startScope, type Observer, type Scope } from "./scope.ts";
 export { defineUpgradeRoute } from "./upgrade-route.ts";

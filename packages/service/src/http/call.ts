@@ -1,6 +1,6 @@
 // A request in flight: the exchange, the request of the handler, and its end.
 import { Known, type Exchange } from "@platform/http1";
-import type { BodyReservation } from "@platform/kernel/http";
+import type { BodyReservation } from "@platform/kernel/http-parts";
 import type { Caller } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import {

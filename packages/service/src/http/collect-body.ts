@@ -1,6 +1,6 @@
 // Reading of request bodies: whole, within the memory for all bodies, or as a stream.
 import { createRetryLaterError, type PlatformError } from "@platform/kernel/errors";
-import type { BodyBudget } from "@platform/kernel/http";
+import type { BodyBudget } from "@platform/kernel/http-parts";
 import { HttpError } from "../error/http-error.ts";
 import type { Call } from "./call.ts";
 

@@ -6,7 +6,7 @@ import {
   PlatformError,
   toProblem,
 } from "@platform/kernel/errors";
-import { BodyBudget, type Guard } from "@platform/kernel/http";
+import { BodyBudget, type Guard } from "@platform/kernel/http-parts";
 import { requireScope, type Caller } from "@platform/kernel/identity";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { HttpError } from "../error/http-error.ts";

@@ -1,6 +1,6 @@
 // WebSockets of handlers: upgrade, ordered messages, keep-alive, bounds.
 import { IncomingMessage } from "node:http";
-import { checkSameOrigin } from "@platform/kernel/http";
+import { checkSameOrigin } from "@platform/kernel/http-parts";
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { WebSocketServer, type RawData, type WebSocket } from "ws";

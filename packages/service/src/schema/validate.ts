@@ -1,6 +1,6 @@
 // Validation by any library that implements Standard Schema: zod, valibot, arktype and others. https://standardschema.dev
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { createValidationError } from "@platform/kernel/http";
+import { createValidationError } from "@platform/kernel/http-parts";
 
 /** A schema of any library that implements Standard Schema version 1. */
 export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;

@@ -1,7 +1,7 @@
 // Paths of every service: probes, metrics, documentation.
 import { HttpError } from "../error/http-error.ts";
 import type { HealthAnswer, HealthRegistry } from "@platform/kernel/health";
-import { checkLoopback, createDocsPage, createTokenCheck } from "@platform/kernel/http";
+import { checkLoopback, createDocsPage, createTokenCheck } from "@platform/kernel/http-parts";
 import { METRICS_CONTENT_TYPE, type MetricRegistry } from "@platform/kernel/metrics";
 import { buildOpenApi } from "../docs/openapi.ts";
 import type { Call } from "../http/call.ts";

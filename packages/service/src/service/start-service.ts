@@ -1,6 +1,6 @@
 // Starts a service: databases, then schedules, then the listener.
 import { createEngine, createServer, type Server } from "@platform/http1";
-import { createBearerGuard } from "@platform/kernel/http";
+import { createBearerGuard } from "@platform/kernel/http-parts";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import { RequestHandler } from "../http/handler.ts";
