@@ -20,13 +20,17 @@ import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
 import { BACKED_UP } from "../services/index.ts";
+import { addProjectDatabases } from "./project-databases.ts";
 
 /** Version of the data directory as a whole, in the manifest of its backups. */
 export const PLATFORM_DATA_FORMAT = 1;
 /** Files of the data directory that belong to no service that sends its own backup. */
 const OWN_FILES = ["credentials.env", "platform.json"];
-const GATEWAY_FOLDER = "gate";
-const GATEWAY_FILE = /\.(?:json|pem|key|crt)$/;
+/** Configuration of the gateway, and credentials of projects. */
+const FOLDERS = [
+  { folder: "gate", file: /\.(?:json|pem|key|crt)$/ },
+  { folder: "applications", file: /\.env$/ },
+];
 /** Exit code after ctrl-c. */
 const EXIT_INTERRUPTED = 130;
 
@@ -78,6 +82,7 @@ export async function runBackup(options: BackupOptions): Promise<number> {
           marks[entry.name] = { at: part.created_at, mark: part.mark };
         }
         for (const path of await listOwnFiles(data)) await target.addFile(path, join(data, path));
+        await addProjectDatabases(data, target, print);
         return marks;
       },
     );
@@ -162,13 +167,17 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
 // Sockets, logs and locks are not part of a backup.
 async function listOwnFiles(data: string): Promise<string[]> {
   const own = OWN_FILES.filter((path) => existsSync(join(data, path)));
-  const folder = join(data, GATEWAY_FOLDER);
-  if (!existsSync(folder)) return own;
-  const entries = await readdir(folder, { withFileTypes: true });
-  const gateway = entries
-    .filter((entry) => entry.isFile() && GATEWAY_FILE.test(entry.name))
-    .map(({ name }) => `${GATEWAY_FOLDER}/${name}`);
-  return [...own, ...gateway.sort()];
+  const lists = FOLDERS.map(({ folder, file }) => listFolder(data, folder, file));
+  return [...own, ...(await Promise.all(lists)).flat()];
+}
+
+async function listFolder(data: string, folder: string, file: RegExp): Promise<string[]> {
+  if (!existsSync(join(data, folder))) return [];
+  const entries = await readdir(join(data, folder), { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && file.test(entry.name))
+    .map(({ name }) => `${folder}/${name}`)
+    .sort();
 }
 
 function printContents({ parts = [] }: BackupManifest, isEncrypted: boolean): void {

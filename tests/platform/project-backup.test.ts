@@ -1,0 +1,102 @@
+// Databases and credentials of a project in backups of the platform that runs it.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  anyPort,
+  find,
+  findStarted,
+  makeFolder,
+  run,
+} from "../../services/runtime/test/fixture/platform-process.ts";
+
+const SOURCE = `import { reply } from "@platform/service";
+server { port: 3000 }
+database items { migrations: "./migrations" }
+export route PUT /items/:name (req) {
+  const { name } = req.params;
+  await items.run\`insert into item (name, body) values (\${name}, \${name.repeat(50)})\`;
+  return reply("kept", { status: 201 });
+}
+export route GET /items { return items.all<{ name: string; body: string }>\`select name, body from item\`; }
+`;
+
+test("a project's database and credentials are saved while it writes, and restored", async () => {
+  const root = makeFolder();
+  const folder = join(root, "shop");
+  const init = run(["init", "shop"], {}, "", root);
+  assert.equal(await init.exit, 0, init.output().err);
+  rmSync(join(folder, "migrations"), { recursive: true, force: true });
+  mkdirSync(join(folder, "migrations"));
+  writeFileSync(
+    join(folder, "migrations/0001-items.sql"),
+    "create table item (name text primary key, body text not null);\n",
+  );
+  writeFileSync(join(folder, "main.service.ts"), SOURCE);
+  const start = async () => {
+    const flags = ["--only", "identity,shop", ...anyPort, "--project-addr", "127.0.0.1:0"];
+    const up = run(["up", "--json", ...flags], {}, "", folder);
+    const started = await up.waitFor(findStarted);
+    const port = Number(new URL(find(started, "shop").url).port);
+    const stop = async (): Promise<void> => {
+      up.child.kill("SIGTERM");
+      await up.exit;
+    };
+    return { port, stop };
+  };
+  const first = await start();
+  const acknowledged: string[] = [];
+  const over = new AbortController();
+  const writing = (async () => {
+    for (let number = 0; !over.signal.aborted; number += 1) {
+      const { status, text } = await ask(first.port, "PUT", `/items/item-${number}`);
+      assert.equal(status, 201, text);
+      acknowledged.push(`item-${number}`);
+    }
+  })();
+  while (acknowledged.length < 50) await Promise.race([writing, sleep(10)]);
+  const before = [...acknowledged];
+  const backup = join(root, "backup");
+  const saved = await finish(folder, "backup", backup);
+  assert.match(saved, /database items\.sqlite: saving\ndatabase items\.sqlite: [\d.]+ MiB/);
+  over.abort();
+  await writing;
+  await first.stop();
+  const credentials = readFileSync(join(folder, "data/applications/shop.env"), "utf8");
+  rmSync(join(folder, "data"), { recursive: true });
+
+  await finish(folder, "restore", backup);
+  assert.equal(readFileSync(join(folder, "data/applications/shop.env"), "utf8"), credentials);
+  const second = await start();
+  const { text } = await ask(second.port, "GET", "/items");
+  const rows = JSON.parse(text) as { name: string; body: string }[];
+  const bodies = new Map(rows.map(({ name, body }) => [name, body]));
+  for (const name of before) assert.equal(bodies.get(name), name.repeat(50), name);
+  assert.equal((await ask(second.port, "PUT", "/items/later")).status, 201);
+  await second.stop();
+});
+
+async function finish(cwd: string, ...args: string[]): Promise<string> {
+  const program = run(args, {}, "", cwd);
+  const code = await program.exit;
+  const { out, err } = program.output();
+  assert.equal(code, 0, out + err);
+  return out;
+}
+
+async function ask(
+  port: number,
+  method: string,
+  path: string,
+): Promise<{ status: number; text: string }> {
+  const sent = request({ agent: false, host: "127.0.0.1", port, method, path });
+  sent.end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const chunk of answer.setEncoding("utf8")) text += String(chunk);
+  return { status: answer.statusCode ?? 0, text };
+}
