@@ -43,6 +43,12 @@ export interface CaseReport {
   remarks?: readonly string[];
 }
 
+/** A remark that compares a figure with its goal. */
+export function judgeFigure(title: string, figure: number, max: number): string {
+  const verdict = figure <= max ? "met" : "**missed**";
+  return `- ${title}: ${figure.toFixed(0)}, goal ≤ ${max}: ${verdict}`;
+}
+
 /** The tables of a case as Markdown that is also readable in a terminal. */
 export function formatReport(report: CaseReport): string {
   const parts = [report.work, "", formatFigures(report)];

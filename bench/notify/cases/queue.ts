@@ -1,7 +1,7 @@
 // (d) A hundred thousand queued messages: memory, and the time until a transactional mail leaves.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
-import type { Row } from "../../harness/report.ts";
+import { judgeFigure, type Row } from "../../harness/report.ts";
 import { OURS_ON_NODE } from "../../harness/build.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
 import { startSink } from "../contest.ts";
@@ -59,8 +59,8 @@ export const queue: BenchCase = {
       ratioColumns: [],
       goals: [],
       remarks: [
-        judge("MiB peak", figures.peakMib, MEMORY_MIB_MAX),
-        judge("slowest mail left after ms", figures.leavesMs, LEAVES_MS_MAX),
+        judgeFigure("MiB peak", figures.peakMib, MEMORY_MIB_MAX),
+        judgeFigure("slowest mail left after ms", figures.leavesMs, LEAVES_MS_MAX),
       ],
     };
   },
@@ -120,9 +120,4 @@ async function sendOne(origin: string): Promise<number> {
 async function readQueued(origin: string): Promise<number> {
   const metrics = await (await fetch(`${origin}/metrics`)).text();
   return Number(/^platform_notify_queued (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
-}
-
-function judge(title: string, figure: number, max: number): string {
-  const verdict = figure <= max ? "met" : "**missed**";
-  return `- ${title}: ${figure.toFixed(0)}, goal ≤ ${max}: ${verdict}`;
 }

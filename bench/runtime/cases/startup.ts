@@ -6,10 +6,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { OURS_ON_NODE, findBin } from "../../harness/build.ts";
-import type { Row } from "../../harness/report.ts";
+import { judgeFigure, type Row } from "../../harness/report.ts";
+import { takeMedian } from "../../harness/statistics.ts";
 
 const PROGRAM = findBin(OURS_ON_NODE, "platform");
 const WAIT_MS = 60_000;
+const EXECUTABLE_MS_MAX = 200;
+const EXECUTABLE_MB_MAX = 160;
+const RELOAD_MS_MAX = 300;
 
 export const startup: BenchCase = {
   name: "startup",
@@ -35,16 +39,26 @@ export const startup: BenchCase = {
       answer.rounds.push({ ms: answerMs });
       context.say(`  ${round}/${context.rounds} reload ${reloadMs} ms`);
     }
-    const megabytes = (statSync(built).size / 1_000_000).toFixed(0);
+    const megabytes = statSync(built).size / 1_000_000;
     return {
-      work: `The project of \`platform init\`, with a database. Times from the start of the process to the line that says ready; from the write of the file to the line that says reloaded, and to the first answer of the new version. The executable has ${megabytes} MB.`,
+      work: `The project of \`platform init\`, with a database. Times from the start of the process to the line that says ready; from the write of the file to the line that says reloaded, and to the first answer of the new version.`,
       columns: [{ key: "ms", title: "ms", digits: 0 }],
       rows: [node, executable, run, reload, answer],
       ratioColumns: [],
       goals: [],
+      remarks: [
+        judgeFigure("executable, ms", findMedian(executable), EXECUTABLE_MS_MAX),
+        judgeFigure("executable, MB", megabytes, EXECUTABLE_MB_MAX),
+        judgeFigure("reload after a save, ms", findMedian(reload), RELOAD_MS_MAX),
+        judgeFigure("new answer after a save, ms", findMedian(answer), RELOAD_MS_MAX),
+      ],
     };
   },
 };
+
+function findMedian({ rounds }: Row): number {
+  return takeMedian(rounds.map((round) => round?.["ms"] ?? Number.NaN));
+}
 
 function createRow(name: string, isOurs: boolean): Row {
   return { name, isOurs, version: "", rounds: [] };
@@ -117,7 +131,7 @@ async function measureReload(
 ): Promise<{ reloadMs: number; answerMs: number }> {
   const file = join(folder, "watched.service.ts");
   const write = (version: number): void =>
-    writeFileSync(file, `export route GET / { return ${version} }\n`);
+    writeFileSync(file, `database watched { }\nexport route GET / { return ${version} }\n`);
   write(0);
   const running = start(folder, process.execPath, [
     PROGRAM,
