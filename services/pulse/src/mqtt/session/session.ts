@@ -4,23 +4,23 @@ import { PriorityQueue } from "../../dispatch/priority-queue.ts";
 import type { ReadAhead } from "../../dispatch/read-ahead.ts";
 import { LOOKAHEAD_MAX, markGaps } from "../../dispatch/subscription.ts";
 import type { Message } from "../../message.ts";
-import { addOffset, type StoredRanges } from "../../store/offset-ranges.ts";
+import type { StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { isFrom } from "../message-form.ts";
-import { MqttError, REASON } from "../packet/reason-codes.ts";
 import type { SessionConnection } from "./connection-port.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { SessionParts } from "./session-parts.ts";
 import type { StoredOutgoing, StoredSession } from "./session-records.ts";
 import { SharedMemberships } from "./shared-memberships.ts";
-import {
+import type {
   PartitionReader,
+  ReaderOwner,
+  SessionSubscription,
+  SubscriptionOwner,
   TopicReader,
-  type ReaderOwner,
-  type SessionSubscription,
-  type SubscriptionOwner,
 } from "./topic-reader.ts";
+import { createReaderError, TopicReaders } from "./topic-readers.ts";
 
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -46,9 +46,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   readonly memberships: SharedMemberships;
   expirySeconds = 0;
   connection: SessionConnection | undefined;
-  /** Positions of a session without a connection, and of readers before they begin. */
-  readonly cursors = new Map<string, StoredRanges>();
-  readonly #readers = new Map<Topic, TopicReader>();
+  readonly readers: TopicReaders;
   readonly #queue = new PriorityQueue();
   readonly #resting = new Set<PartitionReader>();
   /** False until what is in flight was sent again to the current connection. */
@@ -61,6 +59,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.origin = Buffer.from(id, "hex");
     this.parts = parts;
     this.memberships = new SharedMemberships(this);
+    this.readers = new TopicReaders(this);
   }
 
   /** True if the session outlives its connection. */
@@ -73,7 +72,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     const rights = this.connection?.rights;
     if (rights === undefined) return true;
     const covers = ({ name }: Topic): boolean => rights.covers("subscribe", name);
-    return this.#readers.keys().every(covers) && this.memberships.topics.every(covers);
+    return this.readers.topics.every(covers) && this.memberships.topics.every(covers);
   }
 
   toStored(disconnectedAt?: number): StoredSession {
@@ -84,7 +83,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   }
 
   storedCursor(place: string): StoredRanges | undefined {
-    return this.cursors.get(place) ?? this.#findPlace(place)?.done?.toStored();
+    return this.readers.storedCursor(place);
   }
 
   storedOutgoing(packetId: number): StoredOutgoing | undefined {
@@ -104,7 +103,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
         continue;
       }
       for (const topic of this.parts.index.match(this.identity.tenant, subscription.filter)) {
-        this.#attach(topic, subscription, "cursor");
+        this.readers.attach(topic, subscription, "cursor");
       }
     }
     this.pump();
@@ -117,16 +116,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.memberships.leaveAll();
     this.#queue.clear();
     this.#resting.clear();
-    const { feeds } = this.parts;
-    for (const reader of this.#readers.values()) {
-      for (const place of reader.partitions) {
-        place.unfollow(feeds);
-        if (place.done !== undefined) this.cursors.set(place.key, place.done.toStored());
-      }
-      reader.uncount();
-    }
-    this.parts.readers.count -= this.#readers.size;
-    this.#readers.clear();
+    this.readers.suspend();
     const pending = this.deliveries.suspend();
     this.#wake();
     return pending;
@@ -146,8 +136,8 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     const pending = this.isDurable ? [records.subscription(this.id, filter.text, options)] : [];
     if (filter.group !== undefined) return pending;
     for (const topic of topics) {
-      if (this.isDurable && options.qos > 0) pending.push(...this.#keepPositions(topic));
-      this.#attach(topic, subscription, "end");
+      if (this.isDurable && options.qos > 0) pending.push(...this.readers.keepPositions(topic));
+      this.readers.attach(topic, subscription, "end");
     }
     return pending;
   }
@@ -162,19 +152,8 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.memberships.leave(subscription);
     const pending: PendingRecord[] = [];
     if (this.isDurable) pending.push(records.subscription(this.id, text, null));
-    for (const topic of index.match(this.identity.tenant, subscription.filter)) {
-      const reader = this.#readers.get(topic);
-      if (reader === undefined || reader.remove(subscription)) continue;
-      for (const place of reader.partitions) {
-        if (place.done !== undefined) pending.push(records.cursor(this.id, place.key, null));
-      }
-      this.#detach(reader);
-    }
-    for (const key of this.cursors.keys()) {
-      if (this.#isSubscribed(key)) continue;
-      this.cursors.delete(key);
-      pending.push(records.cursor(this.id, key, null));
-    }
+    const topics = index.match(this.identity.tenant, subscription.filter);
+    pending.push(...this.readers.drop(subscription, topics));
     return pending;
   }
 
@@ -188,7 +167,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
       index.remove(this.identity.tenant, subscription);
       pending.push(records.subscription(id, subscription.filter.text, null));
     }
-    for (const place of this.cursors.keys()) pending.push(records.cursor(id, place, null));
+    for (const place of this.readers.cursors.keys()) pending.push(records.cursor(id, place, null));
     for (const packetId of this.incoming.keys())
       pending.push(records.incoming(id, packetId, false));
     pending.push(...this.deliveries.end());
@@ -198,7 +177,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
 
   noteTopic(topic: Topic, subscription: SessionSubscription): void {
     if (!this.#isStarted) return;
-    if (subscription.filter.group === undefined) this.#attach(topic, subscription, "start");
+    if (subscription.filter.group === undefined) this.readers.attach(topic, subscription, "start");
     else this.memberships.noteTopic(topic, subscription);
   }
 
@@ -225,9 +204,17 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.#resting.add(place);
   }
 
+  forget(place: PartitionReader): void {
+    this.#resting.delete(place);
+  }
+
+  markDone(place: string, offset: number): void {
+    this.readers.markDone(place, offset);
+  }
+
   lose(topic: Topic): void {
-    const reader = this.#readers.get(topic);
-    if (reader !== undefined) this.#detach(reader);
+    const reader = this.readers.find(topic);
+    if (reader !== undefined) this.readers.detach(reader);
   }
 
   take(place: PartitionReader, batch: FeedBatch): void {
@@ -246,7 +233,7 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.#wake();
     while (this.#queue.count > 0 && this.canDeliver()) {
       const message = this.#queue.shift()!;
-      const reader = this.#readers.get(message.topic);
+      const reader = this.readers.find(message.topic);
       if (reader !== undefined) this.#deliver(reader, message);
     }
     this.connection?.readAhead.countQueued(this.#queue.bytes);
@@ -264,74 +251,6 @@ export class Session implements ReaderOwner, SubscriptionOwner {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     return false;
-  }
-
-  #attach(
-    topic: Topic,
-    subscription: SessionSubscription,
-    start: "cursor" | "end" | "start",
-  ): void {
-    const { connection, parts } = this;
-    if (connection?.rights.covers("subscribe", topic.name) !== true) return;
-    let reader = this.#readers.get(topic);
-    if (reader === undefined) {
-      if (!parts.readers.hasRoom(1)) {
-        const { reason, message } = createReaderError();
-        connection.end(reason, message);
-        return;
-      }
-      parts.readers.count++;
-      reader = new TopicReader(topic, parts.subscriptions.countReader(topic));
-      this.#readers.set(topic, reader);
-    }
-    reader.add(subscription);
-    const isKept = this.isDurable && reader.view.qos > 0;
-    for (const partition of topic.stored.partitions) {
-      let place = reader.partitions[partition.index];
-      if (place === undefined) {
-        place = new PartitionReader(reader, partition, this);
-        reader.partitions[partition.index] = place;
-        const stored = isKept ? this.cursors.get(place.key) : undefined;
-        const isFromStart = start === "start" || (start === "cursor" && isKept);
-        if (isKept) this.#skipInFlight(place);
-        // A stored position counts, also if the client subscribes again before the session has started.
-        place.follow(parts.feeds, stored?.low ?? (isFromStart ? 0 : partition.durableEnd));
-      }
-      if (!isKept) continue;
-      place.keep(this.cursors.get(place.key));
-      this.cursors.delete(place.key);
-    }
-  }
-
-  /** Messages in flight are sent again by their packet identifiers, not read again. */
-  #skipInFlight(place: PartitionReader): void {
-    for (const { partition, offset } of this.deliveries.outgoing.values()) {
-      if (partition === place.partition) (place.skipped ??= new Set()).add(offset);
-    }
-  }
-
-  #detach(reader: TopicReader): void {
-    for (const place of reader.partitions) {
-      place.unfollow(this.parts.feeds);
-      this.#resting.delete(place);
-    }
-    reader.uncount();
-    if (this.#readers.delete(reader.topic)) this.parts.readers.count--;
-  }
-
-  /** Positions at which a durable session begins to read a topic; new topics are read from their start. */
-  #keepPositions(topic: Topic): PendingRecord[] {
-    const reader = this.#readers.get(topic);
-    const pending: PendingRecord[] = [];
-    for (const partition of topic.stored.partitions) {
-      const key = `${topic.stored.id.toString("hex")}:${partition.index}`;
-      const place = reader?.partitions[partition.index];
-      if (this.cursors.has(key) || place?.done !== undefined) continue;
-      const stored: StoredRanges = { low: place?.position ?? partition.durableEnd, ranges: [] };
-      this.cursors.set(key, stored);
-      if (stored.low > 0) pending.push(this.parts.records.cursor(this.id, key, stored));
-    }
-    return pending;
   }
 
   #wake(): void {
@@ -352,45 +271,10 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     const view = isFrom(message, this.origin) ? reader.ownView : reader.view;
     const isExpired = expiresAt !== undefined && expiresAt <= this.parts.clock.now();
     if (view === undefined || isExpired) {
-      this.#settlePlace(place, offset);
+      this.readers.settle(place, offset);
       return;
     }
     this.parts.backlog.noteConsumed(message.topic, message.partition, offset + 1);
-    this.deliveries.send(message, view, false, false, () => this.#settlePlace(place, offset));
+    this.deliveries.send(message, view, false, false, () => this.readers.settle(place, offset));
   }
-
-  #settlePlace(place: PartitionReader, offset: number): void {
-    if (place.done === undefined) return;
-    // The client may have left and come back since: then another reader is at this place.
-    if (this.#readers.get(place.reader.topic) === place.reader) place.done.add(offset);
-    else this.markDone(place.key, offset);
-    this.parts.saver.markCursor(this, place.key);
-  }
-
-  /** The client has a message; its reader may be another one than when it was sent. */
-  markDone(key: string, offset: number): void {
-    const { saver } = this.parts;
-    const place = this.#findPlace(key);
-    if (place?.done !== undefined) place.done.add(offset);
-    else this.cursors.set(key, addOffset(this.cursors.get(key), offset));
-    saver.markCursor(this, key);
-  }
-
-  /** True if a subscription may match the topic of a position without a reader. */
-  #isSubscribed(key: string): boolean {
-    const topic = this.parts.topics.findByHexId(key.split(":")[0]!);
-    if (topic === undefined) return false;
-    const { index } = this.parts;
-    return index.matchTopic(topic).some((subscription) => subscription.session === this);
-  }
-
-  #findPlace(key: string): PartitionReader | undefined {
-    const [topicId, index] = key.split(":");
-    const topic = this.parts.topics.findByHexId(topicId!);
-    return topic === undefined ? undefined : this.#readers.get(topic)?.partitions[Number(index)];
-  }
-}
-
-function createReaderError(): MqttError {
-  return new MqttError(REASON.quotaExceeded, "the clients of this broker follow too many topics");
 }

@@ -182,7 +182,7 @@ export class Sessions {
     }
     for (const [place, stored] of loaded.cursors) {
       if (this.#parts.topics.findByHexId(place.split(":")[0]!) !== undefined) {
-        session.cursors.set(place, stored);
+        session.readers.cursors.set(place, stored);
       } else pending.push(records.cursor(loaded.id, place, null));
     }
     for (const packetId of loaded.incoming) session.incoming.set(packetId, Promise.resolve());
