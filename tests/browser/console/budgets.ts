@@ -23,6 +23,8 @@ const BATCHES_HZ = 20;
 /** Time until a tail at a steady rate has filled its ring and its code is warm. */
 const WARM_UP_MS = 5_000;
 
+let published = 0;
+
 /** A figure of the rounds and its bound. */
 interface Budget {
   name: string;
@@ -250,7 +252,7 @@ function startPublishing(pulse: PulseProcess, rate: number): () => Promise<void>
     while (!end.signal.aborted) {
       await publish(pulse, rate / BATCHES_HZ);
       due = Math.max(due + 1_000 / BATCHES_HZ, performance.now());
-      await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
     }
   };
   const done = run();
@@ -260,8 +262,6 @@ function startPublishing(pulse: PulseProcess, rate: number): () => Promise<void>
   };
 }
 
-let published = 0;
-
 async function publish(pulse: PulseProcess, count: number): Promise<void> {
   const messages = Array.from({ length: count }, () => {
     published += 1;
@@ -269,5 +269,6 @@ async function publish(pulse: PulseProcess, count: number): Promise<void> {
     return { topic: TOPIC, key: `cust-${published % 900}`, payload: JSON.stringify(order) };
   });
   const { status } = await pulse.post("/api/v1/publish/batch", { messages });
-  if (status !== 200) throw new Error(`publish: ${status}`);
+  // Under too much load messaging refuses: the figure of received messages shows it.
+  if (status !== 200 && status !== 503) throw new Error(`publish: ${status}`);
 }

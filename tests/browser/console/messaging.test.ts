@@ -50,6 +50,7 @@ const PATHS = [
   `/messaging/topics/${TOPIC}/settings`,
   "/messaging/groups",
   "/messaging/dead",
+  "/messaging/connections",
   "/settings",
 ];
 

@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
+import { ConnectionsPage } from "./connections.tsx";
 import { DeadLettersPage } from "./dead-letters.tsx";
 import { GroupsPage } from "./groups.tsx";
 import { TopicPage } from "./topic.tsx";
@@ -18,6 +19,7 @@ const ROUTES: readonly [
   ["/messaging/topics/:topic/:tab", TopicPage],
   ["/messaging/groups", GroupsPage],
   ["/messaging/dead", DeadLettersPage],
+  ["/messaging/connections", ConnectionsPage],
 ];
 
 /** The page of the current path. */

@@ -1,15 +1,22 @@
 // The first page of a new installation: four commands, each ticked when it arrives.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { ServiceId } from "@platform/console/contract";
 import { feeds, figureOf } from "../live/live.ts";
 import { formatListener, isListenerSecure, useListeners } from "../session/listeners.ts";
-import { config, services } from "../session/session.ts";
+import { callService, config, services } from "../session/session.ts";
 import { CopyButton } from "../view/copy.tsx";
 import { Section } from "../view/controls.tsx";
+import { useLoad } from "../view/load.ts";
 import { Split } from "../view/pane.tsx";
 import { State } from "../view/state.tsx";
 import { formatTime } from "../format/format.ts";
 import { t } from "../words/words.ts";
 import type { ServiceLabel } from "./ledger.ts";
+
+const LOOK_MS = 1_500;
+/** Requests of the sign-in are counted for this time. */
+const SETTLE_MS = 4_000;
 
 const isSkipped = signal(false);
 /** Times at which the steps were seen, epoch ms. */
@@ -30,13 +37,48 @@ export function isFirstRun(): boolean {
   return isUnused;
 }
 
+/** Steps that were seen in the services. */
+interface Arrivals {
+  request: boolean;
+  object: boolean;
+  message: boolean;
+  tunnel: boolean;
+}
+
 interface Step {
-  id: string;
+  id: keyof Arrivals;
   title: string;
   text: string;
   command: string;
   waiting: string;
-  isDone: boolean;
+}
+
+const hasRequest = signal(false);
+
+/** Sees requests through the gateway; those of the sign-in that led here do not count. */
+function useRequests(): void {
+  useEffect(() => {
+    const settledMs = Date.now() + SETTLE_MS;
+    return effect(() => {
+      const rate = figureOf("gate", "requests") ?? 0;
+      if (rate > 0 && Date.now() > settledMs) hasRequest.value = true;
+    });
+  }, []);
+}
+
+/** Looks in the services for what the commands do; a service that does not answer has seen nothing. */
+async function loadArrivals(): Promise<Arrivals> {
+  const has = async (id: ServiceId, path: string, list: string): Promise<boolean> => {
+    const answer = await callService<Record<string, unknown[]>>(id, path).catch(() => undefined);
+    return (answer?.[list]?.length ?? 0) > 0;
+  };
+  const [object, tunnel] = await Promise.all([
+    has("vault", "/buckets?detail=true&limit=1", "items"),
+    has("tunnel", "/tunnels", "tunnels"),
+  ]);
+  // The command publishes without credentials, for a tenant that the session may not see: the figure counts all.
+  const message = (figureOf("pulse", "topics") ?? 0) > 0;
+  return { request: hasRequest.value, object, message, tunnel };
 }
 
 function listSteps(): Step[] {
@@ -50,15 +92,16 @@ function listSteps(): Step[] {
         ? `curl -k https://${gate}/hello`
         : `curl ${gate}/hello`,
       waiting: t("waiting for the first request"),
-      isDone: (figureOf("gate", "requests") ?? 0) > 0,
     },
     {
       id: "object",
       title: t("Store an object"),
       text: t("Any S3 client works, with the keys in data/credentials.env."),
-      command: `aws --endpoint-url http://${formatListener("vault/http")} s3 mb s3://first`,
+      command:
+        "(. data/credentials.env; AWS_ACCESS_KEY_ID=$STORE_ACCESS_KEY_ID " +
+        "AWS_SECRET_ACCESS_KEY=$STORE_SECRET_ACCESS_KEY AWS_DEFAULT_REGION=us-east-1 " +
+        `aws --endpoint-url http://${formatListener("vault/http")} s3 mb s3://first)`,
       waiting: t("waiting for the first bucket"),
-      isDone: (figureOf("vault", "buckets") ?? figureOf("vault", "requests") ?? 0) > 0,
     },
     {
       id: "message",
@@ -66,7 +109,6 @@ function listSteps(): Step[] {
       text: t("Any Kafka, MQTT or STOMP client works; Messaging shows it as it arrives."),
       command: `echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t orders`,
       waiting: t("waiting for the first message"),
-      isDone: (figureOf("pulse", "topics") ?? 0) > 0,
     },
     {
       id: "tunnel",
@@ -74,7 +116,6 @@ function listSteps(): Step[] {
       text: t("A public address for what runs on port 3000."),
       command: "npx platform share 3000",
       waiting: t("waiting for the first tunnel"),
-      isDone: (figureOf("tunnel", "tunnels") ?? figureOf("tunnel", "connected") ?? 0) > 0,
     },
   ];
 }
@@ -83,7 +124,9 @@ function listSteps(): Step[] {
 export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
   useListeners();
   const steps = listSteps();
-  const fresh = steps.filter(({ id, isDone }) => isDone && seenAt.value[id] === undefined);
+  useRequests();
+  const arrivals = useLoad("arrivals", loadArrivals, LOOK_MS).data.value;
+  const fresh = steps.filter(({ id }) => arrivals?.[id] === true && seenAt.value[id] === undefined);
   if (fresh.length > 0) {
     const now = Date.now();
     queueMicrotask(() => {

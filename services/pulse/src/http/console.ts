@@ -15,7 +15,7 @@ export function createConsole(
   return new ServiceConsole({
     id: "pulse",
     version: PULSE_VERSION,
-    features: ["topics", "tail", "schemas", "transforms", "dlq", "rules", "stats"],
+    features: ["topics", "tail", "schemas", "transforms", "dlq", "rules", "stats", "connections"],
     credentials: verifier === undefined ? undefined : "token",
     guard: createTenantGuard(createBearerGuard(verifier)),
     publicUrl: config.console_url,

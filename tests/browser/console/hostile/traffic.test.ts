@@ -17,6 +17,7 @@ const SCREENS = [
   `/messaging/topics/${TOPIC}/settings`,
   "/messaging/groups",
   "/messaging/dead",
+  "/messaging/connections",
   "/mail/inbox",
   "/mail/messages",
   "/mail/templates",

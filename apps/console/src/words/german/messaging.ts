@@ -131,4 +131,10 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   "The patch is being tried": "Der Patch wird erprobt",
   "{n} stay: {text}": "{n} bleiben: {text}",
   "Patch all of this cause": "Patch für alle mit dieser Ursache",
+  Connections: "Verbindungen",
+  Protocol: "Protokoll",
+  "No open connections": "Keine offenen Verbindungen",
+  Client: "Client",
+  "not signed in": "nicht angemeldet",
+  "and {n} more": "und {n} weitere",
 };

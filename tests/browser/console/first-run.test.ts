@@ -1,0 +1,90 @@
+// The page of a new installation: its four commands are run as they are printed, and each is ticked as it arrives.
+import assert from "node:assert/strict";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { after, before, test, type TestContext } from "node:test";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import {
+  anyPort,
+  find,
+  findStarted,
+  makeFolder,
+  run,
+} from "../../../services/runtime/test/fixture/platform-process.ts";
+import { ADMIN } from "../../identity/platform.ts";
+import { checkPage, openAt, signInAtIdentity } from "./chromium.ts";
+
+const PROGRAMS = ["curl", "aws", "kcat"];
+const missing = PROGRAMS.filter((name) => spawnSync("which", [name]).status !== 0);
+const skip = missing.length > 0 ? `${missing.join(", ")}: not installed` : chromiumSkip;
+/** The command of the checkout, as `npx` finds it in one. */
+const PLATFORM = `"${process.execPath}" "${join(import.meta.dirname, "../../../bin/platform.js")}"`;
+
+const SETTLE_MS = 6_000;
+
+const folder = makeFolder();
+let browser: Browser;
+let up: ReturnType<typeof run>;
+
+before(async () => {
+  if (skip !== false) return;
+  const env = {
+    PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
+    PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
+  };
+  browser = await startChromium();
+  up = run(["up", "--json", ...anyPort], env, "", folder);
+  await up.waitFor(findStarted);
+});
+
+after(async () => {
+  await browser?.close();
+  up?.child.kill("SIGTERM");
+  await up?.exit;
+});
+
+/** Runs a command of the page in a shell, in the folder of the installation, until the test ends. */
+function runCommand(t: TestContext, command: string): ChildProcess {
+  const child = spawn("sh", ["-c", command.replace("npx platform", PLATFORM)], {
+    cwd: folder,
+    stdio: "inherit",
+    detached: true,
+    env: { ...process.env, PLATFORM_TUNNEL_DATA_DIR: makeFolder() },
+  });
+  t.after(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    process.kill(-child.pid!, "SIGTERM");
+    await ended;
+  });
+  return child;
+}
+
+test("four commands, each ticked as it arrives", { skip }, async (t) => {
+  const started = findStarted(up.output().out)!;
+  const port = find(started, "gate").listeners.find(({ name }) => name === "console")!.port;
+  const opened = await openAt(t, browser, `http://localhost:${port}/ui/`);
+  const { page } = opened;
+  await signInAtIdentity(page);
+  const steps = page.locator("section.step");
+  await steps.first().waitFor();
+  assert.equal(await steps.count(), 4);
+  await checkPage(opened, "first run");
+  assert.equal(await page.locator("section.step.done").count(), 0, "nothing has arrived yet");
+  // Requests of the sign-in are in the figures for some seconds.
+  await page.waitForTimeout(SETTLE_MS);
+  for (let n = 0; n < 4; n += 1) {
+    const step = steps.nth(n);
+    const command = await step.locator("code").innerText();
+    const child = runCommand(t, command);
+    await step.getByText("arrived at").waitFor();
+    assert.equal(await page.locator("section.step.done").count(), n + 1, command);
+    if (n < 3 && child.exitCode === null) await once(child, "exit");
+    if (n < 3) assert.equal(child.exitCode, 0, command);
+  }
+  await page.getByRole("button", { name: "Open the overview" }).click();
+  await page.getByRole("table", { name: "Services" }).waitFor();
+  await checkPage(opened, "overview after the first run");
+});
