@@ -10,7 +10,7 @@ import {
 } from "@platform/kernel/http";
 import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
 import type { Forwarder } from "../inbound/forwarder.ts";
-import { findPatternFault } from "../inbound/pattern.ts";
+import { findPatternFault, matchesPattern } from "../inbound/pattern.ts";
 import type { InboundRules, RuleFields } from "../inbound/rules.ts";
 import type { InboundStore } from "../inbound/store.ts";
 import { requireManager } from "./access.ts";
@@ -112,6 +112,27 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       handle: async ({ params }) => {
         await rules.remove(params["id"]!);
         return undefined;
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/inbound/rules/{id}/test",
+      summary: "Try a rule with a recipient address; no mail is sent",
+      description:
+        "`applies` is false if another rule, `applied_rule_id`, is tried before this one.",
+      body: z.strictObject({ to: z.string().min(3).max(320) }),
+      handle: async ({ params, body }) => {
+        await rules.load();
+        const { id, pattern } = rules.get(params["id"]!);
+        const address = body.to.toLowerCase();
+        const applied = rules.match(address);
+        return {
+          rule_id: id,
+          matches: matchesPattern(pattern, address),
+          applies: applied?.id === id,
+          applied_rule_id: applied?.id ?? null,
+        };
       },
     }),
     defineRoute({

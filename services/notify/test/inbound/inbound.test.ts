@@ -339,13 +339,26 @@ describe("rules", () => {
   test("are listed in their order, replaced and deleted", async () => {
     const { stage, hooks, addRule, send } = await start();
     const low = await addRule("*@shop.example", "/low");
-    await addRule("a@shop.example", "/high", 5);
+    const high = await addRule("a@shop.example", "/high", 5);
     const list = await stage.call("GET", "/api/v1/inbound/rules");
     assert.deepEqual(
       list.body.rules.map((rule: { name: string }) => rule.name),
       ["/high", "/low"],
     );
     assert.equal(JSON.stringify(list.body).includes("whsec_"), false);
+    const attempt = async (id: string, to: string): Promise<unknown[]> => {
+      const { status, body } = await stage.call("POST", `/api/v1/inbound/rules/${id}/test`, { to });
+      assert.equal(status, 200);
+      return [body.matches, body.applies, body.applied_rule_id];
+    };
+    assert.deepEqual(await attempt(low.id, "B@shop.example"), [true, true, low.id]);
+    assert.deepEqual(await attempt(low.id, "a+1@shop.example"), [true, false, high.id]);
+    assert.deepEqual(await attempt(high.id, "b@shop.example"), [false, false, low.id]);
+    assert.deepEqual(await attempt(high.id, "a@other.example"), [false, false, null]);
+    const unknown = await stage.call("POST", "/api/v1/inbound/rules/none/test", {
+      to: "a@b.example",
+    });
+    assert.equal(unknown.status, 404);
     const changed = await stage.call("PUT", `/api/v1/inbound/rules/${low.id}`, {
       name: "low",
       match: { to_pattern: "b@shop.example" },
