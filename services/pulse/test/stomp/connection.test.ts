@@ -45,13 +45,17 @@ describe("CONNECT", () => {
       ["1.0", undefined],
       [undefined, undefined],
     ] as const) {
-      const client = StompClient.open(pulse.stompPort);
-      client.send("STOMP", accepted === undefined ? {} : { "accept-version": accepted });
-      const { command, headers } = await client.next();
-      assert.equal(command, "CONNECTED");
-      assert.equal(headers["version"], version);
-      assert.ok(headers["session"]);
-      client.close();
+      const sessions = new Set<string>();
+      for (const name of ["CONNECT", "STOMP"]) {
+        const client = StompClient.open(pulse.stompPort);
+        client.send(name, accepted === undefined ? {} : { "accept-version": accepted });
+        const { command, headers } = await client.next();
+        assert.equal(command, "CONNECTED", name);
+        assert.equal(headers["version"], version, name);
+        sessions.add(headers["session"]!);
+        client.close();
+      }
+      assert.ok(sessions.size === 2 && !sessions.has(""), "each session has an identifier");
     }
   });
 

@@ -53,7 +53,7 @@ export const STATEMENTS: readonly Statement[] = [
     versions: later,
     section: "Frames",
     statement: "Headers are encoded in UTF-8.",
-    test: [frames, "faults are named"],
+    test: [frames, "headers are UTF-8"],
   },
   {
     versions: ["1.1"],
