@@ -57,7 +57,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   await page.locator("main#content").waitFor();
   for (const path of SCREENS) await checkScreen(console, path);
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("onerror");
+  await page.getByRole("dialog").getByRole("combobox").fill("onerror");
   await page.getByRole("option").first().waitFor();
   await checkHarmless(console, "palette");
 });
