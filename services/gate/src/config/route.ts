@@ -255,7 +255,9 @@ function spellLoadBalancer(value: unknown): unknown {
 function dropAbsent(route: Record<string, unknown>): RouteConfig {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(route)) {
-    if (key === "status" || value === undefined || value === false) continue;
+    // The default of circuit_breaker is not false.
+    const isDefault = value === false && key !== "circuit_breaker";
+    if (key === "status" || value === undefined || isDefault) continue;
     kept[key] = isPlainObject(value) ? dropAbsentKeys(value) : value;
   }
   return kept as unknown as RouteConfig;

@@ -7,10 +7,13 @@ import type { CanarySpec, RouteKey } from "../shared-state/index.ts";
 const REQUESTS_MIN = 3;
 const FULL = 100;
 
-const stateSchema = z.enum(["promoting", "rolled_back", "promoted"]);
+const stateSchema = z.enum(["promoting", "held", "rolled_back", "promoted"]);
 
 /** State of a canary. */
 export type CanaryPhase = z.infer<typeof stateSchema>;
+
+/** An action of an operator. */
+export type CanaryAction = "hold" | "resume" | "promote" | "rollback";
 
 /** Stored states, by route. */
 export const canaryStatesSchema = z.record(
@@ -87,10 +90,31 @@ export class CanaryEngine implements Collector {
   tick(): void {
     let isChanged = false;
     for (const canary of this.#canaries.values()) {
-      if (canary.phase !== "promoting") continue;
+      if (canary.phase !== "promoting" && canary.phase !== "held") continue;
       isChanged = this.#check(canary) || this.#step(canary) || isChanged;
     }
     if (isChanged) this.#options.store(this.#listStates());
+  }
+
+  /**
+   * An operator's action, from any phase; returns the new state, undefined if the route has no canary. While a canary is
+   * held, its error rate is still checked.
+   */
+  steer(
+    key: RouteKey,
+    action: CanaryAction,
+    caller: string,
+  ): { phase: CanaryPhase; weight: number } | undefined {
+    const canary = this.#canaries.get(key);
+    if (canary === undefined) return undefined;
+    const [phase, weight] = steered(action, canary.weight);
+    canary.route.restartWindow();
+    canary.nextStepMs = this.#options.readNowMs() + canary.route.spec.stepMs;
+    this.#move(canary, phase, weight);
+    this.#options.store(this.#listStates());
+    const route = canary.route.label;
+    this.#options.log("info", `canary: ${action}`, { audit: "true", caller, route, weight });
+    return { phase, weight };
   }
 
   /** The phase and the current weight of a route's canary; undefined if it has none. */
@@ -153,6 +177,7 @@ export class CanaryEngine implements Collector {
   #step(canary: Canary): boolean {
     const { route } = canary;
     const nowMs = this.#options.readNowMs();
+    if (canary.phase === "held") return false;
     if (nowMs < canary.nextStepMs) return false;
     const weight = Math.min(FULL, canary.weight + route.spec.stepPoints);
     // A window with fewer requests goes on: a canary with little traffic would otherwise never be judged.
@@ -180,5 +205,20 @@ export class CanaryEngine implements Collector {
         { configured, phase, weight },
       ]),
     );
+  }
+}
+
+function steered(action: CanaryAction, weight: number): [phase: CanaryPhase, weight: number] {
+  switch (action) {
+    case "hold":
+      return ["held", weight];
+    case "resume":
+      return ["promoting", weight];
+    case "promote":
+      return ["promoted", FULL];
+    case "rollback":
+      return ["rolled_back", 0];
+    default:
+      return action satisfies never;
   }
 }

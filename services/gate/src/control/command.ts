@@ -1,7 +1,7 @@
 // The commands `validate` and `overlay`.
 import { rm } from "node:fs/promises";
 import type { LoadedGate } from "../config/load.ts";
-import { buildState } from "./controller.ts";
+import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
 import { isEmptyOverlay } from "./overlay.ts";
 import { NetworkLists } from "./network-lists.ts";

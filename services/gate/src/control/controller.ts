@@ -1,27 +1,19 @@
 // Turns every change into a desired state, persists it and sends the difference to the workers.
 import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
-import { type HeaderReader, createEtag, requireIfMatch } from "@platform/kernel/http";
+import { type HeaderReader, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
-import { findSharedMethods } from "../config/route-methods.ts";
 import type { RouteConfig } from "../config/route.ts";
-import {
-  type GlobalSpec,
-  ROUTES_MAX,
-  type RouteKey,
-  makeRouteKey,
-  makeRouteLabel,
-} from "../shared-state/index.ts";
+import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
+import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
-import { type ResolvedRoute, resolveRoute } from "./resolve-route.ts";
-import { type RouteDiff, type RouteSet, diffRoutes, isEmptyDiff } from "./differ.ts";
-import { readRouteDefaults, type UsedLogs } from "./globals.ts";
+import { type BuildGlobals, type GateState, buildState } from "./gate-state.ts";
+import type { ResolvedRoute } from "./resolve-route.ts";
+import { type RouteDiff, diffRoutes, isEmptyDiff } from "./differ.ts";
 import {
   type Overlay,
-  type RouteConfigs,
   type RouteName,
-  applyOverlay,
   indexRoutes,
   registerRoutes,
   removeRoute,
@@ -53,20 +45,6 @@ const START_ONLY_KEYS = [
   "console_client_secret",
 ] as const;
 
-/** The complete desired state of the gateway. */
-export interface GateState {
-  readonly config: GateConfig;
-  /** Routes of the configuration without the overlay. */
-  readonly base: RouteConfigs;
-  readonly overlay: Overlay;
-  /** The active routes. */
-  readonly routes: RouteConfigs;
-  readonly resolved: RouteSet;
-  readonly globals: GlobalSpec;
-  /** Entity tag of the active routes; equal for equal routes, also after a restart. */
-  readonly etag: string;
-}
-
 /** Caller and precondition of a change. */
 export interface ChangeRequest {
   /** Caller for the audit log: `operator`, `user <sub>`, `SIGHUP` … */
@@ -85,6 +63,17 @@ export interface ChangeReport {
   restartRequired: string[];
 }
 
+/** Outcome of a change that was only checked. */
+export interface RouteCheck {
+  change: "added" | "updated" | "unchanged";
+  /** The route as it is now, and as it would be; null if it does not exist. */
+  before: RouteConfig | null;
+  after: RouteConfig | null;
+  /** Names of the fields that differ. */
+  fields: string[];
+  warnings: readonly string[];
+}
+
 /** Options of {@link Controller}. */
 export interface ControllerOptions {
   planner: RoutePlanner;
@@ -93,53 +82,17 @@ export interface ControllerOptions {
   log: Logger;
   /** Reads the configuration again; throws ConfigError. */
   loadConfig: () => GateConfig;
-  /** Builds the settings that do not belong to a route; throws ConfigError. */
-  buildGlobals: (config: GateConfig, logs: UsedLogs) => GlobalSpec;
+  buildGlobals: BuildGlobals;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
   /** Called with each applied change of routes, as one sentence, and its caller. */
   onChange?: (title: string, caller: string) => void;
 }
 
-/** Builds the state of a configuration and an overlay. Reuses lists of networks and the resolved routes of `known`. */
-export function buildState(
-  config: GateConfig,
-  overlay: Overlay,
-  buildGlobals: ControllerOptions["buildGlobals"],
-  networks: NetworkLists,
-  known?: RouteSet,
-): GateState {
-  if (known === undefined) networks.begin();
-  const base = indexRoutes(config.routes);
-  const routes = applyOverlay(base, overlay);
-  if (routes.size > ROUTES_MAX) {
-    throw new PlatformError(
-      "validation_failed",
-      `${routes.size} routes exceed the maximum of ${ROUTES_MAX}`,
-    );
-  }
-  const [shared] = findSharedMethods([...routes.values()]);
-  if (shared !== undefined) {
-    throw new PlatformError(
-      "validation_failed",
-      `two routes with the same prefix and host have the method ${shared.method}`,
-    );
-  }
-  const defaults = readRouteDefaults(config);
-  const resolved = new Map<RouteKey, ResolvedRoute>();
-  const logs: UsedLogs = { access: false, recording: false };
-  for (const [key, route] of routes) {
-    const before = known?.get(key);
-    resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults, networks));
-    logs.access ||= route.access_log === true;
-    logs.recording ||= resolved.get(key)!.spec.steps.record !== undefined;
-  }
-  const globals = buildGlobals(config, logs);
-  return { config, base, overlay, routes, resolved, globals, etag: makeEtag(resolved) };
-}
-
 /** Changes the state of the gateway, one change at a time. */
 export class Controller {
+  /** The last changes. */
+  readonly changes = new ChangeLog();
   readonly #options: ControllerOptions;
   readonly #queue = new ChangeQueue(CHANGES_WAITING_MAX);
   readonly #started: GateConfig;
@@ -161,16 +114,38 @@ export class Controller {
   /** Adds a route, or replaces the one with its prefix and host. */
   setRoute(route: RouteConfig, request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
-      this.#checkMatch(request);
+      this.#checkMatch(request, route);
       const { config, base, overlay } = this.#state;
       return this.#change(config, upsertRoute(overlay, base, route), request, "route set");
+    });
+  }
+
+  /** Describes the effect of {@link setRoute}. Throws as it does, and changes nothing. */
+  checkRoute(route: RouteConfig, request: ChangeRequest): Promise<RouteCheck> {
+    return this.#queue.run(() => {
+      this.#checkMatch(request, route);
+      const { config, base, overlay, routes, resolved } = this.#state;
+      const { buildGlobals, networks, planner } = this.#options;
+      const next = upsertRoute(overlay, base, route);
+      const state = buildState(config, next, buildGlobals, networks, resolved);
+      const diff = diffRoutes(resolved, state.resolved);
+      planner.plan(diff).rollBack();
+      const key = makeRouteKey(route.host, route.prefix, route.methods);
+      const [before = null, after = null] = [routes.get(key), state.routes.get(key)];
+      return Promise.resolve({
+        change: diff.added.length > 0 ? "added" : diff.updated.length > 0 ? "updated" : "unchanged",
+        before,
+        after,
+        fields: listChangedFields(before, after),
+        warnings: state.resolved.get(key)?.warnings ?? [],
+      });
     });
   }
 
   /** Removes a route; throws `not_found` if it does not exist. */
   removeRoute(name: RouteName, request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
-      this.#checkMatch(request);
+      this.#checkMatch(request, name);
       const { config, base, overlay, routes } = this.#state;
       if (!routes.has(makeRouteKey(name.host, name.prefix, name.methods))) {
         throw new PlatformError(
@@ -252,8 +227,21 @@ export class Controller {
     }
   }
 
-  #checkMatch({ headers }: ChangeRequest): void {
-    if (headers !== undefined) requireIfMatch(headers, this.#state.etag);
+  /** Throws `precondition_failed` with both versions of the route if it was changed meanwhile. */
+  #checkMatch({ headers }: ChangeRequest, sent?: RouteName): void {
+    if (headers === undefined) return;
+    const { etag, routes } = this.#state;
+    try {
+      requireIfMatch(headers, etag);
+    } catch (cause) {
+      if (sent === undefined) throw cause;
+      const current = routes.get(makeRouteKey(sent.host, sent.prefix, sent.methods)) ?? null;
+      throw new PlatformError("precondition_failed", "The routes have changed; read them again.", {
+        headers: { ETag: etag },
+        fields: { etag, current, sent },
+        cause,
+      });
+    }
   }
 
   #change(
@@ -335,6 +323,16 @@ export class Controller {
       `${what}: ${only !== undefined && more.length === 0 ? only : counts}`,
       request.caller,
     );
+    this.changes.add({
+      at: new Date().toISOString(),
+      what,
+      actor: request.caller,
+      added: added.map(({ label }) => label),
+      updated: updated.map(({ label }) => label),
+      removed: removed.map((key) => before.resolved.get(key)?.label ?? key),
+      etag_before: before.etag,
+      etag_after: next.etag,
+    });
     this.#options.log.info(what, {
       audit: true,
       caller: request.caller,
@@ -354,10 +352,11 @@ export class Controller {
   }
 }
 
-/** A strong entity tag of a set of routes, independent of their order. */
-function makeEtag(routes: RouteSet): string {
-  const texts = [...routes.keys()].sort().map((key) => routes.get(key)?.text);
-  return createEtag(texts.join("\n"));
+function listChangedFields(before: RouteConfig | null, after: RouteConfig | null): string[] {
+  const [old, fresh] = [before, after].map((route) => new Map(Object.entries(route ?? {})));
+  const names = [...new Set([...(old?.keys() ?? []), ...(fresh?.keys() ?? [])])];
+  const show = (value: unknown): string => (value === undefined ? "" : stringifySorted(value));
+  return names.filter((name) => show(old?.get(name)) !== show(fresh?.get(name))).sort();
 }
 
 function explainReload(cause: unknown): PlatformError {

@@ -7,6 +7,7 @@ import type { MetricsStream } from "../control/metrics-stream.ts";
 import type { AccessControl } from "../control/access-control.ts";
 import { createAdminRoutes } from "./admin-api.ts";
 import { createApiKeyRoutes } from "./api-keys-api.ts";
+import { createCanaryRoutes } from "./canary-api.ts";
 import { createConsoleRoutes } from "./console-api.ts";
 import { createConsoleRedirects, createIndexRoute } from "./index-api.ts";
 import { describeRoutes } from "./openapi.ts";
@@ -15,6 +16,7 @@ import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
 import { createWorkerGuard } from "./request.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
+import { createUpstreamRoutes } from "./upstreams-api.ts";
 
 /** Options of {@link createGateApi}. */
 export type GateApiOptions = RoutesApiOptions &
@@ -44,6 +46,8 @@ export function createGateApi(options: GateApiOptions): Api {
       createRegisterRoute(controller),
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
+      ...createUpstreamRoutes(options),
+      ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
       ...createPolicyRoutes(options.access),
       ...createSignInRoutes(options.signIn),

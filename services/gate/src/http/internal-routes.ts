@@ -13,8 +13,11 @@ const PROBES: readonly InternalRoute[] = [
 const VERSIONED: readonly string[] = [
   "routes",
   "routes/register",
+  "routes/check",
   "admin/middleware",
   "admin/connections",
+  "admin/upstreams",
+  "admin/changes",
   "admin/cache",
   "admin/policy/reload",
   "admin/policy/revoke",
@@ -30,7 +33,11 @@ const VERSIONED: readonly string[] = [
   "gitops/webhook",
 ];
 
-const VERSIONED_BELOW: readonly string[] = ["admin/middleware/", "admin/api-keys/"];
+const VERSIONED_BELOW: readonly string[] = [
+  "admin/middleware/",
+  "admin/api-keys/",
+  "admin/canary/",
+];
 
 const SIGN_IN: InternalRoute = { path: SIGN_IN_PATH, match: "below", access: "public" };
 

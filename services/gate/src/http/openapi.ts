@@ -2,7 +2,7 @@
 import type { JsonObject } from "@platform/kernel/http";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
-import type { GateState } from "../control/controller.ts";
+import type { GateState } from "../control/gate-state.ts";
 import { makeRouteLabel } from "../shared-state/index.ts";
 import { CONSOLE_SYNC_PATH, syncSchema } from "./console-api.ts";
 import { ROUTES_PATH } from "./routes-api.ts";

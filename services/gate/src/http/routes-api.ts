@@ -15,6 +15,7 @@ import {
   makeRouteKey,
   makeRouteLabel,
 } from "../shared-state/index.ts";
+import { makeRouteId } from "../control/route-id.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 
@@ -28,7 +29,7 @@ export type RouteView = RouteConfig & {
     source: "configuration" | "api";
     targets: TargetView[];
     /** State of the automatic promotion, and the current weight of the canary in percent. */
-    canary?: { phase: CanaryPhase; weight: number };
+    canary?: { id: string; phase: CanaryPhase; weight: number };
   };
 };
 
@@ -64,7 +65,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   const own = { path: ROUTES_PATH, tag: "Routes" } as const;
   const problems = {
     400: "The route is invalid; `errors` lists the faults",
-    412: "The ETag in If-Match does not match the current routes",
+    412: "The ETag in If-Match does not match the current routes; `current` is the route as it is now, `sent` as it was sent",
   };
   return [
     defineRoute({
@@ -92,6 +93,22 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
         exchange.answerHeaders.set("ETag", report.etag);
         const done = report.added > 0 ? "registered" : report.updated > 0 ? "updated" : "unchanged";
         return `route ${makeRouteLabel(route.host, route.prefix)} ${done}\n`;
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: `${ROUTES_PATH}/check`,
+      tag: "Routes",
+      summary: "Check a route, and show its difference, without any change",
+      bodyKind: "bytes",
+      bodyBytesMax: JSON_BODY_BYTES_MAX,
+      answerType: "application/json",
+      problems,
+      handle: async (exchange) => {
+        const route = readJsonBody(exchange.body, exchange.headers, routeSchema);
+        const check = await controller.checkRoute(route, readChangeRequest(exchange));
+        exchange.answerHeaders.set("ETag", controller.state.etag);
+        return check;
       },
     }),
     defineRoute({
@@ -136,7 +153,7 @@ function viewCanary(
   key: RouteKey,
 ): Pick<RouteView["status"], "canary"> {
   const canary = canaries.view(key);
-  return canary === undefined ? {} : { canary };
+  return canary === undefined ? {} : { canary: { id: makeRouteId(key), ...canary } };
 }
 
 function viewTargets(options: RoutesApiOptions, key: RouteKey): TargetView[] {

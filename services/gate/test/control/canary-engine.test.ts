@@ -149,3 +149,36 @@ test("relative weights are percentages of their sum", () => {
   stage.follow({ weights: [3, 1] });
   assert.deepEqual(stage.view, { phase: "promoting", weight: 25 });
 });
+
+test("an operator holds a canary, which is still judged, and resumes it", () => {
+  const stage = new Stage();
+  stage.follow();
+  stage.pass(60);
+  assert.deepEqual(stage.engine.steer(KEY, "hold", "operator"), { phase: "held", weight: 40 });
+  stage.pass(600);
+  assert.deepEqual(stage.view, { phase: "held", weight: 40 });
+  stage.start();
+  stage.follow();
+  assert.deepEqual(stage.view, { phase: "held", weight: 40 }, "a restart does not end it");
+  stage.engine.steer(KEY, "resume", "operator");
+  stage.pass(59);
+  assert.deepEqual(stage.view, { phase: "promoting", weight: 40 });
+  stage.pass(1);
+  assert.deepEqual(stage.view, { phase: "promoting", weight: 70 });
+  stage.engine.steer(KEY, "hold", "operator");
+  stage.counts = { requests: 10, failures: 5 };
+  stage.pass(1);
+  assert.deepEqual(stage.view, { phase: "rolled_back", weight: 0 });
+});
+
+test("an operator promotes or rolls back a canary at any time", () => {
+  const stage = new Stage();
+  stage.follow();
+  assert.deepEqual(stage.engine.steer(KEY, "rollback", "ada"), { phase: "rolled_back", weight: 0 });
+  stage.pass(600);
+  assert.deepEqual(stage.view, { phase: "rolled_back", weight: 0 });
+  assert.deepEqual(stage.engine.steer(KEY, "promote", "ada"), { phase: "promoted", weight: 100 });
+  assert.deepEqual(stage.weights.slice(-2), [0, 100]);
+  assert.deepEqual(stage.stored[KEY]?.phase, "promoted");
+  assert.equal(stage.engine.steer(makeRouteKey(undefined, "/other"), "hold", "ada"), undefined);
+});

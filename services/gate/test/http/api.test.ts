@@ -1,6 +1,6 @@
 // The API's resources over a control plane whose changes go to a list instead of threads.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -14,7 +14,8 @@ import { createTracer } from "@platform/kernel/trace";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/control/access-control.ts";
-import { Controller, buildState } from "../../src/control/controller.ts";
+import { Controller } from "../../src/control/controller.ts";
+import { buildState } from "../../src/control/gate-state.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { buildGlobals, type UsedLogs } from "../../src/control/globals.ts";
@@ -416,10 +417,11 @@ test("the API serves every internal route except probes", async (context) => {
   const { call } = await makeGate(context);
   for (const { path, access, match } of listInternalRoutes("all")) {
     if (access === "probe") continue;
-    const sample = path.endsWith("/oidc/") ? `${path}login` : `${path}x`;
-    const answer = await call("GET", match === "below" ? sample : path);
-    const isUnknownKey = /API key x does not exist/.test(String(answer.json?.detail));
-    assert.ok(answer.status !== 404 || isUnknownKey, path);
+    const isCanary = path.endsWith("/canary/");
+    const sample = `${path}${isCanary ? "x/hold" : path.endsWith("/oidc/") ? "login" : "x"}`;
+    const answer = await call(isCanary ? "POST" : "GET", match === "below" ? sample : path);
+    const isKnown = /API key x does not exist|has the ID x/.test(String(answer.json?.detail));
+    assert.ok(answer.status !== 404 || isKnown, path);
   }
 });
 
@@ -542,4 +544,88 @@ test("the documentation contains the API and the active routes", async (context)
   const after = (await call("GET", "/api/docs/openapi.json")).json;
   assert.ok(!("/shop/{path}" in after.paths));
   assert.match((await call("GET", "/api/docs")).type, /^text\/html/);
+});
+
+test("a check of a route shows its difference, and changes nothing", async (context) => {
+  const { call, changes, path } = await makeGate(context, { routes: [shop] });
+  const check = async (route: object) => (await call("POST", "/api/v1/routes/check", route)).json;
+  assert.deepEqual(await check({ ...shop, strip_prefix: true }), {
+    change: "updated",
+    before: shop,
+    after: { ...shop, strip_prefix: true },
+    fields: ["strip_prefix"],
+    warnings: [],
+  });
+  assert.equal((await check(shop)).change, "unchanged");
+  const added = await check({ prefix: "/new", target: "http://127.0.0.1:1" });
+  assert.deepEqual([added.change, added.before], ["added", null]);
+  const invalid = await call("POST", "/api/v1/routes/check", { prefix: "/new", target: "x" });
+  assert.equal(invalid.status, 400);
+  const { json } = await call("GET", "/api/v1/routes");
+  assert.deepEqual(
+    json.map(({ prefix, strip_prefix: strip }: Record<string, unknown>) => [prefix, strip]),
+    [["/shop", undefined]],
+  );
+  assert.deepEqual([changes.length, existsSync(getOverlayPath(path))], [0, false]);
+});
+
+test("a change of routes that others have changed shows both versions", async (context) => {
+  const { call } = await makeGate(context, { routes: [shop] });
+  const read = await call("GET", "/api/v1/routes");
+  const etag = read.headers.get("etag") ?? "";
+  const mine = { ...shop, raw_path: true };
+  const theirs = { ...shop, strip_prefix: true };
+  assert.equal((await call("POST", "/api/v1/routes", theirs, { "If-Match": etag })).status, 200);
+  for (const target of ["/api/v1/routes", "/api/v1/routes/check"]) {
+    const refused = await call("POST", target, mine, { "If-Match": etag });
+    assert.equal(refused.status, 412);
+    assert.deepEqual([refused.json.current, refused.json.sent], [theirs, mine]);
+    assert.equal(refused.headers.get("etag"), refused.json.etag);
+    assert.notEqual(refused.json.etag, etag);
+  }
+});
+
+test("upstreams are listed once, with the routes that use them", async (context) => {
+  const { call } = await makeGate(context, {
+    routes: [
+      shop,
+      { prefix: "/other", host: "x.org", target: shop.target, circuit_breaker: false },
+    ],
+  });
+  assert.deepEqual((await call("GET", "/api/v1/admin/upstreams")).json, {
+    upstreams: [
+      {
+        url: shop.target,
+        active: 0,
+        ejected: false,
+        routes: [
+          { route: "/shop", weight: 1, circuit: "closed" },
+          { route: "x.org/other", weight: 1 },
+        ],
+      },
+    ],
+  });
+});
+
+test("the last changes are listed, the latest first, with their callers", async (context) => {
+  const { call } = await makeGate(context);
+  await call("POST", "/api/v1/routes", shop);
+  await call("POST", "/api/v1/routes", { ...shop, strip_prefix: true });
+  await call("DELETE", "/api/v1/routes?prefix=/shop");
+  const list = async (limit: number) =>
+    (await call("GET", `/api/v1/admin/changes?limit=${limit}`)).json.changes;
+  const [last, before, ...more] = await list(2);
+  assert.deepEqual(more, []);
+  assert.deepEqual([last.what, last.actor, last.counts.removed], ["route removed", "operator", 1]);
+  assert.deepEqual([before.what, before.updated], ["route set", ["/shop"]]);
+  assert.equal(last.etag_before, before.etag_after);
+  assert.equal((await list(200)).length, 3);
+  assert.equal((await call("GET", "/api/v1/admin/changes?limit=201")).status, 400);
+});
+
+test("an action on a canary that does not exist is 404", async (context) => {
+  const { call } = await makeGate(context, { routes: [shop] });
+  for (const action of ["hold", "resume", "promote", "rollback"]) {
+    assert.equal((await call("POST", `/api/v1/admin/canary/unknown/${action}`)).status, 404);
+  }
 });

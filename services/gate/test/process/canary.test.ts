@@ -45,7 +45,7 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
   const gate = await startGate(context, { runtime: runtimes[0]!, folder, config });
   const view = async (url: string) => {
     const [route] = (await (await fetch(`${url}/api/v1/routes`)).json()) as [
-      { status: { canary: { phase: string; weight: number } } },
+      { status: { canary: { id: string; phase: string; weight: number } } },
     ];
     return route.status.canary;
   };
@@ -75,5 +75,11 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
   gate.signal("SIGKILL");
   await gate.ended;
   const again = await startGate(context, { runtime: runtimes[0]!, folder, config });
-  assert.deepEqual(await view(again.url), { phase: "rolled_back", weight: 0 });
+  const { id, ...state } = await view(again.url);
+  assert.deepEqual(state, { phase: "rolled_back", weight: 0 });
+  canary.status = 200;
+  const url = `${again.url}/api/v1/admin/canary/${id}/promote`;
+  const promoted = await fetch(url, { method: "POST" });
+  assert.deepEqual(await promoted.json(), { phase: "promoted", weight: 100 });
+  assert.equal(await (await fetch(`${again.url}/shop`)).text(), "canary");
 });
