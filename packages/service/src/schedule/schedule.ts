@@ -1,4 +1,5 @@
 // Scheduled work: declared with `every()`, run by one replica at a time.
+import type { Logger } from "@platform/kernel/log";
 import { parseCron } from "./cron.ts";
 import { parseDuration } from "./duration.ts";
 
@@ -10,6 +11,8 @@ export interface Tick {
   readonly scheduledAt: Date;
   /** Grows with each run of a schedule, over all replicas; 0 without a database. */
   readonly fence: number;
+  /** Logger whose lines name the schedule. */
+  readonly log: Logger;
 }
 
 /** Options of {@link Schedule}. */

@@ -168,7 +168,12 @@ export class Scheduler {
     let outcome: "done" | "failed" = "done";
     let reason: string | null = null;
     try {
-      await schedule.work({ signal, scheduledAt: new Date(dueMs), fence: lease.fence });
+      await schedule.work({
+        signal,
+        scheduledAt: new Date(dueMs),
+        fence: lease.fence,
+        log: log.child({ schedule: schedule.name }),
+      });
     } catch (error) {
       outcome = "failed";
       reason = String(error).slice(0, ERROR_CHARACTERS_MAX);

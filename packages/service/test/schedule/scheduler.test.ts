@@ -216,3 +216,24 @@ test("a run on request is additional: the next tick stays, and its outcome is de
 async function waitUntil(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
 }
+
+test("the log lines of a run name its schedule", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const clock = createManualClock(0);
+  const scheduler = new Scheduler({
+    schedules: [new Schedule("1m", ({ log }) => log.info("cleaned", { removed: 3 }), "clean")],
+    leases: undefined,
+    clock,
+    log: createLogger({
+      service: "test",
+      write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>),
+    }),
+    onRun: () => {},
+  });
+  await scheduler.start();
+  clock.advance(MINUTE);
+  await scheduler.runDue();
+  await scheduler.stop();
+  const [{ msg, schedule, removed } = {}] = lines;
+  assert.deepEqual({ msg, schedule, removed }, { msg: "cleaned", schedule: "clean", removed: 3 });
+});

@@ -58,6 +58,6 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   for (const path of SCREENS) await checkScreen(console, path);
   await page.keyboard.press("Control+k");
   await page.getByRole("dialog").getByRole("combobox").fill("onerror");
-  await page.getByRole("option").first().waitFor();
+  await page.getByRole("dialog").getByRole("option").first().waitFor();
   await checkHarmless(console, "palette");
 });
