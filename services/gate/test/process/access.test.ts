@@ -64,7 +64,10 @@ function sign(claims: Record<string, unknown>): Record<string, string> {
 
 /** Opens an event stream; `ended` resolves when the gateway ends it gracefully. */
 async function openStream(gate: Gate, path: string, headers: Record<string, string>) {
-  const answer = await fetch(`${gate.url}${path}`, { headers });
+  // The gateway closes the connection of a stream that it ends: no other request may have been sent on it.
+  const answer = await fetch(`${gate.url}${path}`, {
+    headers: { ...headers, Connection: "close" },
+  });
   assert.equal(answer.status, 200);
   const reader = answer.body!.getReader();
   await reader.read();
