@@ -57,7 +57,7 @@ test(
       `aws --endpoint-url http://localhost:${port("vault http")} s3 mb s3://first`,
       `echo hello | kcat -P -b localhost:${port("pulse kafka")} -t orders`,
     ]) {
-      await page.getByText(command, { exact: true }).waitFor();
+      await page.getByText(command).waitFor();
     }
     await goTo(console, "/messaging/topics");
     await page.getByText(`kcat -P -b localhost:${port("pulse kafka")} -t orders`).waitFor();

@@ -1,4 +1,5 @@
 // Hostile text in every field of messaging, mail and tunnels: shown, never run.
+import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -29,6 +30,9 @@ let browser: Browser;
 let platform: Platform;
 let local: Awaited<ReturnType<typeof startUpstream>>;
 let tunnel: Awaited<ReturnType<Platform["share"]>>;
+const subscription = new AbortController();
+/** Kept: an abandoned response is cancelled. */
+let subscribed: Response;
 
 before(async () => {
   if (chromiumSkip !== false) return;
@@ -38,9 +42,11 @@ before(async () => {
   await sendThroughTunnel();
   await prepareMail();
   await prepareMessages();
+  await subscribe();
 });
 
 after(async () => {
+  subscription.abort();
   await browser?.close();
   await tunnel?.close();
   local?.close();
@@ -84,6 +90,15 @@ async function prepareMessages(): Promise<void> {
     if (performance.now() > endsMs) throw new Error("the message does not die");
     await send("/tail?topic=refunds&n=1");
   }
+}
+
+/** Opens a connection, for the list of them. */
+async function subscribe(): Promise<void> {
+  subscribed = await fetch(`${platform.pulse.origin}/api/v1/subscribe/${TOPIC}`, {
+    headers: { authorization: `Bearer ${platform.admin}` },
+    signal: subscription.signal,
+  });
+  assert.equal(subscribed.status, 200);
 }
 
 test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t) => {
