@@ -4,14 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, FileChooser, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../../identity/platform.ts";
-import { alone, onPlatform, testTask, type Task } from "./hands.ts";
+import { alone, type Keyboard, onPlatform, testTask, type Task } from "./hands.ts";
 
 const BUCKET = "pictures";
 const NAME = "notes.txt";
 const TEXT = "what was uploaded";
+const REPEAT_MS = 3_000;
 const folder = mkdtempSync(join(tmpdir(), "console-tasks-"));
 const file = join(folder, NAME);
 
@@ -48,6 +49,19 @@ async function checkShared(page: Page): Promise<void> {
   assert.deepEqual([shared.status, await shared.text()], [200, TEXT]);
 }
 
+/** Opens the choice of files by its key; pressed again if the page was not ready for it. */
+async function chooseFiles(hand: Keyboard): Promise<FileChooser> {
+  const { page } = hand;
+  const chooser = page.waitForEvent("filechooser");
+  let opened: FileChooser | void = undefined;
+  while (opened === undefined) {
+    await hand.press("u");
+    // It rejects after the longest wait of the page.
+    opened = await Promise.race([chooser, page.waitForTimeout(REPEAT_MS)]);
+  }
+  return opened;
+}
+
 async function remove(): Promise<void> {
   assert.equal(await platform.storage("GET", `/${BUCKET}/${NAME}`), TEXT);
   await platform.storage("DELETE", `/${BUCKET}/${NAME}`);
@@ -77,9 +91,7 @@ const TASK: Task = {
     await hand.moveToRow(page.locator(`main tr[data-row='${BUCKET}']`));
     await hand.press("Enter");
     await page.getByText("Drop files here").waitFor();
-    const chooser = page.waitForEvent("filechooser");
-    await hand.press("u");
-    await (await chooser).setFiles([file]);
+    await (await chooseFiles(hand)).setFiles([file]);
     await page.getByText("1 uploaded").waitFor();
     await hand.moveToRow(page.locator(`main tr[data-row='${NAME}']`));
     await hand.press("Enter");
