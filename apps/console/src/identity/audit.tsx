@@ -8,6 +8,7 @@ import { useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { useLoad } from "../view/load.ts";
+import { NextPage } from "../view/next-page.tsx";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { State } from "../view/state.tsx";
@@ -121,11 +122,7 @@ export function AuditPage() {
                 ]}
               />
             )}
-            {next !== null && (
-              <div class="bar">
-                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
-              </div>
-            )}
+            <NextPage cursor={next} />
           </>
         )}
       </Loading>

@@ -8,6 +8,7 @@ import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
 import { ConfirmDialog } from "../view/dialog.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
+import { NextPage } from "../view/next-page.tsx";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { SecretDialog } from "../view/secret.tsx";
@@ -121,11 +122,7 @@ export function UsersPage() {
                 ]}
               />
             )}
-            {next !== null && (
-              <div class="bar">
-                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
-              </div>
-            )}
+            <NextPage cursor={next} />
           </>
         )}
       </Loading>

@@ -16,6 +16,7 @@ import {
 } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
+import { NextPage } from "../view/next-page.tsx";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { State, type StateKind } from "../view/state.tsx";
@@ -134,11 +135,7 @@ export function MessagesPage() {
                 ]}
               />
             )}
-            {next !== null && (
-              <div class="bar">
-                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
-              </div>
-            )}
+            <NextPage cursor={next} />
           </>
         )}
       </Loading>
@@ -244,11 +241,7 @@ export function SuppressionPage() {
                 ]}
               />
             )}
-            {next !== null && (
-              <div class="bar">
-                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
-              </div>
-            )}
+            <NextPage cursor={next} />
           </>
         )}
       </Loading>

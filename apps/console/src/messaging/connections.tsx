@@ -4,8 +4,9 @@ import { formatAgo, formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
-import { Action, Segments } from "../view/controls.tsx";
+import { Segments } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
+import { NextPage } from "../view/next-page.tsx";
 import { Empty, Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
@@ -70,11 +71,7 @@ export function ConnectionsPage() {
             ) : (
               <ConnectionTable connections={connections} />
             )}
-            {next !== null && (
-              <div class="bar">
-                <Action onClick={() => setQuery({ cursor: next })}>{t("Next page")}</Action>
-              </div>
-            )}
+            <NextPage cursor={next} />
           </>
         )}
       </Loading>

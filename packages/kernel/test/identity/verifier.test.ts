@@ -480,7 +480,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(issuer.fetches(), 2);
   });
 
-  test("a new key is fetched again soon after a failure, then ever later", async (context) => {
+  test("a new key is fetched again soon after a failure, and less often after each further one", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk]);
     const clock = makeClock();
     const verifier = make(issuer.url, clock);
