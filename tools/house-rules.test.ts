@@ -11,10 +11,11 @@ const SOURCE_LINES_MAX = 400;
 const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
 // The platform's packages that each kind of package may import; see ARCHITECTURE.md.
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
-  [/^packages\/kernel$/, /^$/],
-  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis)$/],
-  [/^packages\/[^/]+$/, /^packages\/kernel$/],
-  [/^apps\/[^/]+$/, /^packages\/console$/],
+  [/^packages\/look$/, /^$/],
+  [/^packages\/kernel$/, /^packages\/look$/],
+  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis|look)$/],
+  [/^packages\/[^/]+$/, /^packages\/(?:kernel|look)$/],
+  [/^apps\/[^/]+$/, /^packages\/(?:console|look)$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],
   [/^services\/[^/]+$/, /^packages\/[^/]+$/],
 ];
@@ -91,7 +92,7 @@ test("sources log instead of writing to the console", () => {
   assert.deepEqual(bad, []);
 });
 
-test("packages import only lower packages: runtime, services, packages, kernel", () => {
+test("packages import only lower packages: runtime, services, packages, kernel, look", () => {
   const bad: string[] = [];
   for (const path of list("{packages,services,apps}/*/{src,test}/**/*.{ts,tsx}")) {
     const folder = findPackage(path)!;
@@ -111,11 +112,11 @@ test("packages import only lower packages: runtime, services, packages, kernel",
   assert.deepEqual(bad, []);
 });
 
-test("pages import only the types of the console's contract from the platform's packages", () => {
+test("pages import only the console's contract and the look from the platform's packages", () => {
   const bad = list("apps/*/src/**/*.{ts,tsx}").flatMap((path) =>
     findImports(path)
       .filter((specifier) => specifier.startsWith("@platform/"))
-      .filter((specifier) => specifier !== "@platform/console/contract")
+      .filter((specifier) => !/^@platform\/(?:console\/contract|look\/\w+\.css)$/.test(specifier))
       .map((specifier) => `${path}: ${specifier}`),
   );
   assert.deepEqual(bad, []);

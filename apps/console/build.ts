@@ -23,7 +23,7 @@ if (!process.argv.includes("--if-stale") || readBuiltHash() !== sources) {
 /** Hash of everything that the bundle is made of. */
 function hashSources(): string {
   const hash = createHash("sha256");
-  const files = globSync("{src,public}/**/*.*", { cwd: ROOT });
+  const files = globSync("{src,public,../../packages/look/src}/**/*.*", { cwd: ROOT });
   for (const file of [...files, "index.html", "package.json", "vite.config.ts"].sort()) {
     hash.update(`${file}\0`).update(readFileSync(join(ROOT, file)));
   }

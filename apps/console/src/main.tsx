@@ -1,7 +1,7 @@
 // Starts the console.
 import { render } from "preact";
-import "./look/fonts.css";
-import "./look/tokens.css";
+import "@platform/look/fonts.css";
+import "@platform/look/tokens.css";
 import "./look/base.css";
 import "./look/frame.css";
 import "./look/parts.css";

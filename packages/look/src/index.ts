@@ -1,0 +1,2 @@
+// The look of all pages.
+export { type FontFile, type Look, loadLook } from "./look.ts";

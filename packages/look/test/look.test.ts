@@ -1,0 +1,28 @@
+// Served pages have the same values as the console, follow the system's theme, and load fonts from their own server only.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadLook } from "../src/index.ts";
+
+const { style, fonts } = loadLook("/assets/");
+
+test("each font of the style sheet is one of the files, and a WOFF2 file", () => {
+  const urls = [...style.matchAll(/url\("([^"]*)"\)/g)].map(([, url]) => url);
+  assert.deepEqual(
+    urls,
+    fonts.map(({ path }) => path),
+  );
+  assert.ok(urls.length > 0);
+  for (const { path, content } of fonts) {
+    assert.match(path, /^\/assets\/[\w-]+-[0-9a-f]{16}\.woff2$/);
+    assert.equal(content.toString("latin1", 0, 4), "wOF2");
+  }
+});
+
+test("without a theme, dark values apply if the system is dark", () => {
+  const [, explicit = ""] = /\[data-theme="dark"\] \{([^}]*)\}/.exec(style) ?? [];
+  const [, system = ""] =
+    /prefers-color-scheme: dark\) \{ :root:not\(\[data-theme="light"\]\) \{([^}]*)\}/.exec(style) ??
+    [];
+  assert.match(explicit, /--paper: #/);
+  assert.equal(system, explicit);
+});
