@@ -1,2 +1,2 @@
 // The look of all pages.
-export { type FontFile, type Look, loadLook } from "./look.ts";
+export { type FontFile, type Look, loadInlineTokens, loadLook } from "./look.ts";

@@ -1,7 +1,6 @@
 // Style sheet and fonts for pages that services make themselves. The console's bundle imports the same style sheets.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 
 /** A font. Its name contains a hash of its content, so that browsers may cache it permanently. */
 export interface FontFile {
@@ -18,33 +17,61 @@ export interface Look {
    * Style sheet: fonts, tokens, and styles of plain elements. Dark if the system is; `data-theme` of the root element overrides it.
    */
   readonly style: string;
+  /** Fonts and tokens without the plain elements, for pages that style all of their elements. */
+  readonly tokens: string;
   readonly fonts: readonly FontFile[];
 }
 
 const FONT_URL = /url\("(@fontsource-variable\/[\w./-]+\/([\w-]+)\.woff2)"\)/g;
+const FONT_FACE = /@font-face \{[^}]*\}\n/g;
 const DARK = /\[data-theme="dark"\] \{([^}]*)\}/g;
 
 /** Reads the look. The service answers the fonts at their paths, which begin with `fontPath`, such as `/assets/`. */
 export function loadLook(fontPath: string): Look {
-  const require = createRequire(import.meta.url);
   const fonts: FontFile[] = [];
-  // Written out: `platform build` embeds files that are read in this form.
-  const faces = readFileSync(new URL("fonts.css", import.meta.url), "utf8");
-  const tokens = readFileSync(new URL("tokens.css", import.meta.url), "utf8");
-  const page = readFileSync(new URL("page.css", import.meta.url), "utf8");
+  const { faces, tokens, page } = readSheets();
   const fontFaces = faces.replaceAll(FONT_URL, (_match, source: string, name: string) => {
-    const content = readFileSync(require.resolve(source));
+    const content = readFileSync(new URL(import.meta.resolve(source)));
     const hash = createHash("sha256").update(content).digest("hex").slice(0, 16);
     const path = `${fontPath}${name}-${hash}.woff2`;
     fonts.push({ path, type: "font/woff2", content });
     return `url("${path}")`;
   });
-  return { style: `${fontFaces}${tokens}${followSystem(tokens)}${page}`, fonts };
+  return { style: `${fontFaces}${tokens}${page}`, tokens: `${fontFaces}${tokens}`, fonts };
+}
+
+/**
+ * Reads the tokens with the Latin fonts as data URLs (72 KB), for pages of one file. Their policy needs `font-src data:`.
+ * Executables contain no fonts: those of the system are used there.
+ */
+export function loadInlineTokens(): string {
+  const { faces, tokens } = readSheets();
+  // Executables do not resolve modules.
+  if (typeof import.meta.resolve !== "function") return tokens;
+  const latin = faces.replaceAll(FONT_FACE, (face) => (face.includes("latin-ext") ? "" : face));
+  const fontFaces = latin.replaceAll(FONT_URL, (_match, source: string) => {
+    const content = readFileSync(new URL(import.meta.resolve(source)));
+    return `url("data:font/woff2;base64,${content.toString("base64")}")`;
+  });
+  return `${fontFaces}${tokens}`;
+}
+
+function readSheets(): { faces: string; tokens: string; page: string } {
+  // Written out: `platform build` embeds files that are read in this form.
+  const faces = readFileSync(new URL("fonts.css", import.meta.url), "utf8");
+  const tokens = readFileSync(new URL("tokens.css", import.meta.url), "utf8");
+  const page = readFileSync(new URL("page.css", import.meta.url), "utf8");
+  return { faces, tokens: `${tokens}${followSystem(tokens)}`, page };
 }
 
 /** The dark values again, for pages without a script that sets `data-theme`. */
 function followSystem(tokens: string): string {
-  const blocks = [...tokens.matchAll(DARK)].map(([, values]) => values);
-  // The first block has the values; the others, inside media queries, only adjust them.
-  return `@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) {${blocks[0] ?? ""}} }\n`;
+  // The first block has the values; the second adjusts them for systems that ask for more contrast.
+  const [dark = "", contrast = ""] = [...tokens.matchAll(DARK)].map(([, values]) => values);
+  return ["", " and (prefers-contrast: more)"]
+    .map((condition, index) => {
+      const values = index === 0 ? dark : contrast;
+      return `@media (prefers-color-scheme: dark)${condition} { :root:not([data-theme="light"]) {${values}} }\n`;
+    })
+    .join("");
 }

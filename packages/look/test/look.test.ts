@@ -1,7 +1,7 @@
 // Served pages have the same values as the console, follow the system's theme, and load fonts from their own server only.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadLook } from "../src/index.ts";
+import { loadInlineTokens, loadLook } from "../src/index.ts";
 
 const { style, fonts } = loadLook("/assets/");
 
@@ -25,4 +25,19 @@ test("without a theme, dark values apply if the system is dark", () => {
     [];
   assert.match(explicit, /--paper: #/);
   assert.equal(system, explicit);
+});
+
+test("pages of one file have the tokens and the Latin fonts in themselves", () => {
+  const tokens = loadInlineTokens();
+  assert.match(tokens, /--paper: #/);
+  const urls = [...tokens.matchAll(/url\("([^"]*)"\)/g)].map(([, url]) => String(url));
+  assert.equal(urls.length, 2);
+  for (const url of urls) assert.match(url, /^data:font\/woff2;base64,d09GMg/);
+  assert.ok(Buffer.byteLength(tokens) < 85_000);
+});
+
+test("more contrast is followed in dark systems, too", () => {
+  const condition = "(prefers-color-scheme: dark) and (prefers-contrast: more)";
+  const [, values = ""] = style.split(condition);
+  assert.match(values, /^ \{ :root:not\(\[data-theme="light"\]\) \{\s*--line: #6d766d/);
 });

@@ -1,16 +1,23 @@
 // The page at `/` of the gateway: services with their state, addresses and links, and commands to try.
+import { loadInlineTokens } from "@platform/look";
 import type { RunningState, ServiceState } from "./data-folder/running-file.ts";
 import type { Trial } from "./services/entry.ts";
 
 const STYLE = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
-body { max-width: 60rem; margin: 3rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem } h2 { font-size: 1rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .4rem 1rem .4rem 0; border-bottom: 1px solid #8884; vertical-align: top }
-code, pre { font-family: ui-monospace, monospace; font-size: .85rem }
-pre { overflow-x: auto; margin: .2rem 0 }
-.note { opacity: .7 }
+body { margin: 0; background: var(--paper); color: var(--ink); font: var(--t-body); overflow-wrap: anywhere }
+main { box-sizing: border-box; max-width: 60rem; min-height: 100vh; margin: 0 auto; padding: var(--s6); background: var(--sheet); border-inline: 1px solid var(--line) }
+h1 { margin: 0 0 var(--s2); font: var(--t-title) }
+h2 { margin: var(--s8) 0 var(--s2); font: var(--t-strong) }
+a { color: var(--accent); text-underline-offset: .15em }
+:focus-visible { outline: 2px solid var(--focus); outline-offset: 2px }
+.scroll { overflow-x: auto }
+table { width: 100%; border-collapse: collapse }
+th { color: var(--ink-3); font: var(--t-micro) }
+th, td { padding: var(--s2) var(--s4) var(--s2) 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; overflow-wrap: normal }
+.mono, code { font: var(--t-code) }
+pre { margin: var(--s1) 0; padding: var(--s2) var(--s3); border-radius: var(--r2); background: var(--well); white-space: pre-wrap }
+p { margin: var(--s1) 0 var(--s4) }
+.note { color: var(--ink-3) }
 `;
 
 /** Formats the page. All texts are escaped; it contains no secrets. */
@@ -21,22 +28,26 @@ export function formatIndexPage(
 ): string {
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>platform</title><style>${STYLE}</style></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>platform</title><style>${loadInlineTokens()}${STYLE}</style></head>
 <body>
+<main>
 <h1>platform ${escape(state.version)}</h1>
 <p class="note">Data in ${escape(dataDir)}, started ${escape(state.started_at)}. This page is served to this machine only, because no route of the gateway matches it.</p>
+<div class="scroll" tabindex="0" role="region" aria-label="Services">
 <table>
-<thead><tr><th>service</th><th>state</th><th>address</th><th>links</th></tr></thead>
+<thead><tr><th>Service</th><th>State</th><th>Address</th><th>Links</th></tr></thead>
 <tbody>
 ${state.services.toReversed().map(formatService).join("\n")}
 </tbody>
 </table>
+</div>
 <h2>Try</h2>
 ${trials.map(formatTrial).join("\n")}
 <h2>Operate</h2>
 <pre><code>npx platform status</code></pre>
 <pre><code>npx platform logs --follow</code></pre>
 <pre><code>npx platform --help</code></pre>
+</main>
 </body>
 </html>
 `;
@@ -48,7 +59,7 @@ function formatService(service: ServiceState): string {
     restarts === 0
       ? ""
       : `<br><span class="note">${restarts} restarts; ${escape(failure ?? "")}</span>`;
-  return `<tr><td>${escape(label)}</td><td>${state}${detail}</td><td>${link(url, url)}</td><td>${listLinks(service).join(" · ")}</td></tr>`;
+  return `<tr><td>${escape(label)}</td><td>${state}${detail}</td><td class="mono">${link(url, url)}</td><td>${listLinks(service).join(" · ")}</td></tr>`;
 }
 
 function listLinks({ name, url, probe_url: probes }: ServiceState): string[] {

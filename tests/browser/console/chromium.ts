@@ -76,8 +76,13 @@ export async function openPlatform(
 }
 
 /** Opens an address in a context of its own. */
-export async function openAt(t: TestContext, browser: Browser, url: string): Promise<ConsolePage> {
-  const opened = await openPage(t, browser);
+export async function openAt(
+  t: TestContext,
+  browser: Browser,
+  url: string,
+  look?: Look,
+): Promise<ConsolePage> {
+  const opened = await openPage(t, browser, look);
   await opened.page.goto(url);
   return opened;
 }

@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 
 const POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+  "default-src 'none'; style-src 'unsafe-inline'; font-src data:; base-uri 'none'; frame-ancestors 'none'";
 
 /** Creates the route. `readPath` returns the file; undefined if none is configured. */
 export function createIndexRoute(readPath: () => string | undefined): ApiRoute {

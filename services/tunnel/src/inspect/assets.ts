@@ -1,5 +1,6 @@
-// The files of the inspector's page, as they are: no build, no scripts from elsewhere.
+// The files of the inspector's page, as they are: no build, no scripts from elsewhere. Tokens and fonts are those of all pages.
 import { readFileSync } from "node:fs";
+import { loadLook } from "@platform/look";
 
 /** A file. */
 export interface Asset {
@@ -32,12 +33,16 @@ const NAMES = [
 
 /** Reads the files; keys are paths such as `/app.js`, and `/` for the page. */
 export function loadAssets(): ReadonlyMap<string, Asset> {
-  return new Map(
-    NAMES.map((name) => {
-      const ending = name.slice(name.lastIndexOf(".") + 1);
-      const content = readFileSync(new URL(`assets/${name}`, import.meta.url));
-      const path = name === "index.html" ? "/" : `/${name}`;
-      return [path, { type: TYPES[ending] ?? "", content }];
-    }),
+  const { tokens, fonts } = loadLook("/fonts/");
+  const assets = new Map<string, Asset>(
+    fonts.map(({ path, type, content }) => [path, { type, content }]),
   );
+  for (const name of NAMES) {
+    const ending = name.slice(name.lastIndexOf(".") + 1);
+    const file = readFileSync(new URL(`assets/${name}`, import.meta.url));
+    const content = ending === "css" ? Buffer.concat([Buffer.from(tokens), file]) : file;
+    const path = name === "index.html" ? "/" : `/${name}`;
+    assets.set(path, { type: TYPES[ending] ?? "", content });
+  }
+  return assets;
 }

@@ -224,6 +224,22 @@ test("the page's policy allows nothing but its own files", async () => {
   assert.equal(headers["x-content-type-options"], "nosniff");
 });
 
+test("the page has the tokens and fonts of all pages, from its own server", async () => {
+  const { text } = await ask("/style.css");
+  assert.match(text, /--paper: #/);
+  const fonts = [...text.matchAll(/url\("([^"]*)"\)/g)].map(([, url]) => String(url));
+  assert.ok(fonts.length > 0);
+  for (const url of fonts) {
+    assert.match(url, /^\/fonts\/[\w-]+\.woff2$/);
+    const font = await ask(url);
+    assert.equal(font.status, 200, url);
+    assert.equal(font.headers["content-type"], "font/woff2");
+    assert.ok(font.text.startsWith("wOF2"));
+  }
+  const { headers } = await ask("/");
+  assert.match(String(headers["content-security-policy"]), /font-src 'self';/);
+});
+
 test("open pages are bounded, and room is made when one closes", async () => {
   const { port } = new URL(inspector.url);
   const host = `127.0.0.1:${port}`;

@@ -64,7 +64,7 @@ function fill(api, inside, method, path, operation) {
     inside.append(body);
   }
   const button = make("button", { type: "button" }, "Send");
-  const output = make("pre", { hidden: true });
+  const output = make("pre", { hidden: true, tabIndex: 0, ariaLabel: "Response", role: "region" });
   button.addEventListener("click", () => send(method, path, fields, media?.[0], body, output));
   const answers = Object.entries(operation.responses ?? {});
   inside.append(

@@ -1,6 +1,7 @@
 // The documentation page: a self-contained HTML document that displays the OpenAPI document and can send requests.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { loadInlineTokens } from "@platform/look";
 
 /** The page and its required headers. */
 export interface DocsPage {
@@ -12,7 +13,8 @@ export interface DocsPage {
 export function createDocsPage(title: string): DocsPage {
   // Written out: `platform build` embeds files that are read in this form.
   const script = readFileSync(new URL("browser.js", import.meta.url), "utf8");
-  const style = readFileSync(new URL("style.css", import.meta.url), "utf8");
+  const ownStyle = readFileSync(new URL("style.css", import.meta.url), "utf8");
+  const style = `${loadInlineTokens()}${ownStyle}`;
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -32,6 +34,7 @@ export function createDocsPage(title: string): DocsPage {
     "default-src 'none'",
     `script-src '${hash(script)}'`,
     `style-src '${hash(style)}'`,
+    "font-src data:",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
