@@ -16,7 +16,14 @@ import { createTracer } from "@platform/kernel/trace";
 import { createIndexRoute } from "../../services/gate/src/http/index-api.ts";
 import type { ServiceState } from "../../services/runtime/src/data-folder/running-file.ts";
 import { formatIndexPage } from "../../services/runtime/src/index-page.ts";
-import { checkPage, HOSTILE, LOOKS, openAt, type ConsolePage } from "./console/chromium.ts";
+import {
+  checkPage,
+  HOSTILE,
+  LOOKS,
+  openAt,
+  takePicture,
+  type ConsolePage,
+} from "./console/chromium.ts";
 
 const PAPER = { light: "rgb(243, 243, 237)", dark: "rgb(15, 18, 16)" };
 
@@ -96,9 +103,4 @@ async function expectLook({ page }: ConsolePage, scheme: "light" | "dark"): Prom
       [...document.fonts].some(({ family, status }) => family.includes(name) && status === "loaded")))`,
   );
   assert.equal(hasFonts, true, "the fonts are loaded");
-}
-
-async function takePicture({ page }: ConsolePage, name: string): Promise<void> {
-  const folder = process.env["PLATFORM_TEST_PICTURES"];
-  if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) });
 }

@@ -159,3 +159,9 @@ export async function checkPage({ page, reports }: ConsolePage, what: string): P
   );
   assert.deepEqual(violations, [], `${what}: accessibility`);
 }
+
+/** Writes a picture of the page into the folder of PLATFORM_TEST_PICTURES, if it is set. */
+export async function takePicture({ page }: ConsolePage, name: string): Promise<void> {
+  const folder = process.env["PLATFORM_TEST_PICTURES"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { formatBytes, formatMoment, formatTime } from "../format/format.ts";
-import { queryValue, setQuery } from "../router/router.ts";
+import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, FilterField, Section, Segments, TextField } from "../view/controls.tsx";
@@ -60,12 +60,15 @@ export function RequestsPage({ id }: { id: string }) {
   const status = CLASSES.find((one) => one === queryValue("status")) ?? "all";
   const tunnel = useLoad(id, () => callService<Tunnel>("tunnel", `/tunnels/${segment(id)}`));
   const loaded = useLoad(
-    `${id} ${search}`,
+    `${id} ${status} ${search}`,
     async () =>
       (
         await callService<{ requests: Captured[] }>(
           "tunnel",
-          withQuery(`/tunnels/${segment(id)}/requests`, { q: search, limit: 100 }),
+          withQuery(`/tunnels/${segment(id)}/requests`, {
+            q: status === "all" ? search : `status:${status} ${search}`,
+            limit: 100,
+          }),
         )
       ).requests,
     EVERY_MS,
@@ -84,6 +87,9 @@ export function RequestsPage({ id }: { id: string }) {
         <CopyButton text={tunnel.data.value?.url ?? ""} />
         <span class="mono i2 cut">→ {tunnel.data.value?.target}</span>
         <span class="grow" />
+        <a class="btn sm" href={href(`/tunnels/${encodeURIComponent(id)}/shares`)}>
+          {t("Share links")}
+        </a>
         <Action onClick={() => setSharing(true)}>{t("Share…")}</Action>
       </div>
       <div class="bar">
@@ -102,14 +108,11 @@ export function RequestsPage({ id }: { id: string }) {
       </div>
       <Loading of={loaded}>
         {(requests) => {
-          const shown = requests.filter(
-            (one) => status === "all" || String(one.status)[0] === status[0],
-          );
-          if (shown.length === 0) return <Empty title={t("No requests yet")} />;
+          if (requests.length === 0) return <Empty title={t("No requests yet")} />;
           return (
             <Table
               label={t("Requests")}
-              rows={shown}
+              rows={requests}
               idOf={(one) => one.id}
               selected={selected}
               onSelect={(one) => setQuery({ sel: one.id })}

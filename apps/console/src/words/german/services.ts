@@ -33,6 +33,13 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "Its client is disconnected; its captured requests and share links will be gone.":
     "Sein Client wird getrennt; aufgezeichnete Anfragen und geteilte Links gehen verloren.",
   "Share link": "Geteilter Link",
+  "Share links": "Geteilte Links",
+  "No share links": "Keine geteilten Links",
+  "Valid until": "Gültig bis",
+  Used: "Verwendet",
+  "Revoke the share link": "Geteilten Link widerrufen",
+  "Browsers that have opened it lose access at once. This cannot be undone.":
+    "Browser, die ihn geöffnet haben, verlieren sofort den Zugriff. Das lässt sich nicht rückgängig machen.",
   "Valid until {time}. It is shown once.": "Gültig bis {time}. Er wird einmal angezeigt.",
   "Valid for": "Gültig für",
   "1 hour": "1 Stunde",

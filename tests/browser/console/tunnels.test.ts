@@ -1,0 +1,82 @@
+// Tunnels in Chromium: requests are filtered by their status, and share links are listed and revoked.
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Platform, startUpstream } from "../../identity/platform.ts";
+import { checkPage, goTo, HOSTILE, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+
+let platform: Platform;
+let browser: Browser;
+let local: Awaited<ReturnType<typeof startUpstream>>;
+let tunnel: Awaited<ReturnType<Platform["share"]>>;
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  local = await startUpstream((incoming, response) => {
+    response.statusCode = incoming.url === "/fails" ? 500 : 200;
+    response.setHeader("content-type", "text/html");
+    response.end(HOSTILE);
+  });
+  tunnel = await platform.share(Number(new URL(local.url).port), "demo");
+});
+
+after(async () => {
+  await browser?.close();
+  await tunnel?.close();
+  local?.close();
+  await platform?.stop();
+});
+
+/** Requests a path through the tunnel; returns the status. */
+async function visit(path: string): Promise<number> {
+  const { hostname, port } = tunnel.url;
+  return await new Promise((resolve, reject) => {
+    const headers = { host: `${hostname}:${port}`, "x-hostile": HOSTILE };
+    request({ agent: false, host: "127.0.0.1", port, path, headers }, (answer) =>
+      answer.resume().on("end", () => resolve(answer.statusCode ?? 0)),
+    )
+      .on("error", reject)
+      .end();
+  });
+}
+
+for (const look of LOOKS) {
+  test(
+    `requests and share links are read, filtered and revoked: ${look.name}`,
+    { skip: chromiumSkip },
+    async (t) => {
+      await visit("/works");
+      await visit("/fails");
+      const console = await openPlatform(t, browser, platform, look, "/tunnels");
+      const { page } = console;
+      await page.getByRole("row").filter({ hasText: "demo" }).getByRole("link").click();
+      const rows = page.locator("main tr[data-row]");
+      await rows.filter({ hasText: "/works" }).first().waitFor();
+      await page.getByRole("button", { name: "5xx" }).click();
+      await rows.filter({ hasText: "/works" }).first().waitFor({ state: "detached" });
+      await rows.filter({ hasText: "/fails" }).first().waitFor();
+      assert.match(page.url(), /[?&]status=5xx/);
+      await checkPage(console, "requests");
+      await takePicture(console, `requests-${look.width}`);
+
+      const path = new URL(page.url()).pathname.replace(/^\/ui/, "").replace(/requests$/, "shares");
+      await goTo(console, path);
+      await page.getByRole("button", { name: "Share…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+      const link = await page.getByRole("dialog").locator("code").textContent();
+      const { pathname, search } = new URL(link ?? "");
+      assert.equal(await visit(`${pathname}${search}`), 200);
+      await page.keyboard.press("Escape");
+      await page.getByText("Active", { exact: true }).waitFor();
+      await checkPage(console, "share links");
+      await takePicture(console, `shares-${look.width}`);
+      await page.getByRole("button", { name: "Revoke…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Revoke", exact: true }).click();
+      await page.getByText("Active", { exact: true }).waitFor({ state: "detached" });
+      assert.equal(await visit(`${pathname}${search}`), 410);
+    },
+  );
+}
