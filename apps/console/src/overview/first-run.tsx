@@ -4,17 +4,15 @@ import { useEffect } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 import { feeds, figureOf } from "../live/live.ts";
 import { formatListener, isListenerSecure, useListeners } from "../session/listeners.ts";
-import { callService, config, services } from "../session/session.ts";
+import { config, services } from "../session/session.ts";
 import { CopyButton } from "../view/copy.tsx";
 import { Section } from "../view/controls.tsx";
-import { useLoad } from "../view/load.ts";
 import { Split } from "../view/pane.tsx";
 import { State } from "../view/state.tsx";
 import { formatTime } from "../format/format.ts";
 import { t } from "../words/words.ts";
 import type { ServiceLabel } from "./ledger.ts";
 
-const LOOK_MS = 1_500;
 /** Requests of the sign-in are counted for this time. */
 const SETTLE_MS = 4_000;
 
@@ -31,13 +29,14 @@ export function isFirstRun(): boolean {
   if (!has("gate") || !has("pulse") || !has("vault") || !has("tunnel")) return false;
   if (!feeds.value.has("pulse") || !feeds.value.has("vault")) return false;
   if (wasShown) return true;
+  // The access log of storage is made by itself, so its bucket does not count.
   const isUnused =
-    (figureOf("pulse", "topics") ?? 1) === 0 && (figureOf("vault", "objects") ?? 0) === 0;
+    (figureOf("pulse", "topics") ?? 1) === 0 && (figureOf("vault", "user_buckets") ?? 0) === 0;
   wasShown = isUnused;
   return isUnused;
 }
 
-/** Steps that were seen in the services. */
+/** Steps that were seen. */
 interface Arrivals {
   request: boolean;
   object: boolean;
@@ -66,19 +65,15 @@ function useRequests(): void {
   }, []);
 }
 
-/** Looks in the services for what the commands do; a service that does not answer has seen nothing. */
-async function loadArrivals(): Promise<Arrivals> {
-  const has = async (id: ServiceId, path: string, list: string): Promise<boolean> => {
-    const answer = await callService<Record<string, unknown[]>>(id, path).catch(() => undefined);
-    return (answer?.[list]?.length ?? 0) > 0;
+/** Figures count what any user did: commands without credentials may act for a tenant that the session cannot see. */
+function readArrivals(): Arrivals {
+  const has = (service: ServiceId, figure: string): boolean => (figureOf(service, figure) ?? 0) > 0;
+  return {
+    request: hasRequest.value,
+    object: has("vault", "user_buckets"),
+    message: has("pulse", "topics"),
+    tunnel: has("tunnel", "tunnels"),
   };
-  const [object, tunnel] = await Promise.all([
-    has("vault", "/buckets?detail=true&limit=1", "items"),
-    has("tunnel", "/tunnels", "tunnels"),
-  ]);
-  // The command publishes without credentials, for a tenant that the session may not see: the figure counts all.
-  const message = (figureOf("pulse", "topics") ?? 0) > 0;
-  return { request: hasRequest.value, object, message, tunnel };
 }
 
 function listSteps(): Step[] {
@@ -125,8 +120,8 @@ export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
   useListeners();
   const steps = listSteps();
   useRequests();
-  const arrivals = useLoad("arrivals", loadArrivals, LOOK_MS).data.value;
-  const fresh = steps.filter(({ id }) => arrivals?.[id] === true && seenAt.value[id] === undefined);
+  const arrivals = readArrivals();
+  const fresh = steps.filter(({ id }) => arrivals[id] && seenAt.value[id] === undefined);
   if (fresh.length > 0) {
     const now = Date.now();
     queueMicrotask(() => {

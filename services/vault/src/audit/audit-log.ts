@@ -2,12 +2,10 @@
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
 import { LineBuffer } from "../log/line-buffer.ts";
-import type { Owner } from "../model/bucket.ts";
+import { ACCESS_LOG_BUCKET, type Owner } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
 
-/** The bucket that the log is written to. */
-const AUDIT_BUCKET = "system-access-logs";
 const EXPIRY_DAYS = 30;
 const FLUSH_MS = 10_000;
 const BUFFER_BYTES = 262_144;
@@ -121,7 +119,7 @@ export class AuditLog {
     this.#sequence += 1;
     const name = `${time.slice(0, 12).replaceAll(/[:.]/g, "")}-${process.pid}-${this.#sequence}.jsonl`;
     const upload = store.objects.beginPut({
-      bucket: AUDIT_BUCKET,
+      bucket: ACCESS_LOG_BUCKET,
       key: `${day.replaceAll("-", "/")}/${name}`,
       contentLength: body.length,
       headers: { contentType: "application/x-ndjson" },
@@ -139,11 +137,11 @@ export class AuditLog {
 
   async #makeBucket(): Promise<void> {
     const { store, owner, region } = this.#options;
-    if (store.buckets.find(AUDIT_BUCKET) !== undefined) return;
+    if (store.buckets.find(ACCESS_LOG_BUCKET) !== undefined) return;
     const rule = { id: "expire", enabled: true, filter: {}, expiration: { days: EXPIRY_DAYS } };
     try {
       const settings = { lifecycle: { rules: [rule] } };
-      await store.buckets.create({ bucket: AUDIT_BUCKET, owner, region, settings });
+      await store.buckets.create({ bucket: ACCESS_LOG_BUCKET, owner, region, settings });
     } catch (error) {
       if (!(error instanceof StoreError && error.code.startsWith("BucketAlready"))) throw error;
     }

@@ -1,6 +1,9 @@
 // Buckets as the store's callers see them.
 import type { BucketSettings } from "./bucket-settings.ts";
 
+/** The bucket of the access log, which storage makes itself. */
+export const ACCESS_LOG_BUCKET = "system-access-logs";
+
 /** The owner of a bucket or an object. */
 export interface Owner {
   id: string;

@@ -33,6 +33,13 @@ export function createFigures(store: Store): Figure[] {
     read: (stats: StoreStats) => number,
   ): Figure => ({ name, unit, title, kind: "gauge", read: () => read(store.readStats()) });
   return [
+    {
+      name: "user_buckets",
+      unit: "",
+      title: "Buckets without the access log's",
+      kind: "gauge",
+      read: () => store.buckets.usersCount,
+    },
     figure("objects", "", "Objects", ({ objects }) => objects),
     figure("stored", "bytes", "Stored bytes", ({ storageBytes }) => storageBytes),
     figure("disk_free", "bytes", "Free disk space", ({ freeBytes }) => freeBytes),

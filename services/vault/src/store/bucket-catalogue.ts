@@ -1,6 +1,6 @@
 // The buckets in memory: every request looks one up; a committed change replaces the entry.
 import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
-import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
+import { ACCESS_LOG_BUCKET, type Bucket, type CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
@@ -32,6 +32,11 @@ export class BucketCatalogue {
 
   get count(): number {
     return this.#states.size;
+  }
+
+  /** Buckets of users: all but the access log's. */
+  get usersCount(): number {
+    return this.count - (this.#states.has(ACCESS_LOG_BUCKET) ? 1 : 0);
   }
 
   /** From memory: cheap enough for each request. */
