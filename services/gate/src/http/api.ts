@@ -5,6 +5,7 @@ import { GATE_VERSION } from "../config/document.ts";
 import type { OidcSignIn } from "../control/oidc-sign-in.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import type { AccessControl } from "../control/access-control.ts";
+import { createAccessLogRoutes } from "./access-log-api.ts";
 import { createAdminRoutes } from "./admin-api.ts";
 import { createApiKeyRoutes } from "./api-keys-api.ts";
 import { createCanaryRoutes } from "./canary-api.ts";
@@ -47,6 +48,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
       ...createUpstreamRoutes(options),
+      ...createAccessLogRoutes(controller),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
       ...createPolicyRoutes(options.access),

@@ -16,6 +16,7 @@ const VERSIONED: readonly string[] = [
   "routes/check",
   "admin/middleware",
   "admin/connections",
+  "admin/access-log",
   "admin/upstreams",
   "admin/changes",
   "admin/cache",

@@ -41,6 +41,30 @@ function readPaths(folder: string): string[] {
   });
 }
 
+interface Page {
+  items: { path: string; status: number; route: string; trace_id: string }[];
+  next_cursor: string | null;
+  enabled: boolean;
+}
+
+async function readPage(url: string, query: string): Promise<Page> {
+  const answer = await fetch(`${url}/api/v1/admin/access-log?${query}`);
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as Page;
+}
+
+/** Paths of all requests that the API lists. */
+async function readAllPages(url: string, limit: number): Promise<string[]> {
+  const found: string[] = [];
+  for (let cursor = ""; ;) {
+    const page = await readPage(url, `limit=${limit}${cursor}`);
+    assert.ok(page.items.length <= limit);
+    found.push(...page.items.map(({ path }) => path));
+    if (page.next_cursor === null) return found;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+}
+
 for (const runtime of runtimes) {
   test(`${runtime.name}: every request is in the log once, over rotations and workers`, async (context) => {
     const upstream = createServer((_request, response) => response.end("ok"));
@@ -70,5 +94,80 @@ for (const runtime of runtimes) {
       await waitForRotations(folder, round + 1);
     }
     assert.deepEqual(readPaths(folder).sort(), wanted.sort());
+    assert.deepEqual((await readAllPages(gate.url, 7)).sort(), wanted.sort());
   });
 }
+
+test("the API lists the latest requests first, filtered, without queries", async (context) => {
+  const upstream = createServer((got, response) => {
+    response.statusCode = got.url === "/shop/broken" ? 500 : 200;
+    response.end("ok");
+  });
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  context.after(() => {
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+  const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: {
+      workers: 1,
+      routes: [
+        { prefix: "/shop", target, access_log: true },
+        { prefix: "/dead", target: "http://127.0.0.1:1", access_log: true },
+        { prefix: "/quiet", target },
+      ],
+    },
+  });
+  for (const path of ["/shop/a?token=secret", "/shop/broken", "/dead", "/quiet", "/shop/last"]) {
+    await ask(gate.url + path);
+  }
+  const list = async (query: string): Promise<string[]> =>
+    (await readPage(gate.url, query)).items.map(({ path }) => path);
+  const deadline = performance.now() + ROTATION_TIMEOUT_MS;
+  while ((await list("")).length < 4) {
+    assert.ok(performance.now() < deadline, "the requests are not listed");
+    await delay(20);
+  }
+  assert.deepEqual(await list(""), ["/shop/last", "/dead", "/shop/broken", "/shop/a"]);
+  assert.deepEqual(await list("limit=2"), ["/shop/last", "/dead"]);
+  assert.deepEqual(await list("route=/shop"), ["/shop/last", "/shop/broken", "/shop/a"]);
+  assert.deepEqual(await list("status=500"), ["/shop/broken"]);
+  assert.deepEqual(await list("status=5xx"), ["/dead", "/shop/broken"]);
+  assert.deepEqual(await list("route=/shop&status=5xx"), ["/shop/broken"]);
+  assert.deepEqual(await list("q=unreachable"), ["/dead"]);
+  const { items } = await readPage(gate.url, "status=500");
+  assert.deepEqual(await list(`q=${items[0]!.trace_id}`), ["/shop/broken"]);
+  assert.deepEqual(await list("q=secret"), []);
+  const bad = [
+    "limit=0",
+    "limit=201",
+    "status=9xx",
+    "status=5",
+    "cursor=x",
+    `q=${"a".repeat(257)}`,
+  ];
+  for (const query of bad) {
+    const { status } = await fetch(`${gate.url}/api/v1/admin/access-log?${query}`);
+    assert.equal(status, 400, query);
+  }
+});
+
+test("without a route that has an access log, the list says so", async (context) => {
+  const gate = await startGate(context, { runtime: runtimes[0]!, config: { workers: 1 } });
+  assert.deepEqual(await readPage(gate.url, ""), { items: [], next_cursor: null, enabled: false });
+});
+
+test("the list of requests requires the operator's rights", async (context) => {
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: { workers: 1, auth_token: "operator-token-of-this-test" },
+  });
+  const read = async (headers: Record<string, string>): Promise<number> =>
+    (await fetch(`${gate.url}/api/v1/admin/access-log`, { headers })).status;
+  assert.equal(await read({}), 401);
+  assert.equal(await read({ Authorization: "Bearer other" }), 401);
+  assert.equal(await read({ Authorization: "Bearer operator-token-of-this-test" }), 200);
+});

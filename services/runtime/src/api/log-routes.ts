@@ -1,4 +1,5 @@
 // The combined log: pages, and the documentation of its stream.
+import { formatLineCursor, LINE_CURSOR, parseLineCursor } from "@platform/kernel/files";
 import {
   createValidationError,
   defineRoute,
@@ -8,12 +9,11 @@ import {
 import { LOG_LEVELS } from "@platform/kernel/log";
 import { z } from "zod";
 import { createLogFilter, type LogFilter } from "../control/log-line.ts";
-import { readLogPage, type LogPosition } from "../control/log-page.ts";
+import { readLogPage } from "../control/log-page.ts";
 import { requireRead } from "./access.ts";
 
 /** Path of the stream. */
 export const LOG_STREAM_PATH = "/api/v1/logs/ws";
-const CURSOR = /^([0-9a-z]{1,13})-([0-9a-z]{1,13})$/;
 
 const lineSchema = z.object({
   id: z.string().meta({ description: "derived from the content; the stream uses the same ids" }),
@@ -36,7 +36,7 @@ const filterQuery = z.object({
 });
 const pageQuery = filterQuery.extend({
   limit: z.coerce.number().int().min(1).max(500).default(100).describe("Number of lines."),
-  cursor: z.string().regex(CURSOR).optional().describe("`next_cursor` of the previous page."),
+  cursor: z.string().regex(LINE_CURSOR).optional().describe("`next_cursor` of the previous page."),
 });
 
 /** Options of {@link createLogRoutes}. */
@@ -62,9 +62,9 @@ export function createLogRoutes({ path, findService }: LogRoutesOptions): ApiRou
       answer: z.object({ items: z.array(lineSchema), next_cursor: z.string().nullable() }),
       handle: async ({ query }) => {
         const accepts = createLogFilter(toFilter(query, findService));
-        const before = query.cursor === undefined ? undefined : readCursor(query.cursor);
+        const before = query.cursor === undefined ? undefined : parseLineCursor(query.cursor);
         const { lines, next } = await readLogPage({ path, before, limit: query.limit, accepts });
-        return { items: lines, next_cursor: next === undefined ? null : formatCursor(next) };
+        return { items: lines, next_cursor: next === undefined ? null : formatLineCursor(next) };
       },
     }),
     defineUpgradeRoute({
@@ -101,13 +101,4 @@ function toFilter(
     level,
     text: q,
   };
-}
-
-function formatCursor({ file, offset }: LogPosition): string {
-  return `${file.toString(36)}-${offset.toString(36)}`;
-}
-
-function readCursor(text: string): LogPosition {
-  const [, file = "", offset = ""] = CURSOR.exec(text) ?? [];
-  return { file: Number.parseInt(file, 36), offset: Number.parseInt(offset, 36) };
 }

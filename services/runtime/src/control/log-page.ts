@@ -1,125 +1,22 @@
-// Pages of the log in the data directory, read backwards from its end.
-import { open, type FileHandle } from "node:fs/promises";
+// Pages of the log in the data directory.
 import type { LogLine } from "@platform/console/contract";
+import { readLinePage, type LinePage, type LinePageOptions } from "@platform/kernel/files";
 import { ROTATED_FILES } from "../supervisor/log-file.ts";
 import { parseLogEvent, toLogLine, type LogEvent } from "./log-line.ts";
 
-const CHUNK_BYTES = 256 * 1024;
-/** Bytes that one page searches. */
-const SEARCHED_BYTES_MAX = 8 * 1024 * 1024;
-const NEWLINE = 0x0a;
-
-/** A position in the log: lines before this offset of a file, and those of older files. */
-export interface LogPosition {
-  /** Inode number: files are renamed when they are rotated. */
-  file: number;
-  offset: number;
-}
-
 /** Options of {@link readLogPage}. */
-export interface LogPageOptions {
-  path: string;
-  /** Undefined for the end of the log. */
-  before: LogPosition | undefined;
-  limit: number;
+export interface LogPageOptions extends Omit<LinePageOptions<LogLine>, "rotatedFiles" | "parse"> {
   accepts: (event: LogEvent) => boolean;
-  /** Default 8 MiB. */
-  searchedBytesMax?: number;
 }
 
-/** A page. */
-export interface LogPage {
-  /** Newest first. */
-  lines: LogLine[];
-  /** Position of older lines; undefined at the beginning of the log. */
-  next: LogPosition | undefined;
-}
-
-/**
- * Reads the lines before a position, newest first. It ends after `limit` lines, or when 8 MiB were searched: a page may be
- * empty and not the last one. A position of a file that was deleted is the beginning of the log.
- */
-export async function readLogPage(options: LogPageOptions): Promise<LogPage> {
-  const { path, before } = options;
-  const seen = new Set<number>();
-  const page: LogPage = { lines: [], next: undefined };
-  const budget = { bytes: options.searchedBytesMax ?? SEARCHED_BYTES_MAX };
-  let isFound = before === undefined;
-  for (let age = 0; age <= ROTATED_FILES; age += 1) {
-    const file = await openFile(age === 0 ? path : `${path}.${age}`);
-    if (file === undefined) continue;
-    try {
-      const { ino, size } = await file.stat();
-      // A rotation in the meantime shows a file twice.
-      if (seen.has(ino)) continue;
-      seen.add(ino);
-      const isStart = !isFound && ino === before?.file;
-      if (!isFound && !isStart) continue;
-      isFound = true;
-      const end = isStart ? Math.min(before.offset, size) : size;
-      if (page.lines.length >= options.limit) return { ...page, next: { file: ino, offset: end } };
-      const rest = await readBackwards(file, end, options, page.lines, budget);
-      if (rest > 0) return { ...page, next: { file: ino, offset: rest } };
-    } finally {
-      await file.close();
-    }
-  }
-  return page;
-}
-
-/** Reads the lines of a file before an offset; resolves with the offset at which it ended. */
-async function readBackwards(
-  file: FileHandle,
-  end: number,
-  { limit, accepts }: LogPageOptions,
-  lines: LogLine[],
-  budget: { bytes: number },
-): Promise<number> {
-  let position = end;
-  // The beginning of a line that ends in the chunk after it.
-  let tail = Buffer.alloc(0);
-  while (position > 0) {
-    if (budget.bytes <= 0) {
-      const rest = position + tail.length;
-      // A line that is longer than what one page searches is skipped.
-      return rest < end ? rest : position;
-    }
-    const start = Math.max(0, position - CHUNK_BYTES);
-    const chunk = await readRange(file, start, position - start);
-    budget.bytes -= chunk.length;
-    const bytes = tail.length === 0 ? chunk : Buffer.concat([chunk, tail]);
-    let lineEnd = bytes.length;
-    for (;;) {
-      const newline = lineEnd === 0 ? -1 : bytes.lastIndexOf(NEWLINE, lineEnd - 1);
-      // Without one the line may begin in an earlier chunk.
-      if (newline === -1 && start > 0) break;
-      const text = bytes.toString("utf8", newline + 1, lineEnd);
+/** Reads the lines of the log before a position. */
+export function readLogPage({ accepts, ...options }: LogPageOptions): Promise<LinePage<LogLine>> {
+  return readLinePage({
+    ...options,
+    rotatedFiles: ROTATED_FILES,
+    parse: (text) => {
       const event = parseLogEvent(text);
-      if (event !== undefined && accepts(event)) lines.push(toLogLine(event, text));
-      if (newline === -1) return 0;
-      lineEnd = newline;
-      if (lines.length >= limit) return start + newline;
-    }
-    tail = bytes.subarray(0, lineEnd);
-    position = start;
-  }
-  return 0;
-}
-
-async function readRange(
-  file: FileHandle,
-  start: number,
-  length: number,
-): Promise<Buffer<ArrayBuffer>> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start);
-  return bytesRead === length ? buffer : buffer.subarray(0, bytesRead);
-}
-
-async function openFile(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  }
+      return event !== undefined && accepts(event) ? toLogLine(event, text) : undefined;
+    },
+  });
 }

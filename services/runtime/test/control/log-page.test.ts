@@ -4,7 +4,8 @@ import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { readLogPage, type LogPosition } from "../../src/control/log-page.ts";
+import type { LinePosition } from "@platform/kernel/files";
+import { readLogPage } from "../../src/control/log-page.ts";
 
 function createLine(number: number, padding = 0): string {
   const msg = `line ${number}`;
@@ -19,7 +20,7 @@ function createFolder(t: TestContext): string {
 
 async function readAll(path: string, limit: number, searchedBytesMax?: number): Promise<string[]> {
   const found: string[] = [];
-  let before: LogPosition | undefined;
+  let before: LinePosition | undefined;
   for (let pages = 0; pages < 10_000; pages += 1) {
     const page = await readLogPage({
       path,
@@ -77,7 +78,7 @@ test("a line that is longer than what one page searches is skipped", async (t) =
 test("a position stays valid while lines are added and the file is rotated", async (t) => {
   const path = createFolder(t);
   writeFileSync(path, [0, 1, 2, 3].map((number) => createLine(number)).join(""));
-  const read = (before: LogPosition | undefined) =>
+  const read = (before: LinePosition | undefined) =>
     readLogPage({ path, before, limit: 2, accepts: () => true });
   const first = await read(undefined);
   appendFileSync(path, createLine(4));
