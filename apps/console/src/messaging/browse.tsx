@@ -3,7 +3,6 @@ import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { FilterField, Segments } from "../view/controls.tsx";
 import { colourJson } from "../view/json.tsx";
 import { useLoad } from "../view/load.ts";
@@ -12,6 +11,7 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { withQuery } from "../api/api.ts";
+import { callBroker } from "./broker.ts";
 import { MessageDetail } from "./message-detail.tsx";
 import { compileFilter, type Message } from "./messages.ts";
 
@@ -25,7 +25,7 @@ export function BrowseTab({ topic }: { topic: string }) {
   const count = COUNTS.find((one) => one === queryValue("n")) ?? "100";
   const filter = useMemo(() => compileFilter(text), [text]);
   const loaded = useLoad(`${topic} ${count}`, () =>
-    callService<{ messages: Message[] }>("pulse", withQuery("/tail", { topic, n: count })),
+    callBroker<{ messages: Message[] }>(withQuery("/tail", { topic, n: count })),
   );
   const selected = chosen.value;
   return (

@@ -2,7 +2,6 @@
 import { withQuery } from "../api/api.ts";
 import { formatAgo, formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Segments } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
@@ -11,6 +10,7 @@ import { Empty, Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
 
 const EVERY_MS = 3_000;
 const PAGE = 100;
@@ -37,8 +37,7 @@ export function ConnectionsPage() {
   const loaded = useLoad(
     `connections ${protocol} ${cursor}`,
     () =>
-      callService<{ connections: Connection[]; next_cursor: string | null }>(
-        "pulse",
+      callBroker<{ connections: Connection[]; next_cursor: string | null }>(
         withQuery("/connections", {
           protocol: protocol === "all" ? undefined : protocol,
           limit: PAGE,

@@ -3,7 +3,6 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatJson, formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, FactRow, Facts, Section } from "../view/controls.tsx";
 import { Diff } from "../view/diff.tsx";
@@ -14,6 +13,7 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
 import {
   loadLetters,
   readPatch,
@@ -90,13 +90,13 @@ export function DeadLetters({ only }: { only?: string }) {
 async function loadCauses(only: string | undefined): Promise<Cause[]> {
   let names = only === undefined ? [] : [only];
   if (only === undefined) {
-    const { topics } = await callService<{ topics: Topic[] }>("pulse", "/topics");
+    const { topics } = await callBroker<{ topics: Topic[] }>("/topics");
     names = topics.slice(0, TOPICS_MAX).map(({ name }) => name);
   }
   const summaries = await Promise.all(
     names.map(async (topic) => {
       const path = `/topics/${segment(topic)}/dlq/summary`;
-      const { clusters } = await callService<Summary>("pulse", path);
+      const { clusters } = await callBroker<Summary>(path);
       return clusters.map((cluster): Cause => ({
         id: `${topic} ${cluster.reason}`,
         topic,

@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks";
 import { formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FilterField, Section, SelectField, TextField } from "../view/controls.tsx";
 import { FormDialog, STAY_OPEN } from "../view/dialog.tsx";
@@ -12,7 +11,9 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
 import type { Lag } from "./messages.ts";
+import { TenantChip } from "./tenant.tsx";
 
 const EVERY_MS = 2_000;
 
@@ -29,7 +30,7 @@ export function GroupsPage() {
   const [isMoving, setMoving] = useState(false);
   const loaded = useLoad(
     "lag",
-    async () => collect((await callService<{ groups: Lag[] }>("pulse", "/consumers/lag")).groups),
+    async () => collect((await callBroker<{ groups: Lag[] }>("/consumers/lag")).groups),
     EVERY_MS,
   );
   const filter = queryValue("filter");
@@ -60,6 +61,7 @@ export function GroupsPage() {
           value={filter}
           onInput={(value) => setQuery({ filter: value }, { replace: true })}
         />
+        <TenantChip />
       </div>
       <Loading of={loaded}>
         {(groups) => {
@@ -177,7 +179,7 @@ function MoveDialog(props: { group: Group; onClose: () => void; onMoved: () => v
       let offset = Number(value);
       if (mode === "time") {
         const json = { topic, timestamp: Date.parse(value), partition: part.partition };
-        const answer = await callService<{ offset?: number }>("pulse", "/replay/time", {
+        const answer = await callBroker<{ offset?: number }>("/replay/time", {
           method: "POST",
           json,
         });
@@ -216,7 +218,7 @@ function MoveDialog(props: { group: Group; onClose: () => void; onMoved: () => v
             start_offset: offset,
             partition: part.partition,
           };
-          await callService("pulse", "/replay", { method: "POST", json });
+          await callBroker("/replay", { method: "POST", json });
         }
         props.onMoved();
         return say(

@@ -4,11 +4,11 @@ import { useSignal } from "@preact/signals";
 import { Spark } from "../chart/spark.tsx";
 import { formatNumber } from "../format/format.ts";
 import { href } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { Section } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
 import type { Lag } from "./messages.ts";
 
 const EVERY_MS = 2_000;
@@ -43,7 +43,7 @@ export function LagList({ topic }: { topic: string }) {
   const loaded = useLoad(
     topic,
     async () => {
-      const { groups } = await callService<{ groups: Lag[] }>("pulse", "/consumers/lag");
+      const { groups } = await callBroker<{ groups: Lag[] }>("/consumers/lag");
       return sumLags(groups.filter((lag) => lag.topic === topic));
     },
     EVERY_MS,

@@ -1,6 +1,6 @@
 // Dead letters as the API sends them, and requeueing with a JSON Patch, which the service applies.
 import { withQuery } from "../api/api.ts";
-import { callService } from "../session/session.ts";
+import { callBroker } from "./broker.ts";
 
 /** Letters of one request. */
 const PAGE = 500;
@@ -69,7 +69,7 @@ export async function loadLetters({ topic, reason }: Cause): Promise<Letter[]> {
   let cursor: string | undefined;
   do {
     const path = withQuery("/dlq", { topic, cause: reason, limit: PAGE, cursor });
-    const page = await callService<{ items: Letter[]; next_cursor: string | null }>("pulse", path);
+    const page = await callBroker<{ items: Letter[]; next_cursor: string | null }>(path);
     found.push(...page.items);
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined && found.length < SHOWN_MAX);
@@ -103,5 +103,5 @@ async function post(
     ...(operations === undefined ? {} : { patch: operations }),
     dry_run: isTrial,
   };
-  return await callService("pulse", "/dlq/requeue", { method: "POST", json });
+  return await callBroker("/dlq/requeue", { method: "POST", json });
 }

@@ -17,6 +17,8 @@ export interface Message {
 /** A topic of the list. */
 export interface Topic {
   name: string;
+  /** In lists of all tenants. */
+  tenant?: string;
   subscribers: number;
   partitions: number;
   has_transform: boolean;

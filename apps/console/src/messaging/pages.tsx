@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
+import { chosenTenant } from "./broker.ts";
 import { ConnectionsPage } from "./connections.tsx";
 import { DeadLettersPage } from "./dead-letters.tsx";
 import { GroupsPage } from "./groups.tsx";
@@ -32,7 +33,7 @@ export default function MessagingPages() {
   });
   for (const [pattern, Page] of ROUTES) {
     const params = matchPath(pattern, path.value);
-    if (params !== undefined) return <Page params={params} />;
+    if (params !== undefined) return <Page key={chosenTenant()} params={params} />;
   }
   return <TopicsPage />;
 }

@@ -1,7 +1,6 @@
 // The schema of a topic's payloads.
 import { useState } from "preact/hooks";
 import { ApiFailure, segment, withQuery } from "../api/api.ts";
-import { callService } from "../session/session.ts";
 import { Action, AreaField, Section, SelectField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { JsonBlock } from "../view/json.tsx";
@@ -9,6 +8,7 @@ import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
 
 /** The tab. */
 export function SchemaTab({ topic }: { topic: string }) {
@@ -16,7 +16,7 @@ export function SchemaTab({ topic }: { topic: string }) {
   const path = `/topics/${segment(topic)}/schema`;
   const loaded = useLoad(`schema ${topic}`, async () => {
     try {
-      return { schema: await callService<unknown>("pulse", path) };
+      return { schema: await callBroker<unknown>(path) };
     } catch (error) {
       if (error instanceof ApiFailure && error.status === 404) return { schema: undefined };
       throw error;
@@ -71,7 +71,7 @@ export function SchemaTab({ topic }: { topic: string }) {
           submit={t("Delete")}
           onClose={close}
           onSubmit={async () => {
-            await callService("pulse", path, { method: "DELETE" });
+            await callBroker(path, { method: "DELETE" });
             void loaded.reload();
           }}
         >
@@ -99,7 +99,7 @@ function EditSchema(props: {
       isWide
       onClose={props.onClose}
       onSubmit={async () => {
-        await callService("pulse", withQuery(props.path, { compatibility }), {
+        await callBroker(withQuery(props.path, { compatibility }), {
           method: "POST",
           json: JSON.parse(text),
         });

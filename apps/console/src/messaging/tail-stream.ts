@@ -1,7 +1,7 @@
 // The stream of a topic's newest messages, which continues after the last one when it was lost.
 import { segment, withQuery } from "../api/api.ts";
 import { LiveSocket } from "../live/live-socket.ts";
-import { socketUrl } from "../session/session.ts";
+import { brokerSocketUrl } from "./broker.ts";
 
 /** A subscription of the newest messages of a topic. */
 export class TailStream {
@@ -19,7 +19,7 @@ export class TailStream {
         from: isComplete ? undefined : "latest",
         last_event_id: isComplete ? last.join(",") : undefined,
       });
-      return socketUrl("pulse", path);
+      return brokerSocketUrl(path);
     };
     this.#socket = new LiveSocket({ url, onMessage });
   }

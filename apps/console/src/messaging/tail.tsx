@@ -7,11 +7,11 @@ import { queryValue, setQuery } from "../router/router.ts";
 import { useCommands } from "../stage/stage.ts";
 import { Action, FilterField, Segments } from "../view/controls.tsx";
 import { formatListener, useListeners } from "../session/listeners.ts";
-import { callService } from "../session/session.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
 import { withQuery } from "../api/api.ts";
+import { callBroker } from "./broker.ts";
 import { compileFilter, createParser, type Filter, type Message } from "./messages.ts";
 import { fillRow } from "./message-row.ts";
 import { MessageDetail } from "./message-detail.tsx";
@@ -191,7 +191,7 @@ async function loadLatest(
 ): Promise<void> {
   if (tail.kept > 0) return;
   const path = withQuery("/tail", { topic, n: FIRST_ROWS });
-  const found = await callService<{ messages: Message[] }>("pulse", path).catch(() => undefined);
+  const found = await callBroker<{ messages: Message[] }>(path).catch(() => undefined);
   if (found === undefined || tail.kept > 0) return;
   // The filter may have changed meanwhile.
   const { accepts } = readFilter();

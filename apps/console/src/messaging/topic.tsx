@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatBytes, formatDuration, formatNumber } from "../format/format.ts";
 import { navigate } from "../router/router.ts";
-import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import {
   Action,
@@ -21,13 +20,15 @@ import { Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { callBroker, chosenTenant } from "./broker.ts";
 import { BrowseTab } from "./browse.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { LagList } from "./lag-list.tsx";
 import type { Topic } from "./messages.ts";
+import { topicPath } from "./paths.ts";
 import { SchemaTab } from "./schema.tsx";
 import { TailTab } from "./tail.tsx";
-import { topicPath } from "./topics.tsx";
+import { describeTenant } from "./tenant.tsx";
 
 /** The page of a topic. */
 export function TopicPage({ params }: { params: Record<string, string> }) {
@@ -37,7 +38,7 @@ export function TopicPage({ params }: { params: Record<string, string> }) {
     { label: t("Topics"), to: "/messaging/topics" },
     { label: name, isName: true },
   ]);
-  const loaded = useLoad(name, () => callService<Topic>("pulse", `/topics/${segment(name)}`));
+  const loaded = useLoad(name, () => callBroker<Topic>(`/topics/${segment(name)}`));
   return (
     <Loading of={loaded}>
       {(topic) => <TopicView topic={topic} tab={params["tab"] ?? "tail"} of={loaded} />}
@@ -50,6 +51,7 @@ type Open = "publish" | "delete" | undefined;
 function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
   const { topic, tab, of } = props;
   const { name } = topic;
+  const tenant = chosenTenant();
   const [open, setOpen] = useState<Open>(undefined);
   const publish = (): void => setOpen("publish");
   useCommands([{ label: t("Publish to {name}", { name }), key: "p", icon: "plus", run: publish }]);
@@ -62,6 +64,9 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
           tags={
             <>
               <span class="tag">{t("{n} partitions", { n: topic.partitions })}</span>
+              {tenant !== undefined && (
+                <span class="tag">{t("Tenant {name}", { name: describeTenant(tenant) })}</span>
+              )}
               {topic.has_transform && <span class="tag tag-accent">{t("transform")}</span>}
               <span class="tag tag-line">{describeRetention(topic)}</span>
             </>
@@ -114,7 +119,7 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
           submit={t("Delete")}
           onClose={close}
           onSubmit={async () => {
-            await callService("pulse", `/topics/${segment(name)}`, { method: "DELETE" });
+            await callBroker(`/topics/${segment(name)}`, { method: "DELETE" });
             say(t("The topic {name} was deleted.", { name }));
             navigate("/messaging/topics");
           }}
@@ -151,7 +156,7 @@ function PublishDialog({ topic, onClose }: { topic: string; onClose: () => void 
       onClose={onClose}
       onSubmit={async () => {
         const json = { topic, payload, ...(key === "" ? {} : { key }) };
-        const { offset } = await callService<{ offset: number }>("pulse", "/publish", {
+        const { offset } = await callBroker<{ offset: number }>("/publish", {
           method: "POST",
           json,
         });
@@ -217,7 +222,7 @@ function RetentionDialog(props: { topic: Topic; onClose: () => void; onSaved: ()
       submit={t("Save")}
       onClose={props.onClose}
       onSubmit={async () => {
-        await callService("pulse", "/topics/retention", {
+        await callBroker("/topics/retention", {
           method: "POST",
           json: {
             topic: name,

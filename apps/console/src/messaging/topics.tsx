@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
 import { formatListener, useListeners } from "../session/listeners.ts";
-import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FilterField, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
@@ -12,7 +11,11 @@ import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { callService } from "../session/session.ts";
+import { callBroker, chosenTenant, hasTenants, mayChooseTenant } from "./broker.ts";
+import { describeTenant, TenantChip } from "./tenant.tsx";
 import type { Topic } from "./messages.ts";
+import { topicPath } from "./paths.ts";
 
 const EVERY_MS = 3_000;
 const SHOWN_MAX = 1_000;
@@ -24,10 +27,14 @@ export function TopicsPage() {
   const [isCreating, setCreating] = useState(false);
   const loaded = useLoad(
     "topics",
-    () => callService<{ topics: Topic[] }>("pulse", "/topics"),
+    () =>
+      mayChooseTenant()
+        ? callService<{ topics: Topic[] }>("pulse", "/topics?tenant=*")
+        : callBroker<{ topics: Topic[] }>("/topics"),
     EVERY_MS,
   );
   const filter = queryValue("filter");
+  const chosen = mayChooseTenant() ? chosenTenant() : undefined;
   const create = (): void => setCreating(true);
   useCommands([{ label: t("New topic"), key: "n", icon: "plus", run: create }]);
   return (
@@ -39,13 +46,21 @@ export function TopicsPage() {
           value={filter}
           onInput={(value) => setQuery({ filter: value }, { replace: true })}
         />
+        <TenantChip />
         <Action onClick={create} kind="primary" icon="plus" isSmall={false}>
           {t("New topic")}
         </Action>
       </div>
       <Loading of={loaded}>
         {({ topics }) => {
-          const shown = topics.filter(({ name }) => name.includes(filter));
+          const tenants = [...new Set(topics.map(({ tenant = "" }) => tenant))].sort();
+          const isShared = mayChooseTenant() && hasTenants(tenants);
+          const pathOf = (topic: Topic): string =>
+            topicPath(topic.name, "tail", isShared ? topic.tenant : undefined);
+          const shown = topics.filter(
+            ({ name, tenant }) =>
+              name.includes(filter) && (chosen === undefined || tenant === chosen),
+          );
           if (topics.length === 0) {
             return (
               <Empty title={t("No topics yet")}>
@@ -61,18 +76,28 @@ export function TopicsPage() {
             <Table
               label={t("Topics")}
               rows={shown.slice(0, SHOWN_MAX)}
-              idOf={({ name }) => name}
-              onSelect={({ name }) => navigate(topicPath(name))}
+              idOf={({ name, tenant = "" }) => (tenant === "" ? name : `${tenant}:${name}`)}
+              onSelect={(topic) => navigate(pathOf(topic))}
               columns={[
                 {
                   title: t("Name"),
                   sort: ({ name }) => name,
-                  render: ({ name }) => (
-                    <a class="mono" href={href(topicPath(name))}>
-                      {name}
+                  render: (topic) => (
+                    <a class="mono" href={href(pathOf(topic))}>
+                      {topic.name}
                     </a>
                   ),
                 },
+                ...(isShared
+                  ? [
+                      {
+                        title: t("Tenant"),
+                        kind: "w-m" as const,
+                        sort: ({ tenant = "" }: Topic) => tenant,
+                        render: ({ tenant = "" }: Topic) => <TenantLink tenant={tenant} />,
+                      },
+                    ]
+                  : []),
                 {
                   title: t("Not read yet"),
                   kind: "w-m",
@@ -114,9 +139,13 @@ export function TopicsPage() {
   );
 }
 
-/** Path of a topic's tail. */
-export function topicPath(name: string, tab = "tail"): string {
-  return `/messaging/topics/${encodeURIComponent(name)}/${tab}`;
+/** Shows the topics of one tenant. */
+function TenantLink({ tenant }: { tenant: string }) {
+  return (
+    <a class="mono" href={href(`/messaging/topics?tenant=${encodeURIComponent(tenant)}`)}>
+      {describeTenant(tenant)}
+    </a>
+  );
 }
 
 function CreateTopic(props: { onClose: () => void; onCreated: (name: string) => void }) {
@@ -129,7 +158,7 @@ function CreateTopic(props: { onClose: () => void; onCreated: (name: string) => 
       onClose={props.onClose}
       onSubmit={async () => {
         const json = { name, partitions: Number(partitions) };
-        await callService("pulse", "/topics", { method: "POST", json });
+        await callBroker("/topics", { method: "POST", json });
         props.onCreated(name);
       }}
     >

@@ -17,9 +17,21 @@ function read(): { path: string; search: string } {
   return { path: below.replace(/\/+$/, "") || "/", search };
 }
 
+/** Parameters that links keep between the pages below a path. */
+const kept: { prefix: string; name: string }[] = [];
+
+/** Lets links between pages below `prefix` keep a parameter of the query; call it once. */
+export function keepParameter(prefix: string, name: string): void {
+  kept.push({ prefix, name });
+}
+
 /** Opens a page: a path below `/ui`, with its query. */
 export function navigate(to: string, options: { replace?: boolean } = {}): void {
-  const target = BASE + (to.startsWith("/") ? to : `/${to}`);
+  open(withKept(to.startsWith("/") ? to : `/${to}`), options);
+}
+
+function open(to: string, options: { replace?: boolean }): void {
+  const target = BASE + to;
   if (options.replace === true) history.replaceState(null, "", target);
   else history.pushState(null, "", target);
   address.value = read();
@@ -36,7 +48,25 @@ export function setQuery(
     else next.set(name, value);
   }
   const text = next.toString();
-  navigate(address.value.path + (text === "" ? "" : `?${text}`), options);
+  open(address.value.path + (text === "" ? "" : `?${text}`), options);
+}
+
+function withKept(to: string): string {
+  let target = to;
+  for (const { prefix, name } of kept) {
+    const value = findParameter(name);
+    if (value === undefined || !isBelow(prefix, path.value) || !isBelow(prefix, to)) continue;
+    const [own, search = ""] = target.split("?", 2);
+    const parameters = new URLSearchParams(search);
+    if (parameters.has(name)) continue;
+    parameters.set(name, value);
+    target = `${own}?${parameters.toString()}`;
+  }
+  return target;
+}
+
+function isBelow(prefix: string, target: string): boolean {
+  return target === prefix || target.startsWith(`${prefix}/`) || target.startsWith(`${prefix}?`);
 }
 
 /** Value of a parameter of the query, or "". */
@@ -44,9 +74,14 @@ export function queryValue(name: string): string {
   return query.value.get(name) ?? "";
 }
 
+/** Value of a parameter of the query, "" included; undefined if it is not there. */
+export function findParameter(name: string): string | undefined {
+  return query.value.get(name) ?? undefined;
+}
+
 /** Address of a page for `href`. */
 export function href(to: string): string {
-  return BASE + to;
+  return BASE + withKept(to);
 }
 
 /** Handles links to pages of the console without loading the document again. */

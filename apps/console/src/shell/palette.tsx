@@ -2,6 +2,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
+import { hasTenants } from "../messaging/broker.ts";
+import { topicPath } from "../messaging/paths.ts";
 import { navigate } from "../router/router.ts";
 import { callService, may } from "../session/session.ts";
 import { commands } from "../stage/stage.ts";
@@ -194,12 +196,17 @@ async function loadNames(): Promise<Choice[]> {
       .map((choice) => ({ ...choice, group: t("Go to"), icon: id, isName: true }));
   };
   const lists = await Promise.all([
-    read("pulse", "/topics", (answer: { topics: { name: string }[] }) =>
-      answer.topics.map(({ name }) => ({
-        label: name,
-        note: t("topic"),
-        to: `/messaging/topics/${encodeURIComponent(name)}/tail`,
-      })),
+    read(
+      "pulse",
+      may("pulse:admin") ? "/topics?tenant=*" : "/topics",
+      ({ topics }: { topics: { name: string; tenant?: string }[] }) => {
+        const isShared = hasTenants(topics.map(({ tenant = "" }) => tenant));
+        return topics.map(({ name, tenant }) => ({
+          label: name,
+          note: isShared && tenant ? t("topic of {tenant}", { tenant }) : t("topic"),
+          to: topicPath(name, "tail", isShared ? tenant : undefined),
+        }));
+      },
     ),
     read("gate", "/routes", (answer: { prefix: string; host?: string }[]) =>
       answer.map(({ prefix, host = "" }) => ({

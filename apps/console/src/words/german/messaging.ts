@@ -2,6 +2,10 @@
 
 /** German texts by the English ones. */
 export const MESSAGING: Readonly<Record<string, string>> = {
+  none: "keiner",
+  "topic of {tenant}": "Topic von {tenant}",
+  "Tenant {name}": "Mandant {name}",
+  "Show all tenants": "Alle Mandanten anzeigen",
   Difference: "Unterschied",
   "Latest messages": "Neueste Nachrichten",
   "Latest {n}": "Neueste {n}",

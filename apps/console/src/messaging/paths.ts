@@ -1,0 +1,7 @@
+// Addresses of messaging's pages.
+
+/** Path of a tab of a topic; `tenant` if it is not that of the session. */
+export function topicPath(name: string, tab = "tail", tenant?: string): string {
+  const path = `/messaging/topics/${encodeURIComponent(name)}/${tab}`;
+  return tenant === undefined ? path : `${path}?tenant=${encodeURIComponent(tenant)}`;
+}
