@@ -3,6 +3,7 @@ import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
 import { ApiKeysPage } from "./api-keys.tsx";
+import { LogPage } from "./log-page.tsx";
 import { RoutePage, RoutesPage } from "./routes-page.tsx";
 import { UpstreamsPage } from "./upstreams.tsx";
 
@@ -14,6 +15,7 @@ export default function GatewayPages() {
     matchPath("/gateway/routes/:name/:tab", path.value);
   if (route !== undefined) return <RoutePage name={route["name"] ?? ""} tab={route["tab"] ?? ""} />;
   if (path.value === "/gateway/keys") return <ApiKeysPage />;
+  if (path.value === "/gateway/log") return <LogPage />;
   if (path.value === "/gateway/upstreams") return <UpstreamsPage />;
   return <RoutesPage />;
 }

@@ -23,6 +23,8 @@ import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { LastErrors } from "./last-errors.tsx";
+import { logPath } from "./requests.ts";
 import {
   deleteRoute,
   loadRoutes,
@@ -174,6 +176,9 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
         }
         actions={
           <>
+            <a class="btn sm" href={href(logPath(route))}>
+              {t("Log")}
+            </a>
             <Action onClick={edit} shortcut="e">
               {t("Edit")}
             </Action>
@@ -201,7 +206,10 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
           <JsonBlock text={settings} />
         </div>
       ) : (
-        <Targets targets={route.status.targets} weights={route["targets_weighted"]} />
+        <>
+          <Targets targets={route.status.targets} weights={route["targets_weighted"]} />
+          <LastErrors route={route} />
+        </>
       )}
       {open === "edit" && (
         <RouteEditor

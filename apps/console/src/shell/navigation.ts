@@ -34,6 +34,7 @@ export function listAreas(): readonly Area[] {
         { to: "/gateway/routes", label: t("Routes") },
         { to: "/gateway/upstreams", label: t("Upstreams") },
         { to: "/gateway/keys", label: t("API keys") },
+        { to: "/gateway/log", label: t("Log") },
       ],
     },
     {

@@ -8,6 +8,7 @@ import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, FilterField, Section, Segments, TextField } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
 import { FormDialog } from "../view/dialog.tsx";
+import { HttpStatus } from "../view/http-status.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
@@ -127,7 +128,7 @@ export function RequestsPage({ id }: { id: string }) {
                 {
                   title: t("Status"),
                   kind: "w-xs mono",
-                  render: (one) => <span class={classOf(one.status)}>{one.status || "–"}</span>,
+                  render: (one) => <HttpStatus status={one.status} />,
                 },
                 {
                   title: t("Latency"),
@@ -148,11 +149,6 @@ export function RequestsPage({ id }: { id: string }) {
       {isSharing && <ShareDialog tunnel={{ id }} onClose={() => setSharing(false)} />}
     </Split>
   );
-}
-
-function classOf(status: number): string {
-  if (status >= 500 || status === 0) return "bad";
-  return status >= 400 ? "warn" : "ok";
 }
 
 function ExchangePane({ tunnel, id }: { tunnel: string; id: string }) {

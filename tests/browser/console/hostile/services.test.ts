@@ -11,6 +11,7 @@ const SCREENS = [
   "/gateway/routes",
   "/gateway/upstreams",
   "/gateway/keys",
+  "/gateway/log",
   "/identity/users",
   "/identity/roles",
   "/identity/clients",

@@ -205,6 +205,21 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "A route forwards requests with a prefix or host to a target.":
     "Eine Route leitet Anfragen mit einem Präfix oder Host an ein Ziel weiter.",
   Route: "Route",
+  "Path, target, address, code or ID": "Pfad, Ziel, Adresse, Code oder ID",
+  "No request matches": "Keine Anfrage passt",
+  "Only requests of routes with access_log are listed.":
+    "Nur Anfragen von Routen mit access_log werden aufgeführt.",
+  "All routes": "Alle Routen",
+  "Last errors": "Letzte Fehler",
+  "No errors": "Keine Fehler",
+  "Set access_log on this route to list its requests.":
+    "Setzen Sie access_log an dieser Route, um ihre Anfragen aufzuführen.",
+  "Client address": "Client-Adresse",
+  "Error code": "Fehlercode",
+  "Request ID": "Anfrage-ID",
+  "Trace ID": "Trace-ID",
+  Attempts: "Versuche",
+  "Target's time": "Dauer am Ziel",
   Targets: "Ziele",
   Access: "Zugang",
   "{n} of {all} targets out": "{n} von {all} Zielen ausgefallen",

@@ -1,0 +1,57 @@
+// Requests as the gateway's access log lists them.
+import { withQuery } from "../api/api.ts";
+import { callService } from "../session/session.ts";
+import type { Route } from "./routes.ts";
+
+/** A finished request. */
+export interface LoggedRequest {
+  timestamp: string;
+  method: string;
+  path: string;
+  status: number;
+  latency_ms: number;
+  client_ip: string;
+  upstream: string;
+  code: string;
+  route: string;
+  request_id: string;
+  trace_id: string;
+  attempts: number;
+  upstream_ms: number | null;
+}
+
+/** A page of requests, newest first. */
+export interface RequestPage {
+  items: LoggedRequest[];
+  next_cursor: string | null;
+}
+
+/** A filter; empty and undefined members accept everything. */
+export interface RequestFilter {
+  route?: string | undefined;
+  /** `404` or `5xx`. */
+  status?: string | undefined;
+  q?: string | undefined;
+  cursor?: string | undefined;
+  limit: number;
+}
+
+/** Key of a request in lists. */
+export function idOf({ timestamp, request_id: id }: LoggedRequest): string {
+  return `${timestamp} ${id}`;
+}
+
+/** Loads a page. */
+export async function loadRequests(filter: RequestFilter): Promise<RequestPage> {
+  return await callService<RequestPage>("gate", withQuery("/admin/access-log", { ...filter }));
+}
+
+/** Label of a route in the access log: without its methods. */
+export function labelOf({ host = "", prefix }: Route): string {
+  return host.toLowerCase() + prefix;
+}
+
+/** Path of the page with the requests of a route. */
+export function logPath(route: Route): string {
+  return withQuery("/gateway/log", { route: labelOf(route) });
+}

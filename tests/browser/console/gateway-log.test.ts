@@ -1,0 +1,102 @@
+// The gateway's log in Chromium: filtered, read by mouse and keyboard, reached from the route that fails.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Platform, startUpstream } from "../../identity/platform.ts";
+import { checkPage, goTo, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+
+/** The page loads its list again at this interval. */
+const LOADED_EVERY_MS = 1_500;
+const POLL_MS = 50;
+const open = { auth: { type: "none" } };
+let platform: Platform;
+let browser: Browser;
+let local: Awaited<ReturnType<typeof startUpstream>>;
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  local = await startUpstream((incoming, response) => {
+    response.statusCode = incoming.url?.startsWith("/shop/fails") === true ? 500 : 200;
+    response.end("ok");
+  });
+  await platform.addRoute({ prefix: "/shop", target: local.url, access_log: true, ...open });
+  await platform.addRoute({ prefix: "/quiet", target: local.url, ...open });
+});
+
+after(async () => {
+  await browser?.close();
+  local?.close();
+  await platform?.stop();
+});
+
+for (const look of LOOKS) {
+  test(
+    `requests are listed, filtered and read: ${look.name}`,
+    { skip: chromiumSkip },
+    async (t) => {
+      await platform.ask("/shop/works?token=secret");
+      await platform.ask("/shop/%3Cimg%20src=x%20onerror=1%3E");
+      await platform.ask("/shop/fails");
+      const console = await openPlatform(t, browser, platform, look, "/gateway/routes");
+      const { page } = console;
+      await page.getByRole("link", { name: "/shop", exact: true }).click();
+      const errors = page.getByRole("table", { name: "Last errors" });
+      await errors.getByText("GET /shop/fails").first().waitFor();
+      await checkPage(console, "route");
+      await takePicture(console, `route-errors-${look.width}`);
+
+      await page.locator("main").getByRole("link", { name: "Log", exact: true }).click();
+      assert.equal(new URL(page.url()).searchParams.get("route"), "/shop");
+      const rows = page.locator("main tr[data-row]");
+      await rows.filter({ hasText: "/shop/works" }).first().waitFor();
+      assert.ok(!(await page.content()).includes("token=secret"));
+      await page.getByRole("button", { name: "5xx" }).click();
+      await rows.filter({ hasText: "/shop/works" }).first().waitFor({ state: "detached" });
+      assert.match(page.url(), /[?&]status=5xx/);
+      await checkPage(console, "log");
+      await takePicture(console, `log-${look.width}`);
+
+      const failed = rows.filter({ hasText: "/shop/fails" }).first();
+      await failed.focus();
+      await page.keyboard.press("Enter");
+      const copy = page.getByRole("button", { name: "Copy trace id" });
+      await copy.waitFor();
+      await checkPage(console, "request");
+      await takePicture(console, `log-request-${look.width}`);
+
+      await page.getByLabel("Path, target, address, code or ID").fill("nothing has this");
+      await page.getByText("No request matches").waitFor();
+      await goTo(console, "/gateway/routes/%2Fquiet");
+      await page.getByText("Set access_log on this route to list its requests.").waitFor();
+    },
+  );
+}
+
+test(
+  "rows stay while a request is read, and new ones follow afterwards",
+  { skip: chromiumSkip },
+  async (t) => {
+    await platform.ask("/shop/first");
+    const { page } = await openPlatform(
+      t,
+      browser,
+      platform,
+      LOOKS[0],
+      "/gateway/log?filter=/shop/",
+    );
+    const rows = page.locator("main tr[data-row]");
+    await rows.filter({ hasText: "/shop/first" }).first().click();
+    await page.getByRole("button", { name: "Copy trace id" }).waitFor();
+    await platform.ask("/shop/second");
+    const listed = `fetch("/svc/gate/api/v1/admin/access-log?q=/shop/second").then((answer) => answer.json()).then(({ items }) => items.length > 0)`;
+    while (!(await page.evaluate(listed))) await delay(POLL_MS);
+    // Longer than the interval at which the list is loaded.
+    await delay(2 * LOADED_EVERY_MS);
+    assert.equal(await rows.filter({ hasText: "/shop/second" }).count(), 0);
+    await page.keyboard.press("Escape");
+    await rows.filter({ hasText: "/shop/second" }).first().waitFor();
+  },
+);
