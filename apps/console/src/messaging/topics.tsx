@@ -76,7 +76,7 @@ export function TopicsPage() {
             <Table
               label={t("Topics")}
               rows={shown.slice(0, SHOWN_MAX)}
-              idOf={({ name, tenant = "" }) => (tenant === "" ? name : `${tenant}:${name}`)}
+              idOf={(topic) => identify(topic, topics)}
               onSelect={(topic) => navigate(pathOf(topic))}
               columns={[
                 {
@@ -137,6 +137,12 @@ export function TopicsPage() {
       )}
     </Split>
   );
+}
+
+/** The name, with the tenant if another one has a topic of this name. */
+function identify({ name, tenant = "" }: Topic, all: readonly Topic[]): string {
+  const isOnly = tenant === "" || all.filter((topic) => topic.name === name).length === 1;
+  return isOnly ? name : `${tenant}:${name}`;
 }
 
 /** Shows the topics of one tenant. */
