@@ -1,2 +1,8 @@
 // The look of all pages.
-export { type FontFile, type Look, loadInlineTokens, loadLook } from "./look.ts";
+export {
+  FONT_CACHE_CONTROL,
+  type FontFile,
+  type Look,
+  loadInlineTokens,
+  loadLook,
+} from "./look.ts";

@@ -26,10 +26,17 @@ const FONT_URL = /url\("(@fontsource-variable\/[\w./-]+\/([\w-]+)\.woff2)"\)/g;
 const FONT_FACE = /@font-face \{[^}]*\}\n/g;
 const DARK = /\[data-theme="dark"\] \{([^}]*)\}/g;
 
-/** Reads the look. The service answers the fonts at their paths, which begin with `fontPath`, such as `/assets/`. */
+/** Caching of fonts by browsers: their names change with their content. */
+export const FONT_CACHE_CONTROL = "public, max-age=31536000, immutable";
+
+/**
+ * Reads the look. The service answers the fonts at their paths, which begin with `fontPath`, such as `/assets/`, with
+ * `FONT_CACHE_CONTROL`. Executables contain no fonts: those of the system are used there.
+ */
 export function loadLook(fontPath: string): Look {
   const fonts: FontFile[] = [];
   const { faces, tokens, page } = readSheets();
+  if (!canResolve()) return { style: `${tokens}${page}`, tokens, fonts };
   const fontFaces = faces.replaceAll(FONT_URL, (_match, source: string, name: string) => {
     const content = readFileSync(new URL(import.meta.resolve(source)));
     const hash = createHash("sha256").update(content).digest("hex").slice(0, 16);
@@ -46,14 +53,18 @@ export function loadLook(fontPath: string): Look {
  */
 export function loadInlineTokens(): string {
   const { faces, tokens } = readSheets();
-  // Executables do not resolve modules.
-  if (typeof import.meta.resolve !== "function") return tokens;
+  if (!canResolve()) return tokens;
   const latin = faces.replaceAll(FONT_FACE, (face) => (face.includes("latin-ext") ? "" : face));
   const fontFaces = latin.replaceAll(FONT_URL, (_match, source: string) => {
     const content = readFileSync(new URL(import.meta.resolve(source)));
     return `url("data:font/woff2;base64,${content.toString("base64")}")`;
   });
   return `${fontFaces}${tokens}`;
+}
+
+// Executables do not resolve modules.
+function canResolve(): boolean {
+  return typeof import.meta.resolve === "function";
 }
 
 function readSheets(): { faces: string; tokens: string; page: string } {

@@ -7,6 +7,7 @@ import { startService } from "./service/start-service.ts";
 import { readIdentity } from "./service/identity.ts";
 import { createTelemetry } from "./service/telemetry.ts";
 
+export { answerCommandLine } from "./service/command-line.ts";
 export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
 export { loadDatabases } from "./database/database.ts";

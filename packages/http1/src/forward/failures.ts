@@ -1,7 +1,10 @@
-// Default responses to failed attempts.
+// Failed attempts: their maximum number, and the default responses.
 import { ERROR_TABLE } from "@platform/kernel/errors";
 
 import type { FailureKind } from "../contract/forward.ts";
+
+/** Maximum number of attempts of a request. */
+export const ATTEMPTS_MAX = 16;
 
 const table = {
   "connect-refused": ["upstream_unreachable", "The upstream refused the connection."],

@@ -1,31 +1,13 @@
 // The incremental, strict parser of request heads (RFC 9112 §2 to §6). It never repairs malformed heads.
-import { CR, HEX, LF, PATH, PERCENT, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
-import { hasPort, isAuthority, isSameAuthority } from "./authority.ts";
-import { FieldBlock } from "./field-block.ts";
-import {
-  checkTransferEncoding,
-  expectsContinue,
-  hasFramingAlias,
-  Option,
-  readConnection,
-  readContentLength,
-} from "./framing.ts";
+import { CR, LF, PATH, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
 import { HeadBuffer } from "./head-buffer.ts";
-import { Known } from "./known-fields.ts";
-import { Method, type MethodId, findMethod, nameOfMethod } from "./methods.ts";
+import { Method, findMethod } from "./methods.ts";
+import { NO_BYTES, ParsedRequest, TargetForm } from "./parsed-request.ts";
 import { type Refusal, refusals } from "./refusals.ts";
-import {
-  FIELDS_MAX,
-  Framing,
-  type FramingKind,
-  HEAD_BYTES_MAX,
-  type HeadLimits,
-  Parse,
-  type ParseStatus,
-} from "./status.ts";
-import { readAbsoluteTarget } from "./target.ts";
+import { judgeRequest } from "./request-rules.ts";
+import { FIELDS_MAX, HEAD_BYTES_MAX, type HeadLimits, Parse, type ParseStatus } from "./status.ts";
+import { isPercentEncoded, readOtherTarget } from "./target.ts";
 
-const NO_BYTES = Buffer.alloc(0);
 const EMPTY = 0;
 const EMPTY_LF = 1;
 const METHOD = 2;
@@ -45,11 +27,6 @@ const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
 const VERSION_TEXT = Buffer.from("HTTP/1.");
-
-/** The form of a request target (RFC 9112 §3.2). */
-export const TargetForm = { Origin: 0, Absolute: 1, Authority: 2, Asterisk: 3 } as const;
-
-export type TargetFormKind = (typeof TargetForm)[keyof typeof TargetForm];
 
 /** Limits of a request parser. */
 export interface RequestLimits extends HeadLimits {
@@ -74,46 +51,11 @@ export interface RequestLimits extends HeadLimits {
  * A head in one chunk is not copied: its ranges refer to that chunk, so read them or call `keep` before the chunk is
  * reused. A head in several chunks is collected in a bounded buffer, and scanning continues where it stopped.
  */
-export class RequestParser {
-  /** The buffer of all ranges: the caller's chunk or the collected bytes. */
-  bytes: Buffer = NO_BYTES;
+export class RequestParser extends ParsedRequest {
   /** Offset after the head in the chunk passed to `execute`. */
   next = 0;
   /** Reason for the refusal; the same object until `reset`. */
   refusal: Refusal | null = null;
-
-  /** Start of the request line in `bytes`. */
-  headStart = 0;
-  /** End of the head in `bytes`, after its closing CRLF. */
-  headEnd = 0;
-  /** `Other` until the method has been read. */
-  methodId: MethodId = Method.Other;
-  methodEnd = 0;
-  targetForm: TargetFormKind = TargetForm.Origin;
-  targetStart = 0;
-  targetEnd = 0;
-  /** Path of origin and absolute form; empty for `http://host`, which is forwarded as `/`. */
-  pathStart = 0;
-  pathEnd = 0;
-  /** First byte after `?`, or -1 without a query. The query ends at `targetEnd`. */
-  queryStart = -1;
-  /** Authority of absolute and authority form; -1 in other forms. */
-  authorityStart = -1;
-  authorityEnd = -1;
-  /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
-  minor: 0 | 1 = 1;
-  readonly fields: FieldBlock;
-
-  /** Framing of the content: None, Length or Chunked. */
-  framing: FramingKind = Framing.None;
-  /** Length of the content if framing is Length, otherwise 0. */
-  contentLength = 0;
-  /** True if the connection may be reused after this exchange (RFC 9112 §9.3). */
-  keepAlive = true;
-  /** True if the client waits for 100 (Continue) before it sends the content, even if that is empty. */
-  expectContinue = false;
-  /** True if Upgrade is present and nominated by Connection in HTTP/1.1. */
-  upgrade = false;
 
   private readonly headBytesMax: number;
   private readonly targetBytesMax: number;
@@ -126,10 +68,10 @@ export class RequestParser {
   private versionStart = 0;
 
   constructor(limits: RequestLimits = {}) {
+    super(limits.fieldsMax ?? FIELDS_MAX);
     this.headBytesMax = limits.headBytesMax ?? HEAD_BYTES_MAX;
     this.targetBytesMax = limits.targetBytesMax ?? TARGET_BYTES_MAX;
     this.knownMethodsOnly = limits.knownMethodsOnly ?? false;
-    this.fields = new FieldBlock(limits.fieldsMax ?? FIELDS_MAX);
     // One byte more than the maximum proves that a head is too large.
     this.held = new HeadBuffer(this.headBytesMax + 1);
   }
@@ -152,7 +94,8 @@ export class RequestParser {
     if (status === Parse.Complete) {
       this.state = DONE;
       this.headEnd = this.at;
-      return this.judge();
+      const refusal = judgeRequest(this);
+      return refusal === null ? Parse.Complete : this.refuse(refusal);
     }
     if (status === Parse.Refused) this.state = REFUSED;
     else this.next = end;
@@ -180,55 +123,13 @@ export class RequestParser {
     if (this.state === DONE && this.held.length === 0) this.hold(this.bytes, this.headEnd);
   }
 
-  /** The method; an interned string for known ones. */
-  get method(): string {
-    return (
-      nameOfMethod(this.methodId) ?? this.bytes.toString("latin1", this.headStart, this.methodEnd)
-    );
-  }
-
-  /** The request target as sent. */
-  targetString(): string {
-    return this.bytes.toString("latin1", this.targetStart, this.targetEnd);
-  }
-
-  /** The path as sent, without the query; `""` if it is absent or was refused before its end. */
-  pathString(): string {
-    return this.bytes.toString("latin1", this.pathStart, this.pathEnd);
-  }
-
-  /** The query without `?`; `undefined` if absent. */
-  queryString(): string | undefined {
-    if (this.queryStart === -1) return undefined;
-    return this.bytes.toString("latin1", this.queryStart, this.targetEnd);
-  }
-
-  /** The requested host as sent; `undefined` in HTTP/1.0 without one. */
-  hostString(): string | undefined {
-    if (this.authorityStart === -1) return this.fields.get(Known.Host);
-    return this.bytes.toString("latin1", this.authorityStart, this.authorityEnd);
-  }
-
   private hold(source: Buffer, end: number): void {
     const { held } = this;
     const delta = -this.headStart;
     held.append(source, this.headStart, end);
-    this.bytes = held.bytes;
     this.at += delta;
-    this.headStart = 0;
-    this.headEnd += delta;
-    this.methodEnd += delta;
-    this.targetStart += delta;
-    this.targetEnd += delta;
-    this.pathStart += delta;
-    this.pathEnd += delta;
-    if (this.queryStart !== -1) this.queryStart += delta;
-    if (this.authorityStart !== -1) {
-      this.authorityStart += delta;
-      this.authorityEnd += delta;
-    }
     this.versionStart += delta;
-    this.fields.rebase(held.bytes, delta);
+    this.rebase(held.bytes, delta);
   }
 
   private scan(bytes: Buffer, from: number, end: number): ParseStatus {
@@ -341,7 +242,7 @@ export class RequestParser {
     this.at = at + 1;
     this.versionStart = at + 1;
     if (this.state === OTHER_TARGET) {
-      const refusal = this.readOtherTarget(bytes);
+      const refusal = readOtherTarget(this);
       if (refusal !== null) return this.refuse(refusal);
     } else if (
       (this.hasPercent & 2) !== 0 &&
@@ -383,100 +284,6 @@ export class RequestParser {
     return Parse.Complete;
   }
 
-  private readOtherTarget(bytes: Buffer): Refusal | null {
-    const { targetStart, targetEnd, methodId } = this;
-    this.pathStart = targetStart;
-    this.pathEnd = targetStart;
-    if (methodId === Method.CONNECT) {
-      this.targetForm = TargetForm.Authority;
-      this.authorityStart = targetStart;
-      this.authorityEnd = targetEnd;
-      return null;
-    }
-    if (targetEnd - targetStart === 1 && bytes[targetStart] === 0x2a) {
-      this.targetForm = TargetForm.Asterisk;
-      return null;
-    }
-    const parts = readAbsoluteTarget(bytes, targetStart, targetEnd);
-    if (parts === null) return refusals.bad_target;
-    this.targetForm = TargetForm.Absolute;
-    this.authorityStart = parts.authorityStart;
-    this.authorityEnd = parts.authorityEnd;
-    this.pathStart = parts.authorityEnd;
-    this.pathEnd = parts.pathEnd;
-    this.queryStart = parts.queryStart;
-    return isPercentEncoded(bytes, this.pathStart, this.pathEnd) ? null : refusals.bad_percent;
-  }
-
-  private judge(): ParseStatus {
-    const refusal = this.judgeTarget() ?? this.judgeConnection() ?? this.judgeFraming();
-    return refusal === null ? Parse.Complete : this.refuse(refusal);
-  }
-
-  private judgeTarget(): Refusal | null {
-    const { fields, bytes } = this;
-    if (this.targetForm === TargetForm.Asterisk && this.methodId !== Method.OPTIONS) {
-      return refusals.bad_target;
-    }
-    if (this.authorityStart !== -1) {
-      if (!isAuthority(bytes, this.authorityStart, this.authorityEnd)) return refusals.bad_host;
-      const isConnect = this.targetForm === TargetForm.Authority;
-      if (isConnect && !hasPort(bytes, this.authorityStart, this.authorityEnd)) {
-        return refusals.bad_target;
-      }
-    }
-    const host = fields.first(Known.Host);
-    if (host === -1) return this.minor === 0 ? null : refusals.host_missing;
-    if (fields.next(host) !== -1) return refusals.host_repeated;
-    const start = fields.valueStart(host);
-    const end = fields.valueEnd(host);
-    if (!isAuthority(bytes, start, end)) return refusals.bad_host;
-    if (
-      this.authorityStart !== -1 &&
-      !isSameAuthority(bytes, this.authorityStart, this.authorityEnd, start, end)
-    ) {
-      return refusals.host_mismatch;
-    }
-    return null;
-  }
-
-  private judgeConnection(): Refusal | null {
-    const { fields } = this;
-    const options = fields.has(Known.Connection) ? readConnection(fields) : 0;
-    if (typeof options !== "number") return options;
-    this.keepAlive =
-      (options & Option.Close) === 0 && (this.minor === 1 || (options & Option.KeepAlive) !== 0);
-    this.upgrade =
-      this.minor === 1 && (options & Option.Upgrade) !== 0 && fields.has(Known.Upgrade);
-    return null;
-  }
-
-  private judgeFraming(): Refusal | null {
-    const { fields } = this;
-    this.framing = Framing.None;
-    this.contentLength = 0;
-    this.expectContinue = false;
-    if (hasFramingAlias(fields)) return refusals.alias_of_framing_field;
-    if (fields.has(Known.TransferEncoding)) {
-      if (this.minor === 0) return refusals.transfer_encoding_in_1_0;
-      if (fields.has(Known.ContentLength)) return refusals.length_and_chunked;
-      const refusal = checkTransferEncoding(fields);
-      if (refusal !== null) return refusal;
-      this.framing = Framing.Chunked;
-    } else if (fields.has(Known.ContentLength)) {
-      const length = readContentLength(fields);
-      if (length === -3) return refusals.content_length_repeated;
-      if (length < 0) return refusals.bad_content_length;
-      if (length > 0) this.framing = Framing.Length;
-      this.contentLength = length;
-    }
-    // RFC 9110 §10.1.1: an expectation in HTTP/1.0 is ignored.
-    if (this.minor === 1 && fields.has(Known.Expect) && expectsContinue(fields)) {
-      this.expectContinue = this.framing !== Framing.None || fields.has(Known.ContentLength);
-    }
-    return null;
-  }
-
   private pause(at: number): ParseStatus {
     this.at = at;
     return Parse.NeedsMore;
@@ -508,12 +315,4 @@ export class RequestParser {
     if (index === 0 && byte !== CR) return this.refuse(refusals.bad_request_line);
     return this.refuse(refusals.bad_version);
   }
-}
-
-function isPercentEncoded(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    if (bytes[at] !== PERCENT) continue;
-    if (at + 2 >= end || HEX[bytes[at + 1]!] === 0xff || HEX[bytes[at + 2]!] === 0xff) return false;
-  }
-  return true;
 }

@@ -1,4 +1,4 @@
-// The interface of a server for its connections.
+// The interfaces between a server and its connections.
 import type { PaceBound, ReadShortener } from "@platform/kernel/sockets";
 
 import type { Engine } from "../engine/engine.ts";
@@ -7,6 +7,15 @@ import type { PreparedAnswer } from "../write/index.ts";
 import type { ServerFault } from "../contract/server.ts";
 import type { Exchange } from "../contract/exchange.ts";
 import type { Refused } from "../write/refused.ts";
+
+/** A connection as its server sees it. */
+export interface HostedConnection {
+  /** The server drains: no request may follow the current one. */
+  drain(): void;
+  endStream(): boolean;
+  destroy(): void;
+  sweep(nowMs: number): void;
+}
 
 /** State shared by all connections of a server. */
 export interface ConnectionHost<U> {
@@ -36,6 +45,6 @@ export interface ConnectionHost<U> {
   prepareRefusal(refused: Refused, head: RequestHead): PreparedAnswer;
   onHandlerError(error: unknown, exchange: Exchange<U>): void;
   onFault(fault: ServerFault): void;
-  /** The connection of this exchange has closed. */
-  forget(exchange: Exchange<U>): void;
+  /** The connection has closed, or its socket was taken over. */
+  forget(connection: HostedConnection): void;
 }

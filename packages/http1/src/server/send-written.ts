@@ -1,6 +1,7 @@
 // Sends the content of the head writer to a socket in one write.
 import type { Socket } from "node:net";
 import type { Engine } from "../engine/engine.ts";
+import type { AnswerHeaders } from "../write/index.ts";
 
 /**
  * Sends the content of the writer, followed by content that was too long to be copied. Returns true if the socket may
@@ -28,4 +29,17 @@ export function sendWritten(
   if (writeDirect(socket, writer.view())) return false;
   writer.takeOver();
   return true;
+}
+
+/** Sends a 101 with `headers`. Throws before anything is sent if one is invalid. */
+export function sendSwitchHead(
+  exchange: { readonly host: { readonly engine: Engine }; flush(): void },
+  headers: AnswerHeaders,
+): void {
+  const { writer } = exchange.host.engine;
+  writer.begin();
+  writer.statusLine(101);
+  for (const [name, value] of headers) writer.field(name, value);
+  writer.endHead();
+  exchange.flush();
 }

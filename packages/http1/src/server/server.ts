@@ -19,7 +19,7 @@ import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import { TlsListener } from "../tls/listener.ts";
 import { type PreparedAnswer, prepareAnswer } from "../write/index.ts";
 import { ClientConnection } from "./connection.ts";
-import type { ConnectionHost } from "./connection-host.ts";
+import type { ConnectionHost, HostedConnection } from "./connection-host.ts";
 import { DetachedSocket } from "./detached-socket.ts";
 import type {
   ListenOptions,
@@ -68,7 +68,7 @@ class Http1Server<U> implements Server<U>, ConnectionHost<U>, Swept {
 
   readonly #options: ServerOptions<U>;
   readonly #bounds: ConnectionBounds;
-  readonly #connections = new Set<ClientConnection<U>>();
+  readonly #connections = new Set<HostedConnection>();
   readonly #tls: TlsListener | null;
   readonly #listener: TcpServer;
   #onEmpty: (() => void)[] = [];
@@ -256,8 +256,8 @@ class Http1Server<U> implements Server<U>, ConnectionHost<U>, Swept {
     this.#options.onFault?.(fault);
   }
 
-  forget(exchange: Exchange<U>): void {
-    this.#connections.delete(exchange as ClientConnection<U>);
+  forget(connection: HostedConnection): void {
+    this.#connections.delete(connection);
     this.#settleEmpty();
   }
 

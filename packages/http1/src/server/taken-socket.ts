@@ -1,21 +1,6 @@
-// Hands the socket of a connection over to a handler that switches protocols.
+// Listens to the socket of a connection, and hands it over to a handler that switches protocols.
 import type { Socket } from "node:net";
-
-import type { TakenSocket } from "../contract/exchange.ts";
-import type { ForwardClient } from "../forward/client.ts";
-import type { AnswerHeaders } from "../write/index.ts";
-import type { ConnectionHost } from "./connection-host.ts";
-import type { EndReport } from "./end-report.ts";
-import { Phase, type PhaseKind } from "./phase.ts";
-
-/** The properties of a connection that change with it. */
-interface SwitchingConnection<U> extends ForwardClient<U> {
-  readonly host: ConnectionHost<U>;
-  readonly endReport: EndReport;
-  answered: boolean;
-  status: number;
-  phase: PhaseKind;
-}
+import type { ReadShortener } from "@platform/kernel/sockets";
 
 /** Adds listeners to a socket, and one that ignores errors; the returned function removes all but that. */
 export function listenToSocket(
@@ -30,35 +15,9 @@ export function listenToSocket(
   };
 }
 
-/** Sends 101 unless `headers` is null, ends the request and the connection's part in it; `rest` was received after the request. */
-export function switchProtocols<U>(
-  connection: SwitchingConnection<U>,
-  headers: AnswerHeaders | null,
-  rest: Buffer,
-): TakenSocket {
-  const { socket, host } = connection;
-  connection.answered = true;
-  connection.status = 101;
-  if (headers !== null) writeHead(connection, headers);
-  connection.endReport.sendOwn(connection, "complete");
-  connection.phase = Phase.Closed;
-  host.active--;
-  connection.outflow.close();
-  host.forget(connection);
-  // Reads pass by the stream's queue: its new owner listens for `data`.
-  if (!connection.connection.secure) {
-    host.shortenReads(socket, (bytes, length, isShared) => {
-      socket.emit("data", isShared ? Buffer.from(bytes.subarray(0, length)) : bytes);
-    });
-  }
-  return { socket, rest };
-}
-
-function writeHead<U>(connection: SwitchingConnection<U>, headers: AnswerHeaders): void {
-  const { writer } = connection.host.engine;
-  writer.begin();
-  writer.statusLine(101);
-  for (const [name, value] of headers) writer.field(name, value);
-  writer.endHead();
-  connection.flush();
+/** Emits the reads of a plain socket as `data`, which pass by the stream's queue on this connection. */
+export function passReadsOn(socket: Socket, shortenReads: ReadShortener): void {
+  shortenReads(socket, (bytes, length, isShared) => {
+    socket.emit("data", isShared ? Buffer.from(bytes.subarray(0, length)) : bytes);
+  });
 }

@@ -183,3 +183,9 @@ export function viewAsBuffer(bytes: Uint8Array): Buffer {
   if (Buffer.isBuffer(bytes)) return bytes;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
+
+/** Number of bytes of an answer's content. */
+export function countContent({ body }: Answer | PreparedAnswer): number {
+  if (body === undefined) return 0;
+  return typeof body === "string" ? Buffer.byteLength(body) : body.length;
+}

@@ -1,16 +1,14 @@
 // Builds heads, followed by the first body bytes, in one scratch buffer that is sent in one write.
-import { ASTERISK, COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE, ZERO } from "../parse/bytes.ts";
+import { ASTERISK, COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE } from "../parse/bytes.ts";
 import type { FieldBlock } from "../parse/field-block.ts";
 import type { RequestHead, ResponseHead } from "../parse/heads.ts";
 import { Method } from "../parse/methods.ts";
+import { appendBytes, appendDecimal, appendRange } from "./append-bytes.ts";
 import type { HttpDate } from "./http-date.ts";
 import { statusLineOf } from "./status-line.ts";
 
 const SCRATCH_BYTES = 65_536;
 const BYTES_MAX = 1_048_576;
-// Longer ranges are copied faster by `copy` (31 ns on Node), whole arrays by `set` (15 ns), than byte by byte (1 ns each).
-const LOOP_COPY_BYTES = 24;
-const LOOP_SET_BYTES = 12;
 const KEPT_VIEW_BYTES_MAX = 2_048;
 const NO_VIEWS: readonly undefined[] = Array.from({ length: KEPT_VIEW_BYTES_MAX });
 const HYPHEN = 0x2d;
@@ -99,28 +97,14 @@ export class HeadWriter {
 
   /** Appends prepared bytes. */
   raw(prepared: Buffer): void {
-    const size = prepared.length;
-    if (size <= LOOP_SET_BYTES) {
-      this.range(prepared, 0, size);
-      return;
-    }
-    this.reserve(size);
-    this.bytes.set(prepared, this.length);
-    this.length += size;
+    this.reserve(prepared.length);
+    this.length = appendBytes(this.bytes, this.length, prepared);
   }
 
   /** Appends `source[start, end)`. */
   range(source: Buffer, start: number, end: number): void {
-    const size = end - start;
-    this.reserve(size);
-    const { bytes } = this;
-    let to = this.length;
-    this.length = to + size;
-    if (size > LOOP_COPY_BYTES) {
-      source.copy(bytes, to, start, end);
-      return;
-    }
-    for (let from = start; from < end; from++) bytes[to++] = source[from]!;
+    this.reserve(end - start);
+    this.length = appendRange(this.bytes, this.length, source, start, end);
   }
 
   /** Appends one byte. */
@@ -132,16 +116,7 @@ export class HeadWriter {
   /** Appends a non-negative integer in decimal digits. */
   number(value: number): void {
     this.reserve(16);
-    const { bytes } = this;
-    let digits = 1;
-    for (let rest = Math.floor(value / 10); rest > 0; rest = Math.floor(rest / 10)) digits++;
-    let rest = value;
-    for (let at = this.length + digits - 1; at >= this.length; at--) {
-      const quotient = Math.floor(rest / 10);
-      bytes[at] = ZERO + (rest - quotient * 10);
-      rest = quotient;
-    }
-    this.length += digits;
+    this.length = appendDecimal(this.bytes, this.length, value);
   }
 
   /** Appends `name: value CRLF` from strings, which are validated (RFC 9110 §5.1, §5.5); latin1 only. */

@@ -1,6 +1,8 @@
 // Serializers of HTTP/1.1 messages.
+export { appendBytes, appendDecimal } from "./append-bytes.ts";
 export {
   AnswerError,
+  countContent,
   prepareAnswer,
   viewAsBuffer,
   writeAnswer,

@@ -243,6 +243,9 @@ function handle(exchange: Exchange<State>): void {
       socket.on("end", () => socket.end());
       return;
     }
+    case "/take-badly":
+      exchange.takeSocket([["Upgrade", "echo\r\n"]]);
+      return;
     case "/zeros": {
       const size = Number(exchange.head.queryString());
       sendContent(exchange, { status: 200, contentLength: size }, new Zeros(size));

@@ -11,7 +11,17 @@ const CLOSE = "Host: a\r\nConnection: close\r\n\r\n";
 for (const runtime of runtimes) {
   describe(`the server on ${runtime}`, () => {
     let proxy: Proxy;
+    /** Only for tests of slow clients: all others would be slow clients of it on a busy machine. */
+    let impatient: Proxy;
     before(async () => {
+      impatient = await startProxy(runtime, {
+        timeouts: {
+          headMs: 1_500,
+          keepAliveMs: 1_500,
+          bodyIdleMs: 1_000,
+          writeStallMs: 1_000,
+        },
+      });
       proxy = await startProxy(runtime, {
         limits: {
           headBytesMax: 4_096,
@@ -20,16 +30,10 @@ for (const runtime of runtimes) {
           connectionsMax: 30,
           connectionsPerAddressMax: 30,
         },
-        timeouts: {
-          headMs: 150,
-          keepAliveMs: 200,
-          bodyIdleMs: 150,
-          lingerMs: 200,
-          writeStallMs: 300,
-        },
+        timeouts: { lingerMs: 2_000 },
       });
     });
-    after(() => proxy.stop());
+    after(() => Promise.all([proxy.stop(), impatient.stop()]));
 
     test("a response of a handler has a length and a date, and the connection stays open", async () => {
       const client = await openRaw(proxy.port);
@@ -120,6 +124,11 @@ for (const runtime of runtimes) {
       assert.deepEqual((await proxy.state()).errors, ["Error: thrown by the handler"]);
     });
 
+    test("a socket taken with an invalid field is not switched: 500, and the connection closes", async () => {
+      const answer = await ask(proxy.port, `GET /take-badly HTTP/1.1\r\n${CLOSE}`);
+      assert.match(answer, /^HTTP\/1\.1 500 /);
+    });
+
     test("a body is collected with a length or chunked, byte by byte, with 100 (Continue) if the client waits for it", async () => {
       const client = await openRaw(proxy.port);
       client.socket.write(
@@ -193,7 +202,7 @@ for (const runtime of runtimes) {
     }
 
     test("a head that never ends is a 408", async () => {
-      const client = await openRaw(proxy.port);
+      const client = await openRaw(impatient.port);
       const drip = setInterval(() => client.socket.write("X: y\r\n"), 20);
       client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n");
       await client.untilClosed();
@@ -203,8 +212,8 @@ for (const runtime of runtimes) {
     });
 
     test("silent connections and those that are idle too long are closed without a response", async () => {
-      const silent = await openRaw(proxy.port);
-      const idle = await openRaw(proxy.port);
+      const silent = await openRaw(impatient.port);
+      const idle = await openRaw(impatient.port);
       idle.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
       await idle.untilText("in place 1");
       await silent.untilClosed();
@@ -216,7 +225,7 @@ for (const runtime of runtimes) {
     });
 
     test("a body that stalls is a 408", async () => {
-      const client = await openRaw(proxy.port);
+      const client = await openRaw(impatient.port);
       client.socket.write("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
       await client.untilClosed();
       assert.match(client.text, /^HTTP\/1\.1 408 /);
@@ -231,11 +240,11 @@ for (const runtime of runtimes) {
         client.socket.write(Buffer.alloc(50_000_000));
       });
       t.after(() => up.stop());
-      const client = await openRaw(proxy.port);
+      const client = await openRaw(impatient.port);
       client.socket.pause();
       client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
       // The pool of an upstream without connections is removed after a while.
-      await proxy.until(({ pools }) => hasRequest && (pools[up.port]?.open ?? 0) === 0);
+      await impatient.until(({ pools }) => hasRequest && (pools[up.port]?.open ?? 0) === 0);
       client.socket.destroy();
     });
 
@@ -366,7 +375,7 @@ for (const runtime of runtimes) {
       await client.until(() => up.connections.length === 1);
       const started = performance.now();
       await proxy.send({ drainMs: 100 });
-      assert.ok(performance.now() - started < 2_000);
+      assert.ok(performance.now() - started < 20_000);
       await client.untilClosed();
       await up.stop();
     } finally {

@@ -15,12 +15,14 @@ export function createProgressPrinter(
     printedMs ??= nowMs;
     if (nowMs - printedMs < PRINT_MS) return;
     printedMs = nowMs;
-    const total = bytesTotal === undefined ? "" : ` of ${formatMebibytes(bytesTotal)}`;
-    print(`${VERBS[phase]} ${formatMebibytes(bytes)}${total} MiB`);
+    const total = bytesTotal === undefined ? "" : ` of ${formatSize(bytesTotal)}`;
+    print(`${VERBS[phase]} ${formatSize(bytes)}${total}`);
   };
 }
 
-/** A size in MiB with one decimal. */
-export function formatMebibytes(bytes: number): string {
-  return (bytes / 1024 / 1024).toFixed(1);
+/** A size with its unit: `512 bytes`, `3.4 KiB`, `1.2 MiB`, with one decimal. */
+export function formatSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KiB`;
+  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }

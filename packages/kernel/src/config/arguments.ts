@@ -29,6 +29,10 @@ export function readCommandLine(
   definition: ConfigDefinition,
   argv: readonly string[],
 ): CommandLine {
+  const [first = "", ...others] = argv;
+  const isCommand = Object.keys(definition.commands ?? {}).some((name) => name.startsWith(first));
+  if (first === "help" && !isCommand) return readCommandLine(definition, [...others, "--help"]);
+  if (first === "version" && !isCommand) return readCommandLine(definition, ["--version"]);
   const { name: command, words } = findCommand(definition, argv);
   const commandDefinition = command === "" ? undefined : definition.commands?.[command];
   const line: CommandLine = {
@@ -39,7 +43,7 @@ export function readCommandLine(
     positionals: [],
     problems: [],
   };
-  const { flags: booleans, shorts } = listFlags(definition, commandDefinition);
+  const { flags: booleans, shorts, others: otherFlags } = listFlags(definition, commandDefinition);
   const known = [...booleans.keys(), "help", "version"];
   const rest = argv.slice(words);
   for (let at = 0; at < rest.length; at += 1) {
@@ -51,7 +55,7 @@ export function readCommandLine(
     if (HELP_FLAGS.has(word)) line.action = "help";
     else if (VERSION_FLAGS.has(word)) line.action ??= "version";
     else if (word === "-" || !word.startsWith("-")) line.positionals.push(word);
-    else at += readFlag(line, booleans, known, word, rest[at + 1]);
+    else at += readFlag(line, { booleans, otherFlags, known }, word, rest[at + 1]);
   }
   checkPositionals(definition, line, argv);
   return line;
@@ -69,32 +73,43 @@ function findCommand(
   return { name: "", words: 0 };
 }
 
-// Flag names, true for switches; and the flags of short forms.
+// Flag names, true for switches; the flags of short forms and of further names.
 function listFlags(
   definition: ConfigDefinition,
   command: CommandDefinition | undefined,
-): { flags: Map<string, boolean>; shorts: Map<string, string> } {
+): { flags: Map<string, boolean>; shorts: Map<string, string>; others: Map<string, string> } {
   const flags = new Map<string, boolean>();
   const shorts = new Map<string, string>();
+  const others = new Map<string, string>();
   const add = (name: string, item: ConfigKey): void => {
     const flag = getFlagName(name, item);
     const types = listTypes(findShapes(readShape(item.schema), []));
     if (flag !== undefined && item.short !== undefined) shorts.set(`-${item.short}`, `--${flag}`);
-    if (flag !== undefined) flags.set(flag, types.size === 1 && types.has("boolean"));
+    if (flag === undefined) return;
+    flags.set(flag, types.size === 1 && types.has("boolean"));
+    for (const other of item.otherFlags ?? []) others.set(other, flag);
   };
   for (const [name, item] of Object.entries(command?.options ?? {})) add(name, item);
   if (command?.standalone !== true) {
     for (const [name, item] of Object.entries(definition.keys)) add(name, item);
     if (definition.file !== undefined) flags.set(definition.file.flag, false);
   }
-  return { flags, shorts };
+  return { flags, shorts, others };
+}
+
+interface KnownFlags {
+  /** True for switches. */
+  booleans: ReadonlyMap<string, boolean>;
+  /** Flags by their further names. */
+  otherFlags: ReadonlyMap<string, string>;
+  /** Flags to suggest. */
+  known: readonly string[];
 }
 
 // Returns the number of further words that belong to the flag.
 function readFlag(
   line: CommandLine,
-  booleans: Map<string, boolean>,
-  known: readonly string[],
+  { booleans, otherFlags, known }: KnownFlags,
   word: string,
   next: string | undefined,
 ): number {
@@ -104,12 +119,11 @@ function readFlag(
   const inline = equalsAt === -1 ? undefined : word.slice(equalsAt + 1);
   const negated =
     name.startsWith("no-") && booleans.get(name.slice(3)) === true && !booleans.has(name);
-  const flag = negated ? name.slice(3) : name;
+  const flag = negated ? name.slice(3) : (otherFlags.get(name) ?? name);
   const isBoolean = booleans.get(flag);
   if (isBoolean === undefined) {
-    const hint = suggestName(name, known)
-      .replaceAll('"', "")
-      .replace("did you mean ", "did you mean --");
+    const flags = known.map((one) => `--${one}`);
+    const hint = suggestName(`--${name}`, flags).replaceAll('"', "");
     line.problems.push({ source: typed, path: "", message: `unknown flag${hint}` });
     return inline === undefined && next !== undefined && !next.startsWith("-") ? 1 : 0;
   }
@@ -146,7 +160,12 @@ function explainCommand(
     return { source: first, path: "", message: "a command comes before its flags" };
   const group = names.filter((name) => name.startsWith(`${first} `));
   const typed = second === undefined ? first : `${first} ${second}`;
+  if (group.length > 0 && second === undefined)
+    return { source: first, path: "", message: `expected one of: ${group.join(", ")}` };
   if (group.length === 0) {
+    const meant = names.find((name) => definition.commands?.[name]?.synonyms?.includes(first));
+    if (meant !== undefined)
+      return { source: first, path: "", message: `unknown command; did you mean "${meant}"?` };
     const hint = suggestName(typed, names) || suggestName(first, names);
     return { source: first, path: "", message: `unknown command${hint}` };
   }
@@ -162,7 +181,8 @@ function checkPositionals(
   const expected = line.definition?.arguments ?? [];
   const [first] = line.positionals;
   if (line.command === "" && first !== undefined) {
-    line.problems.push(explainCommand(definition, line.positionals, argv[0]));
+    // Its flags are those of the command that was meant.
+    line.problems = [explainCommand(definition, line.positionals, argv[0])];
     return;
   }
   const required = expected.filter((name) => !name.endsWith("?") && !name.endsWith("..."));

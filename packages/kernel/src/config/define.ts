@@ -18,6 +18,10 @@ export interface KeyOptions {
   flag?: string | false;
   /** Letter of a short form of the flag: `o` for `-o`. */
   short?: string;
+  /** Further names of the flag without dashes, which are accepted but not listed. */
+  otherFlags?: readonly string[];
+  /** Stands for the value in `--help`: `ADDR`. Default: derived from the schema. */
+  placeholder?: string;
   /** The value is never shown. Default: derived from the key's name. */
   secret?: boolean;
   /** Default as shown in the reference if the schema has none, such as "one per core". */
@@ -48,6 +52,10 @@ export interface CommandDefinition<Keys extends ConfigKeys = ConfigKeys> {
   arguments?: readonly string[];
   /** The command does not use the program's keys and configuration file. */
   standalone?: boolean;
+  /** Words that users type in its place, for which it is suggested. */
+  synonyms?: readonly string[];
+  /** Commands to type, with their meaning, for `--help`. */
+  examples?: readonly (readonly [command: string, meaning: string])[];
 }
 
 /** Commands by name; a name of two words (`overlay show`) is a subcommand. */
@@ -93,6 +101,7 @@ export function key<Schema extends z.ZodType>(
 export function addressKey(defaultAddress: string, options: KeyOptions) {
   return key(addressSchema().prefault(defaultAddress), {
     allowed: `an address: ${ADDRESS_FORMS}`,
+    placeholder: "ADDR",
     ...options,
   });
 }

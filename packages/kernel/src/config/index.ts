@@ -30,4 +30,5 @@ export { JsonSyntaxError, parseJson, type JsonPath } from "./json.ts";
 export { loadConfig, type ConfigFile, type Loaded, type LoadedCommand } from "./load.ts";
 export { ConfigError, suggestName, validateJson, type ConfigProblem } from "./problem.ts";
 export { formatReference } from "./reference.ts";
+export { nameProgram, quoteShell } from "./program-name.ts";
 export { readPackageVersion } from "./version.ts";

@@ -14,7 +14,7 @@ import {
   type ConfigKeys,
   type ConfigOf,
 } from "./define.ts";
-import { formatHelp } from "./help.ts";
+import { formatHelp, formatUsage } from "./help.ts";
 import { JsonSyntaxError, parseJson, type JsonDocument, type JsonPath } from "./json.ts";
 import {
   ConfigError,
@@ -87,6 +87,8 @@ export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>;
   /** Reads a file as UTF-8. Default: from the file system. */
   readFile?: (path: string) => string;
+  /** Returns a program as the user types it. Default: its name. */
+  nameProgram?: (program: string) => string;
 }
 
 /**
@@ -112,15 +114,27 @@ function load(
   sources: ConfigSources,
 ): LoadedText | LoadedCommand<string, unknown, unknown> {
   const line = readCommandLine(definition, sources.argv);
+  const typed = sources.nameProgram?.(definition.program) ?? definition.program;
   if (line.action === "version") {
     return { kind: "print", text: `${definition.program} ${definition.version}\n`, exitCode: 0 };
   }
   if (line.action === "help") {
-    return { kind: "print", text: formatHelp(definition, line.command), exitCode: 0 };
+    return {
+      kind: "print",
+      text: formatHelp(definition, line.command, { group: line.positionals[0], typed }),
+      exitCode: 0,
+    };
   }
-  if (line.problems.length > 0) throw new ConfigError(line.problems);
+  if (line.problems.length > 0) {
+    const { command } = line;
+    const hint =
+      command === ""
+        ? `see "${typed} --help"`
+        : `usage: ${formatUsage(definition, command, typed)}; --help lists the flags`;
+    throw new ConfigError(line.problems, [hint]);
+  }
   if (line.command === "" && definition.runs === false) {
-    return { kind: "print", text: formatHelp(definition, ""), exitCode: 2 };
+    return { kind: "print", text: formatHelp(definition, "", { typed }), exitCode: 2 };
   }
   const readFile = sources.readFile ?? ((path) => readFileSync(path, "utf8"));
   const context: LoadContext = { definition, line, env: sources.env, readFile, problems: [] };

@@ -1,6 +1,6 @@
 // Problems of a configuration, explained precisely.
 import type { z } from "zod";
-import { REDACTED, isSecretName } from "../log/index.ts";
+import { REDACTED, isSecretName, redactText } from "../log/index.ts";
 import type { JsonDocument, JsonPath } from "./json.ts";
 import {
   describeShapes,
@@ -29,8 +29,9 @@ export interface ConfigProblem {
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
-  constructor(problems: readonly ConfigProblem[]) {
-    super(formatProblems(problems));
+  /** `hints`: further lines of the message. */
+  constructor(problems: readonly ConfigProblem[], hints: readonly string[] = []) {
+    super([formatProblems(problems), ...hints].join("\n"));
     this.name = "ConfigError";
     this.problems = problems;
   }
@@ -152,9 +153,10 @@ export function suggestName(name: string, known: readonly string[]): string {
 /** Formats a value for a message: short, on one line, redacted if secret. */
 function showValue(value: unknown, secret: boolean): string {
   if (secret) return REDACTED;
-  const text =
-    JSON.stringify(value, (name, item: unknown) => (isSecretName(name) ? REDACTED : item)) ??
-    String(value);
+  const json = JSON.stringify(value, (name, item: unknown) =>
+    isSecretName(name) ? REDACTED : item,
+  );
+  const text = redactText(json ?? String(value));
   return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text;
 }
 

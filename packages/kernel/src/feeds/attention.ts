@@ -79,7 +79,7 @@ export class Attention {
         : [describeHealth(`check:${name}`, "critical", `${name} is down`, detail)],
     );
     const warnings = Object.entries(body.warnings ?? {}).map(([name, detail]) =>
-      describeHealth(`warning:${name}`, "warning", `${name} needs attention`, detail),
+      describeHealth(`warning:${name}`, "warning", `${name}: warning`, detail),
     );
     return [...down, ...warnings];
   }

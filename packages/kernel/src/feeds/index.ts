@@ -1,4 +1,4 @@
-// Admin feeds: figures over time, conditions that need an operator, live updates.
+// Admin feeds: figures over time, conditions that need an operator, live updates, lines of logs.
 export {
   AdminFeeds,
   CONSOLE_LIVE_PATH,
@@ -6,6 +6,7 @@ export {
   LIVE_PATH,
   type AdminFeedsOptions,
 } from "./feeds.ts";
+export { LineStreams, type LineStreamsOptions, type PathValues } from "./line-streams.ts";
 export type { Condition } from "./attention.ts";
 export { refuseUpgrade } from "./live.ts";
 export type { Figure } from "./series.ts";

@@ -1,5 +1,6 @@
-// A cache of open files, and locks between processes.
+// A cache of open files, locks between processes, and logs with one entry per line.
 export { FileLockedError, lockFile } from "./file-lock.ts";
+export { LineFollower, type LineFollowerOptions } from "./line-follower.ts";
 export { OpenFiles, type FileLease } from "./open-files.ts";
 export {
   formatLineCursor,

@@ -9,7 +9,7 @@ import { hasAccess, type Caller } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { createDirectDispatcher } from "./direct.ts";
-import { createDocsPage } from "./docs/page.ts";
+import { createDocsPage, type DocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
 import { compareSpecificity, toDocumentedPath, toRouterPath } from "./path.ts";
@@ -44,6 +44,9 @@ interface RoutedScope extends Scope {
 }
 
 const METRICS_SCOPE = "metrics:read";
+const DOCS_ACCESS = { local: true, otherwise: "guarded" } as const;
+/** The documentation describes the page, and does not contain it. */
+const NO_PAGE = { html: "", headers: {} };
 
 interface Env {
   Bindings: { scope: RoutedScope };
@@ -56,7 +59,9 @@ interface Env {
  */
 export function createApi(options: ApiOptions): Api {
   const openApi = createOpenApi(options);
-  const routes = [...createOwnRoutes(options, openApi), ...options.routes];
+  const page = createDocsPage(options.title ?? options.service);
+  const own = [...createOwnRoutes(options, openApi, page), ...createFontRoutes(options, page)];
+  const routes = [...own, ...options.routes];
   const app = new Hono<Env>({
     getPath: (_request, context) => readScope(context?.env).path,
   });
@@ -194,7 +199,7 @@ function createOpenApi(options: ApiOptions): () => JsonObject {
         version: options.version,
         ...(options.description === undefined ? {} : { description: options.description }),
       },
-      [...createOwnRoutes(options, () => ({})), ...options.routes].map((route) => ({
+      [...createOwnRoutes(options, () => ({}), NO_PAGE), ...options.routes].map((route) => ({
         ...route,
         path: toDocumentedPath(route.path),
       })),
@@ -203,11 +208,13 @@ function createOpenApi(options: ApiOptions): () => JsonObject {
   };
 }
 
-function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRoute[] {
-  const { health, metrics } = options;
-  const docsAccess = options.docsAccess ?? { local: true, otherwise: "guarded" };
+function createOwnRoutes(
+  options: ApiOptions,
+  openApi: () => JsonObject,
+  page: Pick<DocsPage, "html" | "headers">,
+): ApiRoute[] {
+  const { health, metrics, docsAccess = DOCS_ACCESS } = options;
   const { metricsAccess = requireMetricsAccess } = options;
-  const page = createDocsPage(options.title ?? options.service);
   const probe = (answer: HealthAnswer): Response =>
     Response.json(answer.body, { status: answer.status });
   const own = { method: "GET", tag: "Operation", answerType: "application/json" } as const;
@@ -254,6 +261,20 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
   ];
 }
 
+// Parts of a page, and no operations: they are not in the documentation.
+function createFontRoutes({ docsAccess = DOCS_ACCESS }: ApiOptions, page: DocsPage): ApiRoute[] {
+  return [...page.fonts].map(([path, { body, headers }]) =>
+    defineRoute({
+      method: "GET",
+      path,
+      summary: "A font of the documentation",
+      isRoutine: true,
+      access: docsAccess,
+      handle: () => new Response(body, { headers }),
+    }),
+  );
+}
+
 function requireMetricsAccess(caller: Caller): void {
   if (hasAccess(caller, { scope: METRICS_SCOPE, role: "admin" })) return;
   throw new PlatformError("forbidden", `The scope ${METRICS_SCOPE} is required.`, {
@@ -264,6 +285,7 @@ function requireMetricsAccess(caller: Caller): void {
 function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute>][] {
   const groups = new Map<string, Map<string, ApiRoute>>();
   for (const route of routes) {
+    checkPath(route);
     const group = groups.get(route.path) ?? new Map<string, ApiRoute>();
     if (group.has(route.method)) {
       throw new TypeError(`duplicate route: ${route.method} ${route.path}`);
@@ -272,4 +294,10 @@ function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute
     groups.set(route.path, group);
   }
   return [...groups].sort(([a], [b]) => compareSpecificity(a, b));
+}
+
+// The router would accept its own notation as well, which the document does not show as a parameter.
+function checkPath({ method, path }: ApiRoute): void {
+  if (!path.split("/").some((segment) => segment.startsWith(":"))) return;
+  throw new TypeError(`${method} ${path}: write parameters as {name}`);
 }

@@ -11,16 +11,19 @@ export function createEtag(content: string | Uint8Array): string {
 
 /**
  * Throws `precondition_failed` if the request has an If-Match header that `current` does not match (undefined: the
- * resource does not exist).
+ * resource does not exist). `part`: tag of the part that is changed, which is accepted as well.
  */
-export function requireIfMatch(headers: HeaderReader, current: string | undefined): void {
+export function requireIfMatch(
+  headers: HeaderReader,
+  current: string | undefined,
+  part?: string,
+): void {
   const header = headers.get("if-match");
   if (header === null) return;
-  if (current === undefined || !matchesTag(header, current, "strong")) {
-    throw new PlatformError("precondition_failed", "The resource has changed; read it again.", {
-      headers: current === undefined ? {} : { ETag: current },
-    });
-  }
+  if ([current, part].some((tag) => tag !== undefined && matchesTag(header, tag, "strong"))) return;
+  throw new PlatformError("precondition_failed", "The resource has changed; read it again.", {
+    headers: current === undefined ? {} : { ETag: current },
+  });
 }
 
 /** True if If-None-Match contains `current`: GET and HEAD then return 304. */

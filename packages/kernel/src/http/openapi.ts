@@ -74,7 +74,7 @@ function describeOperation(route: ApiRoute, components: Components): JsonObject 
     ...describeParameters("query", route.query, route.path, components),
   ];
   if (parameters.length > 0) operation["parameters"] = parameters;
-  if (route.bodyKind === "bytes") {
+  if (route.bodyKind === "bytes" || route.bodyKind === "stream") {
     operation["requestBody"] = { required: true, content: { "application/octet-stream": {} } };
   } else if (route.body !== undefined) {
     const schema = components.convert(route.body, "input");
@@ -98,9 +98,27 @@ function describeAnswers(route: ApiRoute, components: Components): JsonObject {
     content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
   });
   const answers: JsonObject = { [status]: success };
-  for (const [code, text] of Object.entries(route.problems ?? {})) answers[code] = problem(text);
+  const problems = { ...listCommonProblems(route), ...route.problems };
+  for (const [code, text] of Object.entries(problems)) answers[code] = problem(text);
   answers["default"] = problem("Any error");
   return answers;
+}
+
+// Problems that the API itself answers with.
+function listCommonProblems({ access, params, query, body, bodyKind }: ApiRoute) {
+  const isJson = body !== undefined && bodyKind !== "bytes";
+  const hasInput = params !== undefined || query !== undefined || isJson;
+  return {
+    ...(hasInput ? { 400: "The path, the query or the body is not valid" } : {}),
+    ...(access === "public"
+      ? {}
+      : {
+          401: "The credentials are missing, invalid or expired",
+          403: "The caller does not have the right",
+        }),
+    ...(isJson || bodyKind === "bytes" ? { 413: "The body is too large" } : {}),
+    ...(isJson ? { 415: "The body is not JSON in UTF-8" } : {}),
+  };
 }
 
 function describeParameters(

@@ -8,8 +8,8 @@ import type { Span } from "../trace/index.ts";
 /** Methods of operations. HEAD is derived from GET, OPTIONS from the methods of the path. */
 export type ApiMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Form of the request body: JSON validated by `body`, or bytes. */
-export type BodyKind = "json" | "bytes";
+/** Form of the request body: JSON validated by `body`, bytes, or a stream that the handler reads from `request`. */
+export type BodyKind = "json" | "bytes" | "stream";
 
 /**
  * Access to an operation: public, all callers that the guard accepts, or those that also pass a check, which throws
@@ -142,7 +142,7 @@ export function defineRoute<
     readonly handle: (
       exchange: Exchange<
         Output<P, Readonly<Record<string, string>>>,
-        Output<Q, Readonly<Record<string, string | string[]>>>,
+        Output<Q, undefined>,
         K extends "bytes" ? Uint8Array<ArrayBuffer> : Output<B, undefined>
       >,
     ) => Answer<A> | Promise<Answer<A>>;

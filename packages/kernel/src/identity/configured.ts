@@ -41,7 +41,7 @@ export function createConfiguredVerifier(
     clock,
     ...(operatorToken === undefined ? {} : { staticTokens: [operatorToken] }),
     ...(secret === undefined ? {} : { secret }),
-    ...(url === undefined ? {} : { jwks: { url } }),
+    ...(url === undefined ? {} : { jwks: { url, prefetch: true } }),
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
     ...(revocations === undefined ? {} : { isRevoked: (claims) => revocations.hasClaims(claims) }),

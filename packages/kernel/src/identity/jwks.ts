@@ -16,7 +16,12 @@ export interface JwksOptions {
   timeoutMs?: number;
   /** Maximum size of the issuer's response in bytes. Default 256 KiB. */
   answerBytesMax?: number;
-  /** Called with errors of requests. */
+  /**
+   * Fetches the keys before the first lookup, so that tokens are accepted if the issuer is unavailable later. Repeated
+   * until it succeeds, at most {@link PREFETCHES_MAX} times; failures are not reported. Default false.
+   */
+  prefetch?: boolean;
+  /** Called with errors of requests that a lookup has started. */
   onError?: (error: unknown) => void;
 }
 
@@ -31,6 +36,9 @@ const KEYS_MAX = 100;
 /** Minimum interval between requests to the issuer: after a success, and after the first failure, doubled by each further one. */
 const COOLDOWN_MS = 10_000;
 const FAILED_COOLDOWN_MS = 1_000;
+/** In about five minutes: 1, 2, 4, … seconds apart, at most a minute. */
+const PREFETCHES_MAX = 11;
+const PREFETCH_PAUSE_MAX_MS = 60_000;
 /** Purposes of keys that sign tokens; `jwt-svid` is that of SPIFFE trust bundles. */
 const SIGNING_USES: readonly unknown[] = ["sig", "jwt-svid"];
 const RSA_BITS_MIN = 2_048;
@@ -55,10 +63,12 @@ export class JwksStore {
       refreshMs: 300_000,
       timeoutMs: 5_000,
       answerBytesMax: 262_144,
+      prefetch: false,
       onError: () => {},
       ...options,
     };
     this.#onChange = onChange;
+    if (this.#options.prefetch) void this.#prefetch(1);
   }
 
   /**
@@ -79,6 +89,19 @@ export class JwksStore {
     return { kind: keys === undefined ? "unavailable" : "unknown" };
   }
 
+  async #prefetch(attempt: number): Promise<void> {
+    const { clock } = this.#options;
+    await (this.#fetching ?? this.#startFetch(clock.monotonicMs(), () => {}));
+    if (this.#keys !== undefined) return;
+    // The next lookup need not wait, and reports its own failure.
+    this.#triedAtMs = Number.NEGATIVE_INFINITY;
+    if (attempt === PREFETCHES_MAX) return;
+    const pauseMs = Math.min(PREFETCH_PAUSE_MAX_MS, FAILED_COOLDOWN_MS * 2 ** (attempt - 1));
+    setTimeout(() => {
+      if (this.#keys === undefined) void this.#prefetch(attempt + 1);
+    }, pauseMs).unref();
+  }
+
   #mayFetch(now: number): boolean {
     return this.#fetching === undefined && now - this.#triedAtMs >= this.#readCooldownMs();
   }
@@ -90,7 +113,7 @@ export class JwksStore {
     return Math.min(COOLDOWN_MS, FAILED_COOLDOWN_MS * 2 ** (this.#failures - 1));
   }
 
-  #startFetch(now: number): Promise<void> {
+  #startFetch(now: number, onError = this.#options.onError): Promise<void> {
     this.#triedAtMs = now;
     this.#fetching = this.#fetchKeys()
       .then(
@@ -99,7 +122,7 @@ export class JwksStore {
         },
         (error: unknown) => {
           this.#failures++;
-          this.#options.onError(error);
+          onError(error);
         },
       )
       .finally(() => {

@@ -86,9 +86,11 @@ export class RevocationFollower implements Collector {
     const ageMs = this.#readAgeMs();
     if (ageMs < LATE_MS) return undefined;
     const seconds = Math.floor(ageMs / 1_000);
-    return this.#readAtMs === undefined
-      ? `revocations have not been read for ${seconds} s since the start`
-      : `revocations were last read ${seconds} s ago`;
+    const state =
+      this.#readAtMs === undefined
+        ? `revocations have not been read for ${seconds} s since the start`
+        : `revocations were last read ${seconds} s ago`;
+    return `identity does not respond: ${state}; later ones apply when it does`;
   }
 
   collect(): MetricFamily[] {

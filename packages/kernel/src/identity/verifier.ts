@@ -11,6 +11,7 @@ import {
   type VerificationKey,
 } from "./jwt.ts";
 import { JwksStore, type JwksOptions } from "./jwks.ts";
+import { VerifiedTokens } from "./verified-tokens.ts";
 
 /** Reasons for rejecting a token. */
 type RefusalCode =
@@ -119,9 +120,7 @@ class Verifier implements TokenVerifier {
   readonly #profile: TokenProfile;
   readonly #leewaySeconds: number;
   readonly #tokenBytesMax: number;
-  readonly #cacheMax: number;
-  /** Claims by token digest, least recently used first. */
-  readonly #verified = new Map<string, Claims>();
+  readonly #verified: VerifiedTokens;
 
   constructor(options: VerifierOptions) {
     const { staticTokens = [], secret, jwks, issuer, audience } = options;
@@ -144,7 +143,7 @@ class Verifier implements TokenVerifier {
     this.#audiences = typeof audience === "string" ? [audience] : (audience ?? []);
     this.#leewaySeconds = options.leewaySeconds ?? 30;
     this.#tokenBytesMax = options.tokenBytesMax ?? 16_384;
-    this.#cacheMax = options.cacheMax ?? 10_000;
+    this.#verified = new VerifiedTokens(options.cacheMax ?? 10_000);
   }
 
   verify(token: string): Verdict | Promise<Verdict> {
@@ -153,8 +152,7 @@ class Verifier implements TokenVerifier {
     if (this.#isOperator(cacheKey)) return { kind: "operator" };
     const known = this.#verified.get(cacheKey);
     if (known !== undefined) {
-      this.#verified.delete(cacheKey);
-      if (!this.#isExpired(known)) this.#verified.set(cacheKey, known);
+      if (this.#isExpired(known)) this.#verified.delete(cacheKey);
       return this.#judgeUse(known);
     }
     if (this.#secretKey === undefined && this.#jwks === undefined) return refuse("unknown_token");
@@ -203,7 +201,7 @@ class Verifier implements TokenVerifier {
     const refusal = this.#checkKind(jwt, key, claims);
     if (refusal !== undefined) return refuse(refusal);
     const verdict = this.#judgeUse(claims);
-    if (verdict.kind === "user") this.#remember(cacheKey, claims);
+    if (verdict.kind === "user") this.#verified.add(cacheKey, claims);
     return verdict;
   }
 
@@ -229,14 +227,6 @@ class Verifier implements TokenVerifier {
 
   #isExpired(claims: Claims): boolean {
     return claims.exp + this.#leewaySeconds <= this.#options.clock.now() / 1_000;
-  }
-
-  #remember(cacheKey: string, claims: Claims): void {
-    if (this.#verified.size >= this.#cacheMax) {
-      const oldest = this.#verified.keys().next();
-      if (oldest.done !== true) this.#verified.delete(oldest.value);
-    }
-    if (this.#cacheMax > 0) this.#verified.set(cacheKey, claims);
   }
 }
 

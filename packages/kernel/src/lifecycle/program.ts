@@ -2,6 +2,7 @@
 import {
   ConfigError,
   loadConfig,
+  nameProgram,
   type Commands,
   type ConfigDefinition,
   type ConfigKeys,
@@ -30,7 +31,11 @@ export async function runProgram<Keys extends ConfigKeys, Subcommands extends Co
   handlers: ProgramHandlers<Keys, Subcommands>,
 ): Promise<void> {
   try {
-    const loaded = loadConfig(definition, { argv: process.argv.slice(2), env: process.env });
+    const loaded = loadConfig(definition, {
+      argv: process.argv.slice(2),
+      env: process.env,
+      nameProgram,
+    });
     if (loaded.kind === "print") {
       (loaded.exitCode === 0 ? process.stdout : process.stderr).write(loaded.text);
       process.exitCode = loaded.exitCode;

@@ -7,6 +7,8 @@ const SAME_SIGNAL_MS = 500;
 // Time after the deadline to close remaining connections.
 const CUT_GRACE_MS = 1000;
 const ORPHAN_DRAIN_MS = 5000;
+// The longest interval that timers have: it costs nothing.
+const ALIVE_MS = 2 ** 31 - 1;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
 
 /** Exit codes. */
@@ -70,8 +72,11 @@ export async function runService(
   const parent = createParentLink(process);
   const machine = createMachine(options, parent);
   installHandlers(machine, parent, logger);
+  // A start may wait for what keeps no process alive, such as an answer over the parent's channel. Only `ended` ends it.
+  const alive = setInterval(() => undefined, ALIVE_MS);
   void begin(machine, logger, start);
   const code = await machine.ended;
+  clearInterval(alive);
   return process.exit(code);
 }
 

@@ -3,6 +3,7 @@ import { readAddress, type AddressSet } from "./address-set.ts";
 
 /** Maximum number of hops; longer chains of proxies do not occur in practice. */
 const HOPS_MAX = 32;
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /**
  * Returns the client's address from the socket's peer and the value of `X-Forwarded-For` (all its lines, joined by
@@ -27,5 +28,7 @@ export function findClientAddress(peer: string, chain: string, trusted: AddressS
 function readHop(text: string): string | undefined {
   const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1];
   const address = bracketed ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
-  return readAddress(address) === undefined ? undefined : address;
+  if (readAddress(address) === undefined) return undefined;
+  // As sockets do: listeners for both versions report mapped addresses.
+  return MAPPED.exec(address)?.[1] ?? address;
 }

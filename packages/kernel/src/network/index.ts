@@ -2,3 +2,4 @@
 export { AddressSet, isLoopback, isNetwork } from "./address-set.ts";
 export { AddressTrie, buildAddressTrie } from "./address-trie.ts";
 export { findClientAddress } from "./client-address.ts";
+export { findSubscriberNetwork } from "./subscriber-network.ts";

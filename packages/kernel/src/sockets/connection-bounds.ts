@@ -1,4 +1,5 @@
 // Limits of a listener's connections: in total and per address.
+import { findSubscriberNetwork } from "../network/index.ts";
 
 /** Options of {@link ConnectionBounds}. */
 export interface ConnectionBoundsOptions {
@@ -44,7 +45,7 @@ export class ConnectionBounds {
   /** Admits and counts a connection. `address` is the socket's peer; `""` for a Unix socket. */
   admit(address: string): Admission {
     if (this.#open >= this.#connectionsMax) return "too-many";
-    const network = toNetwork(address);
+    const network = findSubscriberNetwork(address);
     const count = this.#byNetwork.get(network) ?? 0;
     if (count >= this.#perAddressMax && network !== "" && !this.#isExempt(address)) {
       return "too-many-of-address";
@@ -56,24 +57,10 @@ export class ConnectionBounds {
 
   /** Releases an admitted connection of this address. */
   release(address: string): void {
-    const network = toNetwork(address);
+    const network = findSubscriberNetwork(address);
     const count = this.#byNetwork.get(network) ?? 0;
     this.#open--;
     if (count > 1) this.#byNetwork.set(network, count - 1);
     else this.#byNetwork.delete(network);
   }
-}
-
-/** Returns the address for IPv4, its first 64 bits for IPv6: a subscriber has at least that much (RFC 6177). */
-function toNetwork(address: string): string {
-  if (!address.includes(":")) return address;
-  if (address.includes(".")) return address.slice(address.lastIndexOf(":") + 1);
-  const [head = "", tail] = address.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  if (tail !== undefined) {
-    const rest = tail === "" ? [] : tail.split(":");
-    while (groups.length + rest.length < 8) groups.push("0");
-    groups.push(...rest);
-  }
-  return `${groups.slice(0, 4).join(":")}::`;
 }

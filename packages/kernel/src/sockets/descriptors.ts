@@ -1,6 +1,9 @@
 // File descriptors: the limit of this process, and errors that report exhaustion.
 import { readFileSync } from "node:fs";
 
+/** Fewer descriptors than this are too few for a service that others depend on. */
+export const DESCRIPTORS_MIN = 4_096;
+
 /**
  * Returns the process's soft limit, which Node raises to the hard one at startup; undefined if the system does not
  * report it.

@@ -2,7 +2,7 @@
 export { ByteBudget } from "./byte-budget.ts";
 export { ConnectionBounds } from "./connection-bounds.ts";
 export type { ConnectionBoundsOptions } from "./connection-bounds.ts";
-export { isDescriptorShortage, readDescriptorLimit } from "./descriptors.ts";
+export { DESCRIPTORS_MIN, isDescriptorShortage, readDescriptorLimit } from "./descriptors.ts";
 export { createDirectWriter } from "./direct-writes.ts";
 export type { DirectWriter } from "./direct-writes.ts";
 export { OutgoingBudget, Outflow } from "./outgoing.ts";

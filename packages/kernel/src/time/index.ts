@@ -1,5 +1,6 @@
 // Clocks, passed to components so that tests need not wait, and repeated timers.
 export { every, type RepeatingTimer } from "./every.ts";
+export { SetBackWatch } from "./set-back.ts";
 
 /** Calendar time, and a monotonic time. */
 export interface Clock {

@@ -51,9 +51,18 @@ const definition = defineConfig({
     "overlay show": { summary: "Shows." },
     replay: {
       summary: "Replays.",
+      synonyms: ["again"],
+      examples: [["platform-gate replay log", "the platform-gate with platform-gate validate"]],
       standalone: true,
       arguments: ["file", "more..."],
-      options: { shadow: key(z.boolean().default(false), { description: "Compare.", env: [] }) },
+      options: {
+        shadow: key(z.boolean().default(false), {
+          description: "Compare.",
+          env: [],
+          short: "s",
+          otherFlags: ["compare"],
+        }),
+      },
     },
   },
 });
@@ -207,22 +216,36 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
   [
     "an unknown flag",
     { argv: ["--wrokers", "1"] },
-    "--wrokers: unknown flag; did you mean --workers?",
+    '--wrokers: unknown flag; did you mean --workers?\nsee "platform-gate --help"',
   ],
-  ["a flag without its value", { argv: ["--addr"] }, "--addr: requires a value"],
+  ["a flag without its value", { argv: ["--addr"] }, /^--addr: requires a value\n/],
   ["a duplicate flag", { argv: ["--workers", "1", "--workers", "2"] }, "--workers: duplicate flag"],
   [
     "an unknown command",
     { argv: ["validte"] },
-    'validte: unknown command; did you mean "validate"?',
+    'validte: unknown command; did you mean "validate"?\nsee "platform-gate --help"',
   ],
   [
     "a command after flags",
     { argv: ["--dev", "validate"] },
-    "validate: a command comes before its flags",
+    /^validate: a command comes before its flags\n/,
   ],
-  ["a missing argument", { argv: ["replay"] }, "replay: needs <file>"],
-  ["an argument too many", { argv: ["validate", "x"] }, 'validate: unexpected argument "x"'],
+  [
+    "a missing argument, with the usage",
+    { argv: ["replay"] },
+    "replay: needs <file>\nusage: platform-gate replay <file> [more...] [flags]; --help lists the flags",
+  ],
+  [
+    "a word that other programs have for a command",
+    { argv: ["again"] },
+    /^again: unknown command; did you mean "replay"\?/,
+  ],
+  [
+    "a group without its command",
+    { argv: ["overlay"] },
+    /^overlay: expected one of: overlay show\n/,
+  ],
+  ["an argument too many", { argv: ["validate", "x"] }, /^validate: unexpected argument "x"\n/],
   [
     "a flag of the service on a standalone command",
     { argv: ["replay", "f", "--addr", ":1"] },
@@ -267,6 +290,46 @@ test("help and version take precedence over the rest of the line", () => {
   assert.match(help.text, /Usage: platform-gate replay <file> \[more\.\.\.\] \[flags\]/);
   assert.match(help.text, /--shadow +Compare\./);
   assert.doesNotMatch(help.text, /--addr/);
+});
+
+test("a flag has further names, which help does not list", () => {
+  for (const flag of ["--shadow", "-s", "--compare"]) {
+    const loaded = load({ argv: ["replay", "f", flag] });
+    assert.ok(loaded.kind === "run" && loaded.command === "replay");
+    assert.equal(loaded.options.shadow, true, flag);
+  }
+  const help = load({ argv: ["replay", "--help"] });
+  assert.ok(help.kind === "print");
+  assert.doesNotMatch(help.text, /--compare/);
+});
+
+test("help and version are also words", () => {
+  assert.deepEqual(load({ argv: ["help", "replay"] }), load({ argv: ["replay", "--help"] }));
+  assert.deepEqual(load({ argv: ["help"] }), load({ argv: ["--help"] }));
+  assert.deepEqual(load({ argv: ["version"] }), load({ argv: ["--version"] }));
+});
+
+test("help shows commands as they can be typed, on lines that end at words", () => {
+  const sources = {
+    argv: ["replay", "--help"],
+    env: {},
+    nameProgram: (name: string) => `npx ${name}`,
+  };
+  const help = loadConfig(definition, sources);
+  assert.ok(help.kind === "print");
+  assert.match(help.text, /^Usage: npx platform-gate replay <file>/m);
+  assert.match(
+    help.text,
+    /^ {2}npx platform-gate replay log\n {6}the platform-gate with npx platform-gate validate$/m,
+  );
+  const all = load({ argv: ["--help"] });
+  assert.ok(all.kind === "print");
+  const lines = all.text.split("\n");
+  assert.ok(
+    lines.every((line) => line.length <= 110),
+    "no line is longer",
+  );
+  assert.match(all.text, /Bearer token for reading \/metrics [^]*programs on this\n {32}\w+/);
 });
 
 test("an idle timeout of sessions is not taken for a session id: it has a flag and is shown", () => {

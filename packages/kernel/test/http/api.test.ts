@@ -445,6 +445,21 @@ describe("an API", () => {
     }
     assert.ok(!/unsafe|https?:/.test(policy));
     assert.ok(!/(?:src|href)="https?:/.test(html) && !script.includes("innerHTML"));
+    assert.ok(html.length < 45_000, `${html.length} bytes: fonts are files of their own`);
+    const fonts = [...style.matchAll(/url\("([^"]*)"\)/g)].map(([, path]) => path!);
+    assert.ok(fonts.length >= 2);
+    for (const path of fonts) {
+      assert.match(path, /^\/api\/docs\/fonts\/[\w-]+-[0-9a-f]{16}\.woff2$/);
+      const font = await ask(path);
+      assert.equal(font.status, 200);
+      assert.equal(font.headers.get("content-type"), "font/woff2");
+      assert.match(font.headers.get("cache-control")!, /max-age=31536000, immutable/);
+      const headers = { "x-forwarded-for": "192.0.2.1" };
+      const foreign = await fetch(`${listener.url}${path}`, { headers });
+      assert.equal(foreign.status, 401, "as private as the page");
+    }
+    const document = await (await ask("/api/docs/openapi.json")).text();
+    assert.ok(!document.includes("/fonts/"), "fonts are no operations");
   });
 
   test("a duplicate route is rejected when the API is created", () => {
@@ -517,6 +532,8 @@ describe("entity tags", () => {
     requireIfMatch(new Headers(), tag);
     requireIfMatch(headers("if-match", `"x", ${tag}`), tag);
     requireIfMatch(headers("if-match", "*"), tag);
+    requireIfMatch(headers("if-match", '"part"'), tag, '"part"');
+    requireIfMatch(headers("if-match", tag), tag, '"part"');
     for (const [value, current] of [
       ['"x"', tag],
       [`W/${tag}`, tag],

@@ -67,7 +67,7 @@ test("a client that keeps the connection open is disconnected after the linger t
   clearInterval(dripping);
   const tookMs = performance.now() - started;
   assert.match(seen.text, /^HTTP\/1\.1 413 /);
-  assert.ok(tookMs > 250 && tookMs < 4_000, String(tookMs));
+  assert.ok(tookMs > 250 && tookMs < 15_000, String(tookMs));
 });
 
 test("a client that keeps sending is disconnected after 16 MiB", async (t) => {

@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
 import {
@@ -254,7 +255,7 @@ describe("HS256", () => {
     assert.equal(codeOf(verifier.verify(token)), "expired");
   });
 
-  test("a full cache evicts the least recently used token and tokens are still verified", () => {
+  test("tokens are still verified with a full cache, and without one", () => {
     const verifier = makeHs256({ cacheMax: 2 });
     const tokens = ["a", "b", "c"].map((sub) => hs256({ ...USER, sub }));
     for (const token of [...tokens, ...tokens])
@@ -288,6 +289,11 @@ async function startIssuer(context: TestContext, keys: JWK[]): Promise<Issuer> {
   });
   issuer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
   return issuer;
+}
+
+async function waitUntil(isDone: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 600 && !isDone(); turn++) await sleep(50);
+  assert.ok(isDone(), isDone.toString());
 }
 
 const rsa = await generateKeyPair("RS256", { extractable: true });
@@ -331,6 +337,23 @@ describe("RS256 and ES256 by a JWKS", () => {
     );
     assert.equal(codeOf(verifier.verify(await sign(ec.privateKey, { alg: "ES256" }))), "user");
     assert.equal(issuer.fetches(), 1);
+  });
+
+  test("keys fetched in advance verify tokens while the issuer is unavailable", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk]);
+    issuer.respond = { status: 503 };
+    const errors: unknown[] = [];
+    const onError = (error: unknown) => void errors.push(error);
+    const verifier = make(issuer.url, makeClock(), {}, { prefetch: true, onError });
+    await waitUntil(() => issuer.fetches() === 1);
+    issuer.respond = { status: 200 };
+    await waitUntil(() => issuer.fetches() === 2);
+    issuer.respond = { status: 503 };
+    const token = await sign(rsa.privateKey, { alg: "RS256", kid: "r1" });
+    assert.equal(codeOf(await verifier.verify(token)), "user");
+    assert.equal(codeOf(verifier.verify(token)), "user");
+    assert.equal(issuer.fetches(), 2);
+    assert.deepEqual(errors, [], "the first failure is that of no token");
   });
 
   test("concurrent tokens cause one fetch", async (context) => {

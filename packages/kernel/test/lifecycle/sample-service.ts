@@ -45,7 +45,7 @@ await runProgram(definition, {
       lifecycle.onDrain("database", () => logger.info("database closed"));
       if (config.fail === "hang") {
         logger.info("hanging");
-        await new Promise(() => setInterval(() => undefined, 1000));
+        await new Promise(() => undefined);
       }
       if (config.fail === "start") throw new Error("no luck");
       const server = createServer((_request, response) => response.end("hello"));

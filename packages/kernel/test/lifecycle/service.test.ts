@@ -7,6 +7,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const script = fileURLToPath(new URL("sample-service.ts", import.meta.url));
 const bun = fileURLToPath(
@@ -149,6 +150,15 @@ test("a signal ends a hanging start, and started components are stopped graceful
   assert.ok(service.events.some(({ msg }) => msg === "database closed"));
 });
 
+test("a supervised service stays while its start waits for what keeps no process alive", async () => {
+  const service = start(process.execPath, ["--fail", "hang"], { ipc: true, supervised: true });
+  await service.seen("hanging");
+  const outcome = await Promise.race([service.exit, sleep(500, "running")]);
+  assert.equal(outcome, "running");
+  service.child.kill("SIGTERM");
+  await service.seen("database closed");
+});
+
 test("SIGHUP reloads if there is a handler, and drains otherwise", async () => {
   const reloading = start(process.execPath, ["--reload"]);
   await reloading.seen("ready");
@@ -183,7 +193,7 @@ test("an invalid command line is one message on standard error and exit code 2",
   assert.deepEqual(await service.exit, {
     code: 2,
     signal: null,
-    stderr: "sample: --adr: unknown flag; did you mean --addr?\n",
+    stderr: 'sample: --adr: unknown flag; did you mean --addr?\nsample: see "sample --help"\n',
   });
 });
 

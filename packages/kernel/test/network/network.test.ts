@@ -1,7 +1,13 @@
 // Addresses and networks: membership, and the client of a forwarded request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AddressSet, findClientAddress, isLoopback, isNetwork } from "@platform/kernel/network";
+import {
+  AddressSet,
+  findClientAddress,
+  findSubscriberNetwork,
+  isLoopback,
+  isNetwork,
+} from "@platform/kernel/network";
 import fc from "fast-check";
 
 test("ranges contain their addresses, in the notation of either family", () => {
@@ -89,6 +95,28 @@ test("the client is the first untrusted hop from the right", () => {
   for (const [peer, chain, expected] of table) {
     assert.equal(findClientAddress(peer, chain, trusted), expected, `${peer} ${chain}`);
   }
+});
+
+test("a mapped address is an IPv4 address, as it is for sockets", () => {
+  const trusted = new AddressSet(["10.0.0.0/8"]);
+  for (const chain of ["::ffff:192.0.2.7", "[::FFFF:192.0.2.7]:80", "192.0.2.7, ::ffff:10.0.0.9"]) {
+    assert.equal(findClientAddress("10.0.0.1", chain, trusted), "192.0.2.7", chain);
+  }
+});
+
+test("the network of a subscriber is an IPv4 address or a /64, however it is spelled", () => {
+  const groups = [
+    ["192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"],
+    ["::ffff:192.0.2.2"],
+    ["2001:db8::1", "2001:0DB8:0:0:ffff::2", "2001:db8:0::9%eth0", "2001:db8:0:0:1:2:3.4.5.6"],
+    ["2001:db8:0:1::1"],
+    ["::1", "::2"],
+    ["", ""],
+  ];
+  const networks = groups.map((group) => new Set(group.map(findSubscriberNetwork)));
+  for (const [index, found] of networks.entries())
+    assert.equal(found.size, 1, String(groups[index]));
+  assert.equal(new Set(networks.flatMap((found) => [...found])).size, groups.length);
 });
 
 test("at most 32 trusted hops are followed", () => {

@@ -58,7 +58,16 @@ export class LeaseTable {
     return { dueMs: row!.due_at };
   }
 
-  /** Acquires the lease of a due tick and moves the schedule to its next one; undefined if another replica has it. */
+  /** Moves the next tick to an earlier time. */
+  async moveUp(name: string, dueMs: number): Promise<void> {
+    await this.#database.run`update platform_schedules set due_at = ${dueMs}
+      where name = ${name} and due_at > ${dueMs}`;
+  }
+
+  /**
+   * Acquires the lease of a due tick and moves the schedule to its next one; undefined if another replica has it. A lease
+   * that ends much later than any new one is of a process that died before the clock was set back.
+   */
   async acquire(
     name: string,
     nowMs: number,
@@ -68,7 +77,8 @@ export class LeaseTable {
     const row = await this.#database.one<{ fence: number }>`
       update platform_schedules
       set owner = ${this.#owner}, fence = fence + 1, leased_until = ${nowMs + leaseMs}, due_at = ${nextDueMs}
-      where name = ${name} and due_at <= ${nowMs} and leased_until <= ${nowMs} returning fence`;
+      where name = ${name} and due_at <= ${nowMs}
+        and (leased_until <= ${nowMs} or leased_until > ${nowMs + 2 * leaseMs}) returning fence`;
     return row === undefined ? undefined : { fence: row.fence };
   }
 

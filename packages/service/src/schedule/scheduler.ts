@@ -33,6 +33,7 @@ export class Scheduler {
   #onChange: () => void = () => undefined;
   readonly #stopping = new AbortController();
   #timer: RepeatingTimer | undefined;
+  #checkedMs = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -52,6 +53,12 @@ export class Scheduler {
   async runDue(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     const nowMs = this.#options.clock.now();
+    const wasSetBack = nowMs < this.#checkedMs;
+    this.#checkedMs = nowMs;
+    if (wasSetBack) {
+      const { schedules } = this.#options;
+      await Promise.all(schedules.map((schedule) => this.#readDue(schedule, nowMs)));
+    }
     const due = Array.from(this.#due).filter(([, dueMs]) => dueMs <= nowMs);
     await Promise.all(
       due.map(([schedule, dueMs]) =>
@@ -191,7 +198,12 @@ export class Scheduler {
     const { leases } = this.#options;
     const firstMs = schedule.findNext(nowMs);
     const state = await leases?.read(schedule.name, schedule.timing, firstMs);
-    this.#due.set(schedule, state?.dueMs ?? firstMs);
+    const dueMs = state?.dueMs ?? this.#due.get(schedule) ?? firstMs;
+    // The clock was set back, and the schedule would pause until the due time. If that is only the tick after the next one,
+    // the next one has run: a clock that is corrected by a little, or behind that of another replica, must not repeat it.
+    const isLate = dueMs > firstMs && dueMs !== schedule.findNext(firstMs);
+    if (isLate) await leases?.moveUp(schedule.name, firstMs);
+    this.#due.set(schedule, isLate ? firstMs : dueMs);
   }
 }
 

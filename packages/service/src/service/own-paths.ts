@@ -33,7 +33,15 @@ export function createOwnPaths(options: OwnPathsOptions): Map<string, OwnPath> {
       throw new HttpError(403, "The documentation is open to programs on this machine only.");
     }
   };
+  const fonts = [...page.fonts].map(([path, { body, headers }]): [string, OwnPath] => [
+    path,
+    (call) => {
+      admitDocs(call);
+      return reply(body, { headers });
+    },
+  ]);
   return new Map<string, OwnPath>([
+    ...fonts,
     ["/healthz", () => answerProbe(health.live())],
     ["/readyz", async () => answerProbe(await health.ready())],
     [

@@ -226,7 +226,7 @@ async function sendRaw(line: string): Promise<string> {
 }
 
 async function waitFor(condition: () => boolean): Promise<void> {
-  for (let n = 0; n < 300 && !condition(); n++) await sleep(10);
+  for (let n = 0; n < 3_000 && !condition(); n++) await sleep(10);
   assert.ok(condition());
 }
 
@@ -554,7 +554,13 @@ test("probes, metrics and documentation need no code", async () => {
   const forwarded = { headers: { "X-Forwarded-For": "203.0.113.9" } };
   assert.equal((await app.fetch("/metrics", forwarded)).status, 403);
   assert.equal((await app.fetch("/api/docs", forwarded)).status, 403);
-  assert.match(await (await app.fetch("/api/docs")).text(), /<!doctype html>/);
+  const docs = await (await app.fetch("/api/docs")).text();
+  assert.match(docs, /<!doctype html>/);
+  const font = /url\("(\/api\/docs\/fonts\/[^"]+)"\)/.exec(docs)![1]!;
+  const { status, headers } = await app.fetch(font);
+  assert.deepEqual([status, headers.get("content-type")], [200, "font/woff2"]);
+  assert.match(headers.get("cache-control") ?? "", /immutable/);
+  assert.equal((await app.fetch(font, forwarded)).status, 403);
   const { body } = (await json("/api/docs/openapi.json")) as {
     body: { paths: Record<string, Record<string, Record<string, unknown>>> };
   };

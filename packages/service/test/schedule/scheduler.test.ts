@@ -16,17 +16,17 @@ const MINUTE = 60_000;
 
 async function startReplica(
   t: TestContext,
-  url: string,
+  url: string | undefined,
   clock: ManualClock,
   work: Work,
   timing = "1m",
 ): Promise<Scheduler> {
-  const database = new Database("jobs", { url }, () => {
+  const database = new Database("jobs", url === undefined ? {} : { url }, () => {
     return { url: undefined, dataFolder: "unused", inMemory: false };
   });
   const scheduler = new Scheduler({
     schedules: [new Schedule(timing, work, "clean")],
-    leases: new LeaseTable(database, crypto.randomUUID()),
+    leases: url === undefined ? undefined : new LeaseTable(database, crypto.randomUUID()),
     clock,
     log: createLogger({ service: "test", write: () => {} }),
     onRun: () => {},
@@ -87,6 +87,82 @@ test("ticks missed while no replica runs are made up by one run", async (t) => {
   clock.advance(MINUTE);
   await second.runDue();
   assert.equal(runs.length, 2);
+});
+
+for (const [title, isLocal] of [
+  ["", false],
+  [" without a database", true],
+] as const) {
+  test(`schedules continue after the clock was set forward and back again${title}`, async (t) => {
+    const url = createFile(t);
+    const clock = createManualClock(0);
+    const runs: number[] = [];
+    const work: Work = ({ scheduledAt }) => void runs.push(scheduledAt.getTime());
+    const scheduler = await startReplica(t, isLocal ? undefined : url, clock, work);
+    clock.setNow(180 * MINUTE);
+    await scheduler.runDue();
+    assert.deepEqual(runs, [MINUTE], "the missed ticks run once");
+    clock.setNow(MINUTE / 2);
+    await scheduler.runDue();
+    assert.equal(runs.length, 1);
+    clock.advance(MINUTE);
+    await scheduler.runDue();
+    assert.deepEqual(runs, [MINUTE, 1.5 * MINUTE]);
+  });
+}
+
+for (const [title, isLocal] of [
+  ["", false],
+  [" without a database", true],
+] as const) {
+  test(`a tick runs once if the clock goes back behind it by a little${title}`, async (t) => {
+    const url = isLocal ? undefined : createFile(t);
+    const clock = createManualClock(MINUTE - 1_000);
+    const runs: number[] = [];
+    const work: Work = ({ scheduledAt }) => void runs.push(scheduledAt.getTime());
+    const scheduler = await startReplica(t, url, clock, work, "* * * * *");
+    for (const nowMs of [MINUTE + 1, MINUTE - 2, MINUTE + 2]) {
+      clock.setNow(nowMs);
+      await scheduler.runDue();
+    }
+    assert.deepEqual(runs, [MINUTE]);
+    clock.setNow(2 * MINUTE);
+    await scheduler.runDue();
+    assert.deepEqual(runs, [MINUTE, 2 * MINUTE]);
+  });
+}
+
+test("a replica whose clock is behind does not repeat a tick when it starts", async (t) => {
+  const url = createFile(t);
+  const runs: number[] = [];
+  const work: Work = ({ scheduledAt }) => void runs.push(scheduledAt.getTime());
+  const ahead = createManualClock(MINUTE - 1_000);
+  const first = await startReplica(t, url, ahead, work, "* * * * *");
+  ahead.setNow(MINUTE);
+  await first.runDue();
+  const behind = createManualClock(MINUTE - 300);
+  const second = await startReplica(t, url, behind, work, "* * * * *");
+  behind.advance(300);
+  await second.runDue();
+  assert.deepEqual(runs, [MINUTE]);
+});
+
+test("a tick and a lease of the future do not stop a process that starts after the clock was set back", async (t) => {
+  const url = createFile(t);
+  const future = createManualClock(180 * MINUTE);
+  const dying = Promise.withResolvers<void>();
+  t.after(() => dying.resolve());
+  const first = await startReplica(t, url, future, () => dying.promise);
+  future.advance(MINUTE);
+  const dead = first.runDue();
+  t.after(() => dead);
+  await waitUntil(() => first.describe()[0]!.is_running);
+  const clock = createManualClock(0);
+  const runs: number[] = [];
+  const second = await startReplica(t, url, clock, () => void runs.push(clock.now()));
+  clock.advance(MINUTE);
+  await second.runDue();
+  assert.deepEqual(runs, [MINUTE]);
 });
 
 test("a run does not overlap the next tick, on its own and on other replicas", async (t) => {

@@ -1,12 +1,23 @@
-// The documentation page: a self-contained HTML document that displays the OpenAPI document and can send requests.
+// The documentation page: an HTML document that displays the OpenAPI document and can send requests, and its fonts.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { loadInlineTokens } from "@platform/look";
+import { FONT_CACHE_CONTROL, loadLook } from "@platform/look";
+
+/** Path of the page; its fonts are below. */
+const DOCS_PATH = "/api/docs";
+
+/** A document and its headers. */
+interface DocsFile {
+  body: string | Uint8Array<ArrayBuffer>;
+  headers: Record<string, string>;
+}
 
 /** The page and its required headers. */
 export interface DocsPage {
   html: string;
   headers: Record<string, string>;
+  /** By path, with a hash of the content in their names; none in executables. */
+  fonts: ReadonlyMap<string, DocsFile>;
 }
 
 /** Creates the page. Its script and style are allowed by hash; it can connect only to its own origin. */
@@ -14,7 +25,8 @@ export function createDocsPage(title: string): DocsPage {
   // Written out: `platform build` embeds files that are read in this form.
   const script = readFileSync(new URL("browser.js", import.meta.url), "utf8");
   const ownStyle = readFileSync(new URL("style.css", import.meta.url), "utf8");
-  const style = `${loadInlineTokens()}${ownStyle}`;
+  const { tokens, fonts } = loadLook(`${DOCS_PATH}/fonts/`);
+  const style = `${tokens}${ownStyle}`;
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -34,7 +46,7 @@ export function createDocsPage(title: string): DocsPage {
     "default-src 'none'",
     `script-src '${hash(script)}'`,
     `style-src '${hash(style)}'`,
-    "font-src data:",
+    "font-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -46,6 +58,15 @@ export function createDocsPage(title: string): DocsPage {
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": policy.join("; "),
     },
+    fonts: new Map(
+      fonts.map(({ path, type, content }) => [
+        path,
+        {
+          body: new Uint8Array(content),
+          headers: { "Content-Type": type, "Cache-Control": FONT_CACHE_CONTROL },
+        },
+      ]),
+    ),
   };
 }
 
