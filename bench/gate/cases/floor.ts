@@ -18,15 +18,18 @@ export const floor: BenchCase = {
     const contenders = [
       ...context.builds.map((build) => ({ proxy: makePlatformGate(build) })),
       ...context.runtimes.map((runtime) => ({ proxy: makeEngineAlone(runtime) })),
-      ...context.runtimes.map((runtime) => ({ proxy: makeSplice(runtime) })),
+      ...context.runtimes.flatMap((runtime) => [
+        { proxy: makeSplice(runtime, "short") },
+        { proxy: makeSplice(runtime, "streams") },
+      ]),
       { proxy: nginx },
     ];
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     return {
       work:
         "The same load as small-get, for the gateway, for its HTTP/1.1 engine without the gateway, and for two joined sockets of " +
-        "each runtime. The joined sockets are plain `node:net` code without parsing or pooling: not a proxy, but the " +
-        "cost of the sockets alone.",
+        "each runtime, by the ways in which the engine reads and writes and by plain `node:net` code. The joined sockets " +
+        "neither parse nor pool: not a proxy, but the cost of the sockets alone.",
       columns: CONTEST_COLUMNS.slice(0, 4),
       rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],

@@ -4,11 +4,14 @@ import { startPinned } from "../../harness/process.ts";
 import { findRuntime, type RuntimeName } from "../../harness/build.ts";
 import type { Proxy } from "./proxy.ts";
 
+/** Ways of reading and writing: those of the runtime's streams, or those of our engine. */
+export type SpliceWays = "streams" | "short";
+
 /** The lower bound on one runtime; does not parse the bytes. */
-export function makeSplice(runtime: RuntimeName): Proxy {
+export function makeSplice(runtime: RuntimeName, ways: SpliceWays): Proxy {
   const command = findRuntime(runtime);
   return {
-    name: `splice, no proxy (${runtime})`,
+    name: `splice by ${ways === "short" ? "short ways" : "streams"}, no proxy (${runtime})`,
     isOurs: false,
     explainAbsence: () => (existsSync(command) ? undefined : `${runtime} is not installed`),
     readVersion: () => "",
@@ -20,6 +23,7 @@ export function makeSplice(runtime: RuntimeName): Proxy {
           new URL("splice-server.ts", import.meta.url).pathname,
           String(setup.port),
           String(setup.upstreamPort),
+          ways,
         ],
         cores: setup.cores,
       }),

@@ -1,14 +1,12 @@
 // The composition root of the gateway: creates all parts and connects them, from top to bottom.
-import { HealthRegistry } from "@platform/kernel/health";
 import { warnOfWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
 import { AccessControl } from "./control/access-control.ts";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
-import { GATE_VERSION, type GateConfig, ROUTE_DRAIN_MS_MAX } from "./config/document.ts";
+import { type GateConfig, ROUTE_DRAIN_MS_MAX } from "./config/document.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
 import { startCanaries } from "./control/canaries.ts";
 import { Controller } from "./control/controller.ts";
@@ -24,8 +22,6 @@ import {
   claimListenAddress,
   type ClaimedAddress,
 } from "./control/listen-probe.ts";
-import { readBreakers } from "./control/breakers.ts";
-import { MetricsStream } from "./control/metrics-stream.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
@@ -40,17 +36,11 @@ import { OidcSignIn } from "./control/oidc-sign-in.ts";
 import { RoutePlanner } from "./control/planner.ts";
 import { SharedAccess } from "./control/shared-access.ts";
 import type { Change } from "./control/worker-handle.ts";
-import { createGateApi } from "./http/api.ts";
-import { reportConsole, startConsole } from "./http/console.ts";
-import {
-  createControlAddress,
-  listenControl,
-  removeControlAddress,
-} from "./http/control-server.ts";
+import { describeSharedConsole, reportConsole, startConsole } from "./http/console.ts";
+import { createControlAddress, removeControlAddress } from "./http/control-server.ts";
+import { startApi } from "./http/start-api.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
-import { MetricsSockets } from "./http/metrics-socket.ts";
-import { createFeeds } from "./http/feeds.ts";
-import { listInternalRoutes } from "./http/internal-routes.ts";
+import { listInternalRoutes, listMainRoutes } from "./http/internal-routes.ts";
 import {
   ActiveCounts,
   ConcurrencyRows,
@@ -71,11 +61,9 @@ const WORKER_SILENT_MS = 2000;
 /** Timeout for a worker's heartbeat, after which it is replaced. */
 const WORKER_STUCK_MS = 15_000;
 const WORKER_START_MS = 30_000;
-const TRACES_FLUSH_MS = 1000;
 const ACCESS_LOG_CHECK_MS = 1000;
 /** Delay before a slot is reused; the streams of its removed route have ended by then. */
 const SLOT_REUSE_DELAY_MS = ROUTE_DRAIN_MS_MAX + 10_000;
-const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
 
 /** Options of {@link startGate}. */
 export interface GateOptions {
@@ -107,21 +95,22 @@ export async function startGate(options: GateOptions): Promise<void> {
     workers: config.admin_addr === undefined ? workers : workers + 1,
   };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
-  const buildListenerGlobals = (scope: "all" | "probes", of: GateConfig, logs: UsedLogs) =>
-    buildGlobals(
-      of,
-      {
-        control: address,
-        internalRoutes: listInternalRoutes(scope),
-        configPath: loaded.path,
-        descriptors,
-      },
-      logs,
-    );
+  const context = {
+    control: address,
+    hasConsole: config.console_addr !== undefined,
+    configPath: loaded.path,
+    descriptors,
+  };
   const networks = new NetworkLists();
-  const mainScope = config.admin_addr === undefined ? "all" : "probes";
+  const hasAdminListener = config.admin_addr !== undefined;
+  const sharedConsole = describeSharedConsole(config, address);
+  const mainContext = {
+    ...context,
+    console: sharedConsole,
+    internalRoutes: listMainRoutes({ admin: !hasAdminListener, console: sharedConsole }),
+  };
   const buildMainGlobals = (of: GateConfig, logs: UsedLogs): GlobalSpec =>
-    buildListenerGlobals(mainScope, of, logs);
+    buildGlobals(of, mainContext, logs);
   const state = buildState(config, await store.read(), buildMainGlobals, networks);
   const access = new AccessControl({
     folder: getStateFolder(config.data_dir, loaded.path),
@@ -149,10 +138,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   lifecycle.onDrain("state folder", () => access.close());
 
-  const shared = allocateSharedBuffers(
-    mainScope === "all" ? workers : workers + 1,
-    config.cache_size,
-  );
+  const shared = allocateSharedBuffers(hasAdminListener ? workers + 1 : workers, config.cache_size);
   const cache = new SharedCache(shared.cache, shared.workers);
   const active = new ActiveCounts(shared);
   const targets = new SharedTargetState(shared.targets);
@@ -232,7 +218,11 @@ export async function startGate(options: GateOptions): Promise<void> {
             ...workerPoolOptions,
             places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
           },
-          buildListenerGlobals("all", config, { access: false, recording: false }),
+          buildGlobals(
+            config,
+            { ...context, console: undefined, internalRoutes: listInternalRoutes("all") },
+            { access: false, recording: false },
+          ),
           [],
         );
   if (admin !== undefined) workerPools.push(admin);
@@ -267,85 +257,63 @@ export async function startGate(options: GateOptions): Promise<void> {
       loadConfig: () => reloadConfig(options.sources, loaded).config,
       buildGlobals: buildMainGlobals,
       apply: applyToAll,
-      onChange: (title, actor) => feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
+      onChange: (title, actor) => api.noteChange({ title, actor, href: "/ui/gateway/routes" }),
     },
     state,
   );
 
-  const registry = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "gate", version: GATE_VERSION });
-  registry.collect(processCollector);
-  registry.collect(metrics);
-  registry.collect(canaries.engine);
-  registry.collect(checks);
-  const health = new HealthRegistry({ service: "gate", version: GATE_VERSION });
   const tracer = createGateTracer(config, metrics.spanCounts);
-  const stream = new MetricsStream({
-    readTotals: () => metrics.readTotals(),
-    readConnections: () => metrics.readConnections(),
-    readBreakers: () => readBreakers(planner.listSpecs(), links),
-    readNow: () => new Date(),
-    readMonotonicMs,
-    onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
-  });
-  const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
-  const feeds = createFeeds({ stream, registry, health, log, secret: address.secret });
-  const api = createGateApi({
+  const api = await startApi({
+    address,
     controller,
     planner,
     canaries: canaries.engine,
-    readCircuit: (link) => links.describeCircuit(link),
+    links,
     metrics,
-    stream,
+    collectors: [canaries.engine, checks],
     access,
     cache,
     signIn,
-    feedRoutes: feeds.createRoutes(),
     readConsoleUrl: () => front?.url,
-    registry,
-    health,
     tracer,
-    clock: systemClock,
     logger: log,
-    secret: address.secret,
-  });
-  const listener = await listenControl(address, api, sockets, feeds);
-  lifecycle.onDrain("control plane", async () => {
-    stream.stop();
-    processCollector.close();
-    await listener.close(0);
-    await tracer.shutdown(TRACES_FLUSH_MS);
+    lifecycle,
   });
   lifecycle.onDrain("workers", async (context) => {
     const cuts = await Promise.all(workerPools.map((pool) => pool.drain(context.remainingMs())));
     const cut = cuts.reduce((sum, count) => sum + count, 0);
     if (cut > 0) log.warn("drain deadline cut active exchanges", { cut });
   });
-  lifecycle.onDrain("live metrics", async () => {
-    sockets.close();
-    await feeds.close();
-  });
+  lifecycle.onDrain("live streams", api.closeStreams);
 
   await sharedAccess.start();
   await Promise.all(workerPools.map((pool) => pool.start()));
-  const front = await startConsole({ config, own: adminPlace ?? place, lifecycle, log, tracer });
-  stream.start();
-  feeds.start();
+  const front = await startConsole({
+    loaded,
+    main: place,
+    own: adminPlace ?? place,
+    socketPath: address.consolePath,
+    lifecycle,
+    log,
+    tracer,
+  });
+  api.start();
   removeDeadControlFolders(address).catch((error: unknown) => {
     log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });
-  health.setState("ready");
+  api.health.setState("ready");
   for (const pool of workerPools) pool.setReadiness(true, {});
   const sources = revocations === undefined ? [] : [revocations.follower];
   reportSources([...sources, sharedAccess], {
-    registry,
+    registry: api.registry,
+    health: api.health,
     lifecycle,
     showWarnings: (warnings) => {
       for (const pool of workerPools) pool.setReadiness(true, warnings);
     },
   });
   lifecycle.stopping.addEventListener("abort", () => {
-    health.setState("draining");
+    api.health.setState("draining");
     // The listeners close now: the next gateway may start while this one drains.
     claim.release();
     adminClaim?.release();
@@ -374,7 +342,12 @@ export async function startGate(options: GateOptions): Promise<void> {
 function toAdminChange(change: Change): Change {
   const access = change.access === undefined ? {} : { access: change.access };
   if (change.globals === undefined) return { ...access, upsert: [], remove: [] };
-  const { accessLog: _accessLog, recording: _recording, ...globals } = change.globals;
+  const {
+    accessLog: _accessLog,
+    recording: _recording,
+    console: _console,
+    ...globals
+  } = change.globals;
   return {
     ...access,
     upsert: [],

@@ -1,4 +1,5 @@
 // Formats access log lines as JSON from parts that are already escaped or escaped here.
+import { appendBytes, appendDecimal } from "@platform/http1";
 
 /** The IDs of a request. */
 export interface LoggedIds {
@@ -36,8 +37,6 @@ const FIXED_BYTES = 512;
 /** A character is escaped as up to `\u1234`. */
 const ESCAPED_BYTES_MAX = 6;
 const LINE_BYTES = 4_096;
-/** Longer arrays are copied faster by `set` than byte by byte. */
-const LOOP_BYTES = 12;
 const QUOTE = 0x22;
 const ZERO = 0x30;
 const DOT = 0x2e;
@@ -73,6 +72,11 @@ export class AccessLineFormat {
   #second = -1;
   /** The start of lines in this second, up to the fraction. */
   #lineStart = Buffer.alloc(0);
+  /** Target and outcome of the last line, and their part of it if the line before had the same. */
+  #upstreamJson = "";
+  #code = "";
+  #routeJson = "";
+  #targetPart: Buffer | null = null;
 
   /** Formats the line of a record. */
   format(record: AccessRecord): void {
@@ -88,12 +92,7 @@ export class AccessLineFormat {
     this.#integer(Math.max(0, Math.round(record.latencyMs)));
     this.#raw(CLIENT_IP);
     this.#quoted(record.clientAddress);
-    this.#raw(UPSTREAM);
-    this.#ascii(record.upstreamJson);
-    this.#raw(CODE);
-    this.#ascii(record.code);
-    this.#raw(ROUTE);
-    this.#ascii(record.routeJson);
+    this.#target(record);
     this.#ids(record.ids);
     this.#raw(ATTEMPTS);
     this.#integer(record.attempts);
@@ -131,6 +130,27 @@ export class AccessLineFormat {
     this.length = length + 3;
   }
 
+  /** Consecutive requests often have the same target and outcome: from the third on, their part is copied. */
+  #target({ upstreamJson, code, routeJson }: AccessRecord): void {
+    const isSame =
+      upstreamJson === this.#upstreamJson && code === this.#code && routeJson === this.#routeJson;
+    if (isSame && this.#targetPart !== null) {
+      this.#raw(this.#targetPart);
+      return;
+    }
+    const start = this.length;
+    this.#raw(UPSTREAM);
+    this.#ascii(upstreamJson);
+    this.#raw(CODE);
+    this.#ascii(code);
+    this.#raw(ROUTE);
+    this.#ascii(routeJson);
+    this.#targetPart = isSame ? Buffer.from(this.bytes.subarray(start, this.length)) : null;
+    this.#upstreamJson = upstreamJson;
+    this.#code = code;
+    this.#routeJson = routeJson;
+  }
+
   #ids(ids: LoggedIds): void {
     this.#raw(REQUEST_ID);
     if (ids.isNamedByTrace) {
@@ -148,11 +168,7 @@ export class AccessLineFormat {
   }
 
   #raw(prepared: Uint8Array): void {
-    const { bytes, length } = this;
-    const size = prepared.length;
-    this.length = length + size;
-    if (size > LOOP_BYTES) bytes.set(prepared, length);
-    else for (let at = 0; at < size; at++) bytes[length + at] = prepared[at]!;
+    this.length = appendBytes(this.bytes, this.length, prepared);
   }
 
   #byte(value: number): void {
@@ -183,14 +199,7 @@ export class AccessLineFormat {
   }
 
   #integer(value: number): void {
-    let digits = 1;
-    for (let rest = Math.floor(value / 10); rest > 0; rest = Math.floor(rest / 10)) digits++;
-    let rest = value;
-    for (let at = this.length + digits - 1; at >= this.length; at--) {
-      this.bytes[at] = ZERO + (rest % 10);
-      rest = Math.floor(rest / 10);
-    }
-    this.length += digits;
+    this.length = appendDecimal(this.bytes, this.length, value);
   }
 
   #tenths(value: number): void {

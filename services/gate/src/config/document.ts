@@ -159,7 +159,7 @@ const identityFields = {
     ),
     {
       description:
-        "Request header fields that upstreams may trust to identify the user. They are removed from client requests, also when spelled with _ instead of -. X-User-Id, X-User-Roles and X-Tenant-Id are always removed.",
+        "Request header fields that upstreams may trust, because they identify the user or the path that a proxy received. They are removed from client requests, also when spelled with _ instead of -. X-User-Id, X-User-Roles and X-Tenant-Id are always removed.",
     },
   ),
 };

@@ -1,4 +1,5 @@
 // Fields of a route that change requests and responses, or answer instead of an upstream.
+import { REDACTED } from "@platform/kernel/log";
 import { RE2JS } from "re2js";
 import * as z from "zod";
 import {
@@ -25,7 +26,10 @@ const fieldValue = () =>
   z
     .string()
     .max(4_096)
-    .regex(/^[\t\x20-\x7e]*$/, { error: "expected printable ASCII" });
+    .regex(/^[\t\x20-\x7e]*$/, { error: "expected printable ASCII" })
+    .refine((value) => value !== REDACTED, {
+      error: "is the placeholder of a hidden value; set the value itself",
+    });
 
 const ruleName = () =>
   cuttableField().refine((name) => !RESERVED.test(name.toLowerCase()), {
@@ -200,7 +204,7 @@ export const routeTrafficFields = {
   respond: unset(respondSchema).meta({ description: "answer with a fixed response" }),
   compress: unset(z.union([z.boolean(), compressSchema])).meta({
     description:
-      "compress responses of the upstream that are not compressed yet; clients choose by Accept-Encoding, `Cache-Control: no-transform` prevents it",
+      "compress responses of the upstream and files that are not compressed yet; clients choose by Accept-Encoding, `Cache-Control: no-transform` prevents it",
   }),
   mirror: unset(mirrorSchema).meta({
     description:

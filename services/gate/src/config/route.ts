@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { type RouteCacheFields, checkCacheFields, routeCacheFields } from "./route-cache.ts";
 import { methodsField } from "./route-methods.ts";
+import { checkPaths, pathsField } from "./route-paths.ts";
 import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
 import {
   type RouteResilienceFields,
@@ -64,6 +65,7 @@ export const routeSchema = z
     }),
     host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
     methods: methodsField(),
+    paths: pathsField(),
     registered_by: unset(text(256)).meta({
       description: "service whose registration created the route; a new one replaces it",
     }),
@@ -207,6 +209,7 @@ export const routeSchema = z
         message: "client_cert_path and client_key_path must be set together",
       });
     }
+    checkPaths(route, context);
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
     checkCacheFields(route as RouteCacheFields, given[0], context);
@@ -224,6 +227,7 @@ export interface RouteConfig
   readonly prefix: string;
   readonly host?: string;
   readonly methods?: readonly string[];
+  readonly paths?: readonly string[];
   readonly registered_by?: string;
   readonly target?: string;
   readonly targets?: readonly string[];

@@ -8,17 +8,17 @@ import type { Clock } from "@platform/kernel/time";
 import * as z from "zod";
 import {
   type AccessChange,
-  COOKIE_KEY_BYTES,
   type EndedSessions,
   EndedSessionSet,
   POLICY_DEFAULT,
   type PolicySpec,
-  REVOKED_USERS_MAX,
-  type UserRevocation,
 } from "../shared-state/index.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
+import { CookieKeys, cookieKeysSchema } from "./cookie-keys.ts";
 import { makeFolder } from "./durable-file.ts";
+import { endedSessionsSchema } from "./ended-session-record.ts";
 import { advancePolicy, type PolicyReload, policySchema } from "./policy-record.ts";
+import { RevokedUsers, revokedUsersSchema } from "./revoked-users.ts";
 import {
   listEntries,
   mergeEntries,
@@ -31,15 +31,6 @@ const KEY_BYTES = 32;
 const ID_BYTES = 9;
 /** Marks keys, so that scanners find them in logs and repositories. */
 const KEY_PREFIX = "pgk_";
-
-const cookieKeysSchema = z.array(z.base64url());
-const endedSchema = z.strictObject({
-  client: z.string(),
-  sid: z.string().optional(),
-  sub: z.string().optional(),
-  endedAt: z.number(),
-});
-const revocationSchema = z.strictObject({ user: z.string(), revokedAt: z.number() });
 
 /** Settings of a new key. */
 export interface NewApiKey {
@@ -71,16 +62,12 @@ export interface AccessControlOptions {
 export class AccessControl {
   readonly #options: AccessControlOptions;
   readonly #keysFile: StateFile<ApiKeyRecord[]>;
-  readonly #revocationsFile: StateFile<UserRevocation[]>;
   readonly #policyFile: StateFile<PolicySpec>;
-  readonly #keys = new Map<string, ApiKeyRecord>();
-  /** Seconds since 1970 by user, oldest first. */
-  readonly #revoked = new Map<string, number>();
-  readonly #ended = new EndedSessionSet();
   readonly #endedFile: StateFile<EndedSessions[]>;
-  readonly #cookieKeysFile: StateFile<string[]>;
-  #cookieKeys: readonly Uint8Array[] = [];
-  #hasStoredCookieKeys = false;
+  readonly #keys = new Map<string, ApiKeyRecord>();
+  readonly #revoked: RevokedUsers;
+  readonly #ended = new EndedSessionSet();
+  readonly #cookieKeys: CookieKeys;
   #policy: PolicySpec = POLICY_DEFAULT;
   #unlock: (() => void) | undefined;
 
@@ -91,24 +78,23 @@ export class AccessControl {
       return options.isEphemeral ? createEphemeralState(file) : file;
     };
     this.#keysFile = open("api-keys.json", z.array(apiKeySchema));
-    this.#revocationsFile = open("revoked-users.json", z.array(revocationSchema));
-    this.#endedFile = open("ended-sessions.json", z.array(endedSchema));
-    this.#cookieKeysFile = open("cookie-keys.json", cookieKeysSchema);
+    this.#revoked = new RevokedUsers(open("revoked-users.json", revokedUsersSchema), options.log);
+    this.#endedFile = open("ended-sessions.json", endedSessionsSchema);
+    const cookieKeysFile = open("cookie-keys.json", cookieKeysSchema);
+    this.#cookieKeys = new CookieKeys(cookieKeysFile, options.cookieKeys);
     this.#policyFile = open("policy.json", policySchema);
   }
 
   /** Reads the stored state. Throws an Error that names a damaged file. */
   async load(): Promise<void> {
     const keys = (await this.#keysFile.read()) ?? [];
-    const revoked = (await this.#revocationsFile.read()) ?? [];
+    const ended = (await this.#endedFile.read()) ?? [];
     this.#policy = (await this.#policyFile.read()) ?? POLICY_DEFAULT;
-    await this.#loadCookieKeys();
-    this.#keys.clear();
-    this.#revoked.clear();
+    await this.#cookieKeys.load();
+    await this.#revoked.load();
+    replaceKeys(this.#keys, keys);
     this.#ended.clear();
-    this.#ended.add((await this.#endedFile.read()) ?? []);
-    for (const key of keys) this.#keys.set(key.id, key);
-    for (const { user, revokedAt } of revoked) this.#revoked.set(user, revokedAt);
+    this.#ended.add(ended);
   }
 
   /** Releases the folder for another process. */
@@ -119,25 +105,20 @@ export class AccessControl {
 
   /** Keys of sealed cookies: the first seals, all of them open. */
   get cookieKeys(): readonly Uint8Array[] {
-    return this.#cookieKeys;
+    return this.#cookieKeys.keys;
   }
 
   /** Stores a generated cookie key before its first use, so that sessions survive a restart. */
   async keepCookieKeys(): Promise<void> {
-    if (this.#hasStoredCookieKeys) return;
-    await this.#change("cookie key stored", {}, async () => {
-      if (this.#hasStoredCookieKeys) return;
-      const texts = this.#cookieKeys.map((key) => Buffer.from(key).toString("base64url"));
-      await this.#cookieKeysFile.write(texts);
-      this.#hasStoredCookieKeys = true;
-    });
+    if (this.#cookieKeys.isStored) return;
+    await this.#change("cookie key stored", {}, () => this.#cookieKeys.store());
   }
 
   /** Everything, for a new worker. */
   list(): AccessChange {
     return {
       keys: this.listKeys().flatMap((key) => (key.revoked_at === null ? [toKeySpec(key)] : [])),
-      revokedUsers: toList(this.#revoked),
+      revokedUsers: this.#revoked.list(),
       policy: this.#policy,
       endedSessions: this.#ended.list(),
     };
@@ -201,9 +182,12 @@ export class AccessControl {
 
   /** Invalidates the tokens that the user holds now, and ends the streams that they opened. */
   revokeUser(user: string, caller: string): Promise<void> {
-    return this.#change("user revoked", { caller, user }, () =>
-      this.#revoke([{ user, revokedAt: Math.floor(this.#options.clock.now() / 1_000) }]),
-    );
+    return this.#change("user revoked", { caller, user }, async () => {
+      const revokedUsers = [{ user, revokedAt: Math.floor(this.#options.clock.now() / 1_000) }];
+      await this.#revoked.add(revokedUsers);
+      await this.#options.apply({ revokedUsers });
+      await this.#options.publish?.({ revokedUsers });
+    });
   }
 
   /** Ends sessions of browsers, and the streams that they opened. */
@@ -246,10 +230,10 @@ export class AccessControl {
       const { keys, change, skipped } = merged;
       const { removedKeys = [], revokedUsers = [], endedSessions = [], policy } = change;
       replaceKeys(this.#keys, keys);
-      replaceAll(this.#revoked, this.#addRevocations(revokedUsers));
+      this.#revoked.takeOver(revokedUsers);
       this.#ended.add(endedSessions);
       await this.#tryStore(() => this.#keysFile.write(this.listKeys()));
-      await this.#tryStore(() => this.#revocationsFile.write(toList(this.#revoked)));
+      await this.#tryStore(() => this.#revoked.store());
       if (endedSessions.length > 0) {
         await this.#tryStore(() => this.#endedFile.write(this.#ended.list()));
       }
@@ -271,38 +255,8 @@ export class AccessControl {
   }
 
   #readOwn(): OwnEntries {
-    const endedSessions = this.#ended;
-    return { keys: this.#keys, revokedUsers: this.#revoked, endedSessions, policy: this.#policy };
-  }
-
-  // Keys in use stay: the workers have them.
-  async #loadCookieKeys(): Promise<void> {
-    if (this.#cookieKeys.length > 0) return;
-    const configured = this.#options.cookieKeys;
-    const stored = configured === undefined ? await this.#cookieKeysFile.read() : undefined;
-    this.#hasStoredCookieKeys = configured !== undefined || stored !== undefined;
-    this.#cookieKeys = configured ??
-      stored?.map((text) => Buffer.from(text, "base64url")) ?? [randomBytes(COOKIE_KEY_BYTES)];
-  }
-
-  async #revoke(entries: readonly UserRevocation[]): Promise<void> {
-    const next = this.#addRevocations(entries);
-    await this.#revocationsFile.write(toList(next));
-    replaceAll(this.#revoked, next);
-    await this.#options.apply({ revokedUsers: entries });
-    await this.#options.publish?.({ revokedUsers: entries });
-  }
-
-  #addRevocations(entries: readonly UserRevocation[]): Map<string, number> {
-    const next = new Map(this.#revoked);
-    for (const { user, revokedAt } of entries) {
-      const known = next.get(user) ?? 0;
-      // Deleted first: the order of a map is that of insertion, and dropping begins with the oldest.
-      next.delete(user);
-      next.set(user, Math.max(known, revokedAt));
-    }
-    this.#dropOldest(next);
-    return next;
+    const { times: revokedUsers } = this.#revoked;
+    return { keys: this.#keys, revokedUsers, endedSessions: this.#ended, policy: this.#policy };
   }
 
   // An entry of another gateway applies even if it cannot be stored here.
@@ -313,14 +267,6 @@ export class AccessControl {
       this.#options.log.warn("entries of other gateways apply, but would be lost on a restart", {
         error: error instanceof Error ? error.message : String(error),
       });
-    }
-  }
-
-  #dropOldest(revoked: Map<string, number>): void {
-    for (const user of revoked.keys()) {
-      if (revoked.size <= REVOKED_USERS_MAX) return;
-      revoked.delete(user);
-      this.#options.log.warn("there are too many revoked users: the oldest was dropped", { user });
     }
   }
 
@@ -353,16 +299,7 @@ export class AccessControl {
   }
 }
 
-function toList(revoked: ReadonlyMap<string, number>): UserRevocation[] {
-  return Array.from(revoked, ([user, revokedAt]) => ({ user, revokedAt }));
-}
-
 function replaceKeys(held: Map<string, ApiKeyRecord>, keys: readonly ApiKeyRecord[]): void {
   held.clear();
   for (const key of keys) held.set(key.id, key);
-}
-
-function replaceAll(held: Map<string, number>, entries: ReadonlyMap<string, number>): void {
-  held.clear();
-  for (const [name, value] of entries) held.set(name, value);
 }

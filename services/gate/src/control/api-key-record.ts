@@ -1,8 +1,10 @@
-// API keys as they are stored and shared between gateways.
+// API keys as they are stored and shared between gateways, and their merging.
 import { PlatformError } from "@platform/kernel/errors";
 import * as z from "zod";
 import type { ApiKeySpec } from "../shared-state/index.ts";
 
+/** Longest key that is taken over from another gateway. */
+const KEY_CHARACTERS_MAX = 65_536;
 /** Maximum number of API keys; revoked ones make room for new ones. */
 const API_KEYS_MAX = 10_000;
 
@@ -41,4 +43,67 @@ export function makeRoom(keys: readonly ApiKeyRecord[]): readonly ApiKeyRecord[]
     "insufficient_storage",
     `there are already ${API_KEYS_MAX} API keys; revoke some first`,
   );
+}
+
+/** A key that another gateway has revoked. */
+export interface RemovedKey {
+  id: string;
+  revokedAtMs: number;
+}
+
+/** The outcome of {@link mergeKeys}. */
+export interface MergedKeys {
+  /** All keys of this gateway afterwards. */
+  keys: readonly ApiKeyRecord[];
+  added: readonly ApiKeyRecord[];
+  /** IDs of keys that were valid here. */
+  removed: readonly string[];
+  /** Number of keys that are malformed, or for which there is no room. */
+  skipped: number;
+}
+
+/** Adds keys of other gateways, each as JSON. A revoked key stays revoked, in whatever order the entries arrive. */
+export function mergeKeys(
+  own: ReadonlyMap<string, ApiKeyRecord>,
+  texts: readonly string[],
+  removals: readonly RemovedKey[],
+): MergedKeys {
+  const revocations = new Map(removals.map(({ id, revokedAtMs }) => [id, revokedAtMs]));
+  const removed: string[] = [];
+  let keys: readonly ApiKeyRecord[] = Array.from(own.values(), (key) => {
+    const revokedAtMs = revocations.get(key.id);
+    if (key.revoked_at !== null || revokedAtMs === undefined) return key;
+    removed.push(key.id);
+    return { ...key, revoked_at: formatTime(revokedAtMs) };
+  });
+  const added: ApiKeyRecord[] = [];
+  let skipped = 0;
+  for (const text of texts) {
+    const key = readKey(text);
+    if (key === undefined) skipped++;
+    else if (!own.has(key.id) && !revocations.has(key.id)) {
+      try {
+        keys = [...makeRoom(keys), key];
+        added.push(key);
+      } catch {
+        skipped++;
+      }
+    }
+  }
+  return { keys, added, removed, skipped };
+}
+
+function readKey(text: string): ApiKeyRecord | undefined {
+  if (text.length > KEY_CHARACTERS_MAX) return undefined;
+  try {
+    const { data } = apiKeySchema.safeParse(JSON.parse(text));
+    return data?.revoked_at === null ? data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function formatTime(timeMs: number): string {
+  const time = new Date(timeMs);
+  return (Number.isNaN(time.getTime()) ? new Date(0) : time).toISOString();
 }

@@ -12,6 +12,8 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
   const overlay = await createOverlayFile(getOverlayPath(loaded.path)).read();
   const context = {
     control: { socketPath: "", secret: "" },
+    hasConsole: false,
+    console: undefined,
     internalRoutes: [],
     configPath: loaded.path,
     descriptors: { limit: undefined, workers: 1 },

@@ -43,13 +43,18 @@ const START_ONLY_KEYS = [
   "console_issuer",
   "console_client_id",
   "console_client_secret",
+  "console_redis_url",
+  "console_encryption_keys",
 ] as const;
 
 /** Caller and precondition of a change. */
 export interface ChangeRequest {
   /** Caller for the audit log: `operator`, `user <sub>`, `SIGHUP` … */
   caller: string;
-  /** May contain If-Match: the change is refused with `precondition_failed` if the routes have a different tag. */
+  /**
+   * May contain If-Match with the tag of the routes or of the changed one, and `If-None-Match: *`, which refuses to replace
+   * a route: `precondition_failed`.
+   */
   headers?: HeaderReader;
 }
 
@@ -69,6 +74,8 @@ export interface RouteCheck {
   /** The route as it is now, and as it would be; null if it does not exist. */
   before: RouteConfig | null;
   after: RouteConfig | null;
+  /** Tag of `before`. */
+  before_etag: string | null;
   /** Names of the fields that differ. */
   fields: string[];
   warnings: readonly string[];
@@ -136,6 +143,7 @@ export class Controller {
         change: diff.added.length > 0 ? "added" : diff.updated.length > 0 ? "updated" : "unchanged",
         before,
         after,
+        before_etag: resolved.get(key)?.etag ?? null,
         fields: listChangedFields(before, after),
         warnings: state.resolved.get(key)?.warnings ?? [],
       });
@@ -230,17 +238,25 @@ export class Controller {
   /** Throws `precondition_failed` with both versions of the route if it was changed meanwhile. */
   #checkMatch({ headers }: ChangeRequest, sent?: RouteName): void {
     if (headers === undefined) return;
-    const { etag, routes } = this.#state;
-    try {
+    const { etag, resolved } = this.#state;
+    if (sent === undefined) {
       requireIfMatch(headers, etag);
-    } catch (cause) {
-      if (sent === undefined) throw cause;
-      const current = routes.get(makeRouteKey(sent.host, sent.prefix, sent.methods)) ?? null;
-      throw new PlatformError("precondition_failed", "The routes have changed; read them again.", {
+      return;
+    }
+    const route = resolved.get(makeRouteKey(sent.host, sent.prefix, sent.methods));
+    const refusal = (detail: string, cause?: unknown): PlatformError =>
+      new PlatformError("precondition_failed", detail, {
         headers: { ETag: etag },
-        fields: { etag, current, sent },
+        fields: { etag, route_etag: route?.etag ?? null, current: route?.config ?? null, sent },
         cause,
       });
+    if (route !== undefined && headers.get("if-none-match") === "*") {
+      throw refusal(`The route ${route.label} exists.`);
+    }
+    try {
+      requireIfMatch(headers, etag, route?.etag);
+    } catch (cause) {
+      throw refusal("The route has changed; read it again.", cause);
     }
   }
 

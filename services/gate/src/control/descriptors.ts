@@ -1,5 +1,6 @@
 // Derives connection limits from the file descriptor limit: each client connection may need a second one to an upstream.
 import type { Logger } from "@platform/kernel/log";
+import { DESCRIPTORS_MIN } from "@platform/kernel/sockets";
 import { LIMITS_DEFAULT, type LimitsSpec } from "../shared-state/index.ts";
 
 /** The file descriptors that the workers of a process share. */
@@ -49,7 +50,10 @@ export function planConnections(
   };
 }
 
-/** Logs a warning if the descriptor limit is too low for `max_connections`. */
+/**
+ * Reports that the descriptor limit is too low for `max_connections`: as a warning if the operator has chosen a number, or
+ * if the limit is low for any service (as `platform doctor` finds), otherwise for information.
+ */
 export function warnOfDescriptorLimit(
   connectionsMax: number,
   share: DescriptorShare,
@@ -58,7 +62,8 @@ export function warnOfDescriptorLimit(
   const { limit, workers } = share;
   const accepted = planConnections(connectionsMax, share).connectionsMax;
   if (limit === undefined || accepted === connectionsMax) return;
-  log.warn("the file descriptor limit is too low for max_connections", {
+  const isFault = limit < DESCRIPTORS_MIN || connectionsMax !== LIMITS_DEFAULT.connectionsMax;
+  log[isFault ? "warn" : "info"]("the file descriptor limit is too low for max_connections", {
     limit,
     needed: countNeeded(connectionsMax, workers),
     workers,

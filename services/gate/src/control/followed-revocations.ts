@@ -5,6 +5,7 @@ import {
   RevocationFollower,
   RevocationSet,
 } from "@platform/kernel/identity";
+import type { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricRegistry } from "@platform/kernel/metrics";
@@ -22,6 +23,8 @@ interface FollowedSource extends Collector {
 
 interface ReportParts {
   registry: MetricRegistry;
+  /** Receives the warnings for the feed of conditions; workers answer the readiness probe. */
+  health: HealthRegistry;
   lifecycle: Lifecycle;
   /** Shows warnings in the responses of the readiness probe, in place of the previous ones. */
   showWarnings: (warnings: Record<string, string>) => void;
@@ -61,9 +64,12 @@ export function createRevocations(
 /** Reports the sources in metrics and readiness, and stops them with the gateway. */
 export function reportSources(
   sources: readonly FollowedSource[],
-  { registry, lifecycle, showWarnings }: ReportParts,
+  { registry, health, lifecycle, showWarnings }: ReportParts,
 ): void {
-  for (const source of sources) registry.collect(source);
+  for (const source of sources) {
+    registry.collect(source);
+    health.addWarning(source.name, () => source.describe());
+  }
   let shown = "{}";
   const timer = every(
     WARNING_CHECK_MS,

@@ -5,6 +5,7 @@ import { createSecureContext } from "node:tls";
 import { ConfigError } from "@platform/kernel/config";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import {
+  type ConsoleSpec,
   type GlobalSpec,
   type InternalRoute,
   type JwtSpec,
@@ -17,6 +18,9 @@ import { planConnections, type DescriptorShare } from "./descriptors.ts";
 /** Global settings that do not come from the configuration. */
 export interface GlobalsContext {
   control: { socketPath: string; secret: string };
+  /** The console of the start, which a reload does not change. */
+  hasConsole: boolean;
+  console: ConsoleSpec | undefined;
   internalRoutes: InternalRoute[];
   /** Path of the configuration file, even where it does not exist. */
   configPath: string;
@@ -47,11 +51,12 @@ export function buildGlobals(
       : { metricsToken: describeOperatorToken(config.metrics_token) }),
     ...(jwt === undefined ? {} : { jwt }),
     hasIndex: config.index_file !== undefined,
-    hasConsole: config.console_addr !== undefined,
+    hasConsole: context.hasConsole,
+    ...(context.console === undefined ? {} : { console: context.console }),
     noRouteStatus: config.no_route_status,
     trustedProxies: config.trusted_proxies,
     internalRoutes: context.internalRoutes,
-    control: context.control,
+    control: { socketPath: context.control.socketPath, secret: context.control.secret },
     ...(tls === undefined ? {} : { tls: [tls] }),
     limits: {
       ...planConnections(config.max_connections, context.descriptors),

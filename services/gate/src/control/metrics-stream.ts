@@ -24,6 +24,14 @@ export interface MetricsUpdate {
   breakers: Record<string, string>;
 }
 
+/** Numbers of the last update that are not part of it. */
+export interface MetricsSums {
+  /** Active requests, streams and WebSockets of all targets. */
+  active: number;
+  circuitsOpen: number;
+  circuitsHalfOpen: number;
+}
+
 /** Options of {@link MetricsStream}. */
 export interface MetricsStreamOptions {
   readTotals: () => GateTotals;
@@ -43,6 +51,7 @@ export class MetricsStream {
   readonly #listeners = new Set<(update: MetricsUpdate) => void>();
   #before: { totals: GateTotals; atMs: number };
   #latest: MetricsUpdate;
+  #sums: MetricsSums | undefined;
   #timer: RepeatingTimer | undefined;
 
   constructor(options: MetricsStreamOptions) {
@@ -54,6 +63,11 @@ export class MetricsStream {
   /** The latest update. */
   get latest(): MetricsUpdate {
     return this.#latest;
+  }
+
+  /** Sums of the latest update, computed once for all that show them. */
+  get sums(): MetricsSums {
+    return (this.#sums ??= sumUp(this.#latest));
   }
 
   /** Starts the updates. */
@@ -77,6 +91,7 @@ export class MetricsStream {
     const totals = this.#options.readTotals();
     const atMs = this.#options.readMonotonicMs();
     this.#latest = this.#describe(totals, this.#before, atMs);
+    this.#sums = undefined;
     this.#before = { totals, atMs };
     for (const listener of this.#listeners) listener(this.#latest);
   }
@@ -106,6 +121,16 @@ export class MetricsStream {
       breakers: this.#options.readBreakers(),
     };
   }
+}
+
+function sumUp({ active_connections: connections, breakers }: MetricsUpdate): MetricsSums {
+  const sums: MetricsSums = { active: 0, circuitsOpen: 0, circuitsHalfOpen: 0 };
+  for (const url in connections) sums.active += connections[url] ?? 0;
+  for (const url in breakers) {
+    if (breakers[url] === "open") sums.circuitsOpen += 1;
+    else if (breakers[url] === "half_open") sums.circuitsHalfOpen += 1;
+  }
+  return sums;
 }
 
 // In ms; null without requests. Requests slower than the last bound count as that bound.

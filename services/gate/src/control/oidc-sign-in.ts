@@ -7,8 +7,10 @@ import type { Clock } from "@platform/kernel/time";
 import {
   type BrowserSession,
   describeOidcClient,
+  PENDING_COOKIE,
   type RefreshOutcome,
   seal,
+  SECURE_COOKIE,
   SIGN_IN_PATH,
   unseal,
 } from "../shared-state/index.ts";
@@ -103,7 +105,7 @@ export class OidcSignIn {
       redirectUri,
       expiresAt: this.#readNow() + SIGN_IN_SECONDS,
     };
-    const name = namePendingCookie(secrets.state);
+    const name = namePendingCookie(secrets.state, origin.startsWith("https:"));
     return { url, cookie: { name, value: seal(pending, this.#options.access.cookieKeys, name) } };
   }
 
@@ -111,8 +113,9 @@ export class OidcSignIn {
   async finish(
     callback: URLSearchParams,
     readCookie: (name: string) => string | undefined,
+    isSecure: boolean,
   ): Promise<{ sealed: string; session: BrowserSession; target: string; cookie: string }> {
-    const cookie = namePendingCookie(callback.get("state") ?? "");
+    const cookie = namePendingCookie(callback.get("state") ?? "", isSecure);
     const pending = this.#readPending(readCookie(cookie), cookie);
     if (pending === undefined) {
       throw new PlatformError(
@@ -303,14 +306,18 @@ export class OidcSignIn {
   }
 }
 
-/** Name of the cookie of one sign-in: several can be open in one browser. */
-function namePendingCookie(state: string): string {
-  return `gate_signin_${createHash("sha256").update(state).digest("hex").slice(0, 16)}`;
+/**
+ * Name of the cookie of one sign-in: several can be open in one browser. Over TLS, another host of the same site cannot set
+ * it, which would sign the browser in as somebody else.
+ */
+function namePendingCookie(state: string, isSecure: boolean): string {
+  const id = createHash("sha256").update(state).digest("hex").slice(0, 16);
+  return `${isSecure ? SECURE_COOKIE : ""}${PENDING_COOKIE}${id}`;
 }
 
 /** Only a path of this host: a sign-in must not lead to another site. */
 export function checkTarget(target: string): string {
-  const isLocal = /^\/(?![/\\])/.test(target) && !/[\p{Cc}\\]/u.test(target);
+  const isLocal = /^\/(?!\/)/.test(target) && !/[^\x21-\x7e]|\\/.test(target);
   return isLocal && target.length <= TARGET_CHARACTERS_MAX ? target : "/";
 }
 

@@ -1,7 +1,9 @@
-// The stored form of the global policy.
+// The stored form of the global policy, and the choice between two of them.
 import * as z from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import type { PolicyRule, PolicySpec } from "../shared-state/index.ts";
+
+const POLICY_CHARACTERS_MAX = 2_097_152;
 
 /** A reload of the policy; without rules the present ones stay. */
 export interface PolicyReload {
@@ -58,10 +60,21 @@ export function advancePolicy(before: PolicySpec, reload: PolicyReload, now: num
 }
 
 /** True if a policy replaces another one: an operator lowered the version later, its version is higher, or it was loaded later. */
-export function isNewerPolicy(policy: PolicySpec, known: PolicySpec): boolean {
+function isNewerPolicy(policy: PolicySpec, known: PolicySpec): boolean {
   const order =
     (policy.generation ?? 0) - (known.generation ?? 0) ||
     policy.version - known.version ||
     policy.reloadedAt - known.reloadedAt;
   return order > 0 || (order === 0 && JSON.stringify(policy) > JSON.stringify(known));
+}
+
+/** The policy of another gateway, as JSON, if it replaces the own one. */
+export function readNewerPolicy(text: string | undefined, own: PolicySpec): PolicySpec | undefined {
+  if (text === undefined || text.length > POLICY_CHARACTERS_MAX) return undefined;
+  try {
+    const { data } = policySchema.safeParse(JSON.parse(text));
+    return data !== undefined && isNewerPolicy(data, own) ? data : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { createEtag } from "@platform/kernel/http";
 import type { PolicyPlace } from "../config/policy.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { NetworkLists } from "./network-lists.ts";
@@ -46,6 +47,8 @@ export interface ResolvedRoute {
   config: RouteConfig;
   /** The configuration as canonical JSON: equal for equal configurations. */
   text: string;
+  /** Strong entity tag of the configuration; never the tag of a set of routes. */
+  etag: string;
   /** The spec without slots, which the planner assigns. */
   spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & {
     targets: Omit<TargetSpec, "slot" | "link">[];
@@ -75,11 +78,13 @@ export function resolveRoute(
   const headers = resolveHeaders(config);
   const openapi = resolveOpenApi(config, label);
   const guards = resolveGuards(config, label, defaults);
+  const text = stringifySorted(config);
   const spec: ResolvedRoute["spec"] = {
     key,
     prefix: config.prefix,
     ...(config.host === undefined ? {} : { host: config.host }),
     ...(config.methods === undefined ? {} : { methods: config.methods }),
+    ...(config.paths === undefined ? {} : { paths: config.paths }),
     targets,
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,
@@ -111,7 +116,8 @@ export function resolveRoute(
     key,
     label,
     config,
-    text: stringifySorted(config),
+    text,
+    etag: createEtag(`route\n${text}`),
     spec,
     ...(guards.oidc === undefined ? {} : { oidc: guards.oidc }),
     warnings: guards.warnings,

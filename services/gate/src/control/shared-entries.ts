@@ -1,4 +1,4 @@
-// Entries of access that gateways share, and their merging: a revocation is never undone.
+// Entries of access that gateways share. Each kind has its own rule of merging; a revocation is never undone.
 import type {
   AccessChange,
   EndedSessions,
@@ -6,14 +6,16 @@ import type {
   PolicySpec,
   UserRevocation,
 } from "../shared-state/index.ts";
-import { isNewerPolicy, policySchema } from "./policy-record.ts";
-import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
+import { type ApiKeyRecord, mergeKeys, type RemovedKey, toKeySpec } from "./api-key-record.ts";
+import { listNewEnds } from "./ended-session-record.ts";
+import { readNewerPolicy } from "./policy-record.ts";
+import { listNewRevocations } from "./revoked-users.ts";
 
 /** Entries of one gateway, or of all. */
 export interface SharedEntries {
   /** Keys that are valid, each an {@link ApiKeyRecord} as JSON. */
   keys: readonly string[];
-  removedKeys: readonly { id: string; revokedAtMs: number }[];
+  removedKeys: readonly RemovedKey[];
   revokedUsers: readonly UserRevocation[];
   endedSessions: readonly EndedSessions[];
   /** The global policy as JSON; undefined before the first reload. */
@@ -38,10 +40,6 @@ export interface MergedEntries {
   skipped: number;
 }
 
-const KEY_CHARACTERS_MAX = 65_536;
-const USER_CHARACTERS_MAX = 1_024;
-const POLICY_CHARACTERS_MAX = 2_097_152;
-
 /** The entries in the form in which they are shared. */
 export function listEntries({
   keys,
@@ -63,90 +61,16 @@ export function listEntries({
 
 /** Adds entries of other gateways to those of this one; undefined if there is nothing new. */
 export function mergeEntries(own: OwnEntries, entries: SharedEntries): MergedEntries | undefined {
-  const removed = new Map(entries.removedKeys.map(({ id, revokedAtMs }) => [id, revokedAtMs]));
-  const removedKeys: string[] = [];
-  const kept = Array.from(own.keys.values(), (key) => {
-    const revokedAtMs = removed.get(key.id);
-    if (key.revoked_at !== null || revokedAtMs === undefined) return key;
-    removedKeys.push(key.id);
-    return { ...key, revoked_at: formatTime(revokedAtMs) };
-  });
-  const { added, keys, skipped } = addKeys(own.keys, kept, entries.keys, removed);
-  const revokedUsers = entries.revokedUsers.filter(
-    ({ user, revokedAt }) =>
-      user.length <= USER_CHARACTERS_MAX &&
-      Number.isSafeInteger(revokedAt) &&
-      revokedAt > (own.revokedUsers.get(user) ?? 0),
-  );
-  const endedSessions = entries.endedSessions.filter(
-    (ended) => isEndedSession(ended) && own.endedSessions.isNews(ended),
-  );
-  const policy = readPolicy(entries.policy, own.policy);
-  const changes = [added, removedKeys, revokedUsers, endedSessions];
-  const isEqual = changes.every((list) => list.length === 0);
-  if (isEqual && policy === undefined) return undefined;
+  const { keys, added, removed, skipped } = mergeKeys(own.keys, entries.keys, entries.removedKeys);
+  const revokedUsers = listNewRevocations(own.revokedUsers, entries.revokedUsers);
+  const endedSessions = listNewEnds(own.endedSessions, entries.endedSessions);
+  const policy = readNewerPolicy(entries.policy, own.policy);
   const change: AccessChange = {
     ...(added.length === 0 ? {} : { keys: added.map((key) => toKeySpec(key)) }),
-    ...(removedKeys.length === 0 ? {} : { removedKeys }),
+    ...(removed.length === 0 ? {} : { removedKeys: [...removed] }),
     ...(revokedUsers.length === 0 ? {} : { revokedUsers }),
     ...(endedSessions.length === 0 ? {} : { endedSessions }),
     ...(policy === undefined ? {} : { policy }),
   };
-  return { keys, change, skipped };
-}
-
-function addKeys(
-  own: OwnEntries["keys"],
-  kept: readonly ApiKeyRecord[],
-  texts: readonly string[],
-  removed: ReadonlyMap<string, number>,
-): { added: ApiKeyRecord[]; keys: readonly ApiKeyRecord[]; skipped: number } {
-  const added: ApiKeyRecord[] = [];
-  let keys = kept;
-  let skipped = 0;
-  for (const text of texts) {
-    const key = readKey(text);
-    if (key === undefined) skipped++;
-    else if (!own.has(key.id) && !removed.has(key.id)) {
-      try {
-        keys = [...makeRoom(keys), key];
-        added.push(key);
-      } catch {
-        skipped++;
-      }
-    }
-  }
-  return { added, keys, skipped };
-}
-
-function isEndedSession({ client, sid, sub, endedAt }: EndedSessions): boolean {
-  const names = [client, sid ?? "", sub ?? ""];
-  if (sid === undefined && sub === undefined) return false;
-  return Number.isSafeInteger(endedAt) && names.every((name) => name.length <= USER_CHARACTERS_MAX);
-}
-
-/** A policy that replaces the own one. */
-function readPolicy(text: string | undefined, own: PolicySpec): PolicySpec | undefined {
-  if (text === undefined || text.length > POLICY_CHARACTERS_MAX) return undefined;
-  try {
-    const { data } = policySchema.safeParse(JSON.parse(text));
-    return data !== undefined && isNewerPolicy(data, own) ? data : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function readKey(text: string): ApiKeyRecord | undefined {
-  if (text.length > KEY_CHARACTERS_MAX) return undefined;
-  try {
-    const { data } = apiKeySchema.safeParse(JSON.parse(text));
-    return data?.revoked_at === null ? data : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function formatTime(timeMs: number): string {
-  const time = new Date(timeMs);
-  return (Number.isNaN(time.getTime()) ? new Date(0) : time).toISOString();
+  return Object.keys(change).length === 0 ? undefined : { keys, change, skipped };
 }

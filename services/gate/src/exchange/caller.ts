@@ -12,7 +12,13 @@ export type GateCaller =
   | { kind: "anonymous" }
   | { kind: "operator" }
   /** `session`: of a browser, on routes with sign-in. */
-  | { kind: "user"; claims: TokenClaims; session?: EndableSession }
+  | {
+      kind: "user";
+      claims: TokenClaims;
+      session?: EndableSession;
+      /** True on internal routes if the user may only read. */
+      isReader?: true;
+    }
   | { kind: "local" };
 
 /** The verified user of a connection's last request, and the conditions under which the verdict holds. */

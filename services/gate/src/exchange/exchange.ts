@@ -17,6 +17,7 @@ import type { Balancer } from "../upstream/balancer.ts";
 import type { Resilience } from "../upstream/resilience.ts";
 import type { HeldPool } from "../upstream/pool-registry.ts";
 import type { GateCaller, KnownCaller } from "./caller.ts";
+import type { PathPatterns } from "./path-patterns.ts";
 import type { AddressRateKey } from "./rate-key.ts";
 import { ResponseFields } from "./response-fields.ts";
 import type { RouteTarget } from "./route-target.ts";
@@ -176,6 +177,7 @@ export interface CompiledRoute {
   readonly prefix: string;
   readonly host: string | undefined;
   readonly methods: readonly string[] | undefined;
+  readonly patterns: PathPatterns | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
   /** The label as a JSON string; empty without an access log. */
@@ -222,7 +224,7 @@ export interface Step {
     draft: ResponseDraft,
     head: ResponseHead,
   ): readonly ContentFilter[];
-  /** Answers in place of the error of an upstream that failed; false if it does not. */
+  /** Answers in place of the error of an upstream that failed, or whose circuit is open; false if it does not. */
   answerFailure?(exchange: GateExchange): boolean;
   /** Called once for each request that this step let continue, when the request has ended. */
   finish?(exchange: GateExchange, end: RequestEnd): void;

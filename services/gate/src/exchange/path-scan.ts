@@ -93,9 +93,12 @@ export class PathScan {
     return readLatin1(this.bytes, this.start, this.end);
   }
 
-  /** The normalized path without segment parameters. */
+  /** The normalized path without segment parameters, and without the empty segments that they leave. */
   readBarePath(): Buffer {
-    return Buffer.from(this.readPath().replaceAll(/;[^/]*/g, ""), "latin1");
+    const bare = this.readPath()
+      .replaceAll(/;[^/]*/g, "")
+      .replaceAll(/\/{2,}/g, "/");
+    return Buffer.from(bare, "latin1");
   }
 
   /** The normalized path followed by the query as sent. */

@@ -1,4 +1,4 @@
-// Authorization of internal routes: the operator, administrators, or local programs if no authentication is configured.
+// Authorization of internal routes: the operator, administrators, readers, or local programs without any authentication.
 import { Known, readHostName, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { isLoopback } from "@platform/kernel/network";
@@ -9,10 +9,12 @@ import type { Identity } from "./identity.ts";
 
 const ADMIN_ROLE = "admin";
 const ADMIN_SCOPE = "gate:admin";
+const READ_SCOPE = "gate:read";
 
 /**
  * Authorizes a request for an admin path, synchronously if the keys are known. Throws or rejects with 401 if there is no
- * valid token, with 403 if the token has neither the role `admin` nor the scope `gate:admin`.
+ * valid token, with 403 if the token has neither the role `admin` nor the scope `gate:admin`. The scope `gate:read` is
+ * sufficient for GET and HEAD; its holders do not see secrets.
  */
 export function admitAdmin(
   head: RequestHead,
@@ -31,16 +33,24 @@ export function admitAdmin(
       token === "" ? "Bearer" : 'Bearer error="invalid_token"',
     );
   }
+  // Read now: the head is not kept while keys are fetched.
+  const isReading = head.method === "GET" || head.method === "HEAD";
   const claims = identity.verifyUser(token);
-  return claims instanceof Promise ? claims.then(admitUser) : admitUser(claims);
+  return claims instanceof Promise
+    ? claims.then((later) => admitUser(later, isReading))
+    : admitUser(claims, isReading);
 }
 
-function admitUser(claims: TokenClaims): GateCaller {
+function admitUser(claims: TokenClaims, isReading: boolean): GateCaller {
   if (claims.roles.includes(ADMIN_ROLE) || claims.scope.includes(ADMIN_SCOPE)) {
     return { kind: "user", claims };
   }
-  throw new PlatformError("forbidden", "This requires the role admin or the scope gate:admin.", {
-    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${ADMIN_SCOPE}"` },
+  if (isReading && claims.scope.includes(READ_SCOPE)) {
+    return { kind: "user", claims, isReader: true };
+  }
+  const scope = isReading ? READ_SCOPE : ADMIN_SCOPE;
+  throw new PlatformError("forbidden", `This requires the role admin or the scope ${scope}.`, {
+    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` },
   });
 }
 
@@ -53,6 +63,7 @@ export function isOpenTo(
 ): boolean {
   switch (access) {
     case "public":
+    case "console":
       return true;
     case "probe":
     case "admin":

@@ -7,7 +7,7 @@ import {
   type ResponseDraft,
 } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
-import { type Directives, parseDirectives, readSeconds } from "../cache/cache-control.ts";
+import { type Directives, readSeconds } from "../cache/cache-control.ts";
 import type { CacheKeys } from "../cache/cache-key.ts";
 import type { ResponseCache } from "../cache/response-cache.ts";
 import { readHead, readValidators } from "../cache/stored-answer.ts";
@@ -15,13 +15,30 @@ import { Flag, judgeUse } from "../cache/store-rules.ts";
 import type { CacheTicket, PinnedEntry } from "../exchange/cache-ticket.ts";
 import type { CompiledRoute, GateExchange, Step } from "../exchange/exchange.ts";
 import type { CacheFlights, CacheKey, RouteSpec, SharedCache } from "../shared-state/index.ts";
+import {
+  isConditional,
+  isSafe,
+  NO_DIRECTIVES,
+  readDirectives,
+  readScope,
+} from "./cache-request.ts";
 import type { DetachedRequests } from "./detached-requests.ts";
 import type { StepParts } from "./step-parts.ts";
 
 /** Longest wait for another request that fetches the same response. */
 const FLIGHT_WAIT_MS = 5_000;
-const NO_DIRECTIVES = parseDirectives(undefined);
-const PRAGMA_NO_CACHE = parseDirectives("no-cache");
+
+/** A request that may be answered from the store. */
+interface Lookup {
+  /** Cache-Control of the request. */
+  readonly directives: Directives;
+  /** The caller whose responses are kept apart; "" if all callers share them. */
+  readonly scope: string;
+  /** True if only responses that are meant for requests with credentials may be used. */
+  readonly isAuthorized: boolean;
+  /** Hash of the key under which requests for the same response wait for each other. */
+  readonly hash: number;
+}
 
 /** Caches the responses of a route. */
 export function createCacheStep(spec: RouteSpec, parts: StepParts): Step | undefined {
@@ -57,7 +74,9 @@ class CacheStep implements Step {
     const { head, userData } = exchange;
     if (userData.detached !== null) {
       const scope = readScope(exchange);
-      this.#begin(exchange, NO_DIRECTIVES, scope, false, this.#find(exchange, scope, false), true);
+      const key = this.#keys.build(exchange, this.#routeKey, scope)!;
+      const lookup = { directives: NO_DIRECTIVES, scope, isAuthorized: false, hash: key.hashA };
+      this.#begin(exchange, lookup, this.#find(exchange, key, lookup), true);
       return true;
     }
     const isRead = head.methodId === Method.GET || (head.methodId === Method.HEAD && this.#hasHead);
@@ -67,9 +86,11 @@ class CacheStep implements Step {
     return this.#serve(exchange, route, directives, false);
   }
 
-  #find(exchange: GateExchange, scope: string, isAuthorized: boolean): PinnedEntry | undefined {
-    const key = this.#keys.build(exchange, this.#routeKey, scope);
-    if (key === undefined) return undefined;
+  #find(
+    exchange: GateExchange,
+    key: CacheKey,
+    { scope, isAuthorized }: Lookup,
+  ): PinnedEntry | undefined {
     let pinned = this.#cache.find(exchange, key);
     if (pinned !== undefined && isAuthorized && !this.#admits(pinned, Flag.ForAuthorized))
       pinned = undefined;
@@ -88,9 +109,11 @@ class CacheStep implements Step {
     hasWaited: boolean,
   ): boolean | Promise<boolean> {
     const scope = readScope(exchange);
+    const key = this.#keys.build(exchange, this.#routeKey, scope);
+    if (key === undefined) return true;
     const isAuthorized = this.#isAuthorized(exchange, scope);
-    if (this.#keys.build(exchange, this.#routeKey, scope) === undefined) return true;
-    const pinned = this.#find(exchange, scope, isAuthorized);
+    const lookup: Lookup = { directives, scope, isAuthorized, hash: key.hashA };
+    const pinned = this.#find(exchange, key, lookup);
     if (pinned !== undefined) {
       const ageMs = this.#cache.readAgeMs(pinned);
       const use = judgeUse(pinned.record, ageMs, directives);
@@ -101,7 +124,7 @@ class CacheStep implements Step {
       if (
         !isAuthorized &&
         this.#isUsableMeanwhile(pinned, directives) &&
-        this.#revalidateDetached(exchange, route, scope)
+        this.#revalidateDetached(exchange, route, lookup)
       ) {
         this.#cache.answer(exchange, pinned, "STALE");
         return false;
@@ -114,16 +137,15 @@ class CacheStep implements Step {
         "The response is not stored, and the request allows nothing else.",
       );
     }
-    return this.#fetch(exchange, route, directives, scope, isAuthorized, pinned, hasWaited);
+    return this.#fetch(exchange, route, lookup, pinned, hasWaited);
   }
 
   /** Revalidates a response that the client gets now; false if the client's own request must do it. */
-  #revalidateDetached(exchange: GateExchange, route: CompiledRoute, scope: string): boolean {
+  #revalidateDetached(exchange: GateExchange, route: CompiledRoute, { hash }: Lookup): boolean {
     if (exchange.head.methodId !== Method.GET) return false;
-    const { hashA } = this.#keys.build(exchange, this.#routeKey, scope)!;
     // Another request revalidates it, or has just tried in vain.
-    if (this.#flights.take(hashA) !== "leader") return true;
-    const land = (): void => this.#flights.land(hashA, true);
+    if (this.#flights.take(hash) !== "leader") return true;
+    const land = (): void => this.#flights.land(hash, true);
     if (this.#detached.start(exchange, route, this, land)) return true;
     land();
     return false;
@@ -138,39 +160,36 @@ class CacheStep implements Step {
   #fetch(
     exchange: GateExchange,
     route: CompiledRoute,
-    directives: Directives,
-    scope: string,
-    isAuthorized: boolean,
+    lookup: Lookup,
     stale: PinnedEntry | undefined,
     hasWaited: boolean,
   ): boolean | Promise<boolean> {
     const { head } = exchange;
-    const { hashA } = this.#keys.build(exchange, this.#routeKey, scope)!;
+    const { directives, isAuthorized, hash } = lookup;
     // Only a plain GET is sure to bring a response that others can use.
     const isPlain =
       head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
     const isShared = isPlain && !isAuthorized && !directives.has("no-store");
-    const role = isShared ? this.#flights.take(hashA) : "passes";
+    const role = isShared ? this.#flights.take(hash) : "passes";
     if (role === "waits" && !hasWaited) {
       if (stale !== undefined && this.#isUsableMeanwhile(stale, directives)) {
         this.#cache.answer(exchange, stale, "STALE");
         return false;
       }
       if (stale !== undefined) this.#store.unpin(stale.entry);
-      return this.#wait(exchange, route, directives, hashA);
+      return this.#wait(exchange, route, lookup);
     }
-    this.#begin(exchange, directives, scope, isAuthorized, stale, role === "leader");
+    this.#begin(exchange, lookup, stale, role === "leader");
     return true;
   }
 
   #begin(
     exchange: GateExchange,
-    directives: Directives,
-    scope: string,
-    isAuthorized: boolean,
+    { directives, scope, isAuthorized }: Lookup,
     stale: PinnedEntry | undefined,
     leads: boolean,
   ): void {
+    // Looking for variants has used the memory of the first one.
     const key = copyKey(this.#keys.build(exchange, this.#routeKey, scope)!);
     const hasValidator = stale !== undefined && this.#hasValidator(stale);
     const ticket: CacheTicket = {
@@ -192,8 +211,7 @@ class CacheStep implements Step {
   async #wait(
     exchange: GateExchange,
     route: CompiledRoute,
-    directives: Directives,
-    hash: number,
+    { directives, hash }: Lookup,
   ): Promise<boolean> {
     const { sequence } = exchange;
     await this.#flights.wait(hash, FLIGHT_WAIT_MS);
@@ -260,43 +278,6 @@ class CacheStep implements Step {
     exchange.userData.cacheTicket = null;
     this.#cache.close(ticket);
   }
-}
-
-function readDirectives({ head }: GateExchange): Directives {
-  const { fields } = head;
-  if (fields.has(Known.CacheControl)) return parseDirectives(fields.get(Known.CacheControl));
-  const isOld =
-    fields.has(Known.Pragma) &&
-    /(?:^|,)\s*no-cache\s*(?:,|$)/i.test(fields.get(Known.Pragma) ?? "");
-  return isOld ? PRAGMA_NO_CACHE : parseDirectives(undefined);
-}
-
-/** The identity that the upstream receives: responses to one are not used for another. */
-function readScope({ userData }: GateExchange): string {
-  const { caller, identityLines, authLines, apiKey } = userData;
-  if (caller.kind !== "user" && identityLines === null && authLines === null && apiKey === null)
-    return "";
-  const user =
-    caller.kind === "user" ? `${caller.claims.iss ?? ""} ${caller.claims.sub ?? ""}` : "";
-  const lines = `${identityLines?.toString("latin1") ?? ""}${authLines?.toString("latin1") ?? ""}`;
-  return lines === "" && user === "" ? "" : `${user}\n${lines}`;
-}
-
-function isConditional({ head }: GateExchange): boolean {
-  const { fields } = head;
-  return (
-    fields.has(Known.Range) || fields.has(Known.IfNoneMatch) || fields.has(Known.IfModifiedSince)
-  );
-}
-
-function isSafe({ head }: GateExchange): boolean {
-  const { methodId } = head;
-  return (
-    methodId === Method.GET ||
-    methodId === Method.HEAD ||
-    methodId === Method.OPTIONS ||
-    methodId === Method.TRACE
-  );
 }
 
 function copyKey(key: CacheKey): CacheKey {

@@ -1,43 +1,26 @@
-// The compression step: encodes responses with a coding that the client accepts (RFC 9110 section 8.4).
-import { type ContentFilter, Known, type ResponseDraft } from "@platform/http1";
-import { chooseCoding, type ContentCoding } from "@platform/kernel/content";
+// The compression step: encodes responses of the upstream with a coding that the client accepts.
+import type { ContentFilter, ResponseDraft } from "@platform/http1";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
-import type { CompressionSpec, RouteSpec } from "../shared-state/index.ts";
+import type { RouteSpec } from "../shared-state/index.ts";
+import { CompressionRule } from "./compression-rule.ts";
 import { Compressor } from "./compressor.ts";
 import type { StepParts } from "./step-parts.ts";
 
 const EVENT_STREAM = /^text\/event-stream\b/i;
-/** Fields that describe the bytes of the content, which compression changes. */
-const OF_THE_BYTES = new Set([
-  "accept-ranges",
-  "content-digest",
-  "content-md5",
-  "digest",
-  "repr-digest",
-]);
 
 /** Compresses responses of a route. */
 export function createCompressionStep(spec: RouteSpec, parts: StepParts): Step | undefined {
   const { compression } = spec.steps;
-  return compression === undefined ? undefined : new CompressionStep(compression, parts);
+  return compression === undefined
+    ? undefined
+    : new CompressionStep(new CompressionRule(compression, parts));
 }
 
 class CompressionStep implements Step {
-  readonly #codings: readonly ContentCoding[];
-  readonly #sizeBytesMin: number;
-  readonly #parts: StepParts;
-  readonly #exact = new Set<string>();
-  /** Media types that end in `*`, without it. */
-  readonly #starts: string[] = [];
+  readonly #rule: CompressionRule;
 
-  constructor({ codings, types, sizeBytesMin }: CompressionSpec, parts: StepParts) {
-    this.#codings = codings;
-    this.#sizeBytesMin = sizeBytesMin;
-    this.#parts = parts;
-    for (const type of types) {
-      if (type.endsWith("*")) this.#starts.push(type.slice(0, -1));
-      else this.#exact.add(type);
-    }
+  constructor(rule: CompressionRule) {
+    this.#rule = rule;
   }
 
   run(): boolean {
@@ -45,72 +28,12 @@ class CompressionStep implements Step {
   }
 
   filterResponse(exchange: GateExchange, draft: ResponseDraft): readonly ContentFilter[] {
-    const { fields } = exchange.head;
-    if (!this.#isCompressible(draft)) return [];
-    addVary(draft);
-    if (forbidsTransform(fields.get(Known.CacheControl))) return [];
-    const coding = chooseCoding(fields.get(Known.AcceptEncoding), this.#codings);
-    if (coding === "identity") return [];
-    // The response to HEAD has the fields of that to GET; the size of its content is not known.
-    if (!draft.hasContent) {
-      encode(draft, coding);
-      return [];
-    }
-    const release = this.#parts.compression.claim(coding);
-    if (release === undefined) {
-      this.#parts.block.addCounter("compressionSkipped", 1);
-      return [];
-    }
     const sizeBytes = draft.contentLength;
-    const isStream = sizeBytes < 0 || EVENT_STREAM.test(findField(draft, "content-type") ?? "");
-    encode(draft, coding);
-    return [new Compressor({ coding, sizeBytes, isStream, release })];
+    const compression = this.#rule.apply(exchange.head.fields, draft);
+    if (compression === undefined) return [];
+    const isType = ([name, value]: readonly [string, string]): boolean =>
+      name.toLowerCase() === "content-type" && EVENT_STREAM.test(value);
+    const isStream = sizeBytes < 0 || draft.headers.some(isType);
+    return [new Compressor({ ...compression, sizeBytes, isStream })];
   }
-
-  #isCompressible(draft: ResponseDraft): boolean {
-    const { status, contentLength } = draft;
-    if (status === 204 || status === 206 || status === 304) return false;
-    if (contentLength >= 0 && contentLength < this.#sizeBytesMin) return false;
-    const coding = findField(draft, "content-encoding");
-    if (coding !== undefined && coding.toLowerCase() !== "identity") return false;
-    if (findField(draft, "content-range") !== undefined) return false;
-    if (forbidsTransform(findField(draft, "cache-control"))) return false;
-    const [type = ""] = (findField(draft, "content-type") ?? "").toLowerCase().split(";");
-    const name = type.trim();
-    return this.#exact.has(name) || this.#starts.some((start) => name.startsWith(start));
-  }
-}
-
-function encode(draft: ResponseDraft, coding: ContentCoding): void {
-  draft.contentLength = -1;
-  draft.headers = draft.headers.flatMap(([name, value]): [string, string][] => {
-    const lower = name.toLowerCase();
-    if (lower === "content-encoding" || OF_THE_BYTES.has(lower)) return [];
-    // The bytes differ from those that the strong tag identifies.
-    if (lower === "etag" && !value.startsWith("W/")) return [[name, `W/${value}`]];
-    return [[name, value]];
-  });
-  draft.headers.push(["Content-Encoding", coding]);
-}
-
-function addVary(draft: ResponseDraft): void {
-  const vary = (findField(draft, "vary") ?? "").toLowerCase().split(",");
-  const names = vary.map((name) => name.trim());
-  if (!names.includes("*") && !names.includes("accept-encoding")) {
-    draft.headers.push(["Vary", "Accept-Encoding"]);
-  }
-}
-
-function forbidsTransform(cacheControl: string | undefined): boolean {
-  return cacheControl !== undefined && /(?:^|[\s,])no-transform(?:$|[\s,])/i.test(cacheControl);
-}
-
-/** The values of a field, joined. */
-function findField({ headers }: ResponseDraft, wanted: string): string | undefined {
-  let joined: string | undefined;
-  for (const [name, value] of headers) {
-    if (name.toLowerCase() !== wanted) continue;
-    joined = joined === undefined ? value : `${joined}, ${value}`;
-  }
-  return joined;
 }

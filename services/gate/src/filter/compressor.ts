@@ -1,5 +1,5 @@
 // Compresses the content of one response as it arrives.
-import type { Transform } from "node:stream";
+import { pipeline, Readable, type Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import type { ContentFilter, ContentOutput } from "@platform/http1";
 import type { ContentCoding } from "@platform/kernel/content";
@@ -67,6 +67,18 @@ export class CompressionBudget {
       this.#bytes -= bytes;
     };
   }
+}
+
+/** Compresses content that is read as fast as it is sent. Throws if it cannot be read. */
+export async function* compressPieces(
+  pieces: AsyncIterable<Buffer>,
+  coding: ContentCoding,
+  sizeBytes: number,
+): AsyncGenerator<Buffer> {
+  const stream = CODECS[coding].create(sizeBytes);
+  // A failure of the source destroys the stream, which then throws below.
+  pipeline(Readable.from(pieces), stream, () => undefined);
+  for await (const piece of stream) yield piece as Buffer;
 }
 
 /** Options of {@link Compressor}. */

@@ -6,6 +6,8 @@ import { answerWith, readMethod } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import { readPaths } from "../exchange/request-path.ts";
 import type { FilesSpec, HeaderRules, RouteSpec } from "../shared-state/index.ts";
+import { type Compression, CompressionRule } from "./compression-rule.ts";
+import { compressPieces } from "./compressor.ts";
 import type { StepParts } from "./step-parts.ts";
 
 /** Answers with files. */
@@ -14,20 +16,23 @@ export function createFilesStep(spec: RouteSpec, parts: StepParts): Step | undef
   return files === undefined ? undefined : new FilesStep(files, spec, parts);
 }
 
-type Fields = (readonly [name: string, value: string])[];
+type Fields = [name: string, value: string][];
 
 class FilesStep implements Step {
   readonly #files: FilesSpec;
   readonly #prefixLength: number;
   readonly #rules: HeaderRules | undefined;
   readonly #removed: ReadonlySet<string>;
+  readonly #compression: CompressionRule | undefined;
   readonly #onError: StepParts["onGuardError"];
 
-  constructor(files: FilesSpec, { prefix, headers }: RouteSpec, parts: StepParts) {
+  constructor(files: FilesSpec, { prefix, headers, steps }: RouteSpec, parts: StepParts) {
     this.#files = files;
     this.#prefixLength = prefix.replace(/\/+$/, "").length;
     this.#rules = headers;
     this.#removed = new Set(headers?.removeResponse.map((name) => name.toLowerCase()));
+    this.#compression =
+      steps.compression === undefined ? undefined : new CompressionRule(steps.compression, parts);
     this.#onError = parts.onGuardError;
   }
 
@@ -45,10 +50,13 @@ class FilesStep implements Step {
       if (!isOver) redirectToFolder(exchange, path);
       return false;
     }
+    let compression: Compression | undefined;
     try {
-      if (!isOver) this.#begin(exchange, found);
-      if (!isOver && found.content !== undefined) await this.#send(exchange, found.content);
+      if (isOver) return false;
+      compression = this.#begin(exchange, found);
+      if (found.content !== undefined) await this.#send(exchange, found.content, compression);
     } finally {
+      compression?.release();
       await found.content?.handle.close();
     }
     return false;
@@ -83,28 +91,46 @@ class FilesStep implements Step {
     return found;
   }
 
-  #begin(exchange: GateExchange, { status, headers, content }: StaticFileAnswer): void {
-    const own: Fields = [...headers, ["X-Content-Type-Options", "nosniff"]];
-    const fields = own.filter(([name]) => !this.#removed.has(name.toLowerCase()));
-    fields.push(...(this.#rules?.addResponse ?? []));
+  #begin(
+    exchange: GateExchange,
+    { status, headers, content }: StaticFileAnswer,
+  ): Compression | undefined {
+    const own = [...headers, ["X-Content-Type-Options", "nosniff"] as const];
+    const kept = own.filter(([name]) => !this.#removed.has(name.toLowerCase()));
+    const fields = [...kept, ...(this.#rules?.addResponse ?? [])].map(
+      ([name, value]): Fields[number] => [name, value],
+    );
     if (content === undefined) {
       answerWith(exchange, { status, headers: fields });
-      return;
+      return undefined;
     }
     fields.push(...exchange.userData.responseFields.list());
-    exchange.startResponse({ status, headers: fields, contentLength: content.length });
+    const { length: contentLength } = content;
+    const hasContent = readMethod(exchange) !== "HEAD";
+    const draft = { status, reason: "", headers: fields, contentLength, hasContent };
+    const compression = this.#compression?.apply(exchange.head.fields, draft);
+    exchange.startResponse({
+      status,
+      headers: draft.headers,
+      ...(draft.contentLength < 0 ? {} : { contentLength }),
+    });
+    return compression;
   }
 
   async #send(
     exchange: GateExchange,
     content: NonNullable<StaticFileAnswer["content"]>,
+    compression: Compression | undefined,
   ): Promise<void> {
     if (readMethod(exchange) === "HEAD") {
       exchange.end();
       return;
     }
+    const read = readPieces(content);
+    const pieces =
+      compression === undefined ? read : compressPieces(read, compression.coding, content.length);
     try {
-      for await (const piece of readPieces(content)) {
+      for await (const piece of pieces) {
         if (exchange.aborted) return;
         if (!exchange.write(piece)) await waitForDrain(exchange);
       }

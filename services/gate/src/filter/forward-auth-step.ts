@@ -8,6 +8,10 @@ import type { StepParts } from "./step-parts.ts";
 
 const IN_FLIGHT_MAX = 1_024;
 const BODY_BYTES_MAX = 1_048_576;
+/** Identity that the gateway has verified; clients may not set it. */
+const IDENTITY: readonly string[] = ["x-user-id", "x-user-roles", "x-tenant-id"];
+/** Credentials for the service, also if it returns others for the upstream. */
+const CREDENTIALS: readonly string[] = ["authorization", "cookie"];
 /** Fields of one connection, of the body, and those that the gateway writes. */
 const NOT_SENT: ReadonlySet<string> = new Set([
   "accept-encoding",
@@ -45,11 +49,16 @@ export class ForwardAuthStep implements Step {
   readonly #auth: ForwardAuth;
   readonly #parts: StepParts;
   readonly #sent: ReadonlySet<string> | undefined;
+  /** Fields that the service, like an upstream, may trust. */
+  readonly #cut: Set<string>;
   #inFlight = 0;
 
-  constructor(auth: ForwardAuth, parts: StepParts) {
+  /** `cutFields` are those that clients may not set for the upstream. */
+  constructor(auth: ForwardAuth, cutFields: readonly string[], parts: StepParts) {
     this.#auth = auth;
     this.#parts = parts;
+    this.#cut = new Set([...IDENTITY, ...cutFields].map(spellField));
+    for (const name of CREDENTIALS) this.#cut.delete(name);
     this.#sent =
       auth.requestFields === undefined
         ? undefined
@@ -103,7 +112,9 @@ export class ForwardAuthStep implements Step {
     for (const [name, value] of head.fields.lowerEntries()) {
       const isHeld = name === "authorization" && state.holdsOperatorToken;
       const isWanted = this.#sent?.has(name) ?? true;
-      if (!isWanted || isHeld || NOT_SENT.has(name) || isForwarding(name)) continue;
+      const spelled = spellField(name);
+      if (!isWanted || isHeld || NOT_SENT.has(name) || this.#cut.has(spelled)) continue;
+      if (isForwarding(spelled)) continue;
       list.push([name, value]);
     }
     const { clientAddress, proto, host } = state.forwarding;
@@ -152,6 +163,11 @@ async function readBody(answer: Response): Promise<Uint8Array> {
 
 function createUnavailableError() {
   return createRetryLaterError("unavailable", "The request cannot be authorized now.", 1);
+}
+
+// Programs behind CGI or WSGI do not distinguish `X_Forwarded_Uri` from `X-Forwarded-Uri`.
+function spellField(name: string): string {
+  return name.toLowerCase().replaceAll("_", "-");
 }
 
 function isForwarding(name: string): boolean {

@@ -1,7 +1,7 @@
 // The steps of rate limits: by address before the caller is authenticated, by other properties afterwards.
-import { isIPv6 } from "node:net";
 import type { HeadWriter } from "@platform/http1";
 import { createRetryLaterError } from "@platform/kernel/errors";
+import { findSubscriberNetwork } from "@platform/kernel/network";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import type { RateKey, RateRule } from "../exchange/rate-key.ts";
 import type { PreparedField } from "../exchange/response-fields.ts";
@@ -179,7 +179,7 @@ class RateLimitStep implements Step {
     const { clientAddress: address } = state.forwarding;
     const known = state.addressKey;
     if (known !== null && known.rule === rule && known.address === address) return known;
-    const key = { address, ...this.#limiter.findKey(rule, `ip:${readNetwork(address)}`) };
+    const key = { address, ...this.#limiter.findKey(rule, `ip:${findSubscriberNetwork(address)}`) };
     state.addressKey = key;
     return key;
   }
@@ -235,19 +235,4 @@ function readProperty(exchange: GateExchange, by: RateKeySpec): string | undefin
 function readClaim(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-/** An IPv4 address, or the /64 of an IPv6 address: a subscriber usually has all of its addresses. */
-function readNetwork(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = "", tail] = address.replace(/%.*$/, "").split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const missing =
-    tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);
-  const all = [
-    ...groups,
-    ...Array.from({ length: missing }, () => "0"),
-    ...(tail ?? "").split(":"),
-  ];
-  return all.slice(0, 4).join(":");
 }

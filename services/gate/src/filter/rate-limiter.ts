@@ -1,6 +1,6 @@
 // Rate limits: counted in Redis for all gateways if it is configured, otherwise, or while it is down, in this process.
 import { createHash } from "node:crypto";
-import { RedisClient } from "@platform/redis";
+import { RedisClient, RedisScript } from "@platform/redis";
 import type { RateKey, RateRule } from "../exchange/rate-key.ts";
 import {
   RATE_WINDOW_SECONDS,
@@ -37,7 +37,7 @@ const KEY_PREFIX = "platform:gate:rate:";
  * Counts by the second of Redis' own clock, like `SharedRateTable`: a request is admitted if the 61 seconds that its
  * window touches have fewer than the limit. Returns [admitted, remaining, seconds until one more is].
  */
-const SCRIPT = `
+const SCRIPT = new RedisScript(`
 local second = tonumber(redis.call('TIME')[1])
 local window = ${RATE_WINDOW_SECONDS}
 local limit = tonumber(ARGV[1])
@@ -56,8 +56,7 @@ local wait = oldest + window + 1 - second
 if sum >= limit then return {0, 0, wait} end
 redis.call('HINCRBY', KEYS[1], second, 1)
 redis.call('EXPIRE', KEYS[1], window + 1)
-return {1, limit - sum - 1, wait}`;
-const SCRIPT_SHA1 = createHash("sha1").update(SCRIPT).digest("hex");
+return {1, limit - sum - 1, wait}`);
 
 /** The rate limits of one worker. */
 export class RateLimiter {
@@ -135,9 +134,9 @@ export class RateLimiter {
       text.length <= KEY_CHARACTERS_MAX
         ? text
         : createHash("sha256").update(text).digest("base64url");
-    const words = [`${KEY_PREFIX}${rule.name}:${short}`, String(rule.perMinute)];
+    const name = `${KEY_PREFIX}${rule.name}:${short}`;
     try {
-      const reply = await withDeadline(evaluate(redis, words));
+      const reply = await withDeadline(SCRIPT.run(redis, [name], [String(rule.perMinute)]));
       if (Array.isArray(reply)) {
         const [isAllowed, remaining, resetSeconds] = reply;
         return {
@@ -167,16 +166,6 @@ export class RateLimiter {
   #count(at: number, change: number): void {
     const { values } = this.#options.block;
     values[at] = values[at]! + change;
-  }
-}
-
-// A server that was restarted has lost the script.
-async function evaluate(redis: RedisClient, [key = "", limit = ""]: string[]): Promise<unknown> {
-  try {
-    return await redis.send("EVALSHA", SCRIPT_SHA1, "1", key, limit);
-  } catch (error) {
-    if (!(error as Error).message.startsWith("NOSCRIPT")) throw error;
-    return redis.send("EVAL", SCRIPT, "1", key, limit);
   }
 }
 

@@ -68,7 +68,13 @@ function createVerifier(
     isRevoked,
     ...(jwksUrl === undefined
       ? {}
-      : { jwks: { url: jwksUrl, onError: (error: unknown) => onKeysError(jwksUrl, error) } }),
+      : {
+          jwks: {
+            url: jwksUrl,
+            prefetch: true,
+            onError: (error: unknown) => onKeysError(jwksUrl, error),
+          },
+        }),
   });
   return (token) => {
     const verdict = verifier.verify(token);

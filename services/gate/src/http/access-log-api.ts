@@ -1,13 +1,25 @@
-// GET /api/v1/admin/access-log: the latest requests of all workers, read from the access log.
+// /api/v1/admin/access-log: the latest requests of all workers, read from the access log, and those that follow.
+import { LineStreams, type LineStreamsOptions } from "@platform/kernel/feeds";
 import {
   formatLineCursor,
   LINE_CURSOR,
+  LineFollower,
   parseLineCursor,
   readLinePage,
 } from "@platform/kernel/files";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  createValidationError,
+  defineRoute,
+  defineUpgradeRoute,
+} from "@platform/kernel/http";
 import * as z from "zod";
 import type { Controller } from "../control/controller.ts";
+import { requireRead } from "./request.ts";
+
+const PATH = "/api/v1/admin/access-log";
+const STREAM_PATH = `${PATH}/ws`;
+const SAMPLE_MAX = 100_000;
 
 /** Longest texts of an answer: a page is at most some 400 KiB. */
 const TEXT_CHARACTERS_MAX = 1_024;
@@ -35,7 +47,7 @@ const requestSchema = z.object({
 
 type LoggedRequest = z.output<typeof requestSchema>;
 
-const query = z.object({
+const filterQuery = z.object({
   route: z.string().max(1_024).optional().describe("Host and prefix of a route."),
   status: z
     .string()
@@ -47,21 +59,36 @@ const query = z.object({
     .max(256)
     .optional()
     .describe("Text in the path, target, client address, code, request ID or trace ID."),
+});
+
+type RequestFilter = z.output<typeof filterQuery>;
+
+const pageQuery = filterQuery.extend({
   limit: z.coerce.number().int().min(1).max(200).default(50).describe("Number of requests."),
   cursor: z.string().regex(LINE_CURSOR).optional().describe("`next_cursor` of the previous page."),
 });
 
-/** Creates the endpoint. */
+const streamQuery = filterQuery.extend({
+  sample: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(SAMPLE_MAX)
+    .default(1)
+    .describe("One of so many matching requests is sent: 100 is 1 %."),
+});
+
+/** Creates the endpoints. */
 export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
   return [
     defineRoute({
       method: "GET",
-      path: "/api/v1/admin/access-log",
+      path: PATH,
       tag: "Operation",
       summary: "The latest requests of routes with an access log, newest first",
       description:
         "Requests are listed within 200 ms after their end, across all workers and rotated files. One call searches 8 MiB: a page can have fewer requests than `limit`, even none, and a `next_cursor`.",
-      query,
+      query: pageQuery,
       answer: z.object({
         items: z.array(requestSchema),
         next_cursor: z.string().nullable(),
@@ -86,7 +113,63 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
         return { items: lines, next_cursor, enabled: true };
       },
     }),
+    defineUpgradeRoute({
+      path: STREAM_PATH,
+      tag: "Operation",
+      summary: "Requests of routes with an access log, within a second after their end (WebSocket)",
+      description:
+        'JSON messages `{"type":"lines","items":[…],"missed":0}`, at most ten per second, oldest request first; the first one has no requests. `missed` counts requests that were left out because the client did not read fast enough or there were more than 2 000 in 100 ms; they are counted before `route`, `status`, `q` and `sample` apply. It closes with 1001 when the gateway stops.',
+      query: streamQuery,
+      problems: { 503: "Too many streams are open" },
+    }),
   ];
+}
+
+/**
+ * Creates the stream of requests. All clients share one reader of the log files, which runs only while there is a client:
+ * requests cost the same with and without it.
+ */
+export function createAccessLogStreams(
+  controller: Pick<Controller, "state">,
+  { guard, logger }: Pick<LineStreamsOptions<LoggedRequest>, "guard" | "logger">,
+): LineStreams<LoggedRequest> {
+  const onError = (error: unknown): void =>
+    logger.error("cannot follow the access log", { error: String(error) });
+  const streams: LineStreams<LoggedRequest> = new LineStreams({
+    path: STREAM_PATH,
+    guard,
+    access: requireRead,
+    readFilter: readStreamFilter,
+    listen: () => {
+      follower.start();
+      return () => void follower.stop().catch(onError);
+    },
+    logger,
+  });
+  const follower = new LineFollower({
+    readPath: () => controller.state.globals.accessLog?.path,
+    onLines: (lines, missed) => {
+      for (const line of lines) {
+        const request = parseRequest(line);
+        if (request !== undefined) streams.add(request);
+      }
+      if (missed > 0) streams.miss(missed);
+    },
+    onError,
+  });
+  return streams;
+}
+
+function readStreamFilter(search: URLSearchParams): (request: LoggedRequest) => boolean {
+  const { data, error } = streamQuery.safeParse(Object.fromEntries(search));
+  if (data === undefined) {
+    throw createValidationError(
+      error.issues.map(({ path, message }) => ({ in: "query", path: path.join("."), message })),
+    );
+  }
+  const accepts = createFilter(data);
+  let seen = 0;
+  return (request) => accepts(request) && seen++ % data.sample === 0;
 }
 
 // A line can be torn when a disk was full, and the file may contain other lines.
@@ -102,7 +185,7 @@ function createFilter({
   route,
   status,
   q = "",
-}: Pick<z.output<typeof query>, "route" | "status" | "q">): (request: LoggedRequest) => boolean {
+}: RequestFilter): (request: LoggedRequest) => boolean {
   const [low, high] =
     status === undefined
       ? [0, Infinity]

@@ -1,6 +1,11 @@
 // Admin endpoints: connections, reload, live metrics, and endpoints that are not available yet.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiMethod, type ApiRoute, defineRoute } from "@platform/kernel/http";
+import {
+  type ApiMethod,
+  type ApiRoute,
+  defineRoute,
+  defineUpgradeRoute,
+} from "@platform/kernel/http";
 import * as z from "zod";
 import { NOT_AVAILABLE_YET } from "../config/value.ts";
 import { createCacheRoutes } from "./cache-api.ts";
@@ -43,21 +48,12 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
         return { applied: true, added, updated, removed, restart_required: restartRequired };
       },
     }),
-    defineRoute({
-      ...own,
-      method: "GET",
+    defineUpgradeRoute({
+      tag: own.tag,
       path: METRICS_SOCKET_PATH,
       summary: "Live metrics: a WebSocket with one update per second",
-      problems: { 426: "The request is not a WebSocket upgrade" },
-      handle: () => {
-        throw new PlatformError(
-          "upgrade_required",
-          "this path accepts only WebSocket connections",
-          {
-            headers: { Upgrade: "websocket", Connection: "Upgrade" },
-          },
-        );
-      },
+      description:
+        "Each text frame is an update as JSON: figures of the gateway, routes and targets.",
     }),
     ...createCacheRoutes(options),
     ...UNBUILT.flatMap(([methods, path, summary]) =>

@@ -5,8 +5,10 @@ import { GATE_VERSION } from "../config/document.ts";
 import type { OidcSignIn } from "../control/oidc-sign-in.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import type { AccessControl } from "../control/access-control.ts";
+import type { Certificates } from "../control/certificates.ts";
 import { createAccessLogRoutes } from "./access-log-api.ts";
 import { createAdminRoutes } from "./admin-api.ts";
+import { createCertificateRoutes } from "./certificates-api.ts";
 import { createApiKeyRoutes } from "./api-keys-api.ts";
 import { createCanaryRoutes } from "./canary-api.ts";
 import { createConsoleRoutes } from "./console-api.ts";
@@ -26,6 +28,7 @@ export type GateApiOptions = RoutesApiOptions &
     registry: MetricRegistry;
     stream: MetricsStream;
     access: AccessControl;
+    certificates: Certificates;
     signIn: OidcSignIn;
     /** Address of the web console; undefined without one. */
     readConsoleUrl: () => string | undefined;
@@ -49,6 +52,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createAdminRoutes(options),
       ...createUpstreamRoutes(options),
       ...createAccessLogRoutes(controller),
+      ...createCertificateRoutes(options.certificates, clock),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
       ...createPolicyRoutes(options.access),

@@ -1,10 +1,11 @@
-// DELETE /api/v1/admin/cache: invalidation by path prefix and by tag.
+// /api/v1/admin/cache: use of the cache, invalidation by path prefix and by tag.
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { isTaggedWith, readPathOfKey } from "../cache/cache-key.ts";
 import { normalizePrefix } from "../config/value.ts";
+import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { SharedCache } from "../shared-state/index.ts";
 
 const BUSY_TRIES = 20;
@@ -20,9 +21,44 @@ const query = z
     error: "give one of prefix and tag: DELETE /api/v1/admin/cache?prefix=/shop",
   });
 
-/** Creates the endpoint that invalidates stored responses. */
-export function createCacheRoutes({ cache }: { cache: SharedCache }): ApiRoute[] {
+/** Options of {@link createCacheRoutes}. */
+interface CacheRoutesOptions {
+  cache: SharedCache;
+  metrics: GateMetrics;
+}
+
+/** Creates the endpoints that show the use of the cache, and invalidate stored responses. */
+export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRoute[] {
   return [
+    defineRoute({
+      tag: "Operation",
+      method: "GET",
+      path: "/api/v1/admin/cache",
+      summary: "Use of the response cache",
+      description: "One cache serves all workers. Totals count since the gateway started.",
+      answerType: "application/json",
+      answer: z.object({
+        entries: z.int().describe("Stored responses"),
+        bytes: z.int().describe("Memory in use"),
+        bytes_max: z.int().describe("Size of the cache (`cache_size`)"),
+        entry_bytes_max: z.int().describe("Largest response that is stored, with its header"),
+        evicted_total: z.int().describe("Responses dropped because the cache was full"),
+        hits_total: z.int().describe("Responses from the cache, fresh or stale"),
+        lookups_total: z.int().describe("Responses of routes with a cache"),
+      }),
+      handle: () => {
+        const { cacheHits, cacheLookups } = metrics.readTotals();
+        return {
+          entries: cache.entries,
+          bytes: cache.bytes,
+          bytes_max: cache.bytesMax,
+          entry_bytes_max: cache.entryBytesMax,
+          evicted_total: cache.evicted,
+          hits_total: cacheHits,
+          lookups_total: cacheLookups,
+        };
+      },
+    }),
     defineRoute({
       tag: "Operation",
       method: "DELETE",

@@ -5,7 +5,7 @@ import { routesSchema } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
-import { type RoutesApiOptions, viewRoutes } from "./routes-api.ts";
+import { type RoutesApiOptions, tagRoutes, viewRoutes } from "./routes-api.ts";
 
 /** Path of the console synchronization. */
 export const CONSOLE_SYNC_PATH = "/api/v1/admin/console/sync";
@@ -30,12 +30,12 @@ export function createConsoleRoutes(
       method: "GET",
       summary: "Snapshot of routes, connections and metrics",
       answerType: "application/json",
-      handle: ({ answerHeaders }) => {
-        const { etag } = controller.state;
+      handle: ({ answerHeaders, caller }) => {
+        const etag = tagRoutes(controller, caller);
         answerHeaders.set("ETag", etag);
         return {
           version: etag.replaceAll('"', ""),
-          routes: viewRoutes(options),
+          routes: viewRoutes(options, caller),
           connections: metrics.readConnections(),
           metrics: stream.latest,
         };
@@ -47,6 +47,7 @@ export function createConsoleRoutes(
       summary: "Replace the whole set of routes, all or nothing",
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
+      problems: { 400: "The routes are not valid" },
       answerType: "application/json",
       handle: async (exchange) => {
         const { routes } = readJsonBody(exchange.body, exchange.headers, syncSchema);

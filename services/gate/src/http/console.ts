@@ -1,12 +1,18 @@
-// The web console of the platform, on a listener of its own.
-import { startFront, type Front } from "@platform/console";
+// The web console of the platform, on a listener of its own or on the gateway's.
+import { join } from "node:path";
+import { startFront, type Front, type FrontOptions } from "@platform/console";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
+import { loadSecretFile, parseEncryptionKeys } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import type { LoadedGate } from "../config/load.ts";
+import { getStateFolder } from "../control/overlay-file.ts";
+import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
+import type { ControlAddress } from "./control-server.ts";
 
-const FEATURES = ["routes", "canaries", "metrics", "api-keys", "policies", "reload"];
+const FEATURES = ["routes", "canaries", "metrics", "api-keys", "policies", "reload", "cache"];
 /** Scopes that the console asks for; identity issues those that the user may have. */
 const SCOPES = [
   "openid",
@@ -34,15 +40,26 @@ const SCOPES = [
   "tunnel:open",
   "tunnel:admin",
   "tunnel:read",
+  "gate:read",
+  "gate:admin",
   "runtime:read",
   "runtime:manage",
 ];
 
+/** Names of this machine: the default address of the console is one of them, to which the others lead. */
+const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
+/** The key of sessions in Redis, if none is configured. */
+const SECRETS_FILE = "console-secrets.json";
+
 /** Options of {@link startConsole}. */
 export interface ConsoleOptions {
-  config: GateConfig;
+  loaded: LoadedGate;
+  /** Address of the main listener. */
+  main: { port: number };
   /** Address of the gateway's own API. */
   own: { host: string; port: number };
+  /** Socket of a console on the main listener. */
+  socketPath: string;
   lifecycle: Pick<Lifecycle, "onDrain">;
   log: Logger;
   tracer: Tracer;
@@ -50,9 +67,9 @@ export interface ConsoleOptions {
 
 /** Starts the console; undefined without `console_addr`. */
 export async function startConsole(options: ConsoleOptions): Promise<Front | undefined> {
-  const { config, own, lifecycle, log: logger, tracer } = options;
+  const { loaded, own, lifecycle, log: logger, tracer } = options;
+  const { config } = loaded;
   if (config.console_addr === undefined) return undefined;
-  const { host = "::", port } = config.console_addr;
   const { auth_token: token, jwt_secret: secret, jwks_url: jwks } = config;
   const isOpen = token === undefined && secret === undefined && jwks === undefined;
   const others = config.console_services.map((text) => {
@@ -60,42 +77,76 @@ export async function startConsole(options: ConsoleOptions): Promise<Front | und
     return { id: text.slice(0, at) as "auth", url: new URL(text.slice(at + 1)) };
   });
   const front = await startFront({
-    address: { host, port },
-    url: config.console_url,
+    ...describePlace(config.console_addr, options),
     targets: [{ id: "gate", url: formatOwnUrl(config, own) }, ...others],
     known: new Map([
       ["gate", { version: GATE_VERSION, features: FEATURES, credentials: isOpen ? null : "token" }],
     ]),
+    shared: describeShared(loaded),
     identity: describeIdentity(config, others),
     version: GATE_VERSION,
     logger,
     tracer,
     clock: systemClock,
   }).catch(async (error: unknown) => {
-    throw await explainListenError(
-      error,
-      { host, port },
-      "--console-addr or PLATFORM_GATE_CONSOLE_ADDR",
-    );
+    if (config.console_addr === "shared" || config.console_addr === undefined) throw error;
+    const { host = "::", port } = config.console_addr;
+    const setting = "--console-addr or PLATFORM_GATE_CONSOLE_ADDR";
+    throw await explainListenError(error, { host, port }, setting);
   });
   lifecycle.onDrain("console", (context) => front.close(context.remainingMs()));
   return front;
 }
 
-/** Reports its listener, if there is one. */
+/** The console on the main listener; undefined if it has a listener of its own, or there is none. */
+export function describeSharedConsole(
+  { console_addr: address, console_url: url }: GateConfig,
+  { consolePath: socketPath }: Pick<ControlAddress, "consolePath">,
+): ConsoleSpec | undefined {
+  if (address !== "shared") return undefined;
+  return url === undefined
+    ? { socketPath, hosts: LOOPBACK_HOSTS, ownsHosts: false }
+    : { socketPath, hosts: [new URL(url).hostname], ownsHosts: true };
+}
+
+/** Reports its listener, if it has one of its own. */
 export function reportConsole(
   lifecycle: Pick<Lifecycle, "reportListener">,
   { console_addr: address }: GateConfig,
   front: Front | undefined,
 ): void {
-  if (front === undefined || address === undefined) return;
+  if (front?.port === undefined || address === undefined || address === "shared") return;
   lifecycle.reportListener({ name: "console", host: address.host ?? "::", port: front.port });
+}
+
+function describePlace(
+  address: NonNullable<GateConfig["console_addr"]>,
+  { loaded: { config }, main, socketPath }: ConsoleOptions,
+): Pick<FrontOptions, "address" | "url" | "clientHeader"> {
+  const { console_url: url, tls_cert: certificate } = config;
+  if (address !== "shared") {
+    return { address: { host: address.host ?? "::", port: address.port }, url };
+  }
+  const scheme = certificate === undefined ? "http" : "https";
+  return {
+    address: { path: socketPath },
+    url: url ?? `${scheme}://localhost:${main.port}`,
+    clientHeader: CONSOLE_CLIENT_HEADER,
+  };
+}
+
+function describeShared({ config, path }: LoadedGate): FrontOptions["shared"] {
+  const { console_redis_url: redisUrl, console_encryption_keys: keys, data_dir: folder } = config;
+  if (redisUrl === undefined) return undefined;
+  const file = join(getStateFolder(folder, path), SECRETS_FILE);
+  const text = keys ?? loadSecretFile(file, ["encryption"]).encryption;
+  return { redisUrl, encryptionKeys: parseEncryptionKeys("gate_console", text) };
 }
 
 function describeIdentity(
   config: GateConfig,
   services: readonly { id: string; url: URL }[],
-): Parameters<typeof startFront>[0]["identity"] {
+): FrontOptions["identity"] {
   const { console_issuer: issuer, console_client_id: clientId } = config;
   const { console_client_secret: clientSecret } = config;
   if (issuer === undefined) return undefined;

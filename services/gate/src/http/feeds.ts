@@ -5,7 +5,9 @@ import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import { GATE_VERSION } from "../config/document.ts";
-import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
+import type { Certificates } from "../control/certificates.ts";
+import type { MetricsStream, MetricsSums, MetricsUpdate } from "../control/metrics-stream.ts";
+import { listCertificateConditions } from "./certificates-api.ts";
 import { createWorkerGuard } from "./request.ts";
 
 /** Options of {@link createFeeds}. */
@@ -14,17 +16,22 @@ export interface FeedsOptions {
   registry: MetricRegistry;
   health: HealthRegistry;
   log: Logger;
+  certificates: Certificates;
   /** Secret that the workers add to requests of callers that they admit. */
   secret: string;
 }
 
 /** Creates the feeds. */
-export function createFeeds({ stream, registry, health, log, secret }: FeedsOptions): AdminFeeds {
+export function createFeeds(options: FeedsOptions): AdminFeeds {
+  const { stream, registry, health, log, certificates, secret } = options;
   return new AdminFeeds({
     service: "gate",
     version: GATE_VERSION,
     figures: createFigures(stream),
-    conditions: [() => listOpenCircuits(stream.latest)],
+    conditions: [
+      () => (stream.sums.circuitsOpen === 0 ? [] : listOpenCircuits(stream.latest)),
+      () => listCertificateConditions(certificates, systemClock),
+    ],
     registry,
     requests: undefined,
     health,
@@ -40,39 +47,34 @@ function createFigures(stream: MetricsStream): Figure[] {
     name: string,
     unit: string,
     title: string,
-    read: (update: MetricsUpdate) => number | null,
+    read: (update: MetricsUpdate, sums: MetricsSums) => number | null,
   ): Figure => ({
     name,
     unit,
     title,
     kind: "gauge",
-    read: () => read(stream.latest) ?? Number.NaN,
+    read: () => read(stream.latest, stream.sums) ?? Number.NaN,
   });
   return [
     figure("requests", "1/s", "Requests", (update) => update.request_rate),
     figure("errors", "1/s", "Requests answered with 5xx", (update) => update.error_rate),
     figure("latency_p50", "ms", "Latency, 50th percentile", (update) => update.p50_ms),
     figure("latency_p99", "ms", "Latency, 99th percentile", (update) => update.p99_ms),
-    figure("active", "", "Active requests, streams and WebSockets", (update) =>
-      Object.values(update.active_connections).reduce((sum, count) => sum + count, 0),
-    ),
+    figure("active", "", "Active requests, streams and WebSockets", (_, sums) => sums.active),
     figure(
       "cache_hit_ratio",
       "",
       "Share of responses from the cache",
       (update) => update.cache_hit_ratio,
     ),
-    figure("circuits_open", "", "Targets with an open circuit", (update) =>
-      countCircuits(update, "open"),
-    ),
-    figure("circuits_half_open", "", "Targets whose circuit is being tried", (update) =>
-      countCircuits(update, "half_open"),
+    figure("circuits_open", "", "Targets with an open circuit", (_, sums) => sums.circuitsOpen),
+    figure(
+      "circuits_half_open",
+      "",
+      "Targets whose circuit is being tried",
+      (_, sums) => sums.circuitsHalfOpen,
     ),
   ];
-}
-
-function countCircuits({ breakers }: MetricsUpdate, state: string): number {
-  return Object.values(breakers).filter((one) => one === state).length;
 }
 
 function listOpenCircuits({ breakers }: MetricsUpdate): Condition[] {

@@ -1,5 +1,5 @@
 // The closed list of internal routes, with their current and legacy paths.
-import { type InternalRoute, SIGN_IN_PATH } from "../shared-state/index.ts";
+import { type ConsoleSpec, type InternalRoute, SIGN_IN_PATH } from "../shared-state/index.ts";
 
 const LEGACY_PREFIX = "/api/";
 const CURRENT_PREFIX = "/api/v1/";
@@ -17,6 +17,8 @@ const VERSIONED: readonly string[] = [
   "admin/middleware",
   "admin/connections",
   "admin/access-log",
+  "admin/access-log/ws",
+  "admin/certificates",
   "admin/upstreams",
   "admin/changes",
   "admin/cache",
@@ -42,6 +44,27 @@ const VERSIONED_BELOW: readonly string[] = [
 
 const SIGN_IN: InternalRoute = { path: SIGN_IN_PATH, match: "below", access: "public" };
 
+/** Routes of the console on the main listener. */
+const CONSOLE: readonly InternalRoute[] = [
+  { path: "/ui", match: "exact", access: "console" },
+  { path: "/ui/", match: "below", access: "console" },
+  { path: "/console/", match: "below", access: "console" },
+  { path: "/svc/", match: "below", access: "console" },
+];
+
+/** The root of a host of its own, which leads to its page. */
+const CONSOLE_ROOT: InternalRoute = { path: "/", match: "exact", access: "console" };
+
+/** Lists the internal routes of the main listener; `of` says what it serves besides probes and sign-in. */
+export function listMainRoutes(of: {
+  admin: boolean;
+  console: ConsoleSpec | undefined;
+}): InternalRoute[] {
+  const routes = listInternalRoutes(of.admin ? "all" : "probes");
+  if (of.console === undefined) return routes;
+  return [...routes, ...CONSOLE, ...(of.console.ownsHosts ? [CONSOLE_ROOT] : [])];
+}
+
 /** Lists all internal routes, or only the probes and sign-in for a listener without the admin API. */
 export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
   if (scope === "probes") return [...PROBES, SIGN_IN];
@@ -56,6 +79,7 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
     { path: "/metrics", match: "exact", access: "metrics" },
     local(DOCS_PATH),
     local(`${DOCS_PATH}/openapi.json`),
+    { path: `${DOCS_PATH}/fonts/`, match: "below", access: "local" },
     ...[CURRENT_PREFIX, LEGACY_PREFIX].flatMap((prefix) => [
       ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),
       ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),

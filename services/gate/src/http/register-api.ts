@@ -6,12 +6,11 @@ import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { text, upstreamUrl } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";
 import { stringifySorted } from "../control/sorted-json.ts";
+import { readPatternSegment } from "../shared-state/index.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 
 const ROUTES_MAX = 10_000;
-/** A segment with a parameter: `:id`, `{id}` or `*`. */
-const PARAMETER = /^[:*]|^\{.*\}$/;
 
 const registrationSchema = z.strictObject({
   service: text(128).regex(/^[\w.@/-]+$/, { error: "expected the name of a service" }),
@@ -37,7 +36,7 @@ export function createRegisterRoute(controller: Controller): ApiRoute {
     tag: "Routes",
     summary: "Register the routes of a service in place of those of its previous registration",
     description:
-      "Endpoints become routes by the part of their path before the first parameter. Further members of an endpoint are fields of its route.",
+      "The prefix of an endpoint's route is its path before the first parameter, and its `paths` are the paths of the endpoints. Further members of an endpoint are fields of its route.",
     bodyKind: "bytes",
     bodyBytesMax: JSON_BODY_BYTES_MAX,
     answerType: "application/json",
@@ -58,33 +57,66 @@ export function createRegisterRoute(controller: Controller): ApiRoute {
 }
 
 interface Endpoints {
-  methods: Set<string>;
-  fields: Record<string, unknown>;
+  readonly fields: Record<string, unknown>;
+  readonly methods: Set<string>;
+  readonly paths: Set<string>;
 }
 
-/** Endpoints with the same prefix and fields are one route. */
+/**
+ * Endpoints with the same prefix and fields are one route for each set of paths that some methods have, so that no
+ * method gets a path of another.
+ */
 function listRoutes({ service, base_url: target, routes }: Registration): RouteConfig[] {
-  const merged = new Map<string, Endpoints>();
-  for (const { method, path, ...fields } of routes) {
-    const route = { ...fields, prefix: findPrefix(path) };
-    const key = stringifySorted(route);
-    const known = merged.get(key) ?? { methods: new Set(), fields: route };
-    known.methods.add(method.toUpperCase());
-    merged.set(key, known);
-  }
-  return [...merged.values()].map(({ methods, fields }) =>
+  const byMethod = group(
+    routes.map(({ method, path, ...fields }) => ({
+      fields: { ...fields, prefix: findPrefix(path) },
+      methods: [method.toUpperCase()],
+      paths: [path],
+    })),
+    ({ methods }) => methods,
+  );
+  const merged = group(byMethod, ({ paths }) => [...paths].sort());
+  return merged.map(({ fields, methods, paths }) =>
     parseRoute({
       target,
       ...fields,
+      paths: [...paths],
       registered_by: service,
       ...(methods.has("*") ? {} : { methods: [...methods] }),
     }),
   );
 }
 
+// Merges endpoints with the same fields and the same `by`.
+function group(
+  endpoints: readonly {
+    readonly fields: Record<string, unknown>;
+    readonly methods: Iterable<string>;
+    readonly paths: Iterable<string>;
+  }[],
+  by: (endpoint: Endpoints) => Iterable<string>,
+): Endpoints[] {
+  const groups = new Map<string, Endpoints>();
+  for (const { fields, ...given } of endpoints) {
+    const methods = new Set(given.methods);
+    const paths = new Set(given.paths);
+    const key = stringifySorted([fields, ...by({ fields, methods, paths })]);
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, { fields, methods, paths });
+    else {
+      for (const method of methods) known.methods.add(method);
+      for (const path of paths) known.paths.add(path);
+    }
+  }
+  return [...groups.values()];
+}
+
+// The segments before the first that stands for others.
 function findPrefix(path: string): string {
   const segments = path.split("/");
-  const at = segments.findIndex((segment) => PARAMETER.test(segment));
+  const at = segments.findIndex(
+    (segment, index) => readPatternSegment(segment, index === segments.length - 1) !== undefined,
+  );
   const fixed = (at === -1 ? segments : segments.slice(0, at)).join("/");
   return fixed === "" ? "/" : fixed;
 }

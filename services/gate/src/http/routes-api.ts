@@ -1,6 +1,7 @@
 // GET, POST and DELETE /api/v1/routes.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { type ApiRoute, createEtag, defineRoute } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
@@ -16,8 +17,10 @@ import {
   makeRouteLabel,
 } from "../shared-state/index.ts";
 import { makeRouteId } from "../control/route-id.ts";
+import { stringifySorted } from "../control/sorted-json.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
-import { readChangeRequest } from "./request.ts";
+import { hideSecrets } from "./hidden-secrets.ts";
+import { readChangeRequest, seesSecrets } from "./request.ts";
 
 /** Path of the routes. */
 export const ROUTES_PATH = "/api/v1/routes";
@@ -27,6 +30,8 @@ export type RouteView = RouteConfig & {
   status: {
     /** Origin of the route: the configuration, or a change through the API. */
     source: "configuration" | "api";
+    /** Tag of the route for If-Match; absent for callers that see no secrets, which it covers. */
+    etag?: string;
     targets: TargetView[];
     /** State of the automatic promotion, and the current weight of the canary in percent. */
     canary?: { id: string; phase: CanaryPhase; weight: number };
@@ -65,18 +70,19 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   const own = { path: ROUTES_PATH, tag: "Routes" } as const;
   const problems = {
     400: "The route is invalid; `errors` lists the faults",
-    412: "The ETag in If-Match does not match the current routes; `current` is the route as it is now, `sent` as it was sent",
+    412: "The ETag in If-Match is neither that of the routes nor of this route (`status.etag`), or the route exists and If-None-Match is `*`; `current` is the route as it is now, `route_etag` its tag, `sent` the route as it was sent",
   };
   return [
     defineRoute({
       ...own,
       method: "GET",
       summary: "List the active routes",
-      description: "The ETag covers the routes without their status.",
+      description:
+        "The ETag covers all routes without their status, `status.etag` one of them; changes accept either in If-Match. Callers with only the scope `gate:read` see `[redacted]` in place of values that can be secrets, and a tag of what they see.",
       answerType: "application/json",
-      handle: ({ answerHeaders }) => {
-        answerHeaders.set("ETag", controller.state.etag);
-        return viewRoutes(options);
+      handle: ({ answerHeaders, caller }) => {
+        answerHeaders.set("ETag", tagRoutes(controller, caller));
+        return viewRoutes(options, caller);
       },
     }),
     defineRoute({
@@ -135,17 +141,32 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   ];
 }
 
-/** All active routes: those of the configuration in its order, then those added through the API. */
-export function viewRoutes(options: RoutesApiOptions): RouteView[] {
-  const { overlay, routes } = options.controller.state;
+/**
+ * All active routes: those of the configuration in its order, then those added through the API. Without secrets for
+ * callers that may only read.
+ */
+export function viewRoutes(options: RoutesApiOptions, caller: Caller): RouteView[] {
+  const { overlay, routes, resolved } = options.controller.state;
+  const isFull = seesSecrets(caller);
+  const show = isFull ? (route: RouteConfig) => route : hideSecrets;
   return [...routes].map(([key, route]) => ({
-    ...route,
+    ...show(route),
     status: {
       source: overlay.upserts.has(key) ? "api" : "configuration",
+      ...(isFull ? { etag: resolved.get(key)!.etag } : {}),
       targets: viewTargets(options, key),
       ...viewCanary(options, key),
     },
   }));
+}
+
+/**
+ * Tag of the routes for a caller. That of the configuration covers its secrets: a reader could try values of a weak one
+ * against it.
+ */
+export function tagRoutes({ state }: Controller, caller: Caller): string {
+  if (seesSecrets(caller)) return state.etag;
+  return createEtag(`reader\n${stringifySorted([...state.routes.values()].map(hideSecrets))}`);
 }
 
 function viewCanary(

@@ -44,7 +44,8 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
       handle: ({ headers, request }) =>
         showErrors(async () => {
           const callback = new URL(request.url).searchParams;
-          const result = await signIn.finish(callback, (name) => readCookie(headers, name));
+          const read = (name: string) => readCookie(headers, name);
+          const result = await signIn.finish(callback, read, isSecure(headers));
           const answer = redirect(result.target);
           setPending(answer, result.cookie, "", isSecure(headers));
           addSession(answer, result.session.client, result.sealed, isSecure(headers));
@@ -114,9 +115,10 @@ function redirect(url: string): Response {
 
 function setPending(answer: Response, name: string, value: string, secure: boolean): void {
   const maxAge = value === "" ? 0 : SIGN_IN_SECONDS;
+  const scope = secure ? "Path=/; Secure" : `Path=${SIGN_IN_PATH}`;
   answer.headers.append(
     "Set-Cookie",
-    `${name}=${value}; Path=${SIGN_IN_PATH}; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${secure ? "; Secure" : ""}`,
+    `${name}=${value}; ${scope}; HttpOnly; SameSite=Lax; Max-Age=${maxAge}`,
   );
 }
 

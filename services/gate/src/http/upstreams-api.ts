@@ -1,7 +1,9 @@
 // GET /api/v1/admin/upstreams and /api/v1/admin/changes: the state of targets, and the last changes of routes.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
+import type { RouteChange } from "../control/change-log.ts";
 import { makeRouteLabel } from "../shared-state/index.ts";
+import { seesSecrets } from "./request.ts";
 import type { RoutesApiOptions } from "./routes-api.ts";
 
 const CHANGES_DEFAULT = 50;
@@ -37,12 +39,21 @@ export function createUpstreamRoutes(options: RoutesApiOptions): ApiRoute[] {
       ...own,
       path: "/api/v1/admin/changes",
       summary: "The last changes of routes since the start, the latest first",
+      description:
+        "`etag_before` and `etag_after` cover secrets: callers with only the scope `gate:read` do not see them.",
       query: z.object({
         limit: z.coerce.number().int().min(1).max(CHANGES_MAX).default(CHANGES_DEFAULT),
       }),
-      handle: ({ query }) => ({ changes: options.controller.changes.list(query.limit) }),
+      handle: ({ query, caller }) => {
+        const changes = options.controller.changes.list(query.limit);
+        return { changes: seesSecrets(caller) ? changes : changes.map(hideTags) };
+      },
     }),
   ];
+}
+
+function hideTags({ etag_before: _before, etag_after: _after, ...change }: RouteChange) {
+  return change;
 }
 
 function listUpstreams({ planner, metrics, readCircuit }: RoutesApiOptions): Upstream[] {

@@ -28,7 +28,7 @@ import { PoolRegistry } from "../upstream/pool-registry.ts";
 import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
-import { ControlProxy } from "../request/control-proxy.ts";
+import { createConsoleProxy, createControlProxy } from "../request/socket-proxy.ts";
 import { ErrorLog } from "../request/error-log.ts";
 import type { AccessState } from "../filter/access-state.ts";
 import type { ControlLink } from "../filter/control-link.ts";
@@ -264,14 +264,20 @@ export class DataPlane {
     const control =
       before !== undefined && isSameControl(before.globals, globals)
         ? before.control
-        : new ControlProxy(this.#engine, globals.control);
+        : createControlProxy(this.#engine, globals.control);
     if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
     if (isChanged) this.#takeOver(globals, before?.globals);
     if (logs !== undefined) this.#logs.takeOver(logs);
     if (message.access !== undefined) this.#revoked.change(message.access);
     this.#steps.identity.current = identity;
     if (before === undefined) {
-      this.#config = { globals, table, trusted, identity: this.#steps.identity, control };
+      const { identity: current } = this.#steps;
+      // The console is that of the start.
+      const console =
+        globals.console === undefined
+          ? undefined
+          : createConsoleProxy(this.#engine, globals.console);
+      this.#config = { globals, table, trusted, identity: current, control, console };
       await this.#listen(this.#config);
     } else {
       Object.assign(before, { globals, table, trusted, control });

@@ -4,7 +4,7 @@ import type { CompiledRoute } from "../exchange/exchange.ts";
 import type { ActiveIdentity } from "../filter/identity.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { GlobalSpec } from "../shared-state/index.ts";
-import type { ControlProxy } from "./control-proxy.ts";
+import type { SocketProxy } from "./socket-proxy.ts";
 
 /** The active configuration; its fields are replaced in place. */
 export interface ActiveConfig {
@@ -12,5 +12,7 @@ export interface ActiveConfig {
   table: RouteTable<CompiledRoute>;
   trusted: AddressSet;
   identity: ActiveIdentity;
-  control: ControlProxy;
+  control: SocketProxy;
+  /** Undefined if the console is not on this listener. */
+  console: SocketProxy | undefined;
 }

@@ -128,9 +128,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
     if (next !== null) return next;
-    for (const step of state.route!.steps.failureHooks) {
-      if (step.answerFailure!(exchange)) return null;
-    }
+    if (answerInstead(exchange, state.route!)) return null;
     if (isShort) {
       answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
       return null;
@@ -170,6 +168,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   #refuse(exchange: GateExchange, route: CompiledRoute): void {
     this.#count(this.#circuitRefusedAt, 1);
+    if (answerInstead(exchange, route)) return;
     const links = route.targets.map(({ link }) => link);
     const seconds = route.resilience?.readRetryAfterSeconds(links) ?? 1;
     const headers = { "Retry-After": String(seconds) };
@@ -273,6 +272,11 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const { values } = this.#options.block;
     values[at] = values[at]! + change;
   }
+}
+
+// True if a step has answered in place of the error.
+function answerInstead(exchange: GateExchange, route: CompiledRoute): boolean {
+  return route.steps.failureHooks.some((step) => step.answerFailure!(exchange));
 }
 
 function describeFailure(kind: FailureKind): [code: ErrorCode, detail: string] {

@@ -45,6 +45,10 @@ export class InternalHandler {
       shed(exchange);
       return;
     }
+    if (internal.access === "console") {
+      this.#passToConsole(exchange, internal, scan);
+      return;
+    }
     if (scan.hasEncodedSeparator) {
       onBadRequest();
       answerProblem(exchange, "bad_request", describeFault("encoded-separator"));
@@ -67,6 +71,17 @@ export class InternalHandler {
       },
       onError: this.#options.onError,
     });
+  }
+
+  // As it was sent: keys of objects contain encoded slashes.
+  #passToConsole(exchange: GateExchange, { path }: InternalRoute, scan: PathScan): void {
+    const { config, onBadRequest } = this.#options;
+    if (scan.isRawSafe(path.length)) {
+      config.console!.start(exchange);
+      return;
+    }
+    onBadRequest();
+    answerProblem(exchange, "bad_request", describeFault("climbs-above-root"));
   }
 
   #findSeries(internal: InternalRoute, metricsId: number): SeriesCache {

@@ -19,7 +19,7 @@ import { SeriesCache } from "../exchange/series-cache.ts";
 import { isLocalRequest } from "../filter/admin-guard.ts";
 import { admitByGlobals } from "../filter/admit-caller.ts";
 import { PathScan, type PathFault } from "../exchange/path-scan.ts";
-import { METHOD_LABELS, type MetricBlock } from "../shared-state/index.ts";
+import { type InternalRoute, METHOD_LABELS, type MetricBlock } from "../shared-state/index.ts";
 import type { ErrorLog } from "./error-log.ts";
 import type { ActiveConfig } from "./active-config.ts";
 import type { Forwarder } from "./forwarder.ts";
@@ -126,10 +126,27 @@ export class RequestHandler {
       this.#refuse(exchange, fault);
       return;
     }
-    const internal = config.table.findInternalRoute(this.#scan);
+    const internal = this.#findInternal(exchange, this.#scan);
     if (internal !== undefined) this.#internal.handle(exchange, internal, this.#scan);
     else if (state.isShed) this.#shed(exchange);
     else this.#handleRouted(exchange);
+  }
+
+  // The paths of the console are its own on its own hosts only.
+  #findInternal(exchange: GateExchange, scan: PathScan): InternalRoute | undefined {
+    const { table, globals } = this.#options.config;
+    const found = table.findInternalRoute(scan);
+    if (found === undefined || found.access !== "console") return found;
+    return globals.console?.hosts.includes(readHost(exchange)) === true ? found : undefined;
+  }
+
+  // Pages at a host of the console share its origin: routes of all hosts are not served there.
+  #findRoute(scan: PathScan, host: string): CompiledRoute | undefined {
+    const { table, globals } = this.#options.config;
+    const { console } = globals;
+    return console?.ownsHosts === true && console.hosts.includes(host)
+      ? table.findRouteOfHost(scan, host)
+      : table.findRoute(scan, host);
   }
 
   #handleDetached(exchange: GateExchange, detached: DetachedRequest): void {
@@ -171,8 +188,9 @@ export class RequestHandler {
     const state = exchange.userData;
     const { config, recorder } = this.#options;
     const scan = this.#scan;
-    const host = config.table.hasHosts ? readHost(exchange) : "";
-    let route = config.table.findRoute(scan, host);
+    const needsHost = config.table.hasHosts || config.globals.console?.ownsHosts === true;
+    const host = needsHost ? readHost(exchange) : "";
+    let route = this.#findRoute(scan, host);
     if (scan.hasParameter) {
       const bare = this.#findBareRoute(exchange, route, host);
       if (bare === "refused") return;
@@ -182,10 +200,11 @@ export class RequestHandler {
       this.#answerUnrouted(exchange);
       return;
     }
-    if (config.table.hasMethods) {
-      const chosen = this.#chooseByMethod(exchange, route);
+    if (config.table.hasVariants) {
+      const matched = scan.hasParameter ? this.#bareScan! : scan;
+      const chosen = this.#chooseVariant(exchange, route, matched);
       if (chosen === undefined) {
-        this.#answerMethodNotAllowed(exchange, route);
+        this.#answerMethodNotAllowed(exchange, route, matched);
         return;
       }
       route = chosen;
@@ -220,16 +239,20 @@ export class RequestHandler {
     const scan = (this.#bareScan ??= new PathScan());
     const path = this.#scan.readBarePath();
     const fault = scan.read(path, 0, path.length, table.prefixBytesMax);
-    const found = fault === null ? table.findRoute(scan, host) : undefined;
-    const method = table.hasMethods ? readMethod(exchange) : "";
-    const choose = (route: CompiledRoute | undefined): CompiledRoute | undefined =>
-      route === undefined || !table.hasMethods
+    const found = fault === null ? this.#findRoute(scan, host) : undefined;
+    const method = table.hasVariants ? readMethod(exchange) : "";
+    const choose = (
+      route: CompiledRoute | undefined,
+      matched: PathScan,
+    ): CompiledRoute | undefined =>
+      route === undefined || !table.hasVariants
         ? route
-        : (table.chooseByMethod(route, method) ?? route);
-    const bare = choose(found);
-    const isOwn = fault === null && table.findInternalRoute(scan) !== undefined;
-    if (fault === null && !isOwn && found === literal) return literal;
-    if (!isOwn && bare !== undefined && isSameEntry(choose(literal), bare)) return found;
+        : (table.chooseVariant(route, matched, method) ?? route);
+    const bare = choose(found, scan);
+    const chosen = choose(literal, this.#scan);
+    const isOwn = fault === null && this.#findInternal(exchange, scan) !== undefined;
+    if (fault === null && !isOwn && found === literal && bare === chosen) return literal;
+    if (!isOwn && bare !== undefined && isSameEntry(chosen, bare)) return found;
     this.#refuse(exchange, "path-parameter-hides-route");
     return "refused";
   }
@@ -248,20 +271,25 @@ export class RequestHandler {
   }
 
   // A preflight belongs to the route of the method that it asks about.
-  #chooseByMethod(exchange: GateExchange, route: CompiledRoute): CompiledRoute | undefined {
+  #chooseVariant(
+    exchange: GateExchange,
+    route: CompiledRoute,
+    scan: PathScan,
+  ): CompiledRoute | undefined {
     const { table } = this.#options.config;
     const { head } = exchange;
-    const chosen = table.chooseByMethod(route, readMethod(exchange));
+    const chosen = table.chooseVariant(route, scan, readMethod(exchange));
     if (chosen !== undefined || head.methodId !== Method.OPTIONS) return chosen;
-    const wanted = table.chooseByMethod(
+    const wanted = table.chooseVariant(
       route,
+      scan,
       head.fields.find("access-control-request-method") ?? "",
     );
     return wanted?.spec.steps.cors === undefined ? undefined : wanted;
   }
 
-  #answerMethodNotAllowed(exchange: GateExchange, route: CompiledRoute): void {
-    const allow = this.#options.config.table.listMethods(route).join(", ");
+  #answerMethodNotAllowed(exchange: GateExchange, route: CompiledRoute, scan: PathScan): void {
+    const allow = this.#options.config.table.listMethods(route, scan).join(", ");
     this.#admitUnrouted(exchange, () => {
       const detail = "The route does not accept this method.";
       answerProblem(exchange, "method_not_allowed", detail, { Allow: allow });

@@ -11,6 +11,7 @@ import {
   type RouteSpec,
   type TargetSpec,
 } from "../shared-state/index.ts";
+import { PathPatterns } from "../exchange/path-patterns.ts";
 import type { PlanCache, Rewrite } from "./plan-cache.ts";
 import { createBalancer, type Balancer, type BalancerOptions } from "../upstream/balancer.ts";
 import { Resilience, type ResilienceOptions } from "../upstream/resilience.ts";
@@ -48,6 +49,7 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
       prefix: spec.prefix,
       host: spec.host,
       methods: spec.methods,
+      patterns: spec.paths === undefined ? undefined : new PathPatterns(spec.paths),
       spec,
       label,
       labelJson: spec.accessLog ? quoteJson(label) : "",

@@ -2,6 +2,7 @@
 import { compilePlan, FORWARDING_FIELDS, ID_FIELDS, type ForwardPlan } from "@platform/http1";
 import { type PlanSource, PlanVariant } from "../exchange/route-target.ts";
 import {
+  CONSOLE_CLIENT_HEADER,
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
   type HeaderRules,
@@ -37,6 +38,7 @@ export const CUT_FIELDS: readonly string[] = [
   "Max-Forwards",
   CONTROL_SECRET_HEADER,
   CONTROL_CALLER_HEADER,
+  CONSOLE_CLIENT_HEADER,
 ];
 
 /** Maximum number of cached plans; a full cache is cleared. */

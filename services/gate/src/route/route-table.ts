@@ -1,6 +1,7 @@
 // Routes a request: to an internal route, otherwise to the route with the longest prefix.
 import type { InternalRoute } from "../shared-state/index.ts";
 import type { PathScan } from "../exchange/path-scan.ts";
+import type { PathPatterns } from "../exchange/path-patterns.ts";
 import { type Prefixed, PrefixTable } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";
 
@@ -9,6 +10,8 @@ export interface RouteEntry extends Prefixed {
   readonly host?: string | undefined;
   /** Absent: all that no other route with this prefix and host has. */
   readonly methods?: readonly string[] | undefined;
+  /** Absent: all paths below the prefix. */
+  readonly patterns?: PathPatterns | undefined;
 }
 
 interface InternalEntry extends Prefixed {
@@ -21,10 +24,11 @@ export class RouteTable<R extends RouteEntry> {
   readonly prefixBytesMax: number;
   /** True if a route has a host, so that the host of requests matters. */
   readonly hasHosts: boolean;
-  /** True if a route has methods: then {@link chooseByMethod} decides between the routes of a prefix. */
-  readonly hasMethods: boolean;
-  /** Routes with the same prefix and host, by the one that {@link findRoute} returns; empty if no route has methods. */
-  readonly #byMethod: ReadonlyMap<R, readonly R[]>;
+  /** True if a route has methods or patterns: then {@link chooseVariant} decides between the routes of a prefix. */
+  readonly hasVariants: boolean;
+  /** Routes with the same prefix and host, by the one that {@link findRoute} returns; empty without {@link hasVariants}. */
+  readonly #variants: ReadonlyMap<R, readonly R[]>;
+  readonly #hasPatterns: boolean;
   readonly #internalExact: PrefixTable<InternalEntry>;
   readonly #internalBelow: PrefixTable<InternalEntry>;
   readonly #anyHost: PrefixTable<R>;
@@ -43,11 +47,11 @@ export class RouteTable<R extends RouteEntry> {
       if (group === undefined) groups.set(host, [route]);
       else group.push(route);
     });
-    const byMethod = new Map<E, E[]>();
+    const variants = new Map<E, E[]>();
     const byHost = new Map<string, PrefixTable<E>>();
     for (const [host, group] of groups) {
       const table = await PrefixTable.build(group, (route, first) =>
-        addVariant(byMethod, route, first),
+        addVariant(variants, route, first),
       );
       byHost.set(host, table);
     }
@@ -56,17 +60,20 @@ export class RouteTable<R extends RouteEntry> {
       const entries = matching.map((route) => ({ prefix: route.path, route }));
       return PrefixTable.build(entries, refuseSame);
     };
-    return new RouteTable(byHost, byMethod, await own("exact"), await own("below"));
+    return new RouteTable(byHost, variants, await own("exact"), await own("below"));
   }
 
   private constructor(
     byHost: Map<string, PrefixTable<R>>,
-    byMethod: ReadonlyMap<R, readonly R[]>,
+    variants: ReadonlyMap<R, readonly R[]>,
     internalExact: PrefixTable<InternalEntry>,
     internalBelow: PrefixTable<InternalEntry>,
   ) {
-    this.#byMethod = byMethod;
-    this.hasMethods = byMethod.size > 0;
+    this.#variants = variants;
+    this.hasVariants = variants.size > 0;
+    this.#hasPatterns = variants
+      .values()
+      .some((routes) => routes.some(({ patterns }) => patterns !== undefined));
     this.#internalExact = internalExact;
     this.#internalBelow = internalBelow;
     this.#anyHost = byHost.get("")!;
@@ -90,23 +97,38 @@ export class RouteTable<R extends RouteEntry> {
   }
 
   /**
-   * The route with the longest prefix; of two equal prefixes, the one with the host wins. `host` is lower case without a
-   * port, and ignored if {@link hasHosts} is false.
+   * The route with the longest prefix; of two equal prefixes, the one with the host wins. A prefix does not count if no
+   * route of it has a pattern that matches the path. `host` is lower case without a port, and ignored if {@link hasHosts}
+   * is false.
    */
   findRoute(scan: PathScan, host: string): R | undefined {
     const ofHost = this.hasHosts ? this.#byHost.get(host) : undefined;
-    if (ofHost === undefined) return this.#anyHost.find(scan);
+    if (ofHost === undefined && !this.#hasPatterns) return this.#anyHost.find(scan);
     for (let mark = scan.marks - 1; mark >= 0; mark--) {
-      const route = ofHost.findAt(scan, mark) ?? this.#anyHost.findAt(scan, mark);
+      const route =
+        this.#admit(ofHost?.findAt(scan, mark), scan) ??
+        this.#admit(this.#anyHost.findAt(scan, mark), scan);
       if (route !== undefined) return route;
     }
     return undefined;
   }
 
-  /** The route with the prefix and host of `found` that has the method; undefined if there is none. */
-  chooseByMethod(found: R, method: string): R | undefined {
-    const variants = this.#byMethod.get(found);
-    if (variants === undefined) return found;
+  /** The route with the longest prefix among those that name the host. */
+  findRouteOfHost(scan: PathScan, host: string): R | undefined {
+    const ofHost = this.#byHost.get(host);
+    if (ofHost === undefined || !this.#hasPatterns) return ofHost?.find(scan);
+    for (let mark = scan.marks - 1; mark >= 0; mark--) {
+      const route = this.#admit(ofHost.findAt(scan, mark), scan);
+      if (route !== undefined) return route;
+    }
+    return undefined;
+  }
+
+  /** The route with the prefix and host of `found` that has the path and the method; undefined if there is none. */
+  chooseVariant(found: R, scan: PathScan, method: string): R | undefined {
+    const all = this.#variants.get(found);
+    if (all === undefined) return found;
+    const variants = this.#hasPatterns ? all.filter((route) => servesPath(route, scan)) : all;
     const own = method === "HEAD" ? ["HEAD", "GET"] : [method];
     return (
       variants.find(({ methods }) => methods?.some((each) => own.includes(each))) ??
@@ -114,25 +136,41 @@ export class RouteTable<R extends RouteEntry> {
     );
   }
 
-  /** The methods of the routes with the prefix and host of `found`, for Allow. */
-  listMethods(found: R): string[] {
-    const methods = (this.#byMethod.get(found) ?? []).flatMap((route) => route.methods ?? []);
+  /** The methods of the routes with the prefix and host of `found` that have the path, for Allow. */
+  listMethods(found: R, scan: PathScan): string[] {
+    const variants = this.#variants.get(found) ?? [];
+    const methods = variants.flatMap((route) =>
+      servesPath(route, scan) ? (route.methods ?? []) : [],
+    );
     return [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort();
+  }
+
+  #admit(found: R | undefined, scan: PathScan): R | undefined {
+    if (found === undefined || !this.#hasPatterns) return found;
+    const variants = this.#variants.get(found);
+    return variants === undefined || variants.some((route) => servesPath(route, scan))
+      ? found
+      : undefined;
   }
 }
 
+function servesPath({ patterns }: RouteEntry, scan: PathScan): boolean {
+  return patterns === undefined || patterns.matches(scan.bytes, scan.start, scan.end);
+}
+
 // A second route with the same prefix and host is not in the prefix table, but beside the first.
-function addVariant<E extends RouteEntry>(byMethod: Map<E, E[]>, route: E, first: E): void {
+function addVariant<E extends RouteEntry>(byFirst: Map<E, E[]>, route: E, first: E): void {
+  const { methods, patterns } = route;
   if (route === first) {
-    if (route.methods !== undefined) byMethod.set(route, [route]);
+    if (methods !== undefined || patterns !== undefined) byFirst.set(route, [route]);
     return;
   }
-  const variants = byMethod.get(first) ?? [first];
-  if (route.methods === undefined && variants.some(({ methods }) => methods === undefined)) {
+  const variants = byFirst.get(first) ?? [first];
+  if (methods === undefined && variants.some((other) => other.methods === undefined)) {
     refuseSame(route, first);
   }
   variants.push(route);
-  byMethod.set(first, variants);
+  byFirst.set(first, variants);
 }
 
 function refuseSame(entry: Prefixed, first: Prefixed): void {

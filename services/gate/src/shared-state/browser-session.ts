@@ -6,6 +6,11 @@ export const COOKIE_KEY_BYTES = 32;
 /** Path of the gateway's own pages for sign-in. */
 export const SIGN_IN_PATH = "/_platform/oidc/";
 
+/** Prefix of cookies that only this host can set, over TLS; it requires the path `/`. */
+export const SECURE_COOKIE = "__Host-";
+/** Prefix of cookies of sign-ins that wait for their callback. */
+export const PENDING_COOKIE = "gate_signin_";
+
 const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -80,7 +85,7 @@ function decrypt(bytes: Buffer, key: Uint8Array, purpose: string): string {
 
 /** Name of the session cookie of a client. Over TLS, other hosts and plain connections cannot set it. */
 function nameSessionCookie(client: string, isSecure: boolean): string {
-  return `${isSecure ? "__Host-" : ""}gate_${client}`;
+  return `${isSecure ? SECURE_COOKIE : ""}gate_${client}`;
 }
 
 /**
@@ -105,17 +110,22 @@ export function formatSessionCookies(
   return Array.from({ length: CHUNKS_MAX }, (_, index) => set(index));
 }
 
-/** Splits a Cookie field into the sealed session of a client, "" if there is none, and all cookies of others. */
+/**
+ * Splits a Cookie field into the sealed session of a client, "" if there is none, and all cookies of others, without those
+ * of sign-ins.
+ */
 export function splitCookies(
   cookie: string,
   client: string,
   isSecure: boolean,
 ): { sealed: string; rest: string } {
   const name = nameSessionCookie(client, isSecure);
+  const pending = `${isSecure ? SECURE_COOKIE : ""}${PENDING_COOKIE}`;
   const chunks = new Map<string, string>();
   const rest = cookie.split(";").filter((pair) => {
     const at = pair.indexOf("=");
     const key = pair.slice(0, at).trim();
+    if (key.startsWith(pending)) return false;
     if (key !== name && !key.startsWith(`${name}.`)) return pair.trim() !== "";
     chunks.set(key, pair.slice(at + 1).trim());
     return false;

@@ -20,12 +20,21 @@ import {
   STATE,
   ZOMBIES,
   State,
-  type CacheMemory,
+  type CacheBuffers,
+  CacheMemory,
+  allocateCacheBuffers,
 } from "./cache-memory.ts";
 
 /** Spins before a thread sleeps for the lock, and sleeps before it gives up. */
 const SPINS_MAX = 2_000;
 const SLEEPS_MAX = 40;
+
+/** Allocates a cache of about `bytes` bytes for `workers` workers; its blocks occupy memory only as they are filled. */
+export function allocateCache(bytes: number, workers: number): CacheBuffers {
+  const buffers = allocateCacheBuffers(bytes, workers);
+  new CacheIndex(new CacheMemory(buffers, workers)).reset();
+  return buffers;
+}
 
 /**
  * The lists of the cache. Lookups take no lock; everything else holds it for microseconds, and copies no bytes meanwhile.

@@ -40,7 +40,6 @@ import {
   type CacheMoment,
   type CacheRecord,
   CacheMemory,
-  allocateCacheBuffers,
 } from "./cache-memory.ts";
 
 /** An entry may occupy at most this part of the store. */
@@ -48,13 +47,6 @@ const ENTRY_SHARE = 1 / 8;
 /** Entries of a chain that a lookup visits: it may run into a chain that changes meanwhile. */
 const CHAIN_MAX = 64;
 const TOUCH_AFTER_MS = 1_000;
-
-/** Allocates a cache of about `bytes` bytes for `workers` workers; its blocks occupy memory only as they are filled. */
-export function allocateCache(bytes: number, workers: number): CacheBuffers {
-  const buffers = allocateCacheBuffers(bytes, workers);
-  new CacheIndex(new CacheMemory(buffers, workers)).reset();
-  return buffers;
-}
 
 /**
  * One store of responses. A lookup pins an entry, then checks that it is still live with this key; blocks of an entry that
@@ -79,6 +71,11 @@ export class SharedCache {
   get bytes(): number {
     const { words, blocks } = this.#memory;
     return (blocks - Atomics.load(words, BLOCKS_FREE)) * BLOCK_BYTES;
+  }
+
+  /** Bytes of all blocks. */
+  get bytesMax(): number {
+    return this.#memory.blocks * BLOCK_BYTES;
   }
 
   /** Responses that were evicted because the store was full. */

@@ -13,7 +13,9 @@ export type InternalRouteAccess =
   /** As `local`, and open to holders of the metrics token. */
   | "metrics"
   /** Proxied to the control plane for the operator and administrators only. */
-  | "admin";
+  | "admin"
+  /** Proxied to the console, which knows its own sessions, on the hosts of `GlobalSpec.console`; elsewhere no internal route. */
+  | "console";
 
 /** A route that the gateway serves itself; internal routes take precedence over all others. */
 export interface InternalRoute {
@@ -97,6 +99,16 @@ export interface AccessLogSpec {
   filesMax: number;
 }
 
+/** The console on the gateway's own listener. */
+export interface ConsoleSpec {
+  /** Socket of the console. */
+  socketPath: string;
+  /** Names at which browsers open it: lower case, without ports, IPv6 in brackets. */
+  hosts: string[];
+  /** True if the hosts are the console's: of all routes only those that name one of them are served there. */
+  ownsHosts: boolean;
+}
+
 /** All settings that do not belong to a route. A change replaces the whole object. */
 export interface GlobalSpec {
   serviceVersion: string;
@@ -118,8 +130,10 @@ export interface GlobalSpec {
   recording?: AccessLogSpec;
   /** True if `/` without a route is an index page for programs on this machine. */
   hasIndex: boolean;
-  /** True if there is a console, to which `/ui/` leads for programs on this machine if no route matches it. */
+  /** True if there is a console elsewhere, to which `/ui/` leads for programs on this machine if no route matches it. */
   hasConsole: boolean;
+  /** Absent if the console has a listener of its own, or there is none. */
+  console?: ConsoleSpec;
   /** Status of requests without a route. */
   noRouteStatus: 404 | 502;
   /** Redis server that counts rate-limited requests for all gateways. */
@@ -131,8 +145,14 @@ export interface GlobalSpec {
 /** Carries `control.secret` to the control plane; removed from client requests. */
 export const CONTROL_SECRET_HEADER = "x-platform-gate-secret";
 
-/** Carries the caller to the control plane: `operator`, `local`, or `user <sub>`; removed from client requests. */
+/**
+ * Carries the caller to the control plane: `operator`, `local`, `user <sub>`, or `reader <sub>`, who may only read; removed
+ * from client requests.
+ */
 export const CONTROL_CALLER_HEADER = "x-platform-gate-caller";
+
+/** Carries the client's address to the console; removed from client requests. */
+export const CONSOLE_CLIENT_HEADER = "x-platform-gate-client";
 
 /** Default limits. */
 export const LIMITS_DEFAULT: Readonly<LimitsSpec> = {

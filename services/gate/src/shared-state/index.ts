@@ -3,6 +3,7 @@ export * from "./access-spec.ts";
 export * from "./active-counts.ts";
 export * from "./browser-session.ts";
 export * from "./cache-flights.ts";
+export { allocateCache } from "./cache-index.ts";
 export {
   CACHE_KEY_BYTES_MAX,
   type CacheKey,
@@ -17,6 +18,7 @@ export * from "./link-state.ts";
 export * from "./messages.ts";
 export * from "./metric-block.ts";
 export * from "./operator-token.ts";
+export * from "./path-pattern.ts";
 export * from "./rate-table.ts";
 export * from "./resilience-spec.ts";
 export * from "./route-state.ts";

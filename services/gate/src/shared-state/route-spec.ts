@@ -110,6 +110,8 @@ export interface RouteSpec {
   host?: string;
   /** Sorted, in upper case; absent: all that no other route with this prefix and host has. */
   methods?: readonly string[];
+  /** Patterns of whole paths below the prefix, normalized like it; absent: all paths. */
+  paths?: readonly string[];
   /** Slot in {@link import("./route-state.ts").SharedRouteState}. */
   slot: number;
   /** ID of the `route` label in worker metrics, above 0; see {@link import("./metric-block.ts").MetricBlock}. */
@@ -146,12 +148,18 @@ export interface RouteSpec {
 /** 10 MiB, the specification's default of `max_body_size`. */
 export const BODY_BYTES_MAX_DEFAULT = 10_485_760;
 
-/** Fields in which proxies pass the user's identity: an upstream may trust them. */
+/** Fields in which proxies pass the user's identity, or the request that they received: an upstream may trust them. */
 export const CUT_FIELDS_DEFAULT: readonly string[] = [
   "X-User",
   "X-Forwarded-User",
   "Remote-User",
   "X-SSL-Client-Cert",
+  "X-Forwarded-Uri",
+  "X-Forwarded-Method",
+  "X-Original-Uri",
+  "X-Original-Url",
+  "X-Original-Method",
+  "X-Rewrite-Url",
 ];
 
 /** Default timeouts of a route. */

@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { allocateFlights } from "./cache-flights.ts";
 import type { CacheBuffers } from "./cache-memory.ts";
-import { allocateCache } from "./cache-store.ts";
+import { allocateCache } from "./cache-index.ts";
 import { CONCURRENCY_INTS } from "./concurrency-rows.ts";
 import { LINKS_MAX, LINK_STATE_INTS } from "./link-state.ts";
 import { RATE_TABLE_BYTES } from "./rate-table.ts";

@@ -105,6 +105,23 @@ test("any client input stays one line of JSON with that value", () => {
   assert.equal(quoteJson('a"\\\n\u2028é\u007f'), String.raw`"a\"\\\n\u2028\u00e9\u007f"`);
 });
 
+test("each line has its own target and outcome, whatever the lines before it had", () => {
+  const record = fc.record({
+    upstreamJson: fc.constantFrom('"http://a:80"', '"http://b:8080"', '""'),
+    code: fc.constantFrom("", "circuit_open"),
+    routeJson: fc.constantFrom('"/a"', '"/longer"'),
+  });
+  fc.assert(
+    fc.property(fc.array(record, { minLength: 1, maxLength: 20 }), (parts) => {
+      const format = new AccessLineFormat();
+      for (const part of parts) {
+        const line = { ...RECORD, ...part };
+        assert.equal(formatLine(format, line), formatLine(new AccessLineFormat(), line));
+      }
+    }),
+  );
+});
+
 test("numbers are those of JSON, and an ID that is the trace's is written as such", () => {
   const format = new AccessLineFormat();
   const ids = identify("unused", true);

@@ -41,12 +41,24 @@ test("an empty document listens on port 8080 without routes", () => {
   assert.equal(config.workers, "auto");
 });
 
+test("a refused URL is shown without its password", () => {
+  const text = refuse('{"routes": [{"prefix": "/", "target": "http://me:pass-word@host"}]}');
+  assert.match(text, /routes\[0\]\.target: "http:\/\/me:\[redacted\]@host" is not allowed/);
+  assert.ok(!text.includes("pass-word"));
+});
+
 test("identity_fields has a default, is replaced as a whole and contains only field names", () => {
   assert.deepEqual(load("{}").identity_fields, [
     "X-User",
     "X-Forwarded-User",
     "Remote-User",
     "X-SSL-Client-Cert",
+    "X-Forwarded-Uri",
+    "X-Forwarded-Method",
+    "X-Original-Uri",
+    "X-Original-Url",
+    "X-Original-Method",
+    "X-Rewrite-Url",
   ]);
   const own = load('{"identity_fields": ["X-Me"]}');
   assert.deepEqual(own.identity_fields, ["X-Me"]);

@@ -1,7 +1,8 @@
 // Connection limits derived from the file descriptor limit.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { planConnections } from "../../src/control/descriptors.ts";
+import { createLogger } from "@platform/kernel/log";
+import { planConnections, warnOfDescriptorLimit } from "../../src/control/descriptors.ts";
 import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 
 const { shedConnectionsMax } = LIMITS_DEFAULT;
@@ -25,6 +26,20 @@ test("a sufficient limit keeps max_connections; a lower one reduces it", () => {
   const few = planConnections(1_000, { limit: 64 + 4 * (16 + 2 * 1_000), workers: 4 });
   assert.ok(few.connectionsMax < 1_000);
   assert.ok(few.connectionsMax + few.shedConnectionsMax <= few.upstreamsMax);
+});
+
+test("a limit that platform doctor accepts causes a warning only if the operator chose a number of connections", () => {
+  const report = (connections: number, limit: number): string[] => {
+    const lines: string[] = [];
+    const write = (line: string): void => void lines.push(line);
+    const log = createLogger({ service: "gate", format: "json", level: "debug", write });
+    warnOfDescriptorLimit(connections, { limit, workers: 2 }, log);
+    return lines.map((line) => (JSON.parse(line) as { level: string }).level);
+  };
+  assert.deepEqual(report(LIMITS_DEFAULT.connectionsMax, 20_000), ["info"]);
+  assert.deepEqual(report(LIMITS_DEFAULT.connectionsMax, 1_024), ["warn"]);
+  assert.deepEqual(report(30_000, 20_000), ["warn"]);
+  assert.deepEqual(report(1_000, 20_000), []);
 });
 
 for (const limit of [100, 256, 1_024, 4_096, 65_536]) {

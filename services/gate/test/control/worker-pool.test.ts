@@ -132,7 +132,7 @@ test("a worker that is stuck is replaced", async (context) => {
   const { pool, retired, lines, waitForLive } = await startPool(context);
   await pool.start();
   await pool.apply({ upsert: [makeRoute("/stuck")], remove: [] });
-  for (let tries = 0; retired.length < 2 && tries < 200; tries++) await delay(25);
+  for (let tries = 0; retired.length < 2 && tries < 1_000; tries++) await delay(25);
   await waitForLive(2);
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
   assert.deepEqual(
@@ -158,7 +158,7 @@ test("a change that one worker refuses is reverted in the others, and the caller
     "1:3:/b",
   ]);
   await pool.apply({ upsert: [makeRoute("/crash")], remove: [] });
-  for (let tries = 0; pool.countLive() > 0 && tries < 200; tries++) await delay(5);
+  for (let tries = 0; pool.countLive() > 0 && tries < 4_000; tries++) await delay(5);
   await waitForLive(2);
   assert.deepEqual(applied().slice(-2).sort(), ["0:1:/a,/b,/crash", "1:1:/a,/b,/crash"]);
 });

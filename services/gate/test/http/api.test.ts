@@ -1,6 +1,7 @@
 // The API's resources over a control plane whose changes go to a list instead of threads.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -14,6 +15,7 @@ import { createTracer } from "@platform/kernel/trace";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/control/access-control.ts";
+import { type CertificateView, Certificates } from "../../src/control/certificates.ts";
 import { Controller } from "../../src/control/controller.ts";
 import { buildState } from "../../src/control/gate-state.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
@@ -82,6 +84,8 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
       of,
       {
         control: { socketPath: "/s", secret },
+        hasConsole: false,
+        console: undefined,
         internalRoutes: listInternalRoutes("all"),
         configPath: path,
         descriptors: { limit: undefined, workers: 1 },
@@ -150,7 +154,8 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     log,
   });
   const health = new HealthRegistry({ service: "gate", version: "0" });
-  const feeds = createFeeds({ stream, registry, health, log, secret });
+  const certificates = new Certificates(() => controller.state);
+  const feeds = createFeeds({ stream, registry, health, log, certificates, secret });
   const api = createGateApi({
     controller,
     planner,
@@ -165,6 +170,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     metrics,
     stream,
     access,
+    certificates,
     signIn,
     readConsoleUrl: () => undefined,
     feedRoutes: feeds.createRoutes(),
@@ -236,6 +242,7 @@ test("a route is registered, updated, listed and removed, with a one-line respon
       strip_prefix: true,
       status: {
         source: "api",
+        etag: listed.json[0].status.etag,
         targets: [{ url: "http://127.0.0.1:9000", active: 0, ejected: false, circuit: "closed" }],
       },
     },
@@ -295,6 +302,48 @@ test("If-Match refuses a change of routes that others changed in between", async
     "if-match": `"other", ${first.headers.get("etag")}`,
   });
   assert.equal(fresh.status, 200);
+});
+
+test("tags of two routes: a change of one does not refuse a change of the other", async (context) => {
+  const other = { ...shop, prefix: "/other" };
+  const { call } = await makeGate(context, { routes: [shop, other] });
+  const readTags = async (): Promise<string[]> =>
+    (await call("GET", "/api/v1/routes")).json.map(
+      ({ status }: { status: { etag: string } }) => status.etag,
+    );
+  const [ofShop = "", ofOther = ""] = await readTags();
+  assert.notEqual(ofShop, ofOther);
+  const theirs = { ...other, raw_path: true };
+  const set = (route: object, headers: Record<string, string>) =>
+    call("POST", "/api/v1/routes", route, headers);
+  assert.equal((await set(theirs, { "If-Match": ofOther })).status, 200);
+  assert.deepEqual((await readTags())[0], ofShop);
+  assert.equal((await set({ ...shop, raw_path: true }, { "If-Match": ofShop })).status, 200);
+  const late = await set(other, { "If-Match": ofOther });
+  assert.deepEqual([late.status, late.json.current], [412, theirs]);
+  const check = await call("POST", "/api/v1/routes/check", other);
+  assert.equal(check.json.before_etag, late.json.route_etag);
+  assert.equal((await set(other, { "If-Match": late.json.route_etag })).status, 200);
+  const path = "/api/v1/routes?prefix=/other";
+  const mine = { "If-Match": late.json.route_etag };
+  assert.equal((await call("DELETE", path, undefined, mine)).status, 412);
+  assert.equal((await call("DELETE", path, undefined, { "If-Match": ofOther })).status, 200);
+  const gone = await set(theirs, { "If-Match": ofOther });
+  assert.deepEqual([gone.status, gone.json.current, gone.json.route_etag], [412, null, null]);
+});
+
+test("the tag of a single route is not the tag of all routes", async (context) => {
+  const { call } = await makeGate(context, { routes: [shop] });
+  const read = await call("GET", "/api/v1/routes");
+  assert.notEqual(read.json[0].status.etag, read.headers.get("etag"));
+});
+
+test("If-None-Match: * adds a route, and does not replace one", async (context) => {
+  const { call } = await makeGate(context);
+  const add = () => call("POST", "/api/v1/routes", shop, { "If-None-Match": "*" });
+  assert.equal((await add()).status, 200);
+  const again = await add();
+  assert.deepEqual([again.status, again.json.current], [412, shop]);
 });
 
 const badBodies: [what: string, body: unknown, status: number, detail: RegExp][] = [
@@ -415,10 +464,13 @@ for (const [method, path] of unbuilt) {
 
 test("the API serves every internal route except probes", async (context) => {
   const { call } = await makeGate(context);
+  const [, font] = /\/fonts\/([\w.-]+)/.exec((await call("GET", "/api/docs")).text) ?? [];
+  assert.ok(font !== undefined);
   for (const { path, access, match } of listInternalRoutes("all")) {
     if (access === "probe") continue;
     const isCanary = path.endsWith("/canary/");
-    const sample = `${path}${isCanary ? "x/hold" : path.endsWith("/oidc/") ? "login" : "x"}`;
+    const below = { "/canary/": "x/hold", "/oidc/": "login", "/fonts/": font };
+    const sample = path + (Object.entries(below).find(([end]) => path.endsWith(end))?.[1] ?? "x");
     const answer = await call(isCanary ? "POST" : "GET", match === "below" ? sample : path);
     const isKnown = /API key x does not exist|has the ID x/.test(String(answer.json?.detail));
     assert.ok(answer.status !== 404 || isKnown, path);
@@ -549,10 +601,12 @@ test("the documentation contains the API and the active routes", async (context)
 test("a check of a route shows its difference, and changes nothing", async (context) => {
   const { call, changes, path } = await makeGate(context, { routes: [shop] });
   const check = async (route: object) => (await call("POST", "/api/v1/routes/check", route)).json;
+  const [now] = (await call("GET", "/api/v1/routes")).json;
   assert.deepEqual(await check({ ...shop, strip_prefix: true }), {
     change: "updated",
     before: shop,
     after: { ...shop, strip_prefix: true },
+    before_etag: now.status.etag,
     fields: ["strip_prefix"],
     warnings: [],
   });
@@ -629,3 +683,150 @@ test("an action on a canary that does not exist is 404", async (context) => {
     assert.equal((await call("POST", `/api/v1/admin/canary/unknown/${action}`)).status, 404);
   }
 });
+
+const READER = { [CONTROL_CALLER_HEADER]: "reader rita" };
+
+test("readers see routes without values that can be secrets, and change nothing", async (context) => {
+  const route = {
+    ...shop,
+    request_headers: {
+      set: { Authorization: "Basic up-1", "X-Tier": "up-2" },
+      add: { "X-Key": "up-3" },
+    },
+    response_headers: { set: { "X-Api-Key": "down-1", "X-Frame-Options": "DENY" } },
+    policy: 'allow * /shop/* if header.X-Partner == "pass word"\ndeny * *',
+    auth: { type: "forward", url: "http://guard/check?key=guard-1" },
+  };
+  const respond = {
+    prefix: "/fixed",
+    respond: { status: 200, headers: { "Set-Cookie": "a=cookie-1", "X-Note": "seen" } },
+  };
+  const { call } = await makeGate(context, { routes: [route, respond] });
+  const secrets = ["up-1", "up-2", "up-3", "down-1", "pass word", "guard-1", "cookie-1"];
+  for (const path of [
+    "/api/v1/routes",
+    "/api/v1/admin/console/sync",
+    "/api/v1/admin/changes",
+    "/api/docs/openapi.json",
+    "/api/v1/admin/api-keys",
+  ]) {
+    const { status, text } = await call("GET", path, undefined, READER);
+    assert.equal(status, 200, path);
+    for (const secret of secrets) assert.ok(!text.includes(secret), `${path} shows ${secret}`);
+  }
+  // The tags that the operator sees cover the secrets.
+  await call("POST", "/api/v1/routes", { ...shop, prefix: "/more" });
+  const tags: string[] = (await call("GET", "/api/v1/admin/changes")).json.changes.flatMap(
+    ({ etag_before: before, etag_after: after }: Record<string, string>) => [before, after],
+  );
+  assert.ok(tags.length > 0 && tags.every((tag) => /^"[\w-]{22}"$/.test(tag)), tags.join());
+  const bare = tags.map((tag) => tag.replaceAll('"', ""));
+  const seen: string[] = [];
+  for (const path of ["/api/v1/routes", "/api/v1/admin/console/sync", "/api/v1/admin/changes"]) {
+    const { headers, text } = await call("GET", path, undefined, READER);
+    const shown = `${headers.get("etag")} ${text}`;
+    assert.ok(!bare.some((tag) => shown.includes(tag)), `${path}: a tag covers secrets`);
+    seen.push(headers.get("etag") ?? "");
+  }
+  assert.equal(seen[0], seen[1], "readers have a tag of what they see");
+  const [shown, fixed] = (await call("GET", "/api/v1/routes", undefined, READER)).json;
+  assert.equal(shown.status.etag, undefined, "a tag covers secrets");
+  assert.deepEqual(shown.request_headers.set, {
+    Authorization: "[redacted]",
+    "X-Tier": "[redacted]",
+  });
+  assert.equal(shown.response_headers.set["X-Frame-Options"], "DENY");
+  assert.equal(shown.policy, "allow * /shop/* if header.X-Partner == [redacted]\ndeny * *");
+  assert.equal(shown.auth.url, "http://guard/check?[redacted]");
+  assert.equal(fixed.respond.headers["X-Note"], "seen");
+  const all = (await call("GET", "/api/v1/routes")).text;
+  assert.ok(all.includes("up-1") && all.includes("pass word"), "the operator sees everything");
+  for (const [method, path] of [
+    ["POST", "/api/v1/routes"],
+    ["POST", "/api/v1/routes/check"],
+    ["DELETE", "/api/v1/routes?prefix=/shop"],
+    ["POST", "/api/v1/admin/reload"],
+    ["POST", "/api/v1/admin/api-keys"],
+  ] as const) {
+    const answer = await call(method, path, method === "POST" ? shop : undefined, READER);
+    assert.equal(answer.status, 403, path);
+  }
+  // A reader's view that an administrator sends back would replace the secrets.
+  const back = await call("POST", "/api/v1/routes", shown);
+  assert.equal(back.status, 400);
+  assert.match(back.text, /placeholder of a hidden value/);
+});
+
+test("each certificate in use is listed once with its routes, and needs attention before it ends", async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "gate-certificates-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const at = (name: string): string => join(folder, name);
+  makeCertificate(folder, "front", 400, "DNS:front.test,DNS:*.front.test,IP:192.0.2.1");
+  makeCertificate(folder, "client", 5, "DNS:client.test");
+  makeCertificate(folder, "one", 500, "DNS:one.test");
+  makeCertificate(folder, "two", 600, "DNS:two.test");
+  const bundle = ["one", "two"].map((name) => readFileSync(at(`${name}.pem`), "utf8")).join("");
+  writeFileSync(at("ca.pem"), bundle);
+  // The chain ends before the certificate itself.
+  const front = readFileSync(at("front.pem"), "utf8") + readFileSync(at("client.pem"), "utf8");
+  writeFileSync(at("chain.pem"), front);
+  const mutual = {
+    target: "https://127.0.0.1:9443",
+    client_cert_path: at("client.pem"),
+    client_key_path: at("client-key.pem"),
+    root_ca_path: at("ca.pem"),
+  };
+  const tls = { tls_cert: at("front.pem"), tls_key: at("front-key.pem") };
+  const routes = [{ prefix: "/a", ...mutual }, { prefix: "/b", host: "b.test", ...mutual }, shop];
+  const { call, controller, rewrite } = await makeGate(context, { ...tls, routes });
+  const { status, json, text } = await call("GET", "/api/v1/admin/certificates", undefined, READER);
+  assert.equal(status, 200);
+  const summarize = (items: CertificateView[]) =>
+    items.map(({ use, subject, status: found }) => `${use} ${subject} ${found}`);
+  assert.deepEqual(summarize(json.items), [
+    "listener CN=front valid",
+    "client CN=client expiring",
+    "ca CN=one valid",
+    "ca CN=two valid",
+  ]);
+  const [first, client] = json.items;
+  assert.deepEqual(first.names, ["front.test", "*.front.test", "192.0.2.1"]);
+  assert.deepEqual([first.routes, first.file], [[], at("front.pem")]);
+  assert.ok(first.days_left >= 398 && first.days_left <= 400);
+  assert.match(first.fingerprint_sha256, /^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
+  assert.deepEqual(client.routes, ["/a", "b.test/b"]);
+  assert.equal(new Set(json.items.map(({ id }: CertificateView) => id)).size, 4);
+  assert.ok(!text.includes("PRIVATE"));
+  const attention = (await call("GET", "/api/v1/admin/attention")).json;
+  assert.deepEqual(
+    attention
+      .filter(({ id }: Record<string, string>) => id?.startsWith("certificate"))
+      .map(({ level, title }: Record<string, string>) => [level, title]),
+    [["warning", "The certificate CN=client (upstreams) expires in 4 days"]],
+  );
+
+  const inDays = (days: number): CertificateView[] =>
+    new Certificates(() => controller.state).list(Date.now() + days * 86_400_000);
+  assert.deepEqual(summarize(inDays(495)), [
+    "listener CN=front expired",
+    "client CN=client expired",
+    "ca CN=one expiring",
+    "ca CN=two valid",
+  ]);
+  assert.equal(inDays(-1)[0]?.status, "not_yet_valid");
+
+  rewrite({ ...tls, tls_cert: at("chain.pem"), routes });
+  assert.equal((await call("POST", "/api/v1/admin/reload")).status, 200);
+  const [chained] = inDays(0);
+  assert.equal(chained?.status, "expiring");
+  assert.match(chained?.detail ?? "", /CN=client of its chain ends at/);
+});
+
+function makeCertificate(folder: string, name: string, days: number, names: string): void {
+  const key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(" ");
+  const files = ["-keyout", `${name}-key.pem`, "-out", `${name}.pem`];
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${names}`];
+  const args = ["req", "-x509", ...key, "-days", String(days), ...subject, ...files];
+  const made = spawnSync("openssl", args, { cwd: folder });
+  assert.equal(made.status, 0, made.stderr.toString());
+}

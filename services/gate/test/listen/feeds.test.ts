@@ -216,7 +216,7 @@ test("connections beyond the limit get 503, probes are answered, and freed conne
   assert.equal(gate.metrics.readCounter("shed"), 1);
   held[0]!.destroy();
   let answer = await ask(gate.port, "/");
-  for (let round = 0; answer.status === 503 && round < 50; round++) {
+  for (let round = 0; answer.status === 503 && round < 1_000; round++) {
     // The connection that was just refused must also be closed before a new one is accepted.
     await new Promise((resolve) => setTimeout(resolve, 20));
     answer = await ask(gate.port, "/");

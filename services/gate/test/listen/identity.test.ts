@@ -63,11 +63,11 @@ async function startControl(): Promise<GlobalSpec["control"]> {
   return { socketPath, secret: "per-start-secret" };
 }
 
-function makeJwt(claims: Record<string, unknown>, secret = SECRET): string {
+function makeJwt(claims: Record<string, unknown>, secret = SECRET, header = {}): string {
   const encode = (value: object): string =>
     Buffer.from(JSON.stringify(value)).toString("base64url");
   const exp = Math.floor(Date.now() / 1000) + 60;
-  const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ exp, ...claims })}`;
+  const signed = `${encode({ alg: "HS256", typ: "JWT", ...header })}.${encode({ exp, ...claims })}`;
   return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
 }
 
@@ -213,6 +213,9 @@ test("configured identity fields are removed, including aliases", async () => {
     Remote_User: "root",
     REMOTE_USER: "root",
     "X-SSL-Client-Cert": "root",
+    "X-Original-URL": "/root",
+    "X-Rewrite-URL": "/root",
+    X_Forwarded_Uri: "/root",
     "X_SSL-Client_Cert": "root",
     "X-Own": "kept or cut",
     X_Own: "kept or cut",
@@ -251,6 +254,13 @@ test("tokens that are forged, expired or malformed are 401", async () => {
   const tokens = [
     makeJwt({ sub: "a" }, "another-secret-of-thirty-two-bytes!!"),
     makeJwt({ sub: "a", exp: 1 }),
+    makeJwt({ sub: "a", exp: undefined }),
+    makeJwt({ sub: "a", exp: "9999999999" }),
+    makeJwt({ sub: "a", nbf: 9_999_999_000 }),
+    makeJwt({ sub: "a" }, SECRET, { alg: "RS256", kid: "k" }),
+    makeJwt({ sub: "a" }, SECRET, { alg: "HS512" }),
+    makeJwt({ sub: "a" }, SECRET, { crit: ["x"], x: 1 }),
+    makeJwt({ sub: "a", padding: "x".repeat(15_000) }),
     "a.b.c",
     `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"exp":9999999999}').toString("base64url")}.`,
   ];
@@ -259,6 +269,7 @@ test("tokens that are forged, expired or malformed are 401", async () => {
     assert.equal(answer.status, 401, token);
     assert.equal((JSON.parse(answer.body) as { code: string }).code, "unauthorized");
     assert.ok(!answer.body.includes(token));
+    assert.equal(answer.headers["www-authenticate"], 'Bearer error="invalid_token"');
   }
   assert.equal((await ask(gate.port, "/", bearer(makeJwt({ sub: "a" })))).status, 200);
   assert.equal((await ask(gate.port, "/", bearer(OPERATOR))).status, 200);
@@ -291,6 +302,23 @@ test("admin paths require the role admin or the scope gate:admin, and the contro
     assert.equal(seen.headers["x-platform-gate-caller"], caller);
     assert.equal(seen.headers["authorization"], undefined);
   }
+});
+
+test("the scope gate:read opens admin paths for reading, and the control plane receives a reader", async () => {
+  const gate = await startEchoGate({ ...jwt, ...operator, control: await startControl() });
+  const reader = bearer(makeJwt({ sub: "rita", scope: "gate:read" }));
+  const read = await ask(gate.port, "/api/v1/routes", reader);
+  assert.equal(read.status, 200);
+  const seen = JSON.parse(read.body) as { headers: Record<string, string> };
+  assert.equal(seen.headers["x-platform-gate-caller"], "reader rita");
+  for (const method of ["POST", "DELETE", "PUT", "PATCH", "OPTIONS"]) {
+    const answer = await ask(gate.port, "/api/v1/routes", { ...reader, method });
+    assert.equal(answer.status, 403, method);
+    assert.match(answer.headers["www-authenticate"] ?? "", /scope="gate:admin"/);
+  }
+  const both = bearer(makeJwt({ sub: "ann", scope: "gate:read gate:admin" }));
+  const all = await ask(gate.port, "/api/v1/routes", both);
+  assert.match(all.body, /"x-platform-gate-caller":"user ann"/);
 });
 
 test("without tokens, admin paths are available to this machine, not to proxies or web pages", async () => {

@@ -5,8 +5,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { SignJWT } from "jose";
+import { WebSocket } from "ws";
+import { waitFor } from "../fixture/condition.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
 const FILE_BYTES = 4_096;
@@ -170,4 +173,108 @@ test("the list of requests requires the operator's rights", async (context) => {
   assert.equal(await read({}), 401);
   assert.equal(await read({ Authorization: "Bearer other" }), 401);
   assert.equal(await read({ Authorization: "Bearer operator-token-of-this-test" }), 200);
+});
+
+interface Batch {
+  type: string;
+  items: { path: string; status: number }[];
+  missed: number;
+}
+
+/** Opens the stream; resolves after its first message. */
+async function openStream(context: TestContext, url: string, query: string, headers = {}) {
+  const address = `${url.replace("http", "ws")}/api/v1/admin/access-log/ws${query}`;
+  const socket = new WebSocket(address, { headers });
+  context.after(() => socket.terminate());
+  const batches: Batch[] = [];
+  socket.on("message", (data: Buffer) => batches.push(JSON.parse(data.toString()) as Batch));
+  await once(socket, "message");
+  const listPaths = (): string[] => batches.flatMap(({ items }) => items.map(({ path }) => path));
+  return { socket, batches, listPaths };
+}
+
+test("the stream shows each client the requests that it asked for, over rotations", async (context) => {
+  const upstream = createServer((got, response) => {
+    response.statusCode = got.url?.startsWith("/shop/bad") === true ? 500 : 200;
+    response.end("ok");
+  });
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  context.after(() => {
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+  const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const folder = makeFolder(context);
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    folder,
+    config: {
+      workers: 2,
+      access_log_max_size: FILE_BYTES,
+      access_log_files: 50,
+      routes: [
+        { prefix: "/shop", target, access_log: true },
+        { prefix: "/other", target, access_log: true },
+      ],
+    },
+  });
+  await ask(`${gate.url}/other/before`);
+  await waitFor(
+    "the request is logged",
+    async () => (await readAllPages(gate.url, 50)).length === 1,
+  );
+  const all = await openStream(context, gate.url, "");
+  const shop = await openStream(context, gate.url, "?route=/shop&status=5xx");
+  const tenth = await openStream(context, gate.url, "?q=/shop/ok&sample=10");
+  assert.deepEqual(all.batches[0], { type: "lines", items: [], missed: 0 });
+  const wanted: string[] = [];
+  for (let round = 0; round < 3; round++) {
+    const paths = Array.from({ length: 20 }, (_, at) => `/shop/ok/${round}/${at}`);
+    paths.push(`/shop/bad/${round}`, `/other/${round}`);
+    wanted.push(...paths);
+    await Promise.all(paths.map((path) => ask(gate.url + path)));
+    await waitForRotations(folder, round + 1);
+  }
+  await waitFor("all requests arrive", () => all.listPaths().length >= wanted.length);
+  await waitFor("samples arrive", () => tenth.listPaths().length >= 6);
+  assert.deepEqual(all.listPaths().sort(), wanted.sort());
+  assert.deepEqual(shop.listPaths().sort(), ["/shop/bad/0", "/shop/bad/1", "/shop/bad/2"]);
+  assert.equal(tenth.listPaths().length, 6);
+  const closed = once(all.socket, "close");
+  gate.signal("SIGTERM");
+  assert.equal((await closed)[0], 1001);
+});
+
+test("the stream requires the rights of an operator or gate:read, and refuses pages of other sites", async (context) => {
+  const secret = "a-secret-of-at-least-32-bytes-for-hs256";
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: { workers: 1, auth_token: "operator-token-of-this-test", jwt_secret: secret },
+  });
+  const sign = (scope: string): Promise<string> =>
+    new SignJWT({ scope, sub: "rita" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setExpirationTime("1h")
+      .sign(new TextEncoder().encode(secret));
+  const refuse = async (query: string, headers: Record<string, string>): Promise<number> => {
+    const address = `${gate.url.replace("http", "ws")}/api/v1/admin/access-log/ws${query}`;
+    const socket = new WebSocket(address, { headers });
+    socket.on("error", () => undefined);
+    const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
+    response.resume();
+    return response.statusCode ?? 0;
+  };
+  const operator = { Authorization: "Bearer operator-token-of-this-test" };
+  const reader = { Authorization: `Bearer ${await sign("gate:read")}` };
+  assert.equal(await refuse("", {}), 401);
+  assert.equal(await refuse("", { Authorization: `Bearer ${await sign("pulse:read")}` }), 403);
+  assert.equal(await refuse("", { ...operator, Origin: "https://evil.example" }), 403);
+  assert.equal(await refuse("?sample=0", operator), 400);
+  assert.equal(await refuse("?status=9", reader), 400);
+  await openStream(context, gate.url, "", operator);
+  await openStream(context, gate.url, "?sample=100", reader);
+  // The legacy form of the path.
+  const plain = await fetch(`${gate.url}/api/admin/access-log/ws`, { headers: operator });
+  assert.equal(plain.status, 426);
 });

@@ -262,6 +262,8 @@ for (const runtime of runtimes) {
       "/policy//admin",
       "/policy/admin;a=b/x",
       "/policy;a=b/admin",
+      "/policy/;a=b/admin",
+      "/policy//;b/;c/admin",
     ]) {
       const denied = await ask(gate, path);
       assert.deepEqual([denied.status, denied.json["code"]], [403, "policy_denied"], path);

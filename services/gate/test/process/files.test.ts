@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
+import { brotliCompressSync, brotliDecompressSync, gunzipSync } from "node:zlib";
 import { routeSchema } from "../../src/config/route.ts";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
 
@@ -63,6 +63,15 @@ for (const runtime of runtimes) {
             cors: { origins: ["*"] },
           },
           { prefix: "/app", files: { root, fallback: "index.html" } },
+          {
+            prefix: "/small",
+            files: { root, precompressed: true },
+            compress: {
+              codings: ["gzip"],
+              types: ["text/*", "application/octet-stream"],
+              min_size: 100,
+            },
+          },
         ],
       },
     });
@@ -101,6 +110,25 @@ for (const runtime of runtimes) {
     assert.equal(coded.headers["vary"], "Accept-Encoding");
     assert.equal(brotliDecompressSync(coded.body).toString(), "code ".repeat(100));
 
+    const gzip = { "Accept-Encoding": "gzip" };
+    const big = await ask(port, "/small/big.bin", gzip);
+    const { "content-encoding": coding, "content-length": length, vary, etag: weak } = big.headers;
+    assert.deepEqual([coding, length, vary], ["gzip", undefined, "Accept-Encoding"]);
+    assert.deepEqual(gunzipSync(big.body), Buffer.alloc(5_000_000, "abc"));
+    assert.match(String(weak), /^W\/"/);
+    const known = await ask(port, "/small/big.bin", { ...gzip, "If-None-Match": String(weak) });
+    assert.equal(known.status, 304);
+    const plain = await ask(port, "/small/big.bin");
+    assert.deepEqual([plain.headers["content-length"], plain.headers["vary"]], ["5000000", vary]);
+    const asked = await ask(port, "/small/big.bin", gzip, "HEAD");
+    assert.deepEqual([asked.headers["content-encoding"], asked.body.length], ["gzip", 0]);
+    const range = await ask(port, "/small/big.bin", { ...gzip, Range: "bytes=0-99" });
+    assert.deepEqual([range.status, range.body.length], [206, 100]);
+    const small = await ask(port, "/small/index.html", gzip);
+    assert.equal(small.headers["content-encoding"], undefined);
+    const prepared = await ask(port, "/small/app.js", { "Accept-Encoding": "br, gzip" });
+    assert.equal(prepared.headers["content-encoding"], "br");
+
     const folder = await ask(port, "/site/docs?x=1");
     assert.deepEqual([folder.status, folder.headers["location"]], [301, "/site/docs/?x=1"]);
     assert.equal((await ask(port, "/site/docs/")).body.toString(), "<h1>docs</h1>");
@@ -129,13 +157,20 @@ for (const runtime of runtimes) {
   test(`clients that leave while a file is sent do not leak descriptors (${runtime.name})`, async (context) => {
     const root = makeSite(context);
     writeFileSync(join(root, "huge.bin"), Buffer.alloc(8_000_000));
-    const config = { workers: 1, routes: [{ prefix: "/", files: { root } }] };
+    const files = { root };
+    const compress = { types: ["application/octet-stream"] };
+    const routes = [
+      { prefix: "/", files },
+      { prefix: "/small", files, compress },
+    ];
+    const config = { workers: 1, routes };
     const gate = await startGate(context, { runtime, config, descriptors: 192 });
     for (let round = 0; round < 200; round += 20) {
       await Promise.all(
-        Array.from({ length: 20 }, async () => {
+        Array.from({ length: 20 }, async (_, index) => {
           const socket = connect(gate.port, "127.0.0.1").on("error", () => undefined);
-          socket.write("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+          const path = index % 2 === 0 ? "/huge.bin" : "/small/huge.bin";
+          socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n`);
           await new Promise((resolve) => {
             socket.once("data", resolve).once("close", resolve);
           });
@@ -145,7 +180,7 @@ for (const runtime of runtimes) {
     }
     // While the gateway still closes connections, it may refuse further ones.
     let body = "";
-    for (let round = 0; body === "" && round < 200; round++) {
+    for (let round = 0; body === "" && round < 2_000; round++) {
       body = await ask(gate.port, "/index.html").then(
         (answer) => answer.body.toString(),
         () => "",

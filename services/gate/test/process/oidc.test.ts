@@ -12,7 +12,7 @@ const now = (): number => Math.floor(Date.now() / 1_000);
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer(({ headers }, response) => {
-    response.end(JSON.stringify({ user: headers["x-user-id"] }));
+    response.end(JSON.stringify({ user: headers["x-user-id"], cookie: headers.cookie }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => {
@@ -147,3 +147,51 @@ for (const runtime of runtimes) {
     assert.deepEqual([await isLive(one), await isLive(two)], [false, false]);
   });
 }
+
+test("over TLS no other host can set the cookie of a sign-in, which leads only to this host", async (context) => {
+  const issuer = await startIssuer(context);
+  const auth = { type: "oidc", issuer: issuer.url, client_id: CLIENT_ID, allow_insecure: true };
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: {
+      workers: 1,
+      trusted_proxies: ["127.0.0.1"],
+      routes: [{ prefix: "/app", target: await startUpstream(context), auth }],
+    },
+  });
+  // As a proxy that ends TLS.
+  const proxied = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "app.example" };
+  const get = (path: string, cookie = ""): Promise<Response> =>
+    navigate(new URL(path, gate.url), cookie, proxied);
+  const begin = (await get("/app")).headers.get("location") ?? assert.fail();
+  const client = new URL(begin, gate.url).searchParams.get("client");
+  for (const [to, expected] of [
+    ["/app?x=%C3%BC", "/app?x=%C3%BC"],
+    ["//evil.example", "/"],
+    ["/\\evil.example", "/"],
+    ["https://evil.example", "/"],
+    ["/\t/evil.example", "/"],
+    ["/\u{fc}", "/"],
+    ["", "/"],
+  ] as const) {
+    const query = new URLSearchParams({ client: client ?? "", to });
+    const login = await get(`/_platform/oidc/login?${query.toString()}`);
+    const [pending = ""] = login.headers.getSetCookie();
+    assert.match(
+      pending,
+      /^__Host-gate_signin_[0-9a-f]{16}=[^;]+; Path=\/; Secure; HttpOnly; SameSite=Lax;/,
+    );
+    const provider = new URL(login.headers.get("location") ?? assert.fail()).searchParams;
+    assert.equal(provider.get("redirect_uri"), "https://app.example/_platform/oidc/callback");
+    issuer.nonce = provider.get("nonce") ?? "";
+    const callback = `/_platform/oidc/callback?code=c&state=${provider.get("state")}`;
+    const cookie = readCookies(login);
+    // A sibling host can set a cookie without the prefix.
+    assert.equal((await get(callback, cookie.replace("__Host-", ""))).status, 403);
+    const done = await get(callback, cookie);
+    assert.deepEqual([done.status, done.headers.get("location")], [303, expected], to);
+    const session = readCookies(done);
+    const answer = await get("/app", `a=1; ${cookie}; ${session}`);
+    assert.deepEqual(await answer.json(), { user: "ada", cookie: "a=1" });
+  }
+});

@@ -82,6 +82,11 @@ for (const runtime of runtimes) {
     });
     assert.deepEqual([first.status, first.text], [200, '{"registered":3,"removed":0}']);
     assert.equal((await send(`${gate.url}/notes/7`, "GET")).text, "service GET");
+    assert.equal((await send(`${gate.url}/notes/7`, "POST", {})).status, 405, "path of GET only");
+    assert.equal((await send(`${gate.url}/notes/7/x`, "GET")).status, 502, "no route");
+    assert.equal((await send(`${gate.url}/health/x`, "GET")).status, 502, "no route");
+    assert.equal((await send(`${gate.url}/notes/7;a=b`, "GET")).text, "service GET");
+    assert.equal((await send(`${gate.url}/notes/7;a=b/x`, "GET")).status, 502, "no route");
     assert.equal((await send(`${gate.url}/notes`, "POST", { long: "enough" })).status, 413);
     assert.equal((await send(`${gate.url}/notes`, "DELETE")).status, 405);
 
@@ -91,6 +96,10 @@ for (const runtime of runtimes) {
     assert.equal((await register(gate.url, taken)).status, 409);
     const wrong = { service: "notes", base_url: target, routes: [{ path: "/a", prefx: 1 }] };
     assert.match((await register(gate.url, wrong)).text, /prefx/);
+    const outside = { prefix: "/a", target, paths: ["/ab"] };
+    const refused = await send(`${gate.url}/api/v1/routes`, "POST", outside);
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /paths.*expected a path at or below the prefix \/a/);
     assert.equal((await send(`${gate.url}/notes/7`, "GET")).status, 200, "nothing has changed");
 
     const next = { service: "notes", base_url: target, routes: [{ path: "/notes/{id}" }] };

@@ -120,6 +120,10 @@ for (const runtime of runtimes) {
       Cookie: "session=ada",
       "Remote-User": "forged",
       "X-Forwarded-Uri": "/forged",
+      X_Forwarded_Uri: "/forged",
+      "X-Original-URL": "/forged",
+      REMOTE_USER: "forged",
+      "X-User-Id": "forged",
       ...bearer(TOKEN),
     };
     const init = { method: "POST", body: "{}" };
@@ -129,6 +133,11 @@ for (const runtime of runtimes) {
     assert.equal(JSON.parse(good.text)["authorization"], undefined);
     const [judged] = seen;
     assert.equal(judged!["method"], "GET");
+    assert.ok(
+      !JSON.stringify(judged).includes("forged"),
+      "the service gets what the gateway knows",
+    );
+    assert.ok(!good.text.includes("forged"), good.text);
     assert.equal(judged!["x-forwarded-method"], "POST");
     assert.equal(judged!["x-forwarded-uri"], "/a%20b?q=1");
     assert.equal(judged!["x-forwarded-host"], new URL(gate.url).host);

@@ -5,27 +5,42 @@ import { Agent, createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { RedisClient } from "@platform/redis";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;
+const WINDOW_MS = 60_000;
 /** On a busy machine some requests miss the deadline of Redis. */
 const FLOODS_MAX = 30;
+
+/** A request that the gateways admitted, by the upstream's clock. */
+interface Arrival {
+  client: string;
+  atMs: number;
+}
+
+/** A time in which a gateway decided without Redis. */
+interface LocalPeriod {
+  fromMs: number;
+  toMs: number;
+}
 
 test(
   "two gateways admit no more than one limit, fall back to their own, and share again",
   { skip: findRedisSkip() },
   async (context) => {
-    const arrivals: number[] = [];
-    const upstream = createServer((_request, response) => {
-      arrivals.push(performance.now());
+    const arrivals: Arrival[] = [];
+    const upstream = createServer(({ url }, response) => {
+      arrivals.push({ client: url!.slice(1), atMs: performance.now() });
       response.end("served");
     }).listen(0, "127.0.0.1");
     await once(upstream, "listening");
     context.after(() => upstream.close());
     const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-    const redis = await startRedis(context, await findFreePort());
+    const folder = makeFolder(context);
+    const redis = await startRedis(context, await findFreePort(), folder);
     const config = {
       workers: 2,
       trusted_proxies: ["127.0.0.1"],
@@ -39,20 +54,12 @@ test(
     context.after(() => agent.destroy());
     const ask = async (port: number, client: string): Promise<IncomingMessage> => {
       const headers = { "X-Forwarded-For": client };
-      const sent = request({ host: "127.0.0.1", port, headers, agent }).end();
+      const path = `/${client}`;
+      const sent = request({ host: "127.0.0.1", port, path, headers, agent }).end();
       const [answer] = (await once(sent, "response")) as [IncomingMessage];
       answer.resume();
       await once(answer, "end");
       return answer;
-    };
-    const flood = async (client: string): Promise<number> => {
-      const before = arrivals.length;
-      const asks = Array.from({ length: LIMIT * 4 }, (_, at) => ask(gates[at % 2]!.port, client));
-      const statuses = (await Promise.all(asks)).map(({ statusCode }) => statusCode);
-      const served = statuses.filter((status) => status === 200).length;
-      assert.equal(statuses.filter((status) => status === 429).length, LIMIT * 4 - served);
-      assert.equal(arrivals.length - before, served);
-      return served;
     };
     const countLocal = async (): Promise<number> => {
       const texts = gates.map(async ({ url }) => (await fetch(`${url}/metrics`)).text());
@@ -61,20 +68,32 @@ test(
       );
       return counts.reduce((sum, count) => sum + Number(count), 0);
     };
-    /** Asserts the exact limit. Requests that missed the deadline of Redis are counted apart, and such a flood is repeated. */
-    const assertShared = async (network: string): Promise<void> => {
-      for (let host = 1; host <= FLOODS_MAX; host++) {
-        const before = await countLocal();
-        const served = await flood(`${network}.${host}`);
-        const local = (await countLocal()) - before;
-        assert.ok(
-          served >= LIMIT && served <= LIMIT + local,
-          `${served}, ${local} decided locally`,
-        );
-        if (local === 0) return;
-      }
-      assert.fail(`none of ${FLOODS_MAX} floods was counted by Redis alone`);
+    const localPeriods: LocalPeriod[] = [];
+    const flood = async (client: string): Promise<{ served: number; local: number }> => {
+      const [fromMs, localBefore, before] = [
+        performance.now(),
+        await countLocal(),
+        arrivals.length,
+      ];
+      const asks = Array.from({ length: LIMIT * 4 }, (_, at) => ask(gates[at % 2]!.port, client));
+      const statuses = (await Promise.all(asks)).map(({ statusCode }) => statusCode);
+      const served = statuses.filter((status) => status === 200).length;
+      assert.equal(statuses.filter((status) => status === 429).length, LIMIT * 4 - served);
+      assert.equal(arrivals.length - before, served);
+      const local = (await countLocal()) - localBefore;
+      if (local > 0) localPeriods.push({ fromMs, toMs: performance.now() });
+      return { served, local };
     };
+    /** Floods until Redis alone has counted a flood, and returns its client. */
+    const floodShared = async (findClient: (at: number) => string): Promise<string> => {
+      for (let at = 1; at <= FLOODS_MAX; at++) {
+        const client = findClient(at);
+        if ((await flood(client)).local === 0) return client;
+      }
+      return assert.fail(`none of ${FLOODS_MAX} floods was counted by Redis alone`);
+    };
+    const countArrivals = (client: string): number =>
+      arrivals.filter((arrival) => arrival.client === client).length;
     const isShared = async (client: string): Promise<boolean> => {
       const first = await ask(gates[0]!.port, client);
       const second = await ask(gates[1]!.port, client);
@@ -82,33 +101,75 @@ test(
         String(headers["ratelimit"]).includes(`;r=${LIMIT - 1 - at};`),
       );
     };
-    let client = 0;
+    let host = 0;
     const waitUntilShared = (): Promise<void> =>
-      waitFor("both gateways count in Redis", () => isShared(`198.51.100.${++client}`));
+      waitFor("both gateways count in Redis", () => isShared(`198.51.100.${++host}`));
 
     await waitUntilShared();
-    await assertShared("192.0.2");
-    const { headers } = await ask(gates[1]!.port, "192.0.2.1");
+    const client = await floodShared((at) => `192.0.2.${at}`);
+    assert.equal(countArrivals(client), LIMIT);
+    const { headers } = await ask(gates[1]!.port, client);
     assert.match(String(headers["retry-after"]), /^\d\d$/);
 
     await killRedis(redis);
     await Promise.all(
       gates.map((gate) => gate.waitForLine(({ msg }) => msg.startsWith("Redis is not available"))),
     );
-    const alone = await flood("203.0.113.200");
-    assert.ok(alone >= LIMIT && alone <= 2 * LIMIT, `${alone} without Redis`);
+    const alone = await flood(client);
+    assert.equal(alone.local, LIMIT * 4);
+    assert.ok(alone.served >= LIMIT && alone.served <= 2 * LIMIT, `${alone.served} without Redis`);
 
-    await startRedis(context, redis.port);
+    await startRedis(context, redis.port, folder);
     await Promise.all(
       gates.map((gate) =>
         gate.waitForLine(({ msg }) => msg.startsWith("Redis is available again")),
       ),
     );
     await waitUntilShared();
-    await assertShared("203.0.113");
-    assert.ok((await countLocal()) > 0, "the requests without Redis are counted");
+    await floodShared(() => client);
+    assert.equal(countArrivals(await floodShared((at) => `203.0.113.${at}`)), LIMIT);
+    assertWindows(arrivals, localPeriods);
   },
 );
+
+/** Asserts that Redis admitted at most {@link LIMIT} requests of each client in any 60 s, between local periods too. */
+function assertWindows(arrivals: readonly Arrival[], localPeriods: readonly LocalPeriod[]): void {
+  const shared = arrivals.filter(
+    ({ atMs }) => !localPeriods.some(({ fromMs, toMs }) => atMs >= fromMs && atMs <= toMs),
+  );
+  for (const [client, own] of Map.groupBy(shared, (arrival) => arrival.client)) {
+    own.forEach(({ atMs }, first) => {
+      const end = own.findIndex((later) => later.atMs >= atMs + WINDOW_MS);
+      const count = (end === -1 ? own.length : end) - first;
+      assert.ok(count <= LIMIT, `${count} requests of ${client} in 60 s from ${atMs} ms`);
+    });
+  }
+}
+
+test("counts in Redis end with their window", { skip: findRedisSkip() }, async (context) => {
+  const redis = await startRedis(context, await findFreePort());
+  const ignore = (): void => undefined;
+  const client = new RedisClient({ url: redis.url, onFailure: ignore, onRecovery: ignore });
+  context.after(() => client.close());
+  const gate = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: {
+      workers: 1,
+      limits_redis_url: redis.url,
+      routes: [{ prefix: "/", respond: { status: 200 }, rate_limit_rpm: 3 }],
+    },
+  });
+  let keys: string[] = [];
+  await waitFor("a count in Redis", async () => {
+    await (await fetch(gate.url)).arrayBuffer();
+    keys = client.isReady ? ((await client.send("KEYS", "platform:gate:rate:*")) as string[]) : [];
+    return keys.length > 0;
+  });
+  for (const key of keys) {
+    const seconds = Number(await client.send("TTL", key));
+    assert.ok(seconds > 0 && seconds <= WINDOW_MS / 1_000 + 1, `${key}: ${seconds}`);
+  }
+});
 
 test(
   "a Redis that accepts but does not answer delays requests by its deadline only",

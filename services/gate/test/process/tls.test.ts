@@ -4,11 +4,8 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type TLSSocket, connect } from "node:tls";
+import { opensslSkip as skip } from "../fixture/certificates.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
 
 function makeCertificate(folder: string, name: string, keyName = "key.pem"): void {
   const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext".split(

@@ -48,7 +48,9 @@ test("the index page, documentation and metrics are open to this machine only", 
   assert.equal(await page.text(), "<title>what runs</title>");
   assert.equal(await ask(`${url}/?query`), 200);
   assert.equal(await ask(`${url}/other`), 401, "only the root has a page");
-  const open = ["/", "/api/docs", "/api/docs/openapi.json", "/metrics"];
+  const docs = await (await fetch(`${url}/api/docs`)).text();
+  const [, font = ""] = /url\("(\/api\/docs\/fonts\/[^"]+)"\)/.exec(docs) ?? [];
+  const open = ["/", "/api/docs", "/api/docs/openapi.json", font, "/metrics"];
   const foreign = [
     { "x-forwarded-for": "192.0.2.1" },
     { forwarded: "for=192.0.2.1" },

@@ -1,41 +1,15 @@
 // The gateway as a process between TLS clients and an upstream that requires a client certificate.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { createServer, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
+import { makeAuthority, makeCertificate, opensslSkip as skip } from "../fixture/certificates.ts";
 import { type GateProcess, makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
-
-function runOpenssl(folder: string, args: readonly string[]): void {
-  const made = spawnSync("openssl", args, { cwd: folder });
-  assert.equal(made.status, 0, made.stderr.toString());
-}
-
-const NEW_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(" ");
-
-function makeAuthority(folder: string, name: string): void {
-  const files = ["-keyout", `${name}-key.pem`, "-out", `${name}.pem`];
-  runOpenssl(folder, ["req", "-x509", ...NEW_KEY, "-days", "2", "-subj", `/CN=${name}`, ...files]);
-}
-
-/** A certificate for `localhost` and as a client, signed by `authority`. */
-function makeCertificate(folder: string, name: string, authority: string): void {
-  const files = ["-keyout", `${name}-key.pem`, "-out", `${name}.csr`];
-  runOpenssl(folder, ["req", "-new", ...NEW_KEY, "-subj", `/CN=${name}`, ...files]);
-  writeFileSync(join(folder, `${name}.cnf`), "subjectAltName=DNS:localhost\n");
-  const issuer = ["-CA", `${authority}.pem`, "-CAkey", `${authority}-key.pem`, "-CAcreateserial"];
-  const output = ["-extfile", `${name}.cnf`, "-out", `${name}.pem`];
-  runOpenssl(folder, ["x509", "-req", "-in", `${name}.csr`, "-days", "2", ...issuer, ...output]);
-}
 
 /** Answers with the name in the client's certificate; without one by `ours` the handshake fails. */
 async function startUpstream(context: TestContext, folder: string, identity: string) {

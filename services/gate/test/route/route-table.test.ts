@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { PathScan } from "../../src/exchange/path-scan.ts";
+import { PathPatterns } from "../../src/exchange/path-patterns.ts";
 import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
 import type { InternalRoute } from "../../src/shared-state/index.ts";
 
 function makeTable(
-  routes: { prefix: string; host?: string }[],
+  routes: RouteEntry[],
   own: InternalRoute[] = [],
 ): Promise<RouteTable<RouteEntry>> {
   return RouteTable.build(routes, own);
@@ -78,6 +79,19 @@ test("the longer prefix wins, then the host", async () => {
   );
 });
 
+test("routes of a host alone are found without those of all hosts", async () => {
+  const table = await makeTable([
+    { prefix: "/" },
+    { prefix: "/tools/x" },
+    { prefix: "/tools", host: "A.example" },
+  ]);
+  const findOwn = (target: string, host: string): string | undefined =>
+    table.findRouteOfHost(read(table, target), host)?.prefix;
+  assert.equal(findOwn("/tools/x", "a.example"), "/tools");
+  assert.equal(findOwn("/x", "a.example"), undefined);
+  assert.equal(findOwn("/tools", "b.example"), undefined);
+});
+
 test("internal routes take precedence and are a closed list", async () => {
   const own: InternalRoute[] = [
     { path: "/healthz", match: "exact", access: "probe" },
@@ -131,4 +145,79 @@ test("lookups agree with a linear search", async () => {
 
 test("duplicate prefixes are refused", async () => {
   await assert.rejects(makeTable([{ prefix: "/a" }, { prefix: "/a" }], []), RangeError);
+});
+
+test("patterns decide which paths below a prefix a route serves", async () => {
+  const patterned: [pattern: string, serves: string[], not: string[]][] = [
+    ["/notes", ["/notes", "/notes?a=/b", "/x/../notes"], ["/notes/", "/notes/1"]],
+    ["/notes/:id", ["/notes/1", "/notes/%7E"], ["/notes", "/notes/", "/notes/1/", "/notes/1/x"]],
+    ["/notes/{id}/edit", ["/notes/1/edit"], ["/notes/edit", "/notes/1/edit/x", "/notes/1/Edit"]],
+    ["/notes/*/edit/:at", ["/notes/a/edit/b"], ["/notes/a/edit", "/notes/a/b/edit/c"]],
+    ["/notes/files/*", ["/notes/files/", "/notes/files/a/b/"], ["/notes/files"]],
+    ["/notes/:", ["/notes/:"], ["/notes/1"]],
+  ];
+  for (const [pattern, serves, not] of patterned) {
+    const patterns = new PathPatterns([pattern]);
+    const table = await makeTable([{ prefix: "/notes", patterns }, { prefix: "/" }]);
+    assert.ok(table.hasVariants);
+    for (const target of serves) assert.equal(find(table, target)?.prefix, "/notes", target);
+    for (const target of not)
+      assert.equal(find(table, target)?.prefix, "/", `${pattern} ${target}`);
+  }
+});
+
+test("a pattern is found beside others that begin like it", () => {
+  const patterns = new PathPatterns(["/a/b/c", "/a/:x/d", "/:y/b/e", "/a/b", "/:y/b/*"]);
+  const serves = (path: string): boolean => {
+    const bytes = Buffer.from(path);
+    return patterns.matches(bytes, 0, bytes.length);
+  };
+  for (const path of ["/a/b/c", "/a/b/d", "/a/z/d", "/a/b/e", "/a/b", "/q/b/e", "/q/b/x/y"])
+    assert.ok(serves(path), path);
+  for (const path of ["/", "/a", "/a/", "/a/z", "/a/z/c", "/q/b", "/q/c/d"])
+    assert.ok(!serves(path), path);
+});
+
+test("methods and hosts count only where a pattern matches", async () => {
+  const patterns = (...paths: string[]): PathPatterns => new PathPatterns(paths);
+  const table = await makeTable([
+    { prefix: "/notes", methods: ["GET"], patterns: patterns("/notes", "/notes/:id") },
+    { prefix: "/notes", methods: ["POST"], patterns: patterns("/notes") },
+    { prefix: "/notes", host: "a.example", patterns: patterns("/notes/mine") },
+    { prefix: "/", methods: ["DELETE"] },
+  ]);
+  const choose = (target: string, method: string, host = ""): RouteEntry | undefined => {
+    const scan = read(table, target);
+    const found = table.findRoute(scan, host);
+    return found && table.chooseVariant(found, scan, method);
+  };
+  assert.deepEqual(choose("/notes", "POST")?.methods, ["POST"]);
+  assert.deepEqual(choose("/notes/1", "HEAD")?.methods, ["GET"]);
+  assert.equal(choose("/notes/1", "POST"), undefined);
+  assert.deepEqual(choose("/notes/1/x", "DELETE")?.prefix, "/");
+  assert.equal(choose("/notes/mine", "POST", "a.example")?.host, "a.example");
+  assert.equal(choose("/notes/1", "GET", "a.example")?.host, undefined);
+  const scan = read(table, "/notes/1");
+  assert.deepEqual(table.listMethods(table.findRoute(scan, "")!, scan), ["GET", "HEAD"]);
+  assert.equal(table.findRouteOfHost(read(table, "/notes/1"), "a.example"), undefined);
+});
+
+test("patterns match as their segments say", () => {
+  const segment = fc.constantFrom("a", "b", ":x", "{y}", "*");
+  const patternLists = fc.array(fc.array(segment, { minLength: 1, maxLength: 4 }), {
+    maxLength: 6,
+  });
+  const paths = fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(patternLists, paths, (lists, path) => {
+      const expected = lists.some((list) => {
+        const isOpen = list.at(-1) === "*";
+        if (isOpen ? path.length < list.length : path.length !== list.length) return false;
+        return list.every((each, at) => each === path[at] || !/^[ab]$/.test(each));
+      });
+      const bytes = Buffer.from(`/${path.join("/")}`);
+      const patterns = new PathPatterns(lists.map((list) => `/${list.join("/")}`));
+      assert.equal(patterns.matches(bytes, 0, bytes.length), expected);
+    }),
+  );
 });

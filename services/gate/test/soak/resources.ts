@@ -31,13 +31,19 @@ export function findFloors(samples: readonly Sample[], periods: number): readonl
   });
 }
 
-/** The growth of memory in MiB per minute: the slope of the line through the samples (least squares). */
-export function measureGrowth(samples: readonly Sample[]): number {
-  const mean = (read: (sample: Sample) => number): number =>
-    samples.reduce((sum, sample) => sum + read(sample), 0) / samples.length;
-  const atMs = mean((sample) => sample.atMs);
-  const rssMib = mean((sample) => sample.rssMib);
-  const covariance = mean((sample) => (sample.atMs - atMs) * (sample.rssMib - rssMib));
-  const variance = mean((sample) => (sample.atMs - atMs) ** 2);
+/** Memory at one moment. */
+export interface MemoryPoint {
+  atMs: number;
+  mib: number;
+}
+
+/** The growth of memory in MiB per minute: the slope of the line through the points (least squares). */
+export function measureGrowth(points: readonly MemoryPoint[]): number {
+  const mean = (read: (point: MemoryPoint) => number): number =>
+    points.reduce((sum, point) => sum + read(point), 0) / points.length;
+  const atMs = mean((point) => point.atMs);
+  const mib = mean((point) => point.mib);
+  const covariance = mean((point) => (point.atMs - atMs) * (point.mib - mib));
+  const variance = mean((point) => (point.atMs - atMs) ** 2);
   return (covariance / variance) * MINUTE_MS;
 }
