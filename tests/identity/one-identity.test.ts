@@ -327,6 +327,13 @@ test("while identity does not answer, the others serve on, say so, and catch up 
         30_000,
       );
     }
+    const operator = platform.readCredential("PLATFORM_GATE_AUTH_TOKEN");
+    await until("the condition in the gateway's feed", async () => {
+      const { text } = await platform.ask("/api/v1/admin/attention", {
+        headers: { authorization: `Bearer ${operator}` },
+      });
+      return text.includes("warning:revocations");
+    });
     assert.equal((await publish(ada, "meanwhile")).status, 200);
     await until("the message", () => stream.text.includes("meanwhile"));
     assert.equal((await store(key, "PUT", "meanwhile")).status, 200);

@@ -101,8 +101,14 @@ export class Platform {
     this.pids = new Map(started.services.map(({ name, pid }) => [name, pid]));
   }
 
-  /** Starts all services and creates the users, the role and the bucket. `project`: a service file that runs with them. */
-  static async start({ project }: { project?: string } = {}): Promise<Platform> {
+  /**
+   * Starts all services and creates the users, the role and the bucket. `project`: a service file that runs with them;
+   * `environment`: further variables.
+   */
+  static async start({
+    project,
+    environment = {},
+  }: { project?: string; environment?: Readonly<Record<string, string>> } = {}): Promise<Platform> {
     const root = makeFolder();
     const data = join(root, "data");
     const flags = ["--json", "--data", data, ...anyPort];
@@ -116,6 +122,7 @@ export class Platform {
     const env = {
       PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
       PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
+      ...environment,
     };
     const up = run(["up", ...flags], env, "", folder);
     await up.waitFor(findStarted);

@@ -201,7 +201,7 @@ const records = {
 
 const factors = {
   mfa_totp_issuer: key(z.string().min(1).max(64).default("Platform"), {
-    description: "Issuer shown by authenticator apps, and the name on pages.",
+    description: "Issuer shown by authenticator apps.",
   }),
   platform_notify_url: key(httpUrl.optional(), {
     description:
@@ -214,6 +214,40 @@ const factors = {
   }),
   mail_from: key(z.string().min(3).max(254).default("no-reply@localhost"), {
     description: "Sender address of emails.",
+  }),
+};
+
+const color = z
+  .string()
+  .regex(/^#[0-9a-fA-F]{6}$/)
+  .optional();
+
+const brand = {
+  // Control characters would be invisible in titles and messages.
+  brand_name: key(
+    z
+      .string()
+      .regex(/^[^\p{C}]{1,64}$/u)
+      .optional(),
+    {
+      description: "Name on pages and in the dialogs of passkeys.",
+      allowed: "1 to 64 characters",
+      defaultText: "mfa_totp_issuer",
+    },
+  ),
+  brand_logo: key(z.string().min(1).max(4096).optional(), {
+    description:
+      "Logo on pages: a PNG of at most 2048 × 2048 pixels or an SVG without scripts and references to other files, at most 256 KiB.",
+  }),
+  brand_color: key(color, {
+    description:
+      "Colour of buttons and links on light pages. Its contrast must be at least 4.5:1, otherwise the service does not start.",
+    allowed: "#rrggbb",
+  }),
+  brand_color_dark: key(color, {
+    description: "The same for dark pages.",
+    allowed: "#rrggbb",
+    defaultText: "brand_color, as much lighter as necessary",
   }),
 };
 
@@ -230,6 +264,7 @@ export const authDefinition = defineConfig({
     ...accounts,
     ...sessions,
     ...factors,
+    ...brand,
     ...records,
     ...createConsoleKeys(),
     ...createOperationKeys("auth"),

@@ -112,6 +112,12 @@ export function startOAuth(
   });
 }
 
+/** Names of the service, which passwords must not resemble. */
+export function listServiceNames(config: AuthConfig, publicUrl: string): string[] {
+  const { brand_name: name, mfa_totp_issuer: issuer } = config;
+  return [...(name === undefined ? [] : [name]), issuer, new URL(publicUrl).hostname];
+}
+
 /** Everything that the API and the pages use. */
 export type Domain = ReturnType<typeof createDomain>;
 
@@ -141,11 +147,11 @@ export function createDomain(
       registrationsWaitingMax: config.registration_hash_queue,
       cost: passwordCost,
     }),
-    passwordPolicy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
+    passwordPolicy: new PasswordPolicy(listServiceNames(config, publicUrl)),
     deviceMarks: new DeviceMarks(secret),
     registration: config.registration,
   };
-  const passkeys = new Passkeys({ ...shared, rpName: config.mfa_totp_issuer });
+  const passkeys = new Passkeys({ ...shared, rpName: config.brand_name ?? config.mfa_totp_issuer });
   const factors = new Factors({
     ...shared,
     codeKey: deriveCodeKey(secret),

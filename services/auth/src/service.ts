@@ -36,11 +36,19 @@ import { createUserRoutes } from "./api/user-routes.ts";
 import { VERSION, type AuthConfig } from "./config.ts";
 import { describeState, takeAuthSnapshot } from "./backup/backup.ts";
 import { DATA_FORMAT, migrateAll, type AuthDatabase, type AuthTables } from "./database/schema.ts";
-import { createDomain, createStores, startOAuth, type Domain, type Stores } from "./domain.ts";
+import {
+  createDomain,
+  createStores,
+  listServiceNames,
+  startOAuth,
+  type Domain,
+  type Stores,
+} from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "@platform/kernel/secrets";
 import { loadSecrets } from "./key/secrets.ts";
 import { createAuthMetrics, createFigures } from "./metrics.ts";
+import { loadBrand } from "./pages/brand.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
@@ -75,6 +83,8 @@ export interface AuthService {
 /** Starts the service; when this resolves, it accepts requests. */
 export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const { config, log, lifecycle, clock = systemClock } = options;
+  // Before anything is opened: an illegible colour stops the start.
+  const look = loadBrand(config);
   const database = openAuthDatabase(config, log);
   lifecycle.onDrain("database", () => database.close());
   await migrateAll(database, clock.now());
@@ -114,7 +124,12 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     countSessions: () => stores.sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
-  const frame = createFrame(config.mfa_totp_issuer);
+  const frame = createFrame({
+    name: config.brand_name ?? config.mfa_totp_issuer,
+    host: new URL(publicUrl).host,
+    words: listServiceNames(config, publicUrl),
+    look,
+  });
   const oauth = await startOAuth(stores, metrics, createCorePages(frame));
   lifecycle.onDrain("oauth", () => oauth.close());
   const domain = { ...createDomain(stores, oauth, metrics, options.passwordCost), addresses };

@@ -23,7 +23,7 @@ export function createAuditRecorder(options: {
       action,
       actor: nameActor(principal),
       ...(target === undefined ? {} : { target }),
-      ip: identification.readOrigin(exchange).ip,
+      ...identification.readOrigin(exchange),
       ...(detail === undefined ? {} : { detail }),
     });
 }

@@ -4,15 +4,17 @@ import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kerne
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { KeyRing } from "../key/key-ring.ts";
+import { LOGO_BYTES_MAX } from "../oauth/client/client-logos.ts";
 import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import type { Identification } from "./principal.ts";
-import { client, clientsAnswer, keysAnswer } from "./responses.ts";
+import { client, clientsAnswer, keysAnswer, logoAnswer } from "./responses.ts";
 
 const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);
 const metadata = z.record(z.string().max(128), z.unknown());
+const LOGO_BODY_BYTES_MAX = 98_304;
 const FORBIDDEN = { 403: "You lack a permission that the client has or would get" };
 
 /** Options of these routes. */
@@ -116,6 +118,56 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
     }),
     defineRoute({
       tag: clients,
+      method: "GET",
+      path: "/api/v1/auth/clients/{id}/logo",
+      summary: "The logo of a client, in base64",
+      params: z.object({ id: clientId }),
+      answer: logoAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "clients:read");
+        const logo = await oauth.logos.readOf(exchange.params.id);
+        if (logo === undefined) throw noLogo();
+        return { type: logo.type, image: Buffer.from(logo.content).toString("base64") };
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "PUT",
+      path: "/api/v1/auth/clients/{id}/logo",
+      summary:
+        "Set the logo of a client: a PNG or JPEG of at most 1024 × 1024 pixels. Pages never load `logo_uri`",
+      params: z.object({ id: clientId }),
+      body: z.object({ image: z.base64().min(1).max(base64Length(LOGO_BYTES_MAX)) }),
+      bodyBytesMax: LOGO_BODY_BYTES_MAX,
+      problems: FORBIDDEN,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { id } = exchange.params;
+        if ((await oauth.clients.find(id)) === undefined) throw noSuchClient();
+        await oauth.clients.requireManageable(id, principal.rights);
+        await oauth.logos.set(id, Buffer.from(exchange.body.image, "base64"));
+        await record(exchange, principal, "client.logo", `client:${id}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "DELETE",
+      path: "/api/v1/auth/clients/{id}/logo",
+      summary: "Remove the logo of a client",
+      params: z.object({ id: clientId }),
+      problems: FORBIDDEN,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { id } = exchange.params;
+        await oauth.clients.requireManageable(id, principal.rights);
+        if (!(await oauth.logos.remove(id))) throw noLogo();
+        await record(exchange, principal, "client.logo", `client:${id}`, { removed: true });
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag: clients,
       method: "DELETE",
       path: "/api/v1/auth/clients/{id}",
       summary: "Delete a client with all of its tokens",
@@ -180,6 +232,14 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
   ];
 }
 
+function noLogo(): PlatformError {
+  return new PlatformError("not_found", "The client has no logo.");
+}
+
 function noSuchClient(): PlatformError {
   return new PlatformError("not_found", "There is no such client.");
+}
+
+function base64Length(bytes: number): number {
+  return Math.ceil(bytes / 3) * 4;
 }

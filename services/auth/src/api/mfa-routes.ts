@@ -151,6 +151,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           actor: `user:${account.id}`,
           target: `factor:${body.factor_id}`,
           ip: origin.ip,
+          userAgent: origin.userAgent,
           detail: { kind },
         });
         options.notices.tell(account, "mfa.enrol");

@@ -99,7 +99,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as RegistrationResponseJSON;
-        const { issued, amr, keep } = await passkeys.finishRegistration(response);
+        const { issued, amr, authenticator, keep } = await passkeys.finishRegistration(response);
         let account = issued.userId === undefined ? undefined : await users.find(issued.userId);
         if (issued.userId === undefined) {
           const invited = issued.payload as Required<
@@ -115,12 +115,13 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
         // A registration must not complete after its session has ended.
         if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
           throw createNoSession();
-        const passkey = await keep(account.id, nameDevice(origin.userAgent));
+        const passkey = await keep(account.id, authenticator ?? nameDevice(origin.userAgent));
         await audit.record({
           action: "passkey.register",
           actor: `user:${account.id}`,
           target: `passkey:${passkey.id}`,
           ip: origin.ip,
+          userAgent: origin.userAgent,
         });
         notices.tell(account, "passkey.register");
         if (own === undefined || own === null) return { passkey, user: showUser(account) };

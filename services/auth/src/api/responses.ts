@@ -190,6 +190,12 @@ export const client = z.record(z.string(), z.unknown()).meta({ id: "Client" });
 /** A page of clients. */
 export const clientsAnswer = z.object({ clients: z.array(client).readonly(), next_cursor: cursor });
 
+/** Logo of a client. */
+export const logoAnswer = z.object({
+  type: z.string(),
+  image: z.base64(),
+});
+
 /** Signing keys. */
 export const keysAnswer = z.object({
   keys: z.array(
@@ -252,8 +258,12 @@ const group = z
 export const groupAnswer = z.object({ group });
 /** A page of groups. */
 export const groupsAnswer = z.object({ groups: z.array(group).readonly(), next_cursor: cursor });
-/** A page of user ids. */
-export const membersAnswer = z.object({ members: texts, next_cursor: cursor });
+/** A page of members. */
+export const membersAnswer = z.object({
+  members: texts.meta({ description: "Ids of the users." }),
+  users: z.array(z.object({ id: z.string(), username: z.string() })).readonly(),
+  next_cursor: cursor,
+});
 
 /** A page of invitations. */
 export const invitationsAnswer = z.object({

@@ -347,9 +347,10 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
         const page = await readPage(exchange.query, {
           key: sortKey,
           read: (limit, after) => groups.listMembers(exchange.params.id, limit, after),
-          keyOf: (member) => member,
+          keyOf: (member) => member.id,
         });
-        return { members: page.items, next_cursor: page.next_cursor };
+        const members = page.items.map((member) => member.id);
+        return { members, users: page.items, next_cursor: page.next_cursor };
       },
     }),
     ...(["PUT", "DELETE"] as const).map((method) =>

@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { AuditRow } from "../database/audit.ts";
 import type { AuthDatabase } from "../database/schema.ts";
+import { nameDevice } from "../session/device.ts";
 
 const WAITING_MAX = 10_000;
 const BATCH_MAX = 500;
@@ -19,6 +20,8 @@ export interface AuditEvent {
   /** `user:<id>`, `role:<name>`, … */
   target?: string;
   ip?: string;
+  /** Header of the request; stored as the name of the device, `device` in `detail`. */
+  userAgent?: string;
   detail?: Readonly<Record<string, unknown>>;
 }
 
@@ -76,6 +79,16 @@ export class AuditLog {
     if (filter.fromMs !== undefined) query = query.where("at", ">=", filter.fromMs);
     if (filter.untilMs !== undefined) query = query.where("at", "<", filter.untilMs);
     return query.orderBy("seq", "desc").limit(filter.limit).execute();
+  }
+
+  /** Events that a user caused or that affected the user's account, newest first. `subject` is `user:<id>`. */
+  async listOf(subject: string, before: number | undefined, limit: number): Promise<AuditRow[]> {
+    const [caused, received] = await Promise.all([
+      this.list({ actor: subject, before, limit }),
+      this.list({ target: subject, before, limit }),
+    ]);
+    const rows = new Map([...caused, ...received].map((row) => [row.seq, row]));
+    return [...rows.values()].sort((one, other) => other.seq - one.seq).slice(0, limit);
   }
 
   /** Verifies the whole chain. */
@@ -162,7 +175,7 @@ export class AuditLog {
           actor: cut(event.actor),
           target: cut(event.target ?? ""),
           ip: cut(event.ip ?? ""),
-          detail: encodeDetail(event.detail ?? {}),
+          detail: encodeDetail(describe(event)),
         };
         previous = this.#hash(previous, row);
         return { ...row, hash: previous };
@@ -178,6 +191,10 @@ export class AuditLog {
       .update(JSON.stringify([previous, seq, at, action, outcome, actor, target, ip, detail]))
       .digest("base64url");
   }
+}
+
+function describe({ detail, userAgent = "" }: AuditEvent): Readonly<Record<string, unknown>> {
+  return userAgent === "" ? { ...detail } : { ...detail, device: nameDevice(userAgent) };
 }
 
 function encodeDetail(detail: Readonly<Record<string, unknown>>): string {

@@ -37,4 +37,8 @@ export const AUDIT_MIGRATIONS: readonly Migration[] = [
       "insert into auth_audit_head (id, seq, hash, first_seq, anchor) values (1, 0, '', 1, '')",
     ],
   },
+  {
+    id: "0002-audit-by-actor",
+    statements: () => ["create index auth_audit_by_actor on auth_audit (actor, seq)"],
+  },
 ];

@@ -64,6 +64,16 @@ export interface ConsentRow {
   expires_at: number;
 }
 
+/** The logo of a client. */
+export interface ClientLogoRow {
+  client_id: string;
+  /** SHA-256 of the content, hexadecimal: its address. */
+  hash: string;
+  type: string;
+  content: Uint8Array;
+  updated_at: number;
+}
+
 /** The subject of a revocation. */
 export type RevocationKind = "jti" | "sid" | "sub" | "kid" | "client";
 
@@ -84,6 +94,7 @@ export interface OAuthTables {
   auth_oauth_clients: ClientRow;
   auth_oauth_issued: IssuedRow;
   auth_oauth_consents: ConsentRow;
+  auth_oauth_client_logos: ClientLogoRow;
   auth_revocations: RevocationRow;
   /** One row: the last position in the feed. Updating it makes revocations commit in the order of their positions. */
   auth_revocation_clock: { id: number; seq: number };
@@ -143,6 +154,16 @@ export const OAUTH_MIGRATIONS: readonly Migration[] = [
       "update auth_oauth_clients set keeps_audience = 1",
       `update auth_oauth_clients set is_dynamic = 1 where client_id in
         (select client_id from auth_oauth_items where model = 'RegistrationAccessToken' and client_id is not null)`,
+    ],
+  },
+  {
+    id: "0005-client-logos",
+    statements: (t) => [
+      `create table auth_oauth_client_logos (
+        client_id ${t.text} primary key references auth_oauth_clients (client_id) on delete cascade,
+        hash ${t.text} not null, type ${t.text} not null, content ${t.bytes} not null,
+        updated_at ${t.integer} not null)`,
+      "create index auth_oauth_client_logos_by_hash on auth_oauth_client_logos (hash)",
     ],
   },
 ];

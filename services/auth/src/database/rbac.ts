@@ -75,6 +75,12 @@ const RUNTIME_PERMISSIONS: readonly (readonly [permission: string, description: 
   ["runtime:manage", "Restart and stop services, run schedules"],
 ];
 
+/** Permissions that the gateway requires; as those above. */
+const GATE_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["gate:read", "See routes, requests and certificates of the gateway, without secrets"],
+  ["gate:admin", "Manage the gateway"],
+];
+
 /** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
@@ -84,7 +90,7 @@ export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
 /** Scopes of all services of the platform. */
 export const PLATFORM_SCOPES: readonly string[] = [
   ...MANAGEMENT_SCOPES,
-  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS, ...RUNTIME_PERMISSIONS].map(
+  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS, ...RUNTIME_PERMISSIONS, ...GATE_PERMISSIONS].map(
     ([permission]) => permission,
   ),
 ];
@@ -149,6 +155,10 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0007-scopes-of-the-runtime",
     statements: () => RUNTIME_PERMISSIONS.flatMap(addScope),
+  },
+  {
+    id: "0008-scopes-of-the-gateway",
+    statements: () => GATE_PERMISSIONS.flatMap(addScope),
   },
 ];
 

@@ -19,6 +19,7 @@ import type { OneTimeToken, OneTimeTokens } from "../guard/one-time-tokens.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { isDeceptive } from "../user/deceptive-name.ts";
+import { nameAuthenticator } from "./authenticators.ts";
 
 const CHALLENGE_MS = 300_000;
 const PASSKEYS_MAX = 30;
@@ -102,6 +103,8 @@ export class Passkeys {
     issued: OneTimeToken;
     /** Authentication methods of the new credential, as at a sign-in. */
     amr: readonly string[];
+    /** Name of the authenticator or password manager, if it is a common one. */
+    authenticator: string | undefined;
     keep: (userId: string, name: string) => Promise<PasskeyItem>;
   }> {
     const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
@@ -119,9 +122,11 @@ export class Passkeys {
       throw new PlatformError("bad_request", "The credential is not valid.", { cause });
     });
     if (!result.verified) throw new PlatformError("bad_request", "The credential is not valid.");
-    const { credential, credentialDeviceType, credentialBackedUp } = result.registrationInfo;
+    const { credential, credentialDeviceType, credentialBackedUp, aaguid } =
+      result.registrationInfo;
     return {
       issued,
+      authenticator: nameAuthenticator(aaguid),
       amr: listMethods(credentialDeviceType),
       keep: async (userId, name) => {
         const row: PasskeyRow = {
@@ -220,10 +225,7 @@ export class Passkeys {
 
   /** Renames a passkey; `undefined` if the user has none with this id. */
   async rename(userId: string, id: string, name: string): Promise<PasskeyItem | undefined> {
-    if (isDeceptive(name)) {
-      const message = "contains deceptive characters";
-      throw createValidationError([{ in: "body", path: "name", message }]);
-    }
+    requireHonestName(name);
     const row = await this.#options.database.db
       .updateTable("auth_passkeys")
       .set({ name })
@@ -272,6 +274,13 @@ export class Passkeys {
       .orderBy("created_at")
       .execute();
   }
+}
+
+/** Throws 422 for a name with deceptive characters. */
+export function requireHonestName(name: string): void {
+  if (!isDeceptive(name)) return;
+  const message = "contains deceptive characters";
+  throw createValidationError([{ in: "body", path: "name", message }]);
 }
 
 function show(row: PasskeyRow): PasskeyItem {

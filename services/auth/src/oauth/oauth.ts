@@ -17,6 +17,7 @@ import { Consents } from "./authorization/consents.ts";
 import { Grants } from "./authorization/grants.ts";
 import { Interactions } from "./authorization/interaction.ts";
 import type { NeedsSecondFactor } from "./authorization/prompt-policy.ts";
+import { ClientLogos } from "./client/client-logos.ts";
 import { ClientRegistry } from "./client/client-registry.ts";
 import { ClientStore } from "./client/client-store.ts";
 import { CLI_CLIENT_ID, PLATFORM_CLIENT_ID } from "./core/lifetimes.ts";
@@ -83,6 +84,8 @@ export interface OAuthOptions {
 export class OAuth {
   /** Registered clients. */
   readonly clients: ClientRegistry;
+  /** Logos of clients. */
+  readonly logos: ClientLogos;
   /** Grants of users to clients. */
   readonly grants: Grants;
   /** Authorization requests that wait for the user. */
@@ -146,6 +149,7 @@ export class OAuth {
       onChange: (clientId) => clientCache.delete(clientId),
     });
     this.clients = new ClientRegistry({ ...shared, clients });
+    this.logos = new ClientLogos({ database, clock });
     this.grants = new Grants({ ...shared, items, consents, revoker });
     this.interactions = new Interactions({ ...shared, consents });
     this.loginTokens = new LoginTokenMint({ ...shared, items, claims });

@@ -161,7 +161,8 @@ async function show(
         >
       </p>
     </div>`;
-  return showPage(services, request, { title: words.title, problem, hasPasskeys, body });
+  const scripts = hasPasskeys ? (["passkey", "password"] as const) : (["password"] as const);
+  return showPage(services, request, { title: words.title, problem, scripts, body });
 }
 
 async function confirm(

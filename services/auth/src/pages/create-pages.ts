@@ -1,11 +1,14 @@
 // Composition of the pages.
 import { createAccessRoutes } from "./account/access.ts";
+import { createActivityRoutes } from "./account/activity.ts";
 import { createCredentialRoutes } from "./account/credentials.ts";
 import { createProfileRoutes } from "./account/profile.ts";
 import { createSecurityRoutes } from "./account/security.ts";
 import { loadAssets } from "./assets.ts";
+import type { BrandLook } from "./brand.ts";
+import { createClientLogoRoutes } from "./client-logo.ts";
 import { createConfirmRoutes } from "./confirm.ts";
-import { PageFrame } from "./document.ts";
+import { PageFrame, type Brand } from "./document.ts";
 import { ErrorPage } from "./error-page.ts";
 import { createInteractionRoutes } from "./interaction.ts";
 import { PageRequestReader, type PageRequestReaderOptions } from "./page-request.ts";
@@ -18,9 +21,9 @@ import { createSignInRoutes } from "./sign-in.ts";
 import { createSignOutRoutes } from "./sign-out.ts";
 import { createSignUpRoutes } from "./sign-up.ts";
 
-/** Creates the frame of all pages; `brand` is the public name of the service. */
-export function createFrame(brand: string): PageFrame {
-  return new PageFrame(loadAssets(), brand);
+/** Creates the frame of all pages. */
+export function createFrame({ look, ...brand }: Brand & { look?: BrandLook }): PageFrame {
+  return new PageFrame(loadAssets(look), brand);
 }
 
 /** Creates the pages. */
@@ -49,10 +52,12 @@ export function createPageRoutes(services: PageServices): PageRoute[] {
     ...createSignUpRoutes(services),
     ...createRecoveryRoutes(services),
     ...createInteractionRoutes(services),
+    ...createClientLogoRoutes(services),
     ...createSignOutRoutes(services),
     ...createProfileRoutes(services),
     ...createSecurityRoutes(services),
     ...createCredentialRoutes(services),
+    ...createActivityRoutes(services),
     ...createAccessRoutes(services),
   ];
 }

@@ -1,5 +1,5 @@
 // The frame of every page: head, brand, navigation, messages.
-import type { Assets } from "./assets.ts";
+import type { Assets, ScriptName } from "./assets.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Language } from "./language/language.ts";
 import type { Problem } from "./problem.ts";
@@ -13,52 +13,66 @@ export interface PageContent {
   problem?: Problem | undefined;
   /** The result of the last action, announced politely. */
   done?: string | undefined;
-  /** Includes the passkey script. */
-  hasPasskeys?: boolean;
+  /** Scripts that improve the page; it works without them, except for passkeys. */
+  scripts?: readonly ScriptName[];
   /** Forwards the browser to this URL; the page has a link as well. */
   forwardTo?: string;
 }
 
 /** Tabs of the account pages in order. */
-export type AccountTab = "profile" | "security" | "sessions" | "applications";
+export type AccountTab = "profile" | "security" | "activity" | "sessions" | "applications";
 
 const TABS: readonly (readonly [AccountTab, string])[] = [
   ["profile", "/account"],
   ["security", "/account/security"],
+  ["activity", "/account/activity"],
   ["sessions", "/account/sessions"],
   ["applications", "/account/applications"],
 ];
+
+/** The identity of the service on its pages. */
+export interface Brand {
+  /** Public name of the service. */
+  readonly name: string;
+  /** Its host name, shown so that users can compare it with the address bar. */
+  readonly host: string;
+  /** Names of the service, which passwords must not resemble. */
+  readonly words: readonly string[];
+}
 
 /** Renders pages in their frame. */
 export class PageFrame {
   /** Assets that pages load. */
   readonly assets: Assets;
-  readonly #brand: string;
+  readonly brand: Brand;
 
-  /** `brand` is the public name of the service. */
-  constructor(assets: Assets, brand: string) {
+  constructor(assets: Assets, brand: Brand) {
     this.assets = assets;
-    this.#brand = brand;
+    this.brand = brand;
   }
 
-  /** A page with one card. */
+  /** A page with one question. */
   frame(language: Language, content: PageContent): Html {
     return this.#document(
       language,
       content,
-      html`<header class="narrow">
-          <span class="brand">${this.#mark()}</span>
-        </header>
-        <main id="content" tabindex="-1">
-          <div class="card">
-            <h1>${content.title}</h1>
-            ${this.#announce(language, content)}${content.body}
+      "ask",
+      html`<div class="art" aria-hidden="true"></div>
+        <div class="sheet">
+          <div class="box">
+            <header>
+              <span class="brand">${this.#mark()}</span><span class="tag">${this.brand.host}</span>
+            </header>
+            <main id="content" tabindex="-1">
+              <h1>${content.title}</h1>
+              ${this.#announce(language, content)}${content.body}
+            </main>
           </div>
-        </main>`,
+        </div>`,
     );
   }
 
-  /** A page of the user's account. `signOut` is the form that signs out. */
+  /** A page of the user's account. `signOut` is the link that signs out. */
   frameAccount(
     language: Language,
     content: PageContent,
@@ -68,12 +82,10 @@ export class PageFrame {
     return this.#document(
       language,
       content,
-      html`<header>
+      "account",
+      html`<header class="rail">
           <a class="brand" href="/account">${this.#mark()}</a>
           <div class="who">${signedInAs(account.username)} · ${account.signOut}</div>
-        </header>
-        <main id="content" class="wide" tabindex="-1">
-          <h1>${words.title}</h1>
           <nav aria-label="${words.navigation}">
             <ul>
               ${TABS.map(
@@ -86,14 +98,17 @@ export class PageFrame {
               )}
             </ul>
           </nav>
+        </header>
+        <main id="content" tabindex="-1">
+          <h1>${account.tab === "profile" ? words.title : content.title}</h1>
           ${this.#announce(language, content)}${content.body}
         </main>`,
     );
   }
 
-  #document(language: Language, content: PageContent, body: Html): Html {
+  #document(language: Language, content: PageContent, frame: "ask" | "account", body: Html): Html {
     const { tag, messages } = language;
-    const { title, problem, forwardTo } = content;
+    const { title, problem, forwardTo, scripts = [] } = content;
     return html`<!doctype html>
       <html lang="${tag}">
         <head>
@@ -102,24 +117,36 @@ export class PageFrame {
           <meta name="robots" content="noindex" />
           ${forwardTo !== undefined && html`<meta http-equiv="refresh" content="0; url=${forwardTo}" />`}
           <title>
-            ${problem !== undefined && `${messages.errorPrefix} `}${title} – ${this.#brand}
+            ${problem !== undefined && `${messages.errorPrefix} `}${title} – ${this.brand.name}
           </title>
+          <link rel="icon" href="${this.assets.icon.path}" type="image/svg+xml" />
           <link rel="stylesheet" href="${this.assets.style.path}" />
-          ${content.hasPasskeys === true && html`<script type="module" src="${this.assets.passkeyScript.path}"></script>`}
+          ${scripts.map((name) => html`<script type="module" src="${this.assets.scripts[name].path}"></script>`)}
         </head>
-        <body>
+        <body class="${frame}" ${scripts.includes("password") && this.#describePasswords(language)}>
           <a class="skip" href="#content">${messages.skipToContent}</a>
           ${body}
         </body>
       </html> `;
   }
 
+  // Texts and rules for the script of password fields.
+  #describePasswords({ messages }: Language): Html {
+    const { name, host } = this.brand;
+    const serviceWords = JSON.stringify([name, host.replace(/:\d+$/, "")]);
+    return html` data-password-texts="${JSON.stringify(messages.strength)}"
+    data-service-words="${serviceWords}" data-common-passwords="${this.assets.commonPasswords.path}"`;
+  }
+
   #mark(): Html {
-    return html`<svg viewBox="0 0 24 24" aria-hidden="true">
-        <path
-          d="M12 2 4 5v6c0 5 3.4 9.2 8 11 4.6-1.8 8-6 8-11V5l-8-3Zm0 5.2a2.8 2.8 0 0 1 1.3 5.3l.7 4h-4l.7-4A2.8 2.8 0 0 1 12 7.2Z"
-        /></svg
-      >${this.#brand}`;
+    const { name } = this.brand;
+    const { logo } = this.assets;
+    // The name is beside the picture, which therefore needs no text of its own.
+    if (logo !== undefined) return html`<img src="${logo.path}" alt="" />${name}`;
+    return html`<svg viewBox="0 0 20 20" aria-hidden="true">
+        <rect width="20" height="20" rx="3" />
+        <path d="M4.5 8.6v2.8M7.25 6v8M10 3.8v12.4M12.75 7v6M15.5 8.9v2.2" /></svg
+      >${name}`;
   }
 
   #announce(language: Language, { problem, done }: PageContent): Part {

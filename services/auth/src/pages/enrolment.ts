@@ -56,12 +56,28 @@ export function showBackupCodes(
   target: string,
 ): PageResponse {
   const { enrol } = request.language.messages;
+  const { name, host } = services.frame.brand;
   const body = html`<p>${enrol.codesText}</p>
     <ul class="codes">
       ${codes.map((code) => html`<li>${code}</li>`)}
     </ul>
+    <div
+      class="row"
+      data-codes
+      data-heading="${enrol.codesHeading(name, host)}"
+      data-file="backup-codes-${host.replaceAll(/[^a-z0-9.-]/gi, "-")}.txt"
+      data-copied="${enrol.copied}"
+      data-failed="${enrol.copyFailed}"
+      hidden
+    >
+      ${(["copy", "save", "print"] as const).map(
+        (action) =>
+          html`<button type="button" class="quiet" value="${action}">${enrol[action]}</button>`,
+      )}
+    </div>
+    <p class="hint" role="status" data-said></p>
     <p><a class="button full" href="${target}">${enrol.codesDone}</a></p>`;
-  return showPage(services, request, { title: enrol.codesTitle, body });
+  return showPage(services, request, { title: enrol.codesTitle, scripts: ["codes"], body });
 }
 
 function askForFirstCode(

@@ -19,6 +19,8 @@ export interface FieldOptions {
   /** Focused when the page opens. */
   isFirst?: boolean;
   maxLength?: number;
+  /** For a new password: names of the user, which it must not equal, besides those in the form. */
+  names?: readonly (string | undefined)[];
   /** A code, shown in large characters. */
   isCode?: "numeric" | "text";
 }
@@ -57,7 +59,7 @@ export function field(messages: Messages, options: FieldOptions, problem?: Probl
         described !== "" && html` aria-describedby="${described}"`
       }${error !== undefined && html` aria-invalid="true"`}${
         isCode !== undefined && html` class="code" inputmode="${isCode}" spellcheck="false"`
-      }${(type === "email" || options.autocomplete === "username") && html` autocapitalize="none" spellcheck="false"`}
+      }${options.names !== undefined && html` data-names="${JSON.stringify(options.names.filter((item) => item !== undefined))}"`}${(type === "email" || options.autocomplete.startsWith("username")) && html` autocapitalize="none" spellcheck="false"`}
     />
   </div> `;
 }

@@ -1,6 +1,7 @@
 // Authorizations of applications: account selection, sign-in and consent.
 import type { Interaction, InteractionOutcome } from "../oauth/authorization/interaction.ts";
 import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
+import { showClientLogos } from "./client-logo.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { chooseLanguage, findLanguage } from "./language/language.ts";
@@ -160,7 +161,11 @@ async function showConsent(
     [words.policy, client.policyUri],
     [words.terms, client.tosUri],
   ] as const;
-  const body = html`<p>${words.text(client.name, account.username)}</p>
+  const logo = (await showClientLogos(services, [client])).get(client.id);
+  const body = html`<div class="lead">
+      ${logo}
+      <p>${words.text(client.name, account.username)}</p>
+    </div>
     ${
       descriptions.length === 0
         ? html`<p>${words.nothing}</p>`

@@ -19,7 +19,7 @@ import type { SessionResolver } from "../web/session-resolver.ts";
 import type { AccountTab, PageContent, PageFrame } from "./document.ts";
 import type { ErrorPage } from "./error-page.ts";
 import { button, hidden } from "./form.ts";
-import { html, type Html } from "./html.ts";
+import { html, type Html, type Part } from "./html.ts";
 import type { PageRequest } from "./page-request.ts";
 import { explainError, type Meanings, type Problem } from "./problem.ts";
 import type { PageResponse, SignedInRequest } from "./route.ts";
@@ -55,7 +55,7 @@ export function carryCsrf(request: PageRequest): Html {
   return html`${hidden({ csrf: request.csrf })}`;
 }
 
-/** A page with one card. */
+/** A page with one question. */
 export function showPage(
   { frame }: Pick<PageServices, "frame">,
   request: PageRequest,
@@ -67,7 +67,7 @@ export function showPage(
     status: content.problem?.status ?? 200,
     retryAfter: content.problem?.retryAfter,
     page: frame.frame(request.language, content),
-    sources: { hasScript: content.hasPasskeys === true, ...sources },
+    sources: { ...listSources(content), ...sources },
   };
 }
 
@@ -77,9 +77,9 @@ export function showAccountPage(
   request: SignedInRequest,
   tab: AccountTab,
   content: PageContent,
-  sources: PageSources = {},
 ): PageResponse {
   const { messages } = request.language;
+  const scripts = ["times" as const, ...(content.scripts ?? [])];
   const { username } = request.user.account;
   const signOut = html`<a href="/sign-out">${messages.signOut.submit}</a>`;
   const done = messages.done[request.query.get("done") as keyof typeof messages.done];
@@ -89,11 +89,15 @@ export function showAccountPage(
     retryAfter: content.problem?.retryAfter,
     page: frame.frameAccount(
       request.language,
-      { ...content, done: typeof done === "string" ? done : undefined },
+      { ...content, scripts, done: typeof done === "string" ? done : undefined },
       { tab, username, signOut },
     ),
-    sources: { hasScript: content.hasPasskeys === true, ...sources },
+    sources: listSources({ scripts }),
   };
+}
+
+function listSources({ scripts = [] }: Pick<PageContent, "scripts">): PageSources {
+  return { hasScript: scripts.length > 0, canConnect: scripts.includes("passkey") };
 }
 
 /** Runs `work`; errors that the page can explain are returned as a problem, others are thrown. */
@@ -168,7 +172,11 @@ export function passkeyForm(
     optionsPath: string;
     text: string;
     isQuiet?: boolean;
+    /** Browsers also offer passkeys in the field for the username. */
+    canFillIn?: boolean;
     fields?: Readonly<Record<string, string | undefined>>;
+    /** Visible fields, above the button. */
+    body?: Part;
   },
 ): Html {
   const { signIn } = request.language.messages;
@@ -177,8 +185,9 @@ export function passkeyForm(
     action="${options.action}"
     data-passkey="${options.kind}"
     data-options="${options.optionsPath}"
+    ${options.canFillIn === true && html` data-fill-in`}
   >
-    ${carryCsrf(request)}${hidden({ credential: "", ...options.fields })}
+    ${carryCsrf(request)}${hidden({ credential: "", ...options.fields })}${options.body}
     <div class="full">
       ${button(options.text, { isFull: true, ...(options.isQuiet === true ? { kind: "quiet" } : {}) })}
     </div>

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import { OAuthError, readForm } from "../oauth/endpoint/endpoint.ts";
+import { PICTURE_POLICY } from "../web/image.ts";
 import type { NodeHandler } from "../web/router.ts";
 import { ASSET_HEADERS, createPageHeaders } from "../web/security-headers.ts";
 import type { SessionResolver } from "../web/session-resolver.ts";
@@ -19,6 +20,12 @@ import {
 } from "./route.ts";
 
 const NO_FORM: Form = new Map();
+// Private: the response may set the cookie of a new browser.
+const PICTURE_HEADERS = {
+  ...ASSET_HEADERS,
+  "Cache-Control": "private, max-age=31536000, immutable",
+  "Content-Security-Policy": PICTURE_POLICY,
+};
 
 /** Options of the pages. */
 export interface PagesOptions {
@@ -51,8 +58,7 @@ export class Pages implements NodeHandler {
           new Map(routes.map((route) => [route.method as string, route])),
         ]),
     );
-    const { style, passkeyScript } = options.assets;
-    this.#assets = new Map([style, passkeyScript].map((asset) => [asset.path, asset]));
+    this.#assets = new Map(options.assets.all.map((asset) => [asset.path, asset]));
     this.routes = new Map([
       ...this.#pages.keys().map((path) => [path, path] as const),
       ...this.#assets.keys().map((path) => [path, "/assets/{id}"] as const),
@@ -197,6 +203,15 @@ function send(
         .end(isHead ? undefined : body);
       return;
     }
+    case "picture":
+      response
+        .writeHead(200, {
+          ...PICTURE_HEADERS,
+          "Content-Type": answer.type,
+          "Content-Length": answer.content.length,
+        })
+        .end(isHead ? undefined : answer.content);
+      return;
     default:
       answer satisfies never;
   }
@@ -212,6 +227,7 @@ function sendAsset(request: IncomingMessage, response: ServerResponse, asset: As
       "Content-Type": asset.type,
       "Content-Length": asset.content.length,
       ...ASSET_HEADERS,
+      ...(asset.type.startsWith("image/") ? { "Content-Security-Policy": PICTURE_POLICY } : {}),
     })
     .end(request.method === "HEAD" ? undefined : asset.content);
 }

@@ -132,7 +132,8 @@ function showFinish(
       )}
       <div class="full">${button(words.finish, { isFull: true })}</div>
     </form>`;
-  return showPage(services, request, { title: words.finishTitle, problem, body });
+  const scripts = ["password"] as const;
+  return showPage(services, request, { title: words.finishTitle, problem, scripts, body });
 }
 
 async function finish(

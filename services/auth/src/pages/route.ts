@@ -14,7 +14,9 @@ export type PageResponse =
     }
   /** 303 to a path of this service, or to a URL from the OAuth core. */
   | { kind: "redirect"; to: string }
-  | { kind: "json"; body: unknown };
+  | { kind: "json"; body: unknown }
+  /** A picture whose address changes with its content. */
+  | { kind: "picture"; type: string; content: Buffer };
 
 /** Fields of a form; empty fields are absent. */
 export type Form = ReadonlyMap<string, string>;

@@ -96,6 +96,7 @@ export function showSignIn(
       optionsPath: PASSKEY_OPTIONS_PATH,
       text: signIn.withPasskey,
       isQuiet: true,
+      canFillIn: true,
       fields: carried,
     })}
     <p class="or">${signIn.or}</p>
@@ -106,7 +107,7 @@ export function showSignIn(
         {
           name: "username",
           label: fields.username,
-          autocomplete: "username",
+          autocomplete: "username webauthn",
           value: view.username,
           isFirst: view.username === undefined,
           maxLength: 256,
@@ -144,7 +145,7 @@ export function showSignIn(
     title: view.client === undefined ? signIn.title : signIn.titleFor(view.client),
     problem,
     done: Object.hasOwn(notices, done) ? notices[done] : undefined,
-    hasPasskeys: true,
+    scripts: ["passkey", "password"],
     body,
   });
 }

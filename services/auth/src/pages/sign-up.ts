@@ -134,7 +134,8 @@ function showForm(
         >
       </p>
     </div>`;
-  return showPage(services, request, { title: view.title, problem, body });
+  const scripts = ["password"] as const;
+  return showPage(services, request, { title: view.title, problem, scripts, body });
 }
 
 function showClosed(services: PageServices, request: PageRequest): PageResponse {

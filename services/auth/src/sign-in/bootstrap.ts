@@ -72,6 +72,8 @@ export async function provideConsoleClient(
     redirect_uris: [`${origin}/console/oidc/callback`],
     post_logout_redirect_uris: [`${origin}/ui/sign-in`],
     ...describeLogoutNotice(origin),
+    // ID tokens name the session (`sid`), which logout tokens and `id_token_hint` refer to.
+    backchannel_logout_session_required: true,
     scope: ["openid", "profile", "offline_access", ...PLATFORM_SCOPES].join(" "),
     first_party: true,
   });
@@ -83,10 +85,7 @@ export async function provideConsoleClient(
 // Notices pass the egress guard, which refuses this machine; there services follow the revocation feed.
 function describeLogoutNotice(origin: string) {
   if (!origin.startsWith("https:")) return {};
-  return {
-    backchannel_logout_uri: `${origin}/console/oidc/backchannel`,
-    backchannel_logout_session_required: true,
-  };
+  return { backchannel_logout_uri: `${origin}/console/oidc/backchannel` };
 }
 
 function readPrivate(path: string): string {

@@ -68,6 +68,7 @@ export class CredentialVerifier {
         actor: "anonymous",
         target: row === undefined ? "" : `user:${row.id}`,
         ip: origin.ip,
+        userAgent: origin.userAgent,
         detail: { method: "password", ...(isRight ? { reason: "disabled" } : {}) },
       });
       throw createUnauthorizedError("The name or the password is wrong.");
@@ -104,6 +105,7 @@ export class CredentialVerifier {
         outcome: "failure",
         actor: "anonymous",
         ip: origin.ip,
+        userAgent: origin.userAgent,
         detail: { method: "passkey" },
       });
       throw error;

@@ -111,6 +111,7 @@ export class Credentials {
       actor: `user:${issued.userId}`,
       target: `user:${issued.userId}`,
       ip: origin.ip,
+      userAgent: origin.userAgent,
     });
   }
 
@@ -241,6 +242,7 @@ export class Credentials {
       actor: `user:${account.id}`,
       target: `user:${account.id}`,
       ip: origin.ip,
+      userAgent: origin.userAgent,
     });
     notices.tell(account, action);
   }

@@ -4,14 +4,14 @@ import { dictionary } from "@zxcvbn-ts/language-common";
 const CHARS_MIN = 8;
 const CHARS_MAX = 128;
 
-/** Checks new passwords. */
+/** The most common passwords in lower case; shorter ones are rejected anyway. */
+export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
+  dictionary["passwords-common"].filter((password) => password.length >= CHARS_MIN),
+);
+
+/** Checks new passwords. The pages' script judges by the same rules (pages/assets/strength.js). */
 export class PasswordPolicy {
   readonly #words: readonly string[];
-
-  // Shorter passwords are rejected anyway.
-  readonly #common = new Set(
-    dictionary["passwords-common"].filter((password) => password.length >= CHARS_MIN),
-  );
 
   /**
    * `words` are names of the installation, which are easy to guess, alone or with digits and punctuation around them.
@@ -31,7 +31,7 @@ export class PasswordPolicy {
     if (length < CHARS_MIN) return `at least ${CHARS_MIN} characters are required`;
     if (length > CHARS_MAX) return `at most ${CHARS_MAX} characters are allowed`;
     const folded = prepared.toLowerCase();
-    if (this.#common.has(folded)) return "one of the most common passwords";
+    if (COMMON_PASSWORDS.has(folded)) return "one of the most common passwords";
     const own = names.filter((name) => name !== undefined);
     if (own.some((name) => name.toLowerCase() === folded)) return "equals your name or address";
     const letters = keepLetters(folded);

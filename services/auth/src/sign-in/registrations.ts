@@ -75,6 +75,7 @@ export class Registrations {
       actor: `user:${account.id}`,
       target: `user:${account.id}`,
       ip: origin.ip,
+      userAgent: origin.userAgent,
     });
     return account;
   }
@@ -101,6 +102,7 @@ export class Registrations {
       actor: `user:${account.id}`,
       target: `user:${account.id}`,
       ip: origin.ip,
+      userAgent: origin.userAgent,
     });
     return account;
   }

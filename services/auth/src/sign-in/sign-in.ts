@@ -177,11 +177,11 @@ export class SignIn {
     const { kind, account, purpose, sid } = pending;
     let amr: readonly string[] = [];
     if (code !== undefined) {
-      const checked =
+      const checking =
         kind === "enrol"
-          ? await factors.confirm(account.id, factorId, code)
-          : await factors.verify(account.id, code, mfaToken);
-      amr = checked.amr;
+          ? factors.confirm(account.id, factorId, code)
+          : factors.verify(account.id, code, mfaToken);
+      amr = (await this.#recordFailure(checking, account, origin)).amr;
     } else {
       const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
       if (!isEnough) throw new PlatformError("bad_request", "A code is required.");
@@ -196,6 +196,24 @@ export class SignIn {
     const acr = amr.length > 0 ? "2" : "1";
     const opened = await this.#open(account, { amr: ["pwd", ...amr, "mfa"], acr }, origin, purpose);
     return opened.signedIn;
+  }
+
+  async #recordFailure<T>(check: Promise<T>, account: Account, origin: Origin): Promise<T> {
+    try {
+      return await check;
+    } catch (error) {
+      if (error instanceof PlatformError && error.code === "unauthorized") {
+        await this.#options.audit.record({
+          action: "login",
+          outcome: "failure",
+          actor: "anonymous",
+          target: `user:${account.id}`,
+          ...origin,
+          detail: { method: "code" },
+        });
+      }
+      throw error;
+    }
   }
 
   async #open(
@@ -214,6 +232,7 @@ export class SignIn {
       actor: `user:${account.id}`,
       target: `session:${opened.session.id}`,
       ip: origin.ip,
+      userAgent: origin.userAgent,
       detail: { amr: proof.amr },
     });
     return { kind: "signed-in", signedIn };

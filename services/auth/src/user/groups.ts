@@ -9,6 +9,12 @@ import { requireGrantable, type Grantor, type PolicyTransaction } from "../rbac/
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import { requireGroupDutyLiftable } from "../rbac/second-factor-duty.ts";
 
+/** A user of a group. */
+export interface GroupMember {
+  id: string;
+  username: string;
+}
+
 /** Groups in the database. */
 export class Groups {
   readonly #database: AuthDatabase;
@@ -47,15 +53,15 @@ export class Groups {
   }
 
   /** Ids of the members, sorted, after `after`. */
-  async listMembers(id: string, limit: number, after: string | undefined): Promise<string[]> {
+  async listMembers(id: string, limit: number, after: string | undefined): Promise<GroupMember[]> {
     await requireGroup(this.#database.db, id);
     let query = this.#database.db
       .selectFrom("auth_group_members")
-      .select("user_id")
+      .innerJoin("auth_users", "auth_users.id", "auth_group_members.user_id")
+      .select(["auth_users.id", "auth_users.username"])
       .where("group_id", "=", id);
     if (after !== undefined) query = query.where("user_id", ">", after);
-    const rows = await query.orderBy("user_id").limit(limit).execute();
-    return rows.map(({ user_id }) => user_id);
+    return query.orderBy("user_id").limit(limit).execute();
   }
 
   /** Adds a user. The grantor must hold the group's roles. */

@@ -26,12 +26,16 @@ export const ASSET_HEADERS = {
 
 /** The policy of the core's pages. Their only inline script posts a form; the core adds its digest. */
 export const CORE_PAGE_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/** Resources that a page loads in addition to the style sheet; its policy blocks all others. */
+/**
+ * Resources that a page loads in addition to the service's style sheet, fonts and pictures; its policy blocks all others.
+ */
 export interface PageSources {
-  /** The passkey script, which sends requests to the service. */
+  /** Scripts of the service. */
   hasScript?: boolean;
+  /** Its scripts send requests to the service. */
+  canConnect?: boolean;
   /** Images in `data:` URLs. */
   hasImage?: boolean;
 }
@@ -49,8 +53,10 @@ export function createPageHeaders(path: string, sources: PageSources = {}): Reco
     "Content-Security-Policy": [
       "default-src 'none'",
       "style-src 'self'",
-      ...(sources.hasScript === true ? ["script-src 'self'", "connect-src 'self'"] : []),
-      ...(sources.hasImage === true ? ["img-src data:"] : []),
+      "font-src 'self'",
+      `img-src 'self'${sources.hasImage === true ? " data:" : ""}`,
+      ...(sources.hasScript === true ? ["script-src 'self'"] : []),
+      ...(sources.canConnect === true ? ["connect-src 'self'"] : []),
       "form-action 'self'",
       "base-uri 'none'",
       "frame-ancestors 'none'",

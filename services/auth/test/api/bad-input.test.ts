@@ -4,10 +4,13 @@ import { after, before, describe, test } from "node:test";
 import { ADMIN, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
 
-const BODY_BYTES_MAX = 65_536;
+/** Above the limit of each operation: a logo has 64 KiB, in base64. */
+const OVERSIZED_BYTES = 131_072;
+const TEXT_CHARACTERS = 60_000;
 
 interface Schema {
   type?: string;
+  maxLength?: number;
   properties?: Record<string, Schema>;
   additionalProperties?: unknown;
 }
@@ -57,6 +60,7 @@ const SHAPES: Record<string, unknown> = {
   "PUT /api/v1/auth/scopes/{name}": { roles: ["nowhere"] },
   "POST /api/v1/auth/clients": { redirect_uris: [] },
   "PATCH /api/v1/auth/clients/{id}": { client_name: "Something" },
+  "PUT /api/v1/auth/clients/{id}/logo": { image: "aW1hZ2U=" },
   "POST /api/v1/auth/clients/initial-access-tokens": { expires_in: 60 },
   "POST /api/v1/auth/keys/rotate": { mode: "scheduled" },
   "POST /api/v1/auth/mfa/policies": { scope: "role", subject: "something", required: true },
@@ -262,7 +266,7 @@ describe("every operation of the API", () => {
         { body: "{}", type: "application/json; charset=utf-16" },
         [415],
       );
-      await check("oversized", { body: `{"a":"${"x".repeat(BODY_BYTES_MAX)}"}` }, [413]);
+      await check("oversized", { body: `{"a":"${"x".repeat(OVERSIZED_BYTES)}"}` }, [413]);
       const deep = `{"a":${"[".repeat(30_000)}${"]".repeat(30_000)}}`;
       if (operation.body.additionalProperties === false) {
         await check("deep in a member", { body: deep }, [400]);
@@ -306,7 +310,9 @@ describe("every operation of the API", () => {
           if (schema.type === "object" && !Array.isArray(value)) continue;
           await check(JSON.stringify({ [name]: value }));
         }
-        if (schema.type === "string") await check(JSON.stringify({ [name]: "x".repeat(60_000) }));
+        if (schema.type !== "string") continue;
+        const length = Math.max(TEXT_CHARACTERS, (schema.maxLength ?? 0) + 1);
+        await check(JSON.stringify({ [name]: "x".repeat(length) }));
       }
     }
   });

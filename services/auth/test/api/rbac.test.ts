@@ -78,7 +78,11 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const members = await expectStatus(200, stage, "GET", `/api/v1/groups/${id}/members`, {
         token,
       });
-      assert.deepEqual((members.body as never as { members: string[] }).members, [person.id]);
+      assert.deepEqual(members.body, {
+        members: [person.id],
+        users: [{ id: person.id, username: person.username }],
+        next_cursor: null,
+      });
       await expectStatus(204, stage, "DELETE", `/api/v1/groups/${id}`, { token });
       await expectStatus(403, stage, "GET", "/api/v1/users", { token: person.session });
       await stage.close();

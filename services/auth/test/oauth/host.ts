@@ -123,7 +123,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       clock,
       sessionAbsoluteMs: DAY_MS,
     }),
-    pages: createCorePages(createFrame("Platform")),
+    pages: createCorePages(createFrame({ name: "Platform", host: "localhost", words: [] })),
     needsSecondFactor: async () => false,
   });
   const host: Host = {

@@ -171,6 +171,26 @@ onEachDatabase((makeUrl) => {
     assert.equal(again.url.href, GOODBYE, "who is signed out already is not asked");
   });
 
+  test("a browser without a session is redirected, without a form that a script submits", async () => {
+    const ask = (parameters: Record<string, string>): Promise<Response> => {
+      const url = new URL("/api/v1/auth/oauth/logout", host.origin);
+      url.search = new URLSearchParams(parameters).toString();
+      return fetch(url, { redirect: "manual" });
+    };
+    const plain = await ask({});
+    assert.equal(plain.status, 303);
+    assert.doesNotMatch(await plain.text(), /<form|<script/);
+    const done = new URL(plain.headers.get("location")!, host.issuer);
+    const page = await new Browser().open(done);
+    assert.match(page.text, /You are signed out/);
+    const named = { client_id: client.client_id, post_logout_redirect_uri: GOODBYE, state: "bye" };
+    assert.equal((await ask(named)).headers.get("location"), `${GOODBYE}?state=bye`);
+    const unknown = await ask({ post_logout_redirect_uri: "http://evil.example/" });
+    assert.equal(unknown.headers.get("location"), plain.headers.get("location"));
+    const foreign = { ...named, post_logout_redirect_uri: "http://evil.example/" };
+    assert.equal((await ask(foreign)).status, 400);
+  });
+
   test("a cross-site form does not sign out, and unregistered redirect URIs are not followed", async () => {
     const browser = new Browser();
     const tokens = await signIn(browser);

@@ -100,7 +100,7 @@ onEachDatabase((makeUrl) => {
     const none = Buffer.from(JSON.stringify({ alg: "none", typ: "at+jwt", kid })).toString(
       "base64url",
     );
-    const last = signature.endsWith("A") ? "B" : "A";
+    const other = signature.startsWith("A") ? "B" : "A";
     for (const token of [
       "x",
       "a.b.c",
@@ -108,7 +108,7 @@ onEachDatabase((makeUrl) => {
       `${head}.${body}.`,
       `${none}.${body}.`,
       `${none}.${body}.${signature}`,
-      `${head}.${body}.${last}${signature.slice(1)}`,
+      `${head}.${body}.${other}${signature.slice(1)}`,
       forged,
       embedded,
       `${access_token}x`,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 // Longer than a busy machine needs.
@@ -9,6 +10,15 @@ const WAIT_MS = 60_000;
 /** Folder for pictures of every page: narrow and wide, light and dark. */
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
+/** Appearances in which every page is checked for accessibility. */
+const LOOKS = [
+  { width: 390, colorScheme: "light" },
+  { width: 390, colorScheme: "dark" },
+  { width: 1440, colorScheme: "dark" },
+  { width: 1440, colorScheme: "light" },
+] as const;
+/** Pages that have been checked, by address and heading: most tests come past the same ones. */
+const checked = new Set<string>();
 
 /** A user at the browser, with a device that stores passkeys. */
 export class Person {
@@ -16,21 +26,38 @@ export class Person {
   readonly #context: BrowserContext;
   /** Resources that the browser refused to load or run. */
   readonly #refused: string[];
+  readonly #hasScripts: boolean;
 
-  private constructor(context: BrowserContext, page: Page, refused: string[]) {
+  private constructor(context: BrowserContext, page: Page, refused: string[], hasScripts: boolean) {
     this.#context = context;
     this.page = page;
     this.#refused = refused;
+    this.#hasScripts = hasScripts;
   }
 
   /** Opens a profile. */
   static async begin(
     browser: Browser,
-    options: { hasScripts?: boolean; locale?: string } = {},
+    options: {
+      hasScripts?: boolean;
+      locale?: string;
+      userAgent?: string;
+      timezone?: string;
+      permissions?: string[];
+      /** The device uses its passkey as soon as the browser may offer it in a field. Default: it may not. */
+      fillsIn?: boolean;
+    } = {},
   ): Promise<Person> {
-    const { hasScripts = true, locale = "en" } = options;
-    const context = await browser.newContext({ javaScriptEnabled: hasScripts, locale });
+    const { hasScripts = true, locale = "en", timezone, permissions, userAgent } = options;
+    const context = await browser.newContext({
+      javaScriptEnabled: hasScripts,
+      locale,
+      ...(userAgent === undefined ? {} : { userAgent }),
+      ...(timezone === undefined ? {} : { timezoneId: timezone }),
+      ...(permissions === undefined ? {} : { permissions }),
+    });
     context.setDefaultTimeout(WAIT_MS);
+    if (options.fillsIn !== true) await context.addInitScript(WITHOUT_FILLING_IN);
     const page = await context.newPage();
     const refused: string[] = [];
     page.on("console", (message) => {
@@ -52,12 +79,18 @@ export class Person {
         },
       });
     }
-    return new Person(context, page, refused);
+    return new Person(context, page, refused, hasScripts);
   }
 
   /** Opens an address. */
   async open(url: string | URL): Promise<void> {
     await this.page.goto(String(url));
+  }
+
+  /** Opens an address and checks its page. */
+  async visit(url: string | URL): Promise<void> {
+    await this.open(url);
+    await this.#check(await this.page.locator("h1").innerText());
   }
 
   /** Fills in fields by their labels. */
@@ -101,25 +134,51 @@ export class Person {
     assert.match(found.language, /^[a-z]{2}$/);
     assert.deepEqual(found.unnamed, [], `${heading} has fields or buttons without a name`);
     assert.deepEqual(found.doubled, [], `${heading} has ids twice`);
-    if (pictures !== undefined) await this.#takePictures(pictures, heading);
+    await this.#checkLooks(heading);
     await page.setViewportSize({ width: 1100, height: 900 });
   }
 
-  async #takePictures(folder: string, heading: string): Promise<void> {
-    mkdirSync(folder, { recursive: true });
-    const name = `${String((pictureCount += 1)).padStart(2, "0")}-${heading.toLowerCase().replaceAll(/[^a-z]+/g, "-")}`;
-    for (const [width, colorScheme] of [
-      [360, "light"],
-      [1100, "dark"],
-      [1100, "light"],
-    ] as const) {
-      await this.page.setViewportSize({ width, height: 800 });
-      await this.page.emulateMedia({ colorScheme });
-      const path = join(folder, `${name}-${width}-${colorScheme}.png`);
-      await this.page.screenshot({ path, fullPage: true });
+  // axe needs scripts: pages are the same without.
+  async #checkLooks(heading: string): Promise<void> {
+    const { page } = this;
+    const name = `${new URL(page.url()).pathname.replace(/(?<=interaction\/).*/, "")} ${heading}`;
+    if (checked.has(name)) return;
+    checked.add(name);
+    const number = String((pictureCount += 1)).padStart(2, "0");
+    const file = `${number}-${heading
+      .toLowerCase()
+      .replaceAll(/[^a-z]+/g, "-")
+      .slice(0, 48)}`;
+    for (const { width, colorScheme } of LOOKS) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      const look = `${name}, ${width} px, ${colorScheme}`;
+      // Colours in transition have no contrast to measure.
+      if (this.#hasScripts) await page.evaluate(STILL);
+      const isWider = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+      assert.equal(isWider, false, `${look}: wider than its window`);
+      await this.#takePicture(`${file}-${width}-${colorScheme}`);
+      if (!this.#hasScripts) continue;
+      if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source);
+      assert.deepEqual(await page.evaluate(VIOLATIONS), [], look);
     }
   }
+
+  async #takePicture(name: string): Promise<void> {
+    if (pictures === undefined) return;
+    mkdirSync(pictures, { recursive: true });
+    await this.page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+  }
 }
+
+const WITHOUT_FILLING_IN =
+  "PublicKeyCredential.isConditionalMediationAvailable = async () => false;";
+const STILL = `Promise.race([
+  Promise.allSettled(document.getAnimations().map(({ finished }) => finished)),
+  new Promise((resolve) => setTimeout(resolve, 5_000)),
+]).then(() => undefined)`;
+const VIOLATIONS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 200)).join(" | ")))`;
 
 interface PageLook {
   width: number;
@@ -137,7 +196,7 @@ const LOOK = `(() => {
     headings: all("h1").length,
     language: document.documentElement.lang,
     unnamed: all("input:not([type=hidden]), button, a, img")
-      .filter((element) => !(element.labels?.length > 0 || element.getAttribute("aria-label") || element.alt || element.innerText?.trim() || element.textContent.trim()))
+      .filter((element) => !(element.labels?.length > 0 || element.getAttribute("aria-label") || element.hasAttribute("alt") || element.innerText?.trim() || element.textContent.trim()))
       .map((element) => element.outerHTML),
     doubled: ids.filter((id, index) => ids.indexOf(id) !== index),
   };

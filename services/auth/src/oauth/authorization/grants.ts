@@ -12,7 +12,6 @@ export interface ClientSummary {
   id: string;
   name: string;
   uri: string | undefined;
-  logoUri: string | undefined;
   policyUri: string | undefined;
   tosUri: string | undefined;
 }
@@ -88,7 +87,6 @@ export function describeClient(client: Client): ClientSummary {
     id: client.clientId,
     name: client.clientName ?? client.clientId,
     uri: client.clientUri,
-    logoUri: client.logoUri,
     policyUri: client.policyUri,
     tosUri: client.tosUri,
   };

@@ -20,6 +20,7 @@ import {
   OAUTH_ROUTES,
   OWN_ROUTES,
 } from "../core/routes.ts";
+import { skipSignOut } from "../provider/named-sign-out.ts";
 import { DevicePolls, POLL_SECONDS } from "./device-polls.ts";
 import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
@@ -224,7 +225,13 @@ export class OAuthDispatcher implements NodeHandler {
       ctx.set(describeDocument(ctx.path));
       return;
     }
-    const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
+    const session = ctx.oidc?.session as
+      | { uid: string; accountId?: string; destroyed?: boolean }
+      | undefined;
+    if (ctx.path === CORE_ROUTES.end_session && ctx.status === 200 && session !== undefined) {
+      if (session.accountId === undefined) skipSignOut(ctx);
+      return;
+    }
     if (ctx.path === `${CORE_ROUTES.end_session}/confirm` && session?.destroyed === true) {
       await this.#options.onSignOut(session.uid);
     }

@@ -117,14 +117,17 @@ const ENDPOINTS: readonly Endpoint[] = [
     source: "RFC 8628 section 3.1",
     parameters: ["client_id", "scope"],
   },
-  {
-    method: "get",
-    path: CORE_ROUTES.code_verification,
-    summary: "Page for entering a device's code",
-    source: "RFC 8628 section 3.3",
-    parameters: ["user_code"],
-    isPage: true,
-  },
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: CORE_ROUTES.code_verification,
+        summary: "Page for entering a device's code",
+        source: "RFC 8628 section 3.3",
+        parameters: method === "get" ? ["user_code"] : ["user_code", "xsrf", "confirm", "abort"],
+        isPage: true,
+      }) as const,
+  ),
   {
     method: "post",
     path: CORE_ROUTES.registration,

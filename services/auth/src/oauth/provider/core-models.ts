@@ -29,6 +29,7 @@ export interface ModelOptions {
 /** Changes the models of a provider before its first request. */
 export function adaptModels(provider: Provider, options: ModelOptions): void {
   adoptSessions(provider);
+  nameSessions(provider);
   keepGranted(provider);
   markBoundTokens(provider);
   rememberClients(provider, options);
@@ -55,6 +56,20 @@ function adoptSessions(provider: Provider): void {
   };
   prototype.ensureClientContainer = function nameSession(clientId) {
     if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
+  };
+}
+
+interface NamedClient {
+  backchannelLogoutSessionRequired?: boolean;
+  includeSid: (this: NamedClient) => boolean;
+}
+
+// The core does so only with a `backchannel_logout_uri`, which a client on this machine does not have: its sign-out
+// (`id_token_hint`) names the session all the same.
+function nameSessions(provider: Provider): void {
+  const prototype = provider.Client.prototype as unknown as NamedClient;
+  prototype.includeSid = function isNamed() {
+    return this.backchannelLogoutSessionRequired === true;
   };
 }
 

@@ -1,4 +1,4 @@
-// Sign-out without a question, for clients that name the session by its ID token.
+// Sign-out without a question: for clients that name the session by its ID token, and for browsers without a session.
 import type { KoaContextWithOIDC } from "oidc-provider";
 
 interface NamedSession {
@@ -39,6 +39,14 @@ export async function endNamedSession(
   ctx.status = 303;
   ctx.redirect(nameLanding(ctx, params?.["post_logout_redirect_uri"], params?.["state"]));
   return true;
+}
+
+/** Redirects a browser that is not signed in: the core would submit a form of its own by script. The core has verified the target. */
+export function skipSignOut(ctx: KoaContextWithOIDC): void {
+  const { params } = ctx.oidc;
+  ctx.body = null;
+  ctx.status = 303;
+  ctx.redirect(nameLanding(ctx, params?.["post_logout_redirect_uri"], params?.["state"]));
 }
 
 function nameLanding(ctx: KoaContextWithOIDC, target: unknown, state: unknown): string {

@@ -1,10 +1,12 @@
 // The account pages for sessions and for applications with grants.
 import type { ClientGrant } from "../../oauth/authorization/grants.ts";
 import type { SessionItem } from "../../session/sessions.ts";
+import { showClientLogos } from "../client-logo.ts";
 import { button, hidden } from "../form.ts";
 import { html, type Html } from "../html.ts";
 import { carryCsrf, showAccountPage, type PageServices } from "../page-services.ts";
 import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } from "../route.ts";
+import { section, showWhen } from "./section.ts";
 
 const SESSIONS_PATH = "/account/sessions";
 const APPLICATIONS_PATH = "/account/applications";
@@ -96,9 +98,7 @@ async function showSessions(
   const { sessions: words, account } = messages;
   const { user } = request;
   const items = await services.sessions.list(user.account.id, user.session.id);
-  const body = html`<section class="card">
-    <h2>${words.title}</h2>
-    <ul class="items">
+  const list = html`<ul class="items">
       ${items.map((item) => showSession(request, item))}
     </ul>
     <div class="row">
@@ -111,22 +111,22 @@ async function showSessions(
       <form method="post" action="${SESSIONS_PATH}/end-all">
         ${start(request, SESSIONS_PATH)}${button(words.endAll, { kind: "danger" })}
       </form>
-    </div>
-  </section>`;
+    </div>`;
+  const body = section(words.title, words.text, list);
   return showAccountPage(services, request, "sessions", { title: account.sessions, body });
 }
 
 function showSession(request: SignedInRequest, item: SessionItem): Html {
-  const { messages, formatTime } = request.language;
-  const { sessions: words } = messages;
+  const { language } = request;
+  const { sessions: words } = language.messages;
   return html`<li>
     <div class="text">
       <strong
         >${item.device}${item.current && html`<span class="badge">${words.current}</span>`}</strong
       >
       <span class="soft"
-        >${item.ip} · ${words.lastSeen(formatTime(item.last_seen_at))},
-        ${words.since(formatTime(item.created_at))}</span
+        >${item.ip} · ${showWhen(words.lastSeen, language, item.last_seen_at)},
+        ${showWhen(words.since, language, item.created_at)}</span
       >
     </div>
     ${
@@ -145,32 +145,38 @@ async function showApplications(
   const { messages } = request.language;
   const { applications: words, account } = messages;
   const items = await services.oauth.grants.list(request.user.account.id);
-  const body = html`<section class="card">
-    <h2>${words.title}</h2>
-    ${
-      items.length === 0
-        ? html`<p>${words.none}</p>`
-        : html`<ul class="items">
-            ${items.map((item) => showApplication(request, item))}
-          </ul>`
-    }
-  </section>`;
+  const logos = await showClientLogos(
+    services,
+    items.map(({ client }) => client),
+  );
+  const list =
+    items.length === 0
+      ? html`<p>${words.none}</p>`
+      : html`<ul class="items">
+          ${items.map((item) => showApplication(request, item, logos.get(item.client.id)))}
+        </ul>`;
+  const body = section(words.title, words.text, list);
   return showAccountPage(services, request, "applications", { title: account.applications, body });
 }
 
 function showApplication(
   request: SignedInRequest,
   { client, scopes, grantedAt }: ClientGrant,
+  logo: Html | undefined,
 ): Html {
-  const { messages, formatTime } = request.language;
+  const { language } = request;
+  const { messages } = language;
   const { applications: words } = messages;
   const names = scopes.map((scope) =>
     Object.hasOwn(messages.scopes, scope) ? messages.scopes[scope] : scope,
   );
   return html`<li>
+    ${logo}
     <div class="text">
       <strong>${client.name}</strong>
-      <span class="soft">${words.since(formatTime(new Date(grantedAt).toISOString()))}</span>
+      <span class="soft"
+        >${showWhen(words.since, language, new Date(grantedAt).toISOString())}</span
+      >
       <ul class="grants">
         ${names.map((name) => html`<li>${name}</li>`)}
       </ul>
@@ -196,5 +202,5 @@ async function record(
   target: string,
 ): Promise<void> {
   const actor = `user:${request.user.account.id}`;
-  await audit.record({ action, actor, target, ip: request.origin.ip });
+  await audit.record({ action, actor, target, ...request.origin });
 }

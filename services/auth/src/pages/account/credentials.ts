@@ -2,6 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
 import { registration } from "../../factor/credential.ts";
+import { requireHonestName } from "../../factor/passkeys.ts";
 import { nameDevice } from "../../session/device.ts";
 import type { SecurityEvent } from "../../sign-in/security-notices.ts";
 import type { SignedIn } from "../../sign-in/sign-in.ts";
@@ -50,6 +51,7 @@ async function addPasskey(
 ): Promise<PageResponse> {
   const { account } = request.user;
   const { problems } = request.language.messages;
+  const name = readName(form);
   const read = registration.safeParse(readCredential(form.get("credential")));
   if (!read.success) {
     return showSecurity(services, request, {
@@ -62,12 +64,19 @@ async function addPasskey(
   const added = await attempt(
     request,
     async () => {
-      const { issued, amr, keep } = await services.passkeys.finishRegistration(response);
+      requireHonestName(name);
+      const { issued, amr, authenticator, keep } =
+        await services.passkeys.finishRegistration(response);
       // The challenge must have been issued to this user.
       if (issued.userId !== account.id) throw new PlatformError("forbidden");
-      return { amr, ...(await keep(account.id, nameDevice(request.origin.userAgent))) };
+      const suggested = authenticator ?? nameDevice(request.origin.userAgent);
+      return { amr, ...(await keep(account.id, name === "" ? suggested : name)) };
     },
-    { unauthorized: problems.wrongPasskey, bad_request: problems.wrongPasskey },
+    {
+      unauthorized: problems.wrongPasskey,
+      bad_request: problems.wrongPasskey,
+      validation_failed: problems.deceptiveName,
+    },
   );
   if ("problem" in added) return showSecurity(services, request, added.problem);
   await record(services, request, "passkey.register", `passkey:${added.value.id}`);
@@ -80,15 +89,20 @@ async function renamePasskey(
   request: SignedInRequest,
   form: Form,
 ): Promise<PageResponse> {
-  const name = (form.get("name") ?? "").trim().slice(0, NAME_CHARS_MAX);
+  const name = readName(form);
   const { problems, fields } = request.language.messages;
   if (name === "") {
     const text = problems.required(fields.deviceName);
     return showSecurity(services, request, { status: 422, text, fields: {} });
   }
   const { id } = request.user.account;
-  const item = await services.passkeys.rename(id, form.get("id") ?? "", name);
-  if (item === undefined) return showSecurity(services, request, sayGone(request));
+  const renamed = await attempt(
+    request,
+    () => services.passkeys.rename(id, form.get("id") ?? "", name),
+    { validation_failed: problems.deceptiveName },
+  );
+  if ("problem" in renamed) return showSecurity(services, request, renamed.problem);
+  if (renamed.value === undefined) return showSecurity(services, request, sayGone(request));
   return redirectToSecurity("passkey-renamed");
 }
 
@@ -196,6 +210,10 @@ async function renewBackupCodes(
   return showBackupCodes(services, request, made.value, SECURITY_PATH);
 }
 
+function readName(form: Form): string {
+  return (form.get("name") ?? "").trim().slice(0, NAME_CHARS_MAX);
+}
+
 // Ends sessions without a second factor except this one, which is raised.
 function complete(
   { signIn }: PageServices,
@@ -224,7 +242,7 @@ async function record(
     action,
     actor: `user:${account.id}`,
     target,
-    ip: request.origin.ip,
+    ...request.origin,
     ...(detail === undefined ? {} : { detail }),
   });
   notices.tell(account, action);

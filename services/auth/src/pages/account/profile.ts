@@ -4,6 +4,7 @@ import { html } from "../html.ts";
 import { attempt, carryCsrf, showAccountPage, type PageServices } from "../page-services.ts";
 import type { Problem } from "../problem.ts";
 import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } from "../route.ts";
+import { section, showTime } from "./section.ts";
 
 const NAME_CHARS_MAX = 256;
 
@@ -73,63 +74,61 @@ function show(
   problem?: Problem,
   email = request.user.account.email,
 ): PageResponse {
-  const { messages, formatTime } = request.language;
+  const { messages } = request.language;
   const { account: words, fields } = messages;
   const { account } = request.user;
   const created = new Date(account.created_at).toISOString();
   const canVerify = services.canSend && account.email !== undefined && !account.email_verified;
-  const body = html`<section class="card">
-      <h2>${account.username}</h2>
-      <dl class="facts">
-        <dt>${fields.email}</dt>
-        <dd>
-          ${
-            account.email === undefined
-              ? words.noEmail
-              : `${account.email} (${account.email_verified ? words.verified : words.unverified})`
-          }
-        </dd>
-        <dt>${words.created}</dt>
-        <dd><time datetime="${created}">${formatTime(created)}</time></dd>
-      </dl>
-      ${
-        canVerify &&
-        html`<form method="post" action="/account/email">
-          ${carryCsrf(request)}${hidden({ back: "/account" })}${button(words.verify, { kind: "quiet" })}
-        </form>`
-      }
-    <details${problem?.fields["email"] !== undefined && html` open`}><summary>${words.changeEmail}</summary>
-<form method="post" action="/account/email/change" class="inline">
-${carryCsrf(request)}${hidden({ back: "/account" })}${field(
-    messages,
-    {
-      name: "email",
-      label: fields.email,
-      type: "email",
-      autocomplete: "email",
-      value: email,
-      isOptional: true,
-      maxLength: 254,
-    },
-    problem,
-  )}${button(words.save, { kind: "quiet" })}
-</form></details>
-</section>
-    <section class="card">
-      <form method="post" action="/account/profile">
-        ${carryCsrf(request)}${hidden({ back: "/account" })}${field(
-          messages,
-          {
-            name: "name",
-            label: fields.name,
-            autocomplete: "name",
-            value: account.name,
-            isOptional: true,
-            maxLength: NAME_CHARS_MAX,
-          },
-          problem,
-        )}${button(words.save)}
-      </form>
-    </section>`;
+  const facts = html`<dl class="facts">
+    <dt>${fields.username}</dt>
+    <dd>${account.username}</dd>
+    <dt>${words.created}</dt>
+    <dd>${showTime(request.language, created)}</dd>
+  </dl>`;
+  const name = html`<form method="post" action="/account/profile">
+    ${carryCsrf(request)}${hidden({ back: "/account" })}${field(
+      messages,
+      {
+        name: "name",
+        label: fields.name,
+        autocomplete: "name",
+        value: account.name,
+        isOptional: true,
+        maxLength: NAME_CHARS_MAX,
+      },
+      problem,
+    )}${button(words.save, { kind: "quiet" })}
+  </form>`;
+  const address =
+    account.email === undefined
+      ? words.noEmail
+      : `${account.email} (${account.email_verified ? words.verified : words.unverified})`;
+  const change = html`<details${problem?.fields["email"] !== undefined && html` open`}>
+    <summary>${words.changeEmail}</summary>
+    <form method="post" action="/account/email/change">
+      ${carryCsrf(request)}${hidden({ back: "/account" })}${field(
+        messages,
+        {
+          name: "email",
+          label: fields.email,
+          type: "email",
+          autocomplete: "email",
+          value: email,
+          isOptional: true,
+          maxLength: 254,
+        },
+        problem,
+      )}${button(words.save, { kind: "quiet" })}
+    </form>
+  </details>`;
+  const verify = html`<form method="post" action="/account/email">
+    ${carryCsrf(request)}${hidden({ back: "/account" })}${button(words.verify, { kind: "quiet" })}
+  </form>`;
+  const body = html`${section(words.profile, undefined, html`${facts}${name}`)}${section(
+    fields.email,
+    fields.emailHint,
+    html`<p>${address}</p>
+      ${canVerify && verify}${change}`,
+  )}`;
   return showAccountPage(services, request, "profile", { title: words.profile, problem, body });
 }

@@ -1,6 +1,7 @@
 // The security page: password, passkeys, second factors, backup codes.
 import type { FactorItem } from "../../factor/factors.ts";
 import type { PasskeyItem } from "../../factor/passkeys.ts";
+import { nameDevice } from "../../session/device.ts";
 import { button, field, hidden } from "../form.ts";
 import { html, type Html } from "../html.ts";
 import {
@@ -18,6 +19,7 @@ import {
   type PageRoute,
   type SignedInRequest,
 } from "../route.ts";
+import { section, showWhen } from "./section.ts";
 
 /** Path of the security page. */
 export const SECURITY_PATH = "/account/security";
@@ -64,7 +66,7 @@ export async function showSecurity(
   return showAccountPage(services, request, "security", {
     title: messages.account.security,
     problem,
-    hasPasskeys: true,
+    scripts: ["passkey", "password"],
     body,
   });
 }
@@ -74,74 +76,79 @@ function showPassword(request: SignedInRequest, hasPassword: boolean, problem?: 
   const { security: words, fields } = messages;
   const isOpen = problem !== undefined && Object.keys(problem.fields).length > 0;
   const submit = hasPassword ? words.changePassword : words.setPassword;
-  return html`<section class="card">
-<h2>${words.password}</h2>
-<p class="soft">${words.passwordText}</p>
-<details${isOpen && html` open`}><summary>${submit}</summary>
-<form method="post" action="/account/password">
-${startForm(request)}<input type="hidden" name="username" autocomplete="username" value="${request.user.account.username}">
-${
-  hasPassword &&
-  field(
-    messages,
-    {
-      name: "current_password",
-      label: fields.currentPassword,
-      type: "password",
-      autocomplete: "current-password",
-      maxLength: 1024,
-    },
-    problem,
-  )
-}${field(
-    messages,
-    {
-      name: "new_password",
-      label: fields.newPassword,
-      type: "password",
-      autocomplete: "new-password",
-      hint: fields.passwordRule,
-      maxLength: 1024,
-    },
-    problem,
-  )}${button(submit)}
-</form></details>
-</section>`;
+  const body = html`<details${isOpen && html` open`}>
+    <summary>${submit}</summary>
+    <form method="post" action="/account/password">
+      ${startForm(request)}<input type="hidden" name="username" autocomplete="username" value="${request.user.account.username}" />
+      ${
+        hasPassword &&
+        field(
+          messages,
+          {
+            name: "current_password",
+            label: fields.currentPassword,
+            type: "password",
+            autocomplete: "current-password",
+            maxLength: 1024,
+          },
+          problem,
+        )
+      }${field(
+        messages,
+        {
+          name: "new_password",
+          label: fields.newPassword,
+          type: "password",
+          autocomplete: "new-password",
+          hint: fields.passwordRule,
+          names: [request.user.account.username, request.user.account.email],
+          maxLength: 1024,
+        },
+        problem,
+      )}${button(submit)}
+    </form>
+  </details>`;
+  return section(words.password, words.passwordText, body);
 }
 
 function showPasskeys(request: SignedInRequest, items: readonly PasskeyItem[]): Html {
-  const { security: words } = request.language.messages;
-  return html`<section class="card">
-    <h2>${words.passkeys}</h2>
-    <p class="soft">${words.passkeysText}</p>
-    ${
-      items.length === 0
-        ? html`<p>${words.noPasskeys}</p>`
-        : html`<ul class="items">
-            ${items.map((item) => showPasskey(request, item))}
-          </ul>`
-    }
-    ${passkeyForm(request, {
-      kind: "create",
-      action: "/account/passkeys",
-      optionsPath: "/account/passkeys/options",
-      text: words.addPasskey,
-      fields: { back: SECURITY_PATH },
-    })}
-  </section>`;
+  const { messages } = request.language;
+  const { security: words } = messages;
+  const list =
+    items.length === 0
+      ? html`<p>${words.noPasskeys}</p>`
+      : html`<ul class="items">
+          ${items.map((item) => showPasskey(request, item))}
+        </ul>`;
+  const add = passkeyForm(request, {
+    kind: "create",
+    action: "/account/passkeys",
+    optionsPath: "/account/passkeys/options",
+    text: words.addPasskey,
+    isQuiet: true,
+    fields: { back: SECURITY_PATH },
+    body: field(messages, {
+      name: "name",
+      id: "passkey-name",
+      label: words.passkeyName,
+      autocomplete: "off",
+      hint: words.passkeyNameHint(nameDevice(request.origin.userAgent)),
+      isOptional: true,
+      maxLength: 64,
+    }),
+  });
+  return section(words.passkeys, words.passkeysText, html`${list}${add}`);
 }
 
 function showPasskey(request: SignedInRequest, item: PasskeyItem): Html {
-  const { messages, formatTime } = request.language;
+  const { messages } = request.language;
   const { security: words, account, fields } = messages;
-  const used =
-    item.last_used_at === null ? words.neverUsed : words.lastUsed(formatTime(item.last_used_at));
   return html`<li>
     <div class="text">
       <strong
         >${item.name}${item.synced && html`<span class="badge">${words.synced}</span>`}</strong
       >
-      <span class="soft">${words.added(formatTime(item.created_at))}, ${used}</span>
+      <span class="soft">${showUse(request, item)}</span>
       <details>
         <summary>${words.rename}</summary>
         <form method="post" action="/account/passkeys/rename" class="inline">
@@ -168,10 +175,7 @@ function showFactors(
   items: readonly FactorItem[],
 ): Html {
   const { security: words } = request.language.messages;
-  return html`<section class="card">
-    <h2>${words.factors}</h2>
-    <p class="soft">${words.factorsText}</p>
-    ${
+  const body = html`${
       items.length === 0
         ? html`<p>${words.noFactors}</p>`
         : html`<ul class="items">
@@ -179,31 +183,38 @@ function showFactors(
           </ul>`
     }
     <form method="post" action="/account/factors/totp">
-      ${startForm(request)}${button(words.addTotp, items.length === 0 ? {} : { kind: "quiet" })}
+      ${startForm(request)}${button(words.addTotp, { kind: "quiet" })}
     </form>
-    ${services.canSend && showSentFactors(request)}
-    ${
-      items.length > 0 &&
-      html`<h3>${words.backupCodes}</h3>
-        <p class="soft">${words.backupCodesText}</p>
-        <form method="post" action="/account/factors/backup-codes">
-          ${startForm(request)}${button(words.newBackupCodes, { kind: "quiet" })}
-        </form>`
-    }
-  </section>`;
+    ${services.canSend && showSentFactors(request)}`;
+  const backup = html`<form method="post" action="/account/factors/backup-codes">
+    ${startForm(request)}${button(words.newBackupCodes, { kind: "quiet" })}
+  </form>`;
+  return html`${section(words.factors, words.factorsText, body)}${
+    items.length > 0 && section(words.backupCodes, words.backupCodesText, backup)
+  }`;
+}
+
+// Times of a passkey or factor: added and last used.
+function showUse(
+  { language }: SignedInRequest,
+  item: Pick<PasskeyItem, "created_at" | "last_used_at">,
+): Html {
+  const { security: words } = language.messages;
+  const used =
+    item.last_used_at === null
+      ? words.neverUsed
+      : showWhen(words.lastUsed, language, item.last_used_at);
+  return html`${showWhen(words.added, language, item.created_at)}, ${used}`;
 }
 
 function showFactor(request: SignedInRequest, item: FactorItem): Html {
-  const { messages, formatTime } = request.language;
+  const { messages } = request.language;
   const { security: words, account } = messages;
-  const used =
-    item.last_used_at === null ? words.neverUsed : words.lastUsed(formatTime(item.last_used_at));
   return html`<li>
     <div class="text">
       <strong>${words.types[item.type]}</strong>
       <span class="soft"
-        >${item.sent_to !== undefined && `${item.sent_to} · `}${words.added(formatTime(item.created_at))},
-        ${used}</span
+        >${item.sent_to !== undefined && `${item.sent_to} · `}${showUse(request, item)}</span
       >
     </div>
     <form method="post" action="/account/factors/remove">

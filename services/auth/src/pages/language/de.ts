@@ -31,6 +31,19 @@ export const DE: Messages = {
     deviceName: "Name",
   },
 
+  strength: {
+    show: "Anzeigen",
+    showLabel: "Passwort anzeigen",
+    hide: "Verbergen",
+    hideLabel: "Passwort verbergen",
+    short: "Zu kurz: Es fehlen noch Zeichen: {n}.",
+    long: "Zu lang: höchstens 128 Zeichen.",
+    common: "Eines der häufigsten Passwörter. Wählen Sie ein anderes.",
+    name: "Ihrem Namen oder Ihrer Adresse zu ähnlich.",
+    service: "Dem Namen dieses Dienstes zu ähnlich.",
+    levels: ["Schwach: leicht zu erraten.", "Mäßig: Länger ist besser.", "Gut.", "Stark."],
+  },
+
   problems: {
     username:
       "Geben Sie einen Benutzernamen ein: 1 bis 64 Buchstaben, Ziffern und . _ @ + -, am Anfang ein Buchstabe oder eine Ziffer.",
@@ -59,6 +72,7 @@ export const DE: Messages = {
     conflict: "Das geht beim jetzigen Stand Ihres Kontos nicht.",
     lastSignIn:
       "Dieser Passkey ist Ihr einziger Zugang. Setzen Sie erst ein Passwort, oder fügen Sie einen weiteren Passkey hinzu.",
+    deceptiveName: "Wählen Sie einen anderen Namen: Er enthält irreführende Zeichen.",
     gone: "Das gibt es nicht mehr.",
     invalid: "Das Gesendete konnte nicht gelesen werden.",
   },
@@ -210,6 +224,7 @@ export const DE: Messages = {
     navigation: "Konto",
     profile: "Profil",
     security: "Sicherheit",
+    activity: "Verlauf",
     sessions: "Geräte",
     applications: "Anwendungen",
     save: "Speichern",
@@ -232,6 +247,9 @@ export const DE: Messages = {
       "Melden Sie sich mit Fingerabdruck, Gesicht oder Bildschirmsperre an. Passkeys kann niemand erraten oder abfangen.",
     noPasskeys: "Sie haben noch keinen Passkey.",
     addPasskey: "Passkey hinzufügen",
+    passkeyName: "Name des neuen Passkeys",
+    passkeyNameHint: (device) =>
+      `Ohne Namen heißt er nach Ihrem Passwortmanager oder Gerät, etwa „${device}“.`,
     rename: "Umbenennen",
     synced: "synchronisiert",
     added: (time) => `Hinzugefügt ${time}`,
@@ -262,10 +280,17 @@ export const DE: Messages = {
     codesText:
       "Verwahren Sie diese Codes sicher: Sie werden nur dieses eine Mal gezeigt. Jeder lässt Sie einmal herein, wenn Ihr Gerät weg ist.",
     codesDone: "Ich habe sie verwahrt",
+    codesHeading: (brand, host) => `Ersatzcodes für ${brand} (${host}). Jeder gilt einmal.`,
+    copy: "Kopieren",
+    save: "Als Datei sichern",
+    print: "Drucken",
+    copied: "Die Codes sind kopiert.",
+    copyFailed: "Das ging nicht. Markieren Sie die Codes und kopieren Sie sie.",
   },
 
   sessions: {
     title: "Wo Sie angemeldet sind",
+    text: "Melden Sie ab, was Sie nicht mehr brauchen oder nicht kennen.",
     current: "Dieses Gerät",
     lastSeen: (time) => `Zuletzt gesehen ${time}`,
     since: (time) => `angemeldet ${time}`,
@@ -275,8 +300,49 @@ export const DE: Messages = {
     endAll: "Überall abmelden",
   },
 
+  activity: {
+    title: "Zuletzt geschehen",
+    text: "Anmeldungen und Änderungen Ihres Kontos. Adressen sind auf ihr Netz gekürzt.",
+    none: "Hier ist nichts.",
+    older: "Ältere",
+    newest: "Neueste",
+    byOther: "durch die Verwaltung",
+    unknownTitle: "Waren Sie das nicht?",
+    unknownText:
+      "Ändern Sie Ihr Passwort: Das meldet alle anderen Geräte ab. Prüfen Sie dann Ihre Passkeys und zweiten Schritte.",
+    changePassword: "Passwort ändern",
+    methods: {
+      password: "Passwort",
+      passkey: "Passkey",
+      both: "Passwort und zweiter Schritt",
+      code: "Code",
+    },
+    events: {
+      login: "Angemeldet",
+      "login.failure": "Anmeldung gescheitert",
+      "user.register": "Konto angelegt",
+      "user.create": "Konto angelegt",
+      "user.change": "Konto geändert",
+      "user.recovery": "Link für ein neues Passwort verschickt",
+      "admin.create": "Verwaltungskonto angelegt",
+      "email.verify": "E-Mail-Adresse bestätigt",
+      "password.change": "Passwort geändert",
+      "password.recover": "Neues Passwort über einen Link gesetzt",
+      "passkey.register": "Passkey hinzugefügt",
+      "passkey.remove": "Passkey entfernt",
+      "mfa.enrol": "Zweiter Schritt hinzugefügt",
+      "mfa.remove": "Zweiter Schritt entfernt",
+      "mfa.reset": "Alle zweiten Schritte entfernt",
+      "mfa.backup_codes": "Ersatzcodes erzeugt",
+      "session.end": "Gerät abgemeldet",
+      "session.invalidate": "Alle Geräte abgemeldet",
+      "grant.revoke": "Einer Anwendung den Zugang entzogen",
+    },
+  },
+
   applications: {
     title: "Anwendungen mit Zugang zu Ihrem Konto",
+    text: "Sie dürfen in Ihrem Namen handeln. Ohne Zugang müssen sie Sie wieder fragen.",
     none: "Sie haben keiner Anwendung Zugang gegeben.",
     since: (time) => `Erlaubt ${time}`,
     revoke: "Zugang entziehen",

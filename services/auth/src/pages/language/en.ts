@@ -33,6 +33,20 @@ export const EN = {
     deviceName: "Name",
   },
 
+  /** For the script of password fields; `{n}` is a number of characters. */
+  strength: {
+    show: "Show",
+    showLabel: "Show password",
+    hide: "Hide",
+    hideLabel: "Hide password",
+    short: "Too short: characters missing: {n}.",
+    long: "Too long: at most 128 characters.",
+    common: "One of the most common passwords. Choose another one.",
+    name: "Too similar to your name or address.",
+    service: "Too similar to the name of this service.",
+    levels: ["Weak: easy to guess.", "Fair: longer is better.", "Good.", "Strong."],
+  },
+
   problems: {
     username:
       "Enter a username: 1 to 64 letters, digits and . _ @ + -, starting with a letter or digit.",
@@ -59,6 +73,7 @@ export const EN = {
     conflict: "This is not possible in the current state of your account.",
     lastSignIn:
       "This passkey is your only way to sign in. Set a password or add another passkey first.",
+    deceptiveName: "Choose another name: it contains characters that deceive.",
     gone: "This no longer exists.",
     invalid: "The form could not be read.",
   },
@@ -208,6 +223,7 @@ export const EN = {
     navigation: "Account",
     profile: "Profile",
     security: "Security",
+    activity: "Activity",
     sessions: "Devices",
     applications: "Applications",
     save: "Save",
@@ -230,6 +246,9 @@ export const EN = {
       "Sign in with your fingerprint, face or screen lock. Passkeys cannot be guessed or phished.",
     noPasskeys: "You have no passkey yet.",
     addPasskey: "Add a passkey",
+    passkeyName: "Name of the new passkey",
+    passkeyNameHint: (device: string) =>
+      `Without one it is named after your password manager or device, such as “${device}”.`,
     rename: "Rename",
     synced: "synchronised",
     added: (time: string) => `Added ${time}`,
@@ -260,10 +279,18 @@ export const EN = {
     codesText:
       "Keep these codes in a safe place: they are shown only once. If you lose your device, each of them signs you in once.",
     codesDone: "I have saved them",
+    codesHeading: (brand: string, host: string) =>
+      `Backup codes for ${brand} (${host}). Each works once.`,
+    copy: "Copy",
+    save: "Save as a file",
+    print: "Print",
+    copied: "The codes have been copied.",
+    copyFailed: "This did not work. Select the codes and copy them.",
   },
 
   sessions: {
     title: "Where you are signed in",
+    text: "End what you no longer use or do not recognise.",
     current: "This device",
     lastSeen: (time: string) => `Last seen ${time}`,
     since: (time: string) => `signed in ${time}`,
@@ -273,8 +300,50 @@ export const EN = {
     endAll: "Sign out everywhere",
   },
 
+  activity: {
+    title: "Recent activity",
+    text: "Sign-ins and changes of your account. Addresses are shortened to their network.",
+    none: "There is nothing here.",
+    older: "Older",
+    newest: "Newest",
+    byOther: "by an administrator",
+    unknownTitle: "Was this not you?",
+    unknownText:
+      "Change your password: this signs out all other devices. Then check your passkeys and second steps.",
+    changePassword: "Change password",
+    methods: {
+      password: "password",
+      passkey: "passkey",
+      both: "password and second step",
+      code: "code",
+    },
+    /** Actions of the audit log; `.failure` follows those that failed. */
+    events: {
+      login: "Signed in",
+      "login.failure": "Failed sign-in",
+      "user.register": "Account created",
+      "user.create": "Account created",
+      "user.change": "Account changed",
+      "user.recovery": "Link for a new password sent",
+      "admin.create": "Administrator created",
+      "email.verify": "Email address confirmed",
+      "password.change": "Password changed",
+      "password.recover": "New password set with a link",
+      "passkey.register": "Passkey added",
+      "passkey.remove": "Passkey removed",
+      "mfa.enrol": "Second step added",
+      "mfa.remove": "Second step removed",
+      "mfa.reset": "All second steps removed",
+      "mfa.backup_codes": "Backup codes created",
+      "session.end": "Device signed out",
+      "session.invalidate": "All devices signed out",
+      "grant.revoke": "Access of an application revoked",
+    } as Readonly<Record<string, string>>,
+  },
+
   applications: {
     title: "Applications with access to your account",
+    text: "You have allowed them to act for you. Without access, they must ask you again.",
     none: "You have not allowed any applications.",
     since: (time: string) => `Allowed ${time}`,
     revoke: "Revoke access",
