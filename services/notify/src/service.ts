@@ -5,12 +5,12 @@ import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import type { SecretBox } from "@platform/kernel/secrets";
 import { every, systemClock, type Clock } from "@platform/kernel/time";
 import { Analytics } from "./analytics/analytics.ts";
-import { BounceAddresses } from "./bounce/bounce-address.ts";
+import { createBounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
 import { BounceRateAlarm } from "./bounce/rate-alarm.ts";
+import { createMailCheck } from "./check/mail-check.ts";
 import type { NotifyConfig } from "./config.ts";
 import { openNotifyDatabase } from "./database/open.ts";
 import { migrateAll, type NotifyDatabase } from "./database/schema.ts";
@@ -23,6 +23,7 @@ import { createAlignmentCheck } from "./domain/alignment.ts";
 import { Domains } from "./domain/domains.ts";
 import { createNotifyApi } from "./http/create-api.ts";
 import { startListener } from "./http/listener.ts";
+import { createAuthentication } from "./inbound/authentication.ts";
 import { Inbound } from "./inbound/inbound.ts";
 import { Inbox } from "./inbox/inbox.ts";
 import { SignedLinks } from "./link/signed-links.ts";
@@ -35,10 +36,14 @@ import { QueueStore } from "./queue/store.ts";
 import { createSmsGateway, createSmsReceipts } from "./relay/create-sms-gateway.ts";
 import { createMailTransport } from "./relay/create-transport.ts";
 import { createPrepareMail } from "./relay/prepare.ts";
+import { Acceptance } from "./send/acceptance.ts";
 import { Idempotency } from "./send/idempotency.ts";
 import { Messages } from "./send/messages.ts";
+import { Resender } from "./send/resender.ts";
 import { sendReport } from "./send/send-report.ts";
 import { Sender } from "./send/sender.ts";
+import { StoredContents } from "./send/stored-content.ts";
+import { SuppressionCheck } from "./send/suppression-check.ts";
 import { Suppressions } from "./suppression/suppressions.ts";
 import { TemplateStore } from "./template/store.ts";
 import { Templates } from "./template/templates.ts";
@@ -226,7 +231,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     findSuppressed: (deliveries) => findSuppressed(suppressions, deliveries),
     onResult: (result) => {
       recorder.observe(result);
-      sender.noteResult(result);
+      acceptance.noteResult(result);
     },
     clock,
     log,
@@ -253,17 +258,25 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   // Without a relay and a domain, messages only reach the development inbox.
   const isTrial = relays === undefined && listDomains(config).size === 0;
   const isIntegrated = config.jwt_secret !== undefined || config.jwks_url !== undefined;
-  const sender: Sender = new Sender({
+  const acceptance: Acceptance = new Acceptance({
     store,
     dispatcher,
-    suppressions,
+    clock,
+    log,
+    waitMs: config.send_wait_ms,
+    bodyRetentionMs: config.body_retention_ms,
+    queueMax: config.queue_max,
+  });
+  const suppressionCheck = new SuppressionCheck({ suppressions, metrics, tracer });
+  const sender = new Sender({
+    acceptance,
+    suppressions: suppressionCheck,
     idempotency,
     templates,
     metrics,
     tracer,
     clock,
     ids,
-    log,
     fromDomain: config.from_domain ?? (relays === undefined ? "localhost" : undefined),
     allowedDomains: isIntegrated && !isTrial ? () => domains.names : undefined,
     checkAlignment: createAlignmentCheck({
@@ -276,16 +289,24 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     tracking,
     subscriptions: webPush.subscriptions,
     hasSms: gateway !== undefined || relays === undefined,
-    waitMs: config.send_wait_ms,
     attachmentBytesMax: config.attachment_bytes_max,
-    bodyRetentionMs: config.body_retention_ms,
-    queueMax: config.queue_max,
   });
   const messages = new Messages({
     database,
     dispatcher,
     clock,
     retentionMs: config.message_retention_ms,
+  });
+  const contents = new StoredContents({ database, messages, prepare });
+  const resender = new Resender({
+    acceptance,
+    contents,
+    idempotency,
+    sender,
+    suppressions: suppressionCheck,
+    clock,
+    ids,
+    log,
   });
   const reportSender = new ReportSender({
     database,
@@ -309,6 +330,9 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     takeSnapshot: () => takeDatabaseSnapshot(state, database),
     sender,
     messages,
+    contents,
+    resender,
+    checkMail: createMailCheck(createAuthentication(dns.lookup, config["smtp.hostname"])),
     templates,
     suppressions,
     webhooks,
@@ -362,17 +386,6 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     callWebhooks: () => caller.run(),
     sendReports: () => reportSender.run(),
   };
-}
-
-async function createBounceAddresses(
-  { bounce_domain, from_domain, inbound_port }: NotifyConfig,
-  database: NotifyDatabase,
-  box: SecretBox,
-): Promise<BounceAddresses | undefined> {
-  const domain = bounce_domain ?? (inbound_port === undefined ? undefined : from_domain);
-  return domain === undefined
-    ? undefined
-    : new BounceAddresses(await readKey(database, box, "bounce_key"), domain);
 }
 
 function listDomains({ from_domain, from_domains }: NotifyConfig): ReadonlySet<string> {

@@ -28,6 +28,8 @@ export interface Answer {
 export interface Stage extends NotifyService {
   /** Moves the clock. */
   advance(ms: number): void;
+  /** Sets the calendar by this time, like a corrected system clock. */
+  setCalendar(ms: number): void;
   /** Port of the SMTP server; 0 without one. */
   smtpPort: number;
   /** Log lines. */
@@ -99,9 +101,10 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
   const stopping = new AbortController();
   const log: string[] = [];
   let aheadMs = 0;
+  let correctionMs = 0;
   let smtpPort = 0;
   const clock = {
-    now: () => systemClock.now() + aheadMs,
+    now: () => systemClock.now() + aheadMs + correctionMs,
     monotonicMs: () => systemClock.monotonicMs() + aheadMs,
   };
   const close = async (drainMs = 5_000): Promise<void> => {
@@ -132,6 +135,7 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
     ...service,
     smtpPort,
     advance: (ms) => void (aheadMs += ms),
+    setCalendar: (ms) => void (correctionMs += ms),
     log,
     settings,
     close,

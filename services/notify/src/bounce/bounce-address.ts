@@ -2,6 +2,10 @@
 //
 //   bounce+<message id in hex>-<position>-<day>.<hmac>@domain
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { SecretBox } from "@platform/kernel/secrets";
+import type { NotifyConfig } from "../config.ts";
+import type { NotifyDatabase } from "../database/schema.ts";
+import { readKey } from "../database/secrets.ts";
 
 /** A delivery that a bounce address names. */
 export interface BouncedDelivery {
@@ -49,4 +53,16 @@ export class BounceAddresses {
   #prove(id: string): string {
     return createHmac("sha256", this.#key).update(id).digest("hex").slice(0, PROOF_CHARACTERS);
   }
+}
+
+/** Creates the bounce addresses of the configuration; undefined if bounces are sent to the sender of a message. */
+export async function createBounceAddresses(
+  { bounce_domain, from_domain, inbound_port }: NotifyConfig,
+  database: NotifyDatabase,
+  box: SecretBox,
+): Promise<BounceAddresses | undefined> {
+  const domain = bounce_domain ?? (inbound_port === undefined ? undefined : from_domain);
+  return domain === undefined
+    ? undefined
+    : new BounceAddresses(await readKey(database, box, "bounce_key"), domain);
 }

@@ -50,12 +50,18 @@ export interface MessageRow {
   /** The message is not sent after this time. */
   expires_at: number | null;
   trace_id: string;
+  /** Id of the message whose content this one repeats. */
+  resent_from: string | null;
 }
 
 /** The content in the form in which it is sent, apart from the other columns to keep their pages small. */
 export interface BodyRow {
   message_id: string;
   content: Uint8Array;
+  /** JSON of the template's variables; null without a template, or if they are large. */
+  variables: string | null;
+  /** JSON array of the warnings of rendering; null if there are none. */
+  warnings: string | null;
   /** Content is erased after this time. */
   expires_at: number;
 }
@@ -179,6 +185,14 @@ export const MESSAGE_MIGRATIONS: readonly Migration[] = [
         gateway_id ${t.text} primary key, message_id ${t.text} not null, position ${t.integer} not null,
         created_at ${t.integer} not null)`,
       "create index notify_gateway_ids_by_message on notify_gateway_ids (message_id)",
+    ],
+  },
+  {
+    id: "0005-resent",
+    statements: (t) => [
+      `alter table notify_messages add column resent_from ${t.text}`,
+      `alter table notify_bodies add column variables ${t.text}`,
+      `alter table notify_bodies add column warnings ${t.text}`,
     ],
   },
 ];

@@ -8,6 +8,7 @@ import type { NotifyDatabase } from "../database/schema.ts";
 import { InvalidReportError } from "../inbound/report-reader.ts";
 import { parseAggregate, type AggregateReport } from "./aggregate.ts";
 import { unpackReport } from "./archive.ts";
+import { sumSources, type DmarcSources, type SourceQuery } from "./sources.ts";
 
 /** Options of {@link DmarcReports}. */
 export interface DmarcReportsOptions {
@@ -95,6 +96,11 @@ export class DmarcReports {
       .where("received_at", "<", toMs)
       .executeTakeFirstOrThrow()
       .then(toNumbers);
+  }
+
+  /** Sums the reports of a period by source. */
+  sumSources(query: SourceQuery): Promise<DmarcSources> {
+    return sumSources(this.#options.database, query);
   }
 
   /** Returns up to `max` reports of a time range, newest first. */

@@ -7,9 +7,7 @@ import { VERSION, type NotifyConfig } from "../config.ts";
 
 const FEATURES = [
   "analytics",
-  "dmarc",
   "domains",
-  "inbound",
   "messages",
   "send",
   "suppressions",
@@ -28,7 +26,12 @@ export function createConsole(options: {
   return new ServiceConsole({
     id: "notify",
     version: VERSION,
-    features: hasInbox ? [...FEATURES, "inbox"] : FEATURES,
+    features: [
+      ...FEATURES,
+      ...(hasInbox ? ["inbox"] : []),
+      // Rules and aggregate reports need received mail.
+      ...(config.inbound_port === undefined ? [] : ["inbound", "dmarc"]),
+    ],
     credentials: verifier === undefined ? undefined : "token",
     guard: createBearerGuard(verifier),
     publicUrl: config.console_url,

@@ -11,6 +11,7 @@ import { createHttpMetrics, type MetricRegistry } from "@platform/kernel/metrics
 import type { Clock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
 import type { Analytics } from "../analytics/analytics.ts";
+import type { CheckMail } from "../check/mail-check.ts";
 import { VERSION, type NotifyConfig } from "../config.ts";
 import { DATA_FORMAT } from "../database/schema.ts";
 import type { ReportSender } from "../dmarc/report-sender.ts";
@@ -21,7 +22,9 @@ import type { Inbox } from "../inbox/inbox.ts";
 import type { WebPush } from "../push/web-push.ts";
 import type { SmsReceipts } from "../relay/sms/receipts.ts";
 import type { Messages } from "../send/messages.ts";
+import type { Resender } from "../send/resender.ts";
 import type { Sender } from "../send/sender.ts";
+import type { StoredContents } from "../send/stored-content.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
 import type { Templates } from "../template/templates.ts";
 import type { Tracking } from "../tracking/tracking.ts";
@@ -40,6 +43,7 @@ import { createPushRoutes } from "./push-routes.ts";
 import { createSendRoutes } from "./send-routes.ts";
 import { createSmsReceiptRoutes } from "./sms-receipt-routes.ts";
 import { createSuppressionRoutes } from "./suppression-routes.ts";
+import { createTemplatePreviewRoutes } from "./template-preview-routes.ts";
 import { createTemplateRoutes } from "./template-routes.ts";
 import { createWebhookRoutes } from "./webhook-routes.ts";
 
@@ -59,6 +63,9 @@ export interface NotifyApiParts {
   takeSnapshot: () => Promise<Snapshot>;
   sender: Sender;
   messages: Messages;
+  contents: StoredContents;
+  resender: Resender;
+  checkMail: CheckMail;
   templates: Templates;
   suppressions: Suppressions;
   webhooks: Webhooks;
@@ -93,6 +100,7 @@ export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: Admin
   const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const bodyBytesMax = Math.ceil(config.attachment_bytes_max * BODY_OVERHEAD) + TEXT_BYTES;
+  const rate = createSendRate(parts);
   const api = createApi({
     bodyBudget: createBodyBudget(config, bodyBytesMax),
     service: "notify",
@@ -101,9 +109,10 @@ export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: Admin
     description: "Transactional mail, templates, bounces and suppression.",
     guard,
     routes: [
-      ...createSendRoutes({ sender: parts.sender, rate: createSendRate(parts), bodyBytesMax }),
-      ...createMessageRoutes(parts.messages),
-      ...createTemplateRoutes(parts.templates, parts.sender, parts.unsubscribes),
+      ...createSendRoutes({ sender: parts.sender, rate, bodyBytesMax }),
+      ...createMessageRoutes({ ...parts, rate }),
+      ...createTemplateRoutes(parts.templates),
+      ...createTemplatePreviewRoutes(parts),
       ...createSuppressionRoutes(parts.suppressions, clock),
       ...createWebhookRoutes(parts.webhooks, parts.fetchTarget),
       ...createInboundRoutes(parts.inbound),

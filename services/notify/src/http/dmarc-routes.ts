@@ -1,10 +1,12 @@
 // DMARC: figures by month, and the aggregate reports about our domains.
+import { isIP } from "node:net";
 import { z } from "zod";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { DmarcReportRow, DmarcSentRow } from "../database/dmarc.ts";
 import type { ReportSender } from "../dmarc/report-sender.ts";
 import type { DmarcReports } from "../dmarc/reports.ts";
+import { compareSources, type DmarcSource } from "../dmarc/sources.ts";
 import { requireManager } from "./access.ts";
 
 const REPORTS_MAX = 200;
@@ -15,6 +17,16 @@ const periodQuery = z.object({
     .regex(/^\d{4}-(?:0[1-9]|1[0-2])$/, "a month such as 2026-11")
     .optional()
     .describe("Month in UTC, `YYYY-MM`; default: the current one."),
+});
+
+const sourceAddress = z
+  .string()
+  .max(45)
+  .refine((text) => isIP(text) !== 0, "an IPv4 or IPv6 address");
+
+const sourcesQuery = pageQuery.extend(periodQuery.shape).extend({
+  source: sourceAddress.optional().describe("Only this address."),
+  domain: z.string().max(253).toLowerCase().optional().describe("Only reports about this domain."),
 });
 
 /** Creates the routes. */
@@ -31,14 +43,40 @@ export function createDmarcRoutes(
       path: "/api/v1/dmarc/report",
       summary: "Figures of a month",
       description:
-        "The totals are those of aggregate reports that others sent about the sending domains. `inbound` is about mail that this service received.",
+        "The totals are those of aggregate reports that others sent about the sending domains. `inbound` is about mail that this service received. With `source`, they are about one host that sends in the name of the domains.",
+      query: periodQuery.extend({ source: sourceAddress.optional() }),
       handle: async ({ query }) => {
         const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
+        if (query.source !== undefined) {
+          const range = { fromMs, toMs, source: query.source };
+          const { sources } = await reports.sumSources(range);
+          return { period, source: query.source, ...toFigures(sources[0]) };
+        }
         const [totals, inbound] = [
           await reports.sumReports(fromMs, toMs),
           await reports.sumInbound(fromMs, toMs),
         ];
         return { period, ...totals, inbound };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/dmarc/sources",
+      summary: "Figures of a month by source, those with most messages first",
+      description:
+        "Sums the latest 10 000 reports and at most 10 000 sources; `is_cut` is true if there are more.",
+      query: sourcesQuery,
+      handle: async ({ query }) => {
+        const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
+        const { source, domain } = query;
+        const { sources, isCut } = await reports.sumSources({ fromMs, toMs, source, domain });
+        const page = await readPage(query, {
+          key: z.string().regex(/^\d{1,15} [0-9a-fA-F.:]{0,255}$/),
+          read: async (limit, after) => sources.filter(isAfter(after)).slice(0, limit),
+          keyOf: (one) => `${one.total_messages} ${one.source_ip}`,
+        });
+        return { period, sources: page.items, next_cursor: page.next_cursor, is_cut: isCut };
       },
     }),
     defineRoute({
@@ -70,6 +108,25 @@ function readPeriod(text: string | undefined, nowMs: number) {
   const period = text ?? new Date(nowMs).toISOString().slice(0, 7);
   const [year, month] = [Number(period.slice(0, 4)), Number(period.slice(5))];
   return { period, fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) };
+}
+
+function isAfter(key: string | undefined): (source: DmarcSource) => boolean {
+  if (key === undefined) return () => true;
+  const [count = "", address = ""] = key.split(" ");
+  const last = { total_messages: Number(count), source_ip: address };
+  return (source) => compareSources(source, last) > 0;
+}
+
+function toFigures(source: DmarcSource | undefined) {
+  return {
+    total_messages: source?.total_messages ?? 0,
+    aligned: source?.aligned ?? 0,
+    failed_spf: source?.spf.fail ?? 0,
+    failed_dkim: source?.dkim.fail ?? 0,
+    dispositions: source?.dispositions ?? { none: 0, quarantine: 0, reject: 0 },
+    domains: source?.domains ?? [],
+    reporters: source?.reporters ?? [],
+  };
 }
 
 function toReport(row: DmarcReportRow) {

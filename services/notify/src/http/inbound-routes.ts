@@ -3,9 +3,11 @@ import { z } from "zod";
 import type { EgressFetch } from "@platform/kernel/egress";
 import { PlatformError } from "@platform/kernel/errors";
 import {
+  createEtag,
   createValidationError,
   defineRoute,
   pageQuery,
+  requireIfMatch,
   type ApiRoute,
 } from "@platform/kernel/http";
 import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
@@ -19,23 +21,31 @@ import { requireAllowedTarget } from "./target.ts";
 
 const PRIORITY_MAX = 1_000_000;
 
-const ruleBody = z.strictObject({
-  name: z.string().min(1).max(128),
-  match: z.strictObject({
-    to_pattern: z
-      .string()
-      .min(3)
-      .max(320)
-      .describe("Recipient address in which `*` stands for any characters."),
-  }),
-  forward_to: z.url({ protocol: /^https?$/ }).max(2_048),
-  priority: z
-    .int()
-    .min(-PRIORITY_MAX)
-    .max(PRIORITY_MAX)
-    .default(0)
-    .describe("Rules with a higher priority match first."),
+const name = z.string().min(1).max(128);
+const match = z.strictObject({
+  to_pattern: z
+    .string()
+    .min(3)
+    .max(320)
+    .describe("Recipient address in which `*` stands for any characters."),
 });
+const forwardTo = z.url({ protocol: /^https?$/ }).max(2_048);
+const priority = z
+  .int()
+  .min(-PRIORITY_MAX)
+  .max(PRIORITY_MAX)
+  .describe("Rules with a higher priority match first.");
+
+const ruleBody = z.strictObject({
+  name,
+  match,
+  forward_to: forwardTo,
+  priority: priority.default(0),
+});
+
+const rulePatch = z.strictObject({ name, match, forward_to: forwardTo, priority }).partial();
+
+const testBody = z.strictObject({ to: z.string().min(3).max(320) });
 
 /** Parts that the routes use. */
 export interface InboundParts {
@@ -53,15 +63,16 @@ export function createInboundRoutes(parts: InboundParts): ApiRoute[] {
 
 function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
   const operation = { tag: "Inbound mail", access: requireManager } as const;
-  const readFields = async (body: z.output<typeof ruleBody>): Promise<RuleFields> => {
-    const pattern = body.match.to_pattern.toLowerCase();
+  const readPattern = (text: string): string => {
+    const pattern = text.toLowerCase();
     const fault = findPatternFault(pattern);
-    if (fault !== undefined) {
-      throw createValidationError([{ in: "body", path: "match.to_pattern", message: fault }]);
-    }
+    if (fault === undefined) return pattern;
+    throw createValidationError([{ in: "body", path: "match.to_pattern", message: fault }]);
+  };
+  const readFields = async (body: z.output<typeof ruleBody>): Promise<RuleFields> => {
+    const pattern = readPattern(body.match.to_pattern);
     await requireAllowedTarget(fetch, body.forward_to, "forward_to");
-    const { name, forward_to, priority } = body;
-    return { name, pattern, forward_to, priority };
+    return { name: body.name, pattern, forward_to: body.forward_to, priority: body.priority };
   };
   return [
     defineRoute({
@@ -93,7 +104,40 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbound/rules/{id}",
       summary: "Read a rule",
-      handle: async ({ params }) => toRule(rules.get(params["id"]!)),
+      handle: ({ params, answerHeaders }) => {
+        const rule = rules.get(params["id"]!);
+        answerHeaders.set("ETag", tagOf(rule));
+        return toRule(rule);
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "PATCH",
+      path: "/api/v1/inbound/rules/{id}",
+      summary: "Change fields of a rule",
+      description:
+        "The target is checked again, also if it is not changed. With `If-Match` and the `ETag` of the rule, a change in between is not overwritten.",
+      body: rulePatch,
+      problems: {
+        412: "The rule has changed",
+        422: "The target is not allowed",
+      },
+      handle: async ({ params, body, headers, answerHeaders }) => {
+        await rules.load();
+        const rule = rules.get(params["id"]!);
+        requireIfMatch(headers, tagOf(rule));
+        const { name: newName, match: newMatch, forward_to: target, priority: rank } = body;
+        const fields: RuleFields = {
+          name: newName ?? rule.name,
+          pattern: newMatch === undefined ? rule.pattern : readPattern(newMatch.to_pattern),
+          forward_to: target ?? rule.forward_to,
+          priority: rank ?? rule.priority,
+        };
+        await requireAllowedTarget(fetch, fields.forward_to, "forward_to");
+        const changed = await rules.update(rule.id, fields, rule);
+        answerHeaders.set("ETag", tagOf(changed));
+        return toRule(changed);
+      },
     }),
     defineRoute({
       ...operation,
@@ -121,7 +165,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       summary: "Try a rule with a recipient address; no mail is sent",
       description:
         "`applies` is false if another rule, `applied_rule_id`, is tried before this one.",
-      body: z.strictObject({ to: z.string().min(3).max(320) }),
+      body: testBody,
       handle: async ({ params, body }) => {
         await rules.load();
         const { id, pattern } = rules.get(params["id"]!);
@@ -133,6 +177,19 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
           applies: applied?.id === id,
           applied_rule_id: applied?.id ?? null,
         };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/inbound/rules/test",
+      summary: "Find the rules that match a recipient address, the one that applies first",
+      description: "No mail is sent. Without a rule, mail to the address is refused with 550.",
+      body: testBody,
+      handle: async ({ body }) => {
+        await rules.load();
+        const matching = rules.matchAll(body.to.toLowerCase());
+        return { applied_rule_id: matching[0]?.id ?? null, rules: matching.map(toRule) };
       },
     }),
     defineRoute({
@@ -214,6 +271,10 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
       },
     }),
   ];
+}
+
+function tagOf({ name: ruleName, pattern, forward_to, priority: rank }: RuleFields): string {
+  return createEtag(JSON.stringify([ruleName, pattern, forward_to, rank]));
 }
 
 function toRule({ id, name, pattern, forward_to, priority, created_at }: InboundRuleRow) {

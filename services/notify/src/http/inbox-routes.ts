@@ -4,9 +4,9 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, pageQuery, type ApiRoute } from "@platform/kernel/http";
 import type { InboxRow } from "../database/inbox.ts";
 import type { Inbox, InboxItem } from "../inbox/inbox.ts";
-import { parseMail, renderView, VIEW_POLICY } from "../inbox/view.ts";
+import { parseMail, renderView } from "../inbox/view.ts";
 import { requireManager } from "./access.ts";
-import { listMessages, respondRaw } from "./stored-mail.ts";
+import { listMessages, respondRaw, respondView, viewQuery } from "./stored-mail.ts";
 
 /** Creates the routes. `inbox` is undefined if a relay is configured: the operations then answer 404. */
 export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
@@ -29,15 +29,22 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbox",
       summary: "List messages, newest first",
-      query: pageQuery,
+      query: pageQuery.extend({
+        q: z
+          .string()
+          .max(200)
+          .regex(/^\P{Cc}*$/u, "no control characters")
+          .optional()
+          .describe("Text in the subject or an address."),
+      }),
       handle: async ({ query }) => {
         const found = requireInbox();
         const list = {
           key: z.int(),
-          read: (limit: number, before: number | undefined) => found.list(limit, before),
+          read: (limit: number, before: number | undefined) => found.list(limit, before, query.q),
           keyOf: ({ id }: InboxItem) => id,
         };
-        return listMessages(query, list, toSummary);
+        return listMessages(query, list, (row) => ({ ...toSummary(row), template: row.template }));
       },
     }),
     defineRoute({
@@ -84,16 +91,9 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       path: "/api/v1/inbox/{id}/html",
       summary: "HTML view of a message, without scripts and remote content",
       answerType: "text/html",
-      handle: async ({ params }) => {
-        const { content } = await read(params["id"]!);
-        return new Response(await renderView(content), {
-          headers: {
-            "Content-Type": "text/html; charset=utf-8",
-            "Content-Security-Policy": VIEW_POLICY,
-            "X-Frame-Options": "SAMEORIGIN",
-          },
-        });
-      },
+      query: viewQuery,
+      handle: async ({ params, query }) =>
+        respondView(await renderView((await read(params["id"]!)).content), query),
     }),
   ];
 }

@@ -1,14 +1,37 @@
-// Stored messages: list, status with events, cancel.
+// Stored messages: list, status with events, cancel, send again; content and checks.
 import { z } from "zod";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import {
+  defineRoute,
+  pageQuery,
+  readPage,
+  StatusAnswer,
+  type ApiRoute,
+  type RateLimit,
+} from "@platform/kernel/http";
+import type { CheckMail } from "../check/mail-check.ts";
 import {
   DELIVERY_STATUSES,
   STREAMS,
   type DeliveryRow,
   type MessageRow,
 } from "../database/message.ts";
+import { parseMail, renderView } from "../inbox/view.ts";
 import { summarizeStatus, type Messages } from "../send/messages.ts";
-import { requireSender, visibleClient } from "./access.ts";
+import { resendRequest } from "../send/request.ts";
+import type { Resender } from "../send/resender.ts";
+import type { StoredContents } from "../send/stored-content.ts";
+import { clientOf, requireSender, visibleClient } from "./access.ts";
+import { readIdempotencyKey, SEND_PROBLEMS } from "./send-routes.ts";
+import { respondRaw, respondView, viewQuery } from "./stored-mail.ts";
+
+const checkResult = z.object({
+  id: z.string(),
+  status: z.enum(["ok", "warning", "problem", "unknown"]),
+  title: z.string(),
+  code: z.string(),
+  params: z.record(z.string(), z.union([z.string(), z.number()])),
+  detail: z.string(),
+});
 
 const listQuery = pageQuery.extend({
   status: z.enum(DELIVERY_STATUSES).optional(),
@@ -18,8 +41,26 @@ const listQuery = pageQuery.extend({
   tag: z.string().max(64).optional(),
 });
 
+/** Parts that the routes use. */
+export interface MessageRoutesOptions {
+  messages: Messages;
+  contents: StoredContents;
+  resender: Resender;
+  checkMail: CheckMail;
+  /** Limit per client; undefined without token verification. */
+  rate: RateLimit | undefined;
+}
+
+const CONTENT_PROBLEMS = {
+  409: "The message is sensitive, its content was erased, or it is no mail",
+};
+
 /** Creates the routes. */
-export function createMessageRoutes(messages: Messages): ApiRoute[] {
+export function createMessageRoutes(options: MessageRoutesOptions): ApiRoute[] {
+  return [...createStatusRoutes(options), ...createContentRoutes(options)];
+}
+
+function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions): ApiRoute[] {
   const operation = { tag: "Messages", access: requireSender } as const;
   return [
     defineRoute({
@@ -66,6 +107,87 @@ export function createMessageRoutes(messages: Messages): ApiRoute[] {
         return { status: "canceled", message_id: params["id"], canceled };
       },
     }),
+    defineRoute({
+      ...operation,
+      method: "POST",
+      path: "/api/v1/messages/{id}/resend",
+      summary: "Send the content of a message again",
+      description:
+        "A new message with a Message-ID of its own, `resent_from` names the first one; suppression and limits apply as for `/send`. Opens and clicks of tracked links count for the first message.",
+      problems: { ...CONTENT_PROBLEMS, ...SEND_PROBLEMS },
+      body: resendRequest,
+      handle: async ({ params, body, caller, headers, span }) => {
+        const client = clientOf(caller);
+        const isOperator = caller.kind === "operator";
+        if (!isOperator) rate?.take(client, 1);
+        const answer = await resender.resend(body, {
+          messageId: params["id"]!,
+          client,
+          visibleClient: visibleClient(caller),
+          isOperator,
+          idempotencyKey: readIdempotencyKey(headers),
+          actor: isOperator ? "the operator" : client,
+          span,
+        });
+        return new StatusAnswer(answer.status, answer.body);
+      },
+    }),
+  ];
+}
+
+function createContentRoutes({ contents, checkMail }: MessageRoutesOptions): ApiRoute[] {
+  const operation = {
+    method: "GET",
+    tag: "Messages",
+    access: requireSender,
+    problems: CONTENT_PROBLEMS,
+  } as const;
+  return [
+    defineRoute({
+      ...operation,
+      path: "/api/v1/messages/{id}/checks",
+      summary: "Check a mail: authentication, form and content",
+      description:
+        "DNS is asked for at most 3 s; what it did not answer is `unknown`. No link or image is fetched.",
+      answer: z.object({ checks: z.array(checkResult) }),
+      handle: async ({ params, caller }) => ({
+        checks: await checkMail(await contents.readMail(params["id"]!, visibleClient(caller))),
+      }),
+    }),
+    defineRoute({
+      ...operation,
+      path: "/api/v1/messages/{id}/content",
+      summary: "Content of a message, with the variables of its template",
+      handle: async ({ params, caller }) => {
+        const client = visibleClient(caller);
+        const stored = await contents.read(params["id"]!, client);
+        const facts = { variables: stored.variables ?? null, warnings: stored.warnings };
+        if (stored.message.channel !== "email") {
+          return { text: stored.content.toString(), headers: [], attachments: [], ...facts };
+        }
+        const { bytes } = await contents.readMail(params["id"]!, client);
+        return { ...(await parseMail(bytes)), ...facts };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      path: "/api/v1/messages/{id}/raw",
+      summary: "A mail as its first recipient gets it",
+      answerType: "message/rfc822",
+      handle: async ({ params, caller }) =>
+        respondRaw((await contents.readMail(params["id"]!, visibleClient(caller))).bytes),
+    }),
+    defineRoute({
+      ...operation,
+      path: "/api/v1/messages/{id}/html",
+      summary: "HTML view of a mail, without scripts and remote content",
+      answerType: "text/html",
+      query: viewQuery,
+      handle: async ({ params, query, caller }) => {
+        const { bytes } = await contents.readMail(params["id"]!, visibleClient(caller));
+        return respondView(await renderView(bytes), query);
+      },
+    }),
   ];
 }
 
@@ -84,6 +206,9 @@ function toSummary(message: MessageRow, deliveries: readonly DeliveryRow[]) {
     created_at: new Date(message.created_at).toISOString(),
     send_at: message.send_at === null ? null : new Date(message.send_at).toISOString(),
     expires_at: message.expires_at === null ? null : new Date(message.expires_at).toISOString(),
+    resent_from: message.resent_from,
+    sensitive: message.sensitive === 1,
+    trace_id: message.trace_id,
     recipients: deliveries.map((one) => ({
       address: one.address,
       kind: one.kind,

@@ -27,7 +27,8 @@ export interface SendRoutesOptions {
 const BATCH_MAX = 500;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-const PROBLEMS = {
+/** Problems of operations that send. */
+export const SEND_PROBLEMS = {
   400: "Invalid request",
   409: "The Idempotency-Key was used with another request",
   413: "The message is too large",
@@ -54,7 +55,7 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
     const client = clientOf(caller);
     const isOperator = caller.kind === "operator";
     if (!isOperator) options.rate?.take(client, count);
-    return { client, isOperator, idempotencyKey: readKey(headers), span, path: "" };
+    return { client, isOperator, idempotencyKey: readIdempotencyKey(headers), span, path: "" };
   };
   return [
     defineDirectRoute({
@@ -63,7 +64,7 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
       summary: "Send a message",
       description:
         "200 `sent` if the relay accepted the message while the request waited, otherwise 202 `queued`.",
-      problems: PROBLEMS,
+      problems: SEND_PROBLEMS,
       body: sendRequest,
       handle: async (exchange) => {
         const { status, body } = await sender.send(exchange.body, begin(exchange, 1));
@@ -74,7 +75,7 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
       ...operation,
       path: "/api/v1/send/template",
       summary: "Send a template",
-      problems: { ...PROBLEMS, 404: "There is no such template" },
+      problems: { ...SEND_PROBLEMS, 404: "There is no such template" },
       body: templateRequest,
       handle: async (exchange) => {
         const { status, body } = await sender.sendTemplate(exchange.body, begin(exchange, 1));
@@ -87,7 +88,7 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
       summary: "Send up to 500 messages",
       description:
         "Each item is the body of `/send` or `/send/template`, and has its own result with the status that the single operation would have.",
-      problems: PROBLEMS,
+      problems: SEND_PROBLEMS,
       body: batchRequest,
       handle: async (exchange) => {
         const { messages } = exchange.body;
@@ -144,7 +145,8 @@ function parseItem<Schema extends z.ZodType>(
   );
 }
 
-function readKey(headers: HeaderReader): string | undefined {
+/** Returns the Idempotency-Key of a request; undefined without one. */
+export function readIdempotencyKey(headers: HeaderReader): string | undefined {
   const key = headers.get("idempotency-key");
   if (key === null) return undefined;
   if (KEY.test(key)) return key;

@@ -1,58 +1,55 @@
-// Templates: save, read, list, delete, versions, restore, preview, test send.
+// Templates: save, read, list, delete, versions, restore.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
   defineRoute,
   pageQuery,
   readPage,
-  StatusAnswer,
   type ApiRoute,
+  type HeaderReader,
 } from "@platform/kernel/http";
-import type { Sender } from "../send/sender.ts";
-import { templateRequest } from "../send/request.ts";
 import type { StoredTemplate } from "../template/store.ts";
 import type { Templates } from "../template/templates.ts";
-import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
-import { clientOf, requireManager, requireSender } from "./access.ts";
+import { requireManager, requireSender } from "./access.ts";
 
 const TEXT_CHARACTERS_MAX = 1024 * 1024;
-const BODY_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX;
+/** Maximum size of a request with the content of a template. */
+export const TEMPLATE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX;
 
 const name = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,127}$/i, "1 to 128 letters, digits, dots, dashes and underscores");
-const locale = z
+/** A language variant; "" for the default. */
+export const templateLocale = z
   .string()
   .regex(/^(?:[a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3})?$/i, "a language tag such as de or de-AT");
 const text = z.string().max(TEXT_CHARACTERS_MAX);
 
+/** The content of a template. */
+export const templateContent = {
+  subject: z.string().max(2_000).default(""),
+  html: text.nullish(),
+  text: text.nullish(),
+};
+
 const templateBody = z
   .strictObject({
     name,
-    locale: locale.default("").describe("Language variant; empty for the default."),
-    subject: z.string().max(2_000).default(""),
-    html: text.nullish(),
-    text: text.nullish(),
+    locale: templateLocale.default("").describe("Language variant; empty for the default."),
+    ...templateContent,
   })
   .refine(({ html, text: plain }) => (html ?? plain ?? undefined) !== undefined, {
     path: ["html"],
     message: "at least one of html and text is required",
   });
 
-const localeQuery = z.object({ locale: locale.default("") });
+const localeQuery = z.object({ locale: templateLocale.default("") });
 
-const previewBody = z.strictObject({
-  variables: z.record(z.string(), z.unknown()).default({}),
-  locale: locale.optional(),
-  strict: z.boolean().default(false),
-});
+const versionParams = z.object({ name, version: z.coerce.number().int().min(1) });
+const VERSION_TAG = /^(?:W\/)?"(\d{1,9})"$/;
 
 /** Creates the routes. */
-export function createTemplateRoutes(
-  templates: Templates,
-  sender: Sender,
-  unsubscribes: Unsubscribes,
-): ApiRoute[] {
+export function createTemplateRoutes(templates: Templates): ApiRoute[] {
   const { store } = templates;
   const operation = { tag: "Templates", access: requireManager } as const;
   const find = async (wanted: string, variant: string): Promise<StoredTemplate> => {
@@ -64,20 +61,34 @@ export function createTemplateRoutes(
       `There is no template ${wanted}${variant === "" ? "" : ` in ${variant}`}.`,
     );
   };
+  const findVersion = async (active: StoredTemplate, version: number) => {
+    const row = await store.readVersion(active.name, active.locale, version);
+    if (row !== undefined) return row;
+    throw new PlatformError("not_found", `There is no version ${version}.`);
+  };
   return [
     defineRoute({
       ...operation,
       method: "POST",
       path: "/api/v1/templates",
       summary: "Create or update a template",
-      description: "Liquid; each update is a new version.",
+      description:
+        "Liquid; each update is a new version. With `If-Match` and the `ETag` of a template, only that version is replaced; with `If-None-Match: *` none.",
       body: templateBody,
-      bodyBytesMax: BODY_BYTES_MAX,
+      bodyBytesMax: TEMPLATE_BYTES_MAX,
       status: 201,
-      problems: { 422: "The template has a syntax error" },
-      handle: async ({ body }) => {
+      problems: {
+        412: "Another version is active",
+        422: "The template has a syntax error",
+      },
+      handle: async ({ body, headers }) => {
         const content = { subject: body.subject, html: body.html ?? null, text: body.text ?? null };
-        const version = await templates.save(body.name, body.locale, content);
+        const version = await templates.save(
+          body.name,
+          body.locale,
+          content,
+          readExpectedVersion(headers),
+        );
         return { status: "created", name: body.name, version };
       },
     }),
@@ -110,8 +121,9 @@ export function createTemplateRoutes(
       summary: "Read a template",
       access: requireSender,
       query: localeQuery,
-      handle: async ({ params, query }) => {
+      handle: async ({ params, query, answerHeaders }) => {
         const row = await find(params["name"]!, query.locale);
+        answerHeaders.set("ETag", `"${row.version}"`);
         const variants = (await store.read([row.name])).map((one) => one.locale);
         return {
           name: row.name,
@@ -150,10 +162,30 @@ export function createTemplateRoutes(
             version: row.version,
             active: row.version === active.version,
             subject: row.subject,
-            html: row.html,
-            text: row.text,
             created_at: new Date(row.created_at).toISOString(),
           })),
+        };
+      },
+    }),
+    defineRoute({
+      ...operation,
+      method: "GET",
+      path: "/api/v1/templates/{name}/versions/{version}",
+      summary: "Read a version of a template",
+      params: versionParams,
+      query: localeQuery,
+      handle: async ({ params, query }) => {
+        const active = await find(params.name, query.locale);
+        const row = await findVersion(active, params.version);
+        return {
+          name: row.name,
+          locale: row.locale,
+          version: row.version,
+          active: row.version === active.version,
+          subject: row.subject,
+          html: row.html,
+          text: row.text,
+          created_at: new Date(row.created_at).toISOString(),
         };
       },
     }),
@@ -162,15 +194,11 @@ export function createTemplateRoutes(
       method: "POST",
       path: "/api/v1/templates/{name}/restore",
       summary: "Restore a version: its content becomes a new version",
-      body: z.strictObject({ version: z.int().min(1), locale: locale.default("") }),
+      body: z.strictObject({ version: z.int().min(1), locale: templateLocale.default("") }),
       status: 201,
       handle: async ({ params, body }) => {
         const active = await find(params["name"]!, body.locale);
-        const versions = await store.listVersions(active.name, active.locale);
-        const found = versions.find(({ version }) => version === body.version);
-        if (found === undefined) {
-          throw new PlatformError("not_found", `There is no version ${body.version}.`);
-        }
+        const found = await findVersion(active, body.version);
         const { subject, html, text: plain } = found;
         const version = await templates.save(active.name, active.locale, {
           subject,
@@ -180,49 +208,14 @@ export function createTemplateRoutes(
         return { status: "created", name: active.name, version };
       },
     }),
-    defineRoute({
-      ...operation,
-      method: "POST",
-      path: "/api/v1/templates/{name}/preview",
-      summary: "Render a template without sending it",
-      description: "`unsubscribe_url` is a sample, whose page changes nothing.",
-      access: requireSender,
-      body: previewBody,
-      handle: async ({ params, body, caller }) =>
-        templates.render({
-          name: params["name"]!,
-          locale: body.locale,
-          client: clientOf(caller),
-          variables: { ...unsubscribes.createSampleVariables(), ...body.variables },
-          isStrict: body.strict,
-        }),
-    }),
-    defineRoute({
-      ...operation,
-      method: "POST",
-      path: "/api/v1/templates/{name}/test",
-      summary: "Send a template to yourself, with [Test] in front of its subject",
-      body: templateRequest.omit({ template: true, stream: true, send_at: true }),
-      handle: async ({ params, body, caller, span }) => {
-        const request = {
-          ...body,
-          variables: { ...unsubscribes.createSampleVariables(), ...body.variables },
-          template: params["name"]!,
-          stream: "transactional" as const,
-          send_at: undefined,
-          tags: [...body.tags, "test"].slice(-10),
-        };
-        const context = {
-          client: clientOf(caller),
-          isOperator: caller.kind === "operator",
-          idempotencyKey: undefined,
-          span,
-          path: "",
-          subjectPrefix: "[Test] ",
-        };
-        const answer = await sender.sendTemplate(request, context);
-        return new StatusAnswer(answer.status, answer.body);
-      },
-    }),
   ];
+}
+
+// The version that a save replaces; 0 for a template that must not exist, undefined for any.
+function readExpectedVersion(headers: HeaderReader): number | undefined {
+  if (headers.get("if-none-match") === "*") return 0;
+  const tag = headers.get("if-match");
+  if (tag === null || tag === "*") return undefined;
+  // Another form matches no version.
+  return Number(VERSION_TAG.exec(tag)?.[1] ?? -1);
 }

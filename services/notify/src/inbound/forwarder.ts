@@ -1,10 +1,16 @@
 // Posts received messages to the targets of their rules, with retries that survive restarts.
 import type { Logger } from "@platform/kernel/log";
-import { every, type RepeatingTimer } from "@platform/kernel/time";
+import { every, SetBackWatch, type RepeatingTimer } from "@platform/kernel/time";
 import type { InboundForwardRow, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { NotifyMetrics } from "../metrics.ts";
-import { callTarget, planCall, type CallParts, type CallResult } from "../webhook/signed-call.ts";
+import {
+  CALL_DELAY_MS_MAX,
+  callTarget,
+  planCall,
+  type CallParts,
+  type CallResult,
+} from "../webhook/signed-call.ts";
 import { createPayload } from "./payload.ts";
 import type { InboundRules } from "./rules.ts";
 import type { InboundStore } from "./store.ts";
@@ -31,6 +37,7 @@ export class Forwarder {
   readonly #options: ForwarderOptions;
   readonly #active = new Map<string, number>();
   readonly #attempts = new Set<Promise<void>>();
+  readonly #setBack = new SetBackWatch();
   #timer: RepeatingTimer | undefined;
   #isStopped = false;
 
@@ -65,6 +72,8 @@ export class Forwarder {
 
   // One forward per rule in turn, so that a rule with many or slow forwards does not delay the others.
   async #fill(): Promise<void> {
+    const nowMs = this.#options.clock.now();
+    await this.#setBack.follow(nowMs, () => this.#moveUp(nowMs));
     for (let found = true; found && !this.#isStopped;) {
       found = false;
       for (const ruleId of await this.#listDueRules()) {
@@ -129,6 +138,15 @@ export class Forwarder {
     const secrets = rules.listSecrets(rule);
     const call = { id: `${id}-${ruleId}`, url: rule.forward_to, body: JSON.stringify(payload) };
     return callTarget(this.#options, { ...call, secrets });
+  }
+
+  // Times that a clock ahead has planned.
+  async #moveUp(nowMs: number): Promise<void> {
+    await this.#options.database.db
+      .updateTable("notify_inbound_forwards")
+      .set({ due_at: nowMs })
+      .where("due_at", ">", nowMs + CALL_DELAY_MS_MAX)
+      .execute();
   }
 
   async #listDueRules(): Promise<string[]> {

@@ -46,6 +46,11 @@ export class InboundRules {
       .execute();
   }
 
+  /** Returns all rules that match an address in lower case, in their order. */
+  matchAll(address: string): InboundRuleRow[] {
+    return this.#rules.filter(({ pattern }) => matchesPattern(pattern, address));
+  }
+
   /** Returns the first rule that matches an address in lower case. */
   match(address: string): InboundRuleRow | undefined {
     return this.#rules.find(({ pattern }) => matchesPattern(pattern, address));
@@ -77,9 +82,12 @@ export class InboundRules {
     return { id, secret };
   }
 
-  /** Replaces the fields of a rule; throws `not_found`. */
-  async update(id: string, fields: RuleFields): Promise<InboundRuleRow> {
-    await this.#set(id, fields);
+  /**
+   * Replaces the fields of a rule; throws `not_found`, and `precondition_failed` if they are not those of `expected` any
+   * more.
+   */
+  async update(id: string, fields: RuleFields, expected?: RuleFields): Promise<InboundRuleRow> {
+    await this.#set(id, fields, expected);
     return this.get(id);
   }
 
@@ -112,13 +120,22 @@ export class InboundRules {
     await this.load();
   }
 
-  async #set(id: string, values: Partial<InboundRuleRow>): Promise<void> {
-    const { numUpdatedRows } = await this.#options.database.db
+  async #set(id: string, values: Partial<InboundRuleRow>, expected?: RuleFields): Promise<void> {
+    let query = this.#options.database.db
       .updateTable("notify_inbound_rules")
       .set(values)
-      .where("id", "=", id)
-      .executeTakeFirst();
-    if (numUpdatedRows === 0n) throw new PlatformError("not_found", "There is no such rule.");
+      .where("id", "=", id);
+    if (expected !== undefined) {
+      query = query
+        .where("name", "=", expected.name)
+        .where("pattern", "=", expected.pattern)
+        .where("forward_to", "=", expected.forward_to)
+        .where("priority", "=", expected.priority);
+    }
+    const { numUpdatedRows } = await query.executeTakeFirst();
     await this.load();
+    if (numUpdatedRows > 0n) return;
+    this.get(id);
+    throw new PlatformError("precondition_failed", "The rule has changed; read it again.");
   }
 }

@@ -1,5 +1,5 @@
 // Bounds on the structure of received messages, checked without parsing them.
-import { splitMessage } from "./header.ts";
+import { splitMessage } from "../message/header-fields.ts";
 import { SmtpError } from "./smtp-error.ts";
 
 const RECEIVED_FIELDS_MAX = 50;

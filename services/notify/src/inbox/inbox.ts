@@ -1,5 +1,5 @@
 // The development inbox: keeps messages that no relay delivers, so that they can be read over the API.
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { Clock } from "@platform/kernel/time";
 import type { InboxRow } from "../database/inbox.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
@@ -20,17 +20,20 @@ export interface InboxOptions {
 /** A message in the inbox without its content. */
 export type InboxItem = Omit<InboxRow, "content">;
 
+/** An item of a list, with the template of its message. */
+export type ListedItem = InboxItem & { template: string | null };
+
 const SENSITIVE_RETENTION_MS = 24 * 3_600_000;
 const ITEM_COLUMNS = [
-  "id",
-  "message_id",
-  "channel",
-  "sender",
-  "recipients",
-  "subject",
-  "size_bytes",
-  "received_at",
-  "expires_at",
+  "notify_inbox.id",
+  "notify_inbox.message_id",
+  "notify_inbox.channel",
+  "notify_inbox.sender",
+  "notify_inbox.recipients",
+  "notify_inbox.subject",
+  "notify_inbox.size_bytes",
+  "notify_inbox.received_at",
+  "notify_inbox.expires_at",
 ] as const;
 
 /** The inbox. */
@@ -59,12 +62,22 @@ export class Inbox implements Transport {
     return { kind: "sent", reply };
   }
 
-  /** Returns messages, newest first. */
-  async list(limit: number, before: number | undefined): Promise<InboxItem[]> {
-    let query = this.#options.database.db.selectFrom("notify_inbox").select(ITEM_COLUMNS);
-    if (before !== undefined) query = query.where("id", "<", before);
-    const rows = await query.orderBy("id", "desc").limit(limit).execute();
-    return rows as InboxItem[];
+  /** Returns messages, newest first; with `text`, those whose subject or addresses contain it in either case. */
+  async list(limit: number, before: number | undefined, text = ""): Promise<ListedItem[]> {
+    let query = this.#options.database.db
+      .selectFrom("notify_inbox")
+      .leftJoin("notify_messages", "notify_messages.id", "notify_inbox.message_id")
+      .select(ITEM_COLUMNS)
+      .select("notify_messages.template");
+    if (text !== "") {
+      const pattern = `%${text.toLowerCase().replaceAll(/[%_\\]/g, "\\$&")}%`;
+      query = query.where(
+        sql<boolean>`lower(notify_inbox.subject || ' ' || recipients || ' ' || notify_inbox.sender) like ${pattern} escape '\\'`,
+      );
+    }
+    if (before !== undefined) query = query.where("notify_inbox.id", "<", before);
+    const rows = await query.orderBy("notify_inbox.id", "desc").limit(limit).execute();
+    return rows as ListedItem[];
   }
 
   /** Returns a message with its content. */

@@ -1,22 +1,10 @@
-// A parsed message of the inbox: its parts for the API, and an HTML view without scripts and remote content.
-import PostalMime from "postal-mime";
+// Parsed messages and their HTML views; large messages are parsed on threads.
+import { Worker } from "node:worker_threads";
+import { createRetryLaterError } from "@platform/kernel/errors";
+import * as here from "./parse.ts";
+import type { ViewJob, ViewReply } from "./view-thread.ts";
 
-/** A parsed message. */
-export interface ParsedMail {
-  subject: string;
-  headers: { name: string; value: string }[];
-  text: string | undefined;
-  html: string | undefined;
-  attachments: {
-    filename: string;
-    content_type: string;
-    content_id: string | null;
-    size_bytes: number;
-  }[];
-}
-
-const NESTING_MAX = 10;
-const INLINE_BYTES_MAX = 5 * 1024 * 1024;
+export type { ParsedMail } from "./parse.ts";
 
 /**
  * Policy of the view: no scripts, no forms, no remote content, and an origin of its own, so that a message cannot act
@@ -25,50 +13,69 @@ const INLINE_BYTES_MAX = 5 * 1024 * 1024;
 export const VIEW_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox; frame-ancestors 'self'; form-action 'none'; base-uri 'none'";
 
-/** Parses a message. */
-export async function parseMail(content: Uint8Array): Promise<ParsedMail> {
-  const mail = await PostalMime.parse(content, { maxNestingDepth: NESTING_MAX });
-  return {
-    subject: mail.subject ?? "",
-    headers: mail.headers.map(({ key, value }) => ({ name: key, value })),
-    text: mail.text,
-    html: mail.html,
-    attachments: mail.attachments.map(({ filename, mimeType, contentId, content: bytes }) => ({
-      filename: filename ?? "",
-      content_type: mimeType,
-      content_id: contentId ?? null,
-      size_bytes: sizeOf(bytes),
-    })),
-  };
+/** Parsing takes about 0.2 s per MiB. */
+const HERE_BYTES_MAX = 128 * 1024;
+const THREADS_MAX = 2;
+const WAITING_MAX = 16;
+const REPLY_MS = 60_000;
+const RETRY_SECONDS = 5;
+const HEAP_MIB_MAX = 512;
+const ENTRY = new URL("./view-thread.ts", import.meta.url);
+
+let running = 0;
+const waiting: (() => void)[] = [];
+
+/** Parses a message. Rejects with `overloaded` if too many large ones are being parsed. */
+export async function parseMail(content: Uint8Array): Promise<here.ParsedMail> {
+  if (content.length <= HERE_BYTES_MAX) return here.parseMail(content);
+  return (await runOnThread({ kind: "parse", content })) as here.ParsedMail;
 }
 
-/** Returns the HTML of a message for a response with `VIEW_POLICY`; parts that `cid:` names are embedded. */
+/**
+ * Returns the HTML of a message, without a doctype, for a response with `VIEW_POLICY`; parts that `cid:` names are
+ * embedded. Rejects like `parseMail`.
+ */
 export async function renderView(content: Uint8Array): Promise<string> {
-  const mail = await PostalMime.parse(content, { maxNestingDepth: NESTING_MAX });
-  if (mail.html === undefined) return `<!doctype html><pre>${escapeHtml(mail.text ?? "")}</pre>`;
-  let left = INLINE_BYTES_MAX;
-  const inline = new Map<string, string>();
-  for (const { contentId, mimeType, content: bytes } of mail.attachments) {
-    const size = sizeOf(bytes);
-    const isImage = /^image\/(?:png|jpeg|gif|webp)$/i.test(mimeType);
-    if (contentId === undefined || !isImage || size > left) continue;
-    left -= size;
-    const data = Buffer.from(bytes as ArrayBuffer).toString("base64");
-    inline.set(contentId.replaceAll(/[<>]/g, ""), `data:${mimeType};base64,${data}`);
+  if (content.length <= HERE_BYTES_MAX) return here.renderView(content);
+  return (await runOnThread({ kind: "render", content })) as string;
+}
+
+async function runOnThread(job: ViewJob): Promise<unknown> {
+  if (running >= THREADS_MAX) {
+    if (waiting.length >= WAITING_MAX) {
+      throw createRetryLaterError("overloaded", "Too many large messages are read.", RETRY_SECONDS);
+    }
+    // Its predecessor hands over the place.
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  } else running += 1;
+  try {
+    return await run(job);
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
   }
-  const html = mail.html.replaceAll(
-    /cid:([^"'\s)>]+)/gi,
-    (whole, id: string) => inline.get(id) ?? whole,
-  );
-  return `<!doctype html>${html}`;
 }
 
-/** Escapes text for HTML. */
-function escapeHtml(text: string): string {
-  const escapes: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-  return text.replaceAll(/[&<>"]/g, (character) => escapes[character]!);
-}
-
-function sizeOf(content: ArrayBuffer | Uint8Array | string): number {
-  return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
+// One thread per message: large ones are rare, and what they took is given back.
+async function run(job: ViewJob): Promise<unknown> {
+  const worker = new Worker(ENTRY, { resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX } });
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise((resolve, reject) => {
+      timer = setTimeout(() => {
+        const detail = "Reading the message takes too long now.";
+        reject(createRetryLaterError("overloaded", detail, RETRY_SECONDS));
+      }, REPLY_MS);
+      worker.once("error", reject);
+      worker.once("message", (reply: ViewReply) => {
+        if (reply.ok) resolve(reply.value);
+        else reject(new Error(reply.message));
+      });
+      worker.postMessage(job);
+    });
+  } finally {
+    clearTimeout(timer);
+    await worker.terminate();
+  }
 }

@@ -88,7 +88,7 @@ function composeMultipart(subtype: string, parts: readonly string[]): string {
   return `Content-Type: multipart/${subtype}; boundary="${boundary}"\r\n\r\n${body}\r\n--${boundary}--\r\n`;
 }
 
-// RFC 5322 section 3.3, in UTC.
-function formatDate(ms: number): string {
+/** Formats a time (RFC 5322 section 3.3), in UTC. */
+export function formatDate(ms: number): string {
   return new Date(ms).toUTCString().replace("GMT", "+0000");
 }

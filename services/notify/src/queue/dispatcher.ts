@@ -5,7 +5,7 @@
 //                              └────► database ────┴──── refill ◄─────┘
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@platform/kernel/log";
-import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import { every, SetBackWatch, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import {
   channelOf,
   QUEUE_CLASSES,
@@ -18,6 +18,7 @@ import {
 import { Destinations } from "./destinations.ts";
 import { Lanes } from "./lanes.ts";
 import { toResult } from "./result.ts";
+import { findLongestDelay } from "./retry.ts";
 import { FIRST_LANE, type LaneKey, type QueueStore } from "./store.ts";
 
 /** Options of {@link Dispatcher}. */
@@ -46,6 +47,8 @@ export interface DispatcherOptions {
 export const LEASE_MS = 15 * 60_000;
 
 const ATTEMPT_MS_MAX = 10 * 60_000;
+/** Leases of attempts in flight that end sooner are extended. */
+const RENEW_MS = 60_000;
 const POLL_MS = 500;
 const RECORD_RETRY_MS = 1_000;
 const DELIVERIES_MAX = 1_000;
@@ -68,11 +71,14 @@ export class Dispatcher {
   /** Attempts until their results are recorded. */
   readonly #attempts = new Set<Promise<void>>();
   readonly #aborting = new AbortController();
+  /** Deliveries from their attempts until their results are recorded, with the ends of their leases. */
+  readonly #leases = new Map<Delivery, number>();
   /** Attempts until the relay has answered; of these, bulk messages and retries. */
   #inFlight = 0;
   #background = 0;
   #isStopped = false;
   #hasBacklog = true;
+  readonly #setBack = new SetBackWatch();
   #poll: RepeatingTimer | undefined;
   #opening: NodeJS.Timeout | undefined;
 
@@ -105,6 +111,7 @@ export class Dispatcher {
 
   /** Adds a leased delivery. */
   add(delivery: Delivery): void {
+    this.#setBack.note(this.#options.clock.now());
     this.#lanes.add(delivery);
     this.#pump();
   }
@@ -179,6 +186,7 @@ export class Dispatcher {
         await this.#record(delivery, "expired");
         return;
       }
+      this.#leases.set(delivery, delivery.leaseUntil);
       const outcome = await this.#attempt(delivery);
       // The connection is free: another delivery uses it while the result is written.
       this.#pump();
@@ -188,6 +196,8 @@ export class Dispatcher {
         error,
         message_id: delivery.message.id,
       });
+    } finally {
+      this.#leases.delete(delivery);
     }
   }
 
@@ -236,10 +246,32 @@ export class Dispatcher {
 
   async #refill(): Promise<void> {
     if (this.#isStopped) return;
+    await this.#followClock();
+    await this.#renewLeases();
     let claimed = 0;
     for (const queueClass of QUEUE_CLASSES) claimed += await this.#refillClass(queueClass);
     this.#hasBacklog = claimed > 0;
     if (claimed > 0) this.#pump();
+  }
+
+  async #followClock(): Promise<void> {
+    const { store, clock, retryMs } = this.#options;
+    const nowMs = clock.now();
+    const latestMs = nowMs + findLongestDelay(retryMs);
+    await this.#setBack.follow(nowMs, () => store.moveUp(nowMs, latestMs));
+  }
+
+  // The clock may have been set forward, or the database may refuse results: the mail of an ended lease is sent again.
+  async #renewLeases(): Promise<void> {
+    const nowMs = this.#options.clock.now();
+    const ending = [...this.#leases].flatMap(([delivery, endsMs]) =>
+      endsMs < nowMs + RENEW_MS ? [delivery] : [],
+    );
+    if (ending.length === 0) return;
+    await this.#options.store.renew(ending, nowMs + LEASE_MS);
+    for (const delivery of ending) {
+      if (this.#leases.has(delivery)) this.#leases.set(delivery, nowMs + LEASE_MS);
+    }
   }
 
   // A turn of the lanes: each gets a share, and the next turn begins where this one ended.

@@ -20,6 +20,11 @@ export interface RetryOptions {
   random: number;
 }
 
+/** No retry is later than this after an attempt, in whole ms. */
+export function findLongestDelay(baseMs: number): number {
+  return Math.ceil(Math.max(HINT_MS_MAX, baseMs * FACTOR ** (RETRIES_MAX - 1) * (1 + JITTER)));
+}
+
 /** Returns the delay until the next attempt in ms; undefined if the message is given up. */
 export function planRetry({ attempts, baseMs, hintMs, random }: RetryOptions): number | undefined {
   if (attempts > RETRIES_MAX) return undefined;

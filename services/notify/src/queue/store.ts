@@ -12,6 +12,7 @@ import {
   type QueueClass,
 } from "../delivery.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { recordResults } from "./result-rows.ts";
 
 /** A message to store. */
 export interface NewMessage {
@@ -19,6 +20,7 @@ export interface NewMessage {
   body: BodyRow;
   deliveries: readonly DeliveryRow[];
   idempotency: IdempotencyRow | undefined;
+  events: readonly NotifyTables["notify_events"][];
 }
 
 /** Options of {@link QueueStore}. */
@@ -53,7 +55,6 @@ const LANES_MAX = 64;
 const CLAIM_MAX = 250;
 const GROUP_MAX = 64;
 const TRANSACTIONS_MAX = 2;
-const GATEWAY_ID_CHARACTERS_MAX = 255;
 
 /** The durable queue. */
 export class QueueStore {
@@ -97,6 +98,36 @@ export class QueueStore {
     return count;
   }
 
+  /**
+   * Makes deliveries due whose time was set by a clock that was ahead: retries later than `latestMs`, and others later than
+   * now unless their message is scheduled. Leases stay: behind one, the mail may be on its way.
+   */
+  async moveUp(nowMs: number, latestMs: number): Promise<void> {
+    await this.#database.db
+      .updateTable("notify_deliveries")
+      .set({ due_at: nowMs })
+      .where("due_at", ">", nowMs)
+      .where("leased", "=", 0)
+      .where((eb) => {
+        const scheduled = eb
+          .selectFrom("notify_messages")
+          .select("id")
+          .whereRef("id", "=", "notify_deliveries.message_id")
+          .where("send_at", ">", nowMs);
+        const isRetry = eb("class", "=", RETRY_CLASS);
+        return eb.or([
+          eb.and([isRetry, eb("due_at", ">", latestMs)]),
+          eb.and([eb.not(isRetry), eb.not(eb.exists(scheduled))]),
+        ]);
+      })
+      .execute();
+  }
+
+  /** Extends leases. Those that were lost meanwhile stay lost. */
+  async renew(deliveries: readonly Delivery[], leaseUntil: number): Promise<void> {
+    await this.#changeLeases(deliveries, () => ({ due_at: leaseUntil }));
+  }
+
   /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
   async releaseAll(nowMs: number): Promise<void> {
     await this.#database.db
@@ -133,15 +164,25 @@ export class QueueStore {
 
   /** Gives leases back; the deliveries are due at `dueAt`. */
   async release(deliveries: readonly Delivery[], dueAt: number): Promise<void> {
+    await this.#changeLeases(deliveries, ({ mayBeDuplicate }) => ({
+      leased: mayBeDuplicate ? 1 : 0,
+      due_at: dueAt,
+    }));
+  }
+
+  async #changeLeases(
+    deliveries: readonly Delivery[],
+    change: (delivery: Delivery) => Partial<Pick<DeliveryRow, "leased" | "due_at">>,
+  ): Promise<void> {
     if (deliveries.length === 0) return;
     await this.#database.transaction(async (trx) => {
-      for (const { message, position, fence, mayBeDuplicate } of deliveries) {
+      for (const delivery of deliveries) {
         await trx
           .updateTable("notify_deliveries")
-          .set({ leased: mayBeDuplicate ? 1 : 0, due_at: dueAt })
-          .where("message_id", "=", message.id)
-          .where("position", "=", position)
-          .where("fence", "=", fence)
+          .set(change(delivery))
+          .where("message_id", "=", delivery.message.id)
+          .where("position", "=", delivery.position)
+          .where("fence", "=", delivery.fence)
           .where("due_at", "is not", null)
           .execute();
       }
@@ -166,31 +207,20 @@ export class QueueStore {
       for (const rows of splitRows(items.flatMap((item) => item.deliveries))) {
         await trx.insertInto("notify_deliveries").values(rows).execute();
       }
+      for (const rows of splitRows(items.flatMap((item) => item.events))) {
+        await trx.insertInto("notify_events").values(rows).execute();
+      }
     });
     return items.map(() => undefined);
   }
 
   async #record(results: readonly DeliveryResult[]): Promise<boolean[]> {
     return this.#database.transaction(async (trx) => {
-      const nowMs = this.#clock.now();
-      const recorded: boolean[] = [];
-      for (const result of results) recorded.push(await recordResult(trx, result, nowMs));
-      const valid = results.filter((_, index) => recorded[index] === true);
-      const events = valid.flatMap(({ delivery, events: found }) =>
-        found.map(({ type, detail }) => ({
-          message_id: delivery.message.id,
-          position: delivery.position,
-          type,
-          at: nowMs,
-          detail,
-        })),
+      const recorded = await recordResults(trx, results, this.#clock.now());
+      await this.#onResults(
+        trx,
+        results.filter((_, index) => recorded[index]),
       );
-      for (const rows of splitRows(events)) {
-        await trx.insertInto("notify_events").values(rows).execute();
-      }
-      await addGatewayIds(trx, valid, nowMs);
-      await eraseSensitive(trx, valid);
-      await this.#onResults(trx, valid);
       return recorded;
     });
   }
@@ -229,84 +259,6 @@ export function toDelivery(row: DeliveryRow, message: LoadedMessage, leaseUntil:
     leaseUntil,
     mayBeDuplicate: row.leased === 1,
   };
-}
-
-async function recordResult(
-  trx: Transaction<NotifyTables>,
-  { delivery, status, reply, dueAt }: DeliveryResult,
-  nowMs: number,
-): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable("notify_deliveries")
-    .set({
-      status,
-      attempts: delivery.attempts + 1,
-      due_at: dueAt ?? null,
-      leased: 0,
-      class: dueAt === undefined ? delivery.queueClass : RETRY_CLASS,
-      code: reply.code ?? null,
-      enhanced: reply.enhanced ?? null,
-      detail: reply.text,
-      relay: reply.relay,
-      updated_at: nowMs,
-    })
-    .where("message_id", "=", delivery.message.id)
-    .where("position", "=", delivery.position)
-    .where("fence", "=", delivery.fence)
-    .where("due_at", "is not", null)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
-}
-
-async function addGatewayIds(
-  trx: Transaction<NotifyTables>,
-  results: readonly DeliveryResult[],
-  nowMs: number,
-): Promise<void> {
-  const rows = results.flatMap(({ delivery, reply: { gatewayId } }) =>
-    gatewayId === undefined || gatewayId.length > GATEWAY_ID_CHARACTERS_MAX
-      ? []
-      : [
-          {
-            gateway_id: gatewayId,
-            message_id: delivery.message.id,
-            position: delivery.position,
-            created_at: nowMs,
-          },
-        ],
-  );
-  for (const group of splitRows(rows)) {
-    await trx
-      .insertInto("notify_gateway_ids")
-      .values(group)
-      .onConflict((conflict) => conflict.column("gateway_id").doNothing())
-      .execute();
-  }
-}
-
-// The content of a sensitive message is erased with its last delivery.
-async function eraseSensitive(
-  trx: Transaction<NotifyTables>,
-  results: readonly DeliveryResult[],
-): Promise<void> {
-  for (const { delivery, dueAt } of results) {
-    if (!delivery.message.isSensitive || dueAt !== undefined) continue;
-    await trx
-      .deleteFrom("notify_bodies")
-      .where("message_id", "=", delivery.message.id)
-      .where((eb) =>
-        eb.not(
-          eb.exists(
-            eb
-              .selectFrom("notify_deliveries")
-              .select("position")
-              .where("message_id", "=", delivery.message.id)
-              .where("due_at", "is not", null),
-          ),
-        ),
-      )
-      .execute();
-  }
 }
 
 async function listLanes(

@@ -1,13 +1,21 @@
 // Idempotency keys: a repeated request gets the first answer for 24 hours.
 import { createHash } from "node:crypto";
+import { isUniqueViolation } from "@platform/kernel/db";
 import { PlatformError, isErrorCode } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { IdempotencyRow, MessageRow } from "../database/message.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { SendAnswer } from "./answer.ts";
-import type { SendRequest, TemplateRequest } from "./request.ts";
+import type { ResendRequest, SendRequest, TemplateRequest } from "./request.ts";
 
 const RETENTION_MS = 24 * 3_600_000;
+
+/** The key of a request, its owner, and the hash by which a repetition is recognized. */
+export interface UsedKey {
+  client: string;
+  key: string;
+  hash: string;
+}
 
 /** Used keys. Only requests that were stored use up their key; invalid ones may be corrected and repeated. */
 export class Idempotency {
@@ -19,11 +27,38 @@ export class Idempotency {
     this.#clock = clock;
   }
 
-  /**
-   * Returns the first answer to a key, or throws its error; undefined if the key is new. Throws `conflict` if the key was
-   * used with another request.
-   */
-  async find(client: string, key: string, hash: string): Promise<SendAnswer | undefined> {
+  /** Returns the first answer to a key, or sends the message and keeps its answer. `send` stores the row of the key. */
+  async run({ client, key, hash }: UsedKey, send: () => Promise<SendAnswer>): Promise<SendAnswer> {
+    const known = await this.#find(client, key, hash);
+    if (known !== undefined) return known;
+    try {
+      const answer = await send();
+      await this.#save(client, key, answer.status, answer.body);
+      return answer;
+    } catch (error) {
+      if (isUniqueViolation(error)) {
+        const first = await this.#find(client, key, hash);
+        if (first !== undefined) return first;
+      }
+      if (error instanceof PlatformError) {
+        const { code, detail, fields } = error;
+        await this.#save(client, key, error.status, { code, detail, fields });
+      }
+      throw error;
+    }
+  }
+
+  /** Deletes expired keys. */
+  async sweep(): Promise<void> {
+    await this.#database.db
+      .deleteFrom("notify_idempotency")
+      .where("created_at", "<=", this.#clock.now() - RETENTION_MS)
+      .execute();
+  }
+
+  // Throws the error of the first request; undefined if the key is new. Throws `conflict` if the key was used with another
+  // request.
+  async #find(client: string, key: string, hash: string): Promise<SendAnswer | undefined> {
     const row = await this.#database.db
       .selectFrom("notify_idempotency")
       .selectAll()
@@ -41,23 +76,6 @@ export class Idempotency {
     return toAnswer(row);
   }
 
-  async saveAnswer(client: string, key: string, { status, body }: SendAnswer): Promise<void> {
-    await this.#save(client, key, status, body);
-  }
-
-  async saveError(client: string, key: string, error: PlatformError): Promise<void> {
-    const { code, detail, fields } = error;
-    await this.#save(client, key, error.status, { code, detail, fields });
-  }
-
-  /** Deletes expired keys. */
-  async sweep(): Promise<void> {
-    await this.#database.db
-      .deleteFrom("notify_idempotency")
-      .where("created_at", "<=", this.#clock.now() - RETENTION_MS)
-      .execute();
-  }
-
   async #save(client: string, key: string, status: number, answer: object): Promise<void> {
     await this.#database.db
       .updateTable("notify_idempotency")
@@ -70,14 +88,16 @@ export class Idempotency {
 }
 
 /** Returns the hash by which a repeated request is recognized. */
-export function hashRequest(request: SendRequest | TemplateRequest): string {
+export function hashRequest(
+  request: SendRequest | TemplateRequest | (ResendRequest & { resent_from: string }),
+): string {
   return createHash("sha256").update(JSON.stringify(request)).digest("hex");
 }
 
 /** Returns the row of a key that a message uses. */
 export function toIdempotencyRow(
-  { client, id, created_at }: MessageRow,
-  { key, hash }: { key: string; hash: string },
+  { id, created_at }: MessageRow,
+  { client, key, hash }: UsedKey,
 ): IdempotencyRow {
   return {
     client,

@@ -82,6 +82,14 @@ export const templateRequest = z.strictObject({
   strict: z.boolean().default(false).describe("Missing variables are an error."),
 });
 
+/** Body of `POST /api/v1/messages/{id}/resend`. */
+export const resendRequest = z.strictObject({
+  to: addresses.optional().describe("Other recipients, for mail; default: those of the message."),
+});
+
+/** A request to send a message again. */
+export type ResendRequest = z.output<typeof resendRequest>;
+
 /** A request to send a message; the service's own may have any stream. */
 export type SendRequest = Omit<z.output<typeof sendRequest>, "stream"> & { stream: Stream };
 

@@ -1,45 +1,38 @@
 // Sends messages: checks, suppression list, content, durable queue; then waits for the relay for a short time.
-import { isUniqueViolation } from "@platform/kernel/db";
-import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
+import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
-import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { Span, Tracer } from "@platform/kernel/trace";
-import { parseMailbox, toAddressKey, type Mailbox } from "../address/mailbox.ts";
-import type { DeliveryRow, MessageRow } from "../database/message.ts";
-import type { DeliveryResult } from "../delivery.ts";
+import { parseMailbox } from "../address/mailbox.ts";
+import type { MessageRow } from "../database/message.ts";
 import { composeMessage } from "../message/compose.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import type { PushSubscriptions } from "../push/subscriptions.ts";
-import { LEASE_MS, type Dispatcher } from "../queue/dispatcher.ts";
-import { toDelivery, toLoadedMessage, type QueueStore } from "../queue/store.ts";
-import type { Suppressions } from "../suppression/suppressions.ts";
 import type { Rendered, RenderOptions, Templates } from "../template/templates.ts";
 import type { Tracking } from "../tracking/tracking.ts";
 import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
-import { createAnswer, type RecipientResult, type SendAnswer } from "./answer.ts";
+import type { Acceptance } from "./acceptance.ts";
+import type { SendAnswer } from "./answer.ts";
 import { createDraft, type Draft } from "./draft.ts";
-import { hashRequest, toIdempotencyRow, type Idempotency } from "./idempotency.ts";
+import { hashRequest, type Idempotency, type UsedKey } from "./idempotency.ts";
 import { createPushDraft } from "./push.ts";
 import { listRecipients } from "./recipients.ts";
 import type { SendRequest, TemplateRequest } from "./request.ts";
 import { createSmsDraft } from "./sms.ts";
+import type { SuppressionCheck } from "./suppression-check.ts";
 import { chooseTracking } from "./tracking-choice.ts";
 import { readExpiry, readSendAt } from "./times.ts";
-import { Waiters } from "./waiters.ts";
 
 /** Options of {@link Sender}. */
 export interface SenderOptions {
-  store: QueueStore;
-  dispatcher: Dispatcher;
-  suppressions: Suppressions;
+  acceptance: Acceptance;
+  suppressions: SuppressionCheck;
   idempotency: Idempotency;
   templates: Templates;
   metrics: NotifyMetrics;
   tracer: Tracer;
   clock: Clock;
   ids: IdSource;
-  log: Logger;
   /** Domain of the default sender and of Message-ID; undefined if it is not configured. */
   fromDomain: string | undefined;
   /** Domains that `from` may have; undefined for all. */
@@ -51,11 +44,7 @@ export interface SenderOptions {
   subscriptions: PushSubscriptions;
   /** False if no SMS can be sent. */
   hasSms: boolean;
-  waitMs: number;
   attachmentBytesMax: number;
-  bodyRetentionMs: number;
-  /** Maximum number of deliveries that have not ended. */
-  queueMax: number;
 }
 
 /** The sender of a request. */
@@ -72,25 +61,25 @@ export interface SendContext {
   subjectPrefix?: string | undefined;
   /** Facts of a template request: the id that its links name, and the hash of the request before it was rendered. */
   template?:
-    | { name: string; warnings: readonly string[]; messageId: string; hash: string }
+    | {
+        name: string;
+        warnings: readonly string[];
+        variables: Readonly<Record<string, unknown>>;
+        messageId: string;
+        hash: string;
+      }
     | undefined;
 }
 
-const COUNT_REUSE_MS = 500;
+/** Larger variables are not kept with the message. */
+const VARIABLES_CHARACTERS_MAX = 65_536;
 
 /** Accepts messages. */
 export class Sender {
   readonly #options: SenderOptions;
-  readonly #waiters = new Waiters();
-  #open: { count: number; atMs: number } | undefined;
 
   constructor(options: SenderOptions) {
     this.#options = options;
-  }
-
-  /** Passes the result of an attempt to the request that waits for it. */
-  noteResult(result: DeliveryResult): void {
-    this.#waiters.note(result);
   }
 
   /** Sends a message. Throws PlatformError if it is invalid, suppressed or rejected. */
@@ -110,25 +99,23 @@ export class Sender {
     }
   }
 
+  /** Throws `forbidden` if a caller may not send from a domain, and `unprocessable` if its mail would not be aligned. */
+  checkDomain(
+    domain: string,
+    { isOperator, path }: Pick<SendContext, "isOperator" | "path">,
+  ): void {
+    const { allowedDomains, checkAlignment } = this.#options;
+    checkAlignment(domain);
+    if (isOperator || allowedDomains === undefined || allowedDomains().has(domain)) return;
+    throw new PlatformError("forbidden", `${path}from: the domain ${domain} is not allowed.`);
+  }
+
   async #sendWithKey(request: SendRequest, context: SendContext): Promise<SendAnswer> {
     const { idempotency } = this.#options;
     const { client, idempotencyKey: key, template } = context;
     if (key === undefined) return this.#sendOnce(request, context, undefined);
-    const hash = template?.hash ?? hashRequest(request);
-    const known = await idempotency.find(client, key, hash);
-    if (known !== undefined) return known;
-    try {
-      const answer = await this.#sendOnce(request, context, { key, hash });
-      await idempotency.saveAnswer(client, key, answer);
-      return answer;
-    } catch (error) {
-      if (isUniqueViolation(error)) {
-        const first = await idempotency.find(client, key, hash);
-        if (first !== undefined) return first;
-      }
-      if (error instanceof PlatformError) await idempotency.saveError(client, key, error);
-      throw error;
-    }
+    const used = { client, key, hash: template?.hash ?? hashRequest(request) };
+    return idempotency.run(used, () => this.#sendOnce(request, context, used));
   }
 
   /** Renders a template and sends it. Throws like `send`, and `not_found` or `template_failed`. */
@@ -150,7 +137,7 @@ export class Sender {
       text,
     };
     // Rendering is not always repeatable: repetitions are recognized by the request.
-    const template = { name, warnings, messageId, hash: hashRequest(request) };
+    const template = { name, warnings, variables, messageId, hash: hashRequest(request) };
     return this.send({ ...rest, ...content }, { ...context, template });
   }
 
@@ -185,13 +172,13 @@ export class Sender {
   async #sendOnce(
     request: SendRequest,
     context: SendContext,
-    idempotency: { key: string; hash: string } | undefined,
+    idempotency: UsedKey | undefined,
   ): Promise<SendAnswer> {
-    const { clock, ids, store, dispatcher, waitMs, log } = this.#options;
+    const { acceptance, clock, ids } = this.#options;
     const nowMs = clock.now();
     const sendAt = readSendAt(request, nowMs, context.path);
     const expiresAt = readExpiry(request, sendAt ?? nowMs, context.path);
-    await this.#checkQueue();
+    await acceptance.checkQueue();
     const id = context.template?.messageId ?? ids.uuid();
     const { draft, recipients, suppressed, content, headerId } = await this.#prepare(
       request,
@@ -217,68 +204,14 @@ export class Sender {
       send_at: sendAt ?? null,
       expires_at: expiresAt,
       trace_id: context.span.context.traceId,
+      resent_from: null,
     };
-    const loaded = toLoadedMessage(message, content);
-    const queueClass = request.stream === "transactional" ? 0 : 1;
-    const leaseUntil = nowMs + LEASE_MS;
-    const deliveries = recipients.map(({ kind, mailbox }, position): DeliveryRow => {
-      const isReady =
-        sendAt === undefined && dispatcher.hasRoom(queueClass, context.client, mailbox.domain);
-      return {
-        message_id: id,
-        position,
-        kind,
-        address: mailbox.address,
-        domain: mailbox.domain,
-        client: context.client,
-        class: queueClass,
-        status: "queued",
-        attempts: 0,
-        fence: isReady ? 1 : 0,
-        due_at: isReady ? leaseUntil : (sendAt ?? nowMs),
-        leased: isReady ? 1 : 0,
-        code: null,
-        enhanced: null,
-        detail: null,
-        relay: null,
-        updated_at: nowMs,
-      };
-    });
-    const row = idempotency === undefined ? undefined : toIdempotencyRow(message, idempotency);
-    const body = {
-      message_id: id,
-      content,
-      expires_at: (sendAt ?? nowMs) + this.#options.bodyRetentionMs,
-    };
-    await store.insert({ message, body, deliveries, idempotency: row });
-    log.info("message accepted", {
-      message_id: id,
-      to: recipients.map(({ mailbox }) => mailbox.address).join(", "),
-      template: message.template ?? "",
-      channel: message.channel,
-      status: "queued",
-      trace_id: message.trace_id,
-    });
-    const ready = deliveries.filter(({ leased }) => leased === 1);
-    if (ready.length < deliveries.length) dispatcher.noteBacklog();
-    const wait =
-      ready.length === 0
-        ? undefined
-        : this.#waiters.wait(
-            id,
-            ready.map(({ position }) => position),
-            waitMs,
-          );
-    for (const delivery of ready) {
-      dispatcher.add(toDelivery({ ...delivery, leased: 0 }, loaded, leaseUntil));
-    }
-    const results = (await wait) ?? [];
-    return createAnswer({
-      messageId: id,
-      deliveredAtMs: clock.now(),
-      recipients: toRecipientResults(deliveries, results),
-      suppressed,
-      template: context.template,
+    return acceptance.accept({
+      message,
+      body: { content, ...describeVariables(context.template) },
+      recipients,
+      idempotency,
+      answer: { suppressed, template: context.template },
     });
   }
 
@@ -289,9 +222,13 @@ export class Sender {
     const { fromDomain, attachmentBytesMax } = this.#options;
     const defaultFrom = fromDomain === undefined ? undefined : `no-reply@${fromDomain}`;
     const draft = createDraft(request, { defaultFrom, attachmentBytesMax }, context.path);
-    this.#checkSender(draft.from, context);
+    this.checkDomain(draft.from.domain, context);
     this.#checkBulk(request, context);
-    const { recipients, suppressed } = await this.#removeSuppressed(draft, request, context);
+    const { recipients, suppressed } = await this.#options.suppressions.apply(
+      listRecipients(draft),
+      request.stream,
+      context.span,
+    );
     const headerId = `<${id}@${draft.from.domain}>`;
     const html = this.#track(draft, request, context, id);
     const content = composeMessage({ ...draft, html, headerId, dateMs: nowMs });
@@ -312,13 +249,6 @@ export class Sender {
     return { draft, recipients, suppressed: [], content, headerId: messageId };
   }
 
-  #checkSender(from: Mailbox, { isOperator, path }: SendContext): void {
-    const { allowedDomains, checkAlignment } = this.#options;
-    checkAlignment(from.domain);
-    if (isOperator || allowedDomains === undefined || allowedDomains().has(from.domain)) return;
-    throw new PlatformError("forbidden", `${path}from: the domain ${from.domain} is not allowed.`);
-  }
-
   #track(draft: Draft, request: SendRequest, { path }: SendContext, id: string) {
     const { tracking } = this.#options;
     const choice = chooseTracking(request, draft, tracking, path);
@@ -334,52 +264,15 @@ export class Sender {
       `${path}stream: bulk messages require public_url (PLATFORM_NOTIFY_PUBLIC_URL), for their unsubscribe links.`,
     );
   }
-
-  async #removeSuppressed(draft: Draft, request: SendRequest, { span }: SendContext) {
-    const { suppressions, tracer, metrics } = this.#options;
-    const all = listRecipients(draft);
-    const check = tracer.startSpan({ name: "notify.suppression.check", parent: span.context });
-    const found = await suppressions.find(
-      all.map(({ mailbox }) => mailbox.address),
-      request.stream,
-    );
-    check.setAttribute("notify.suppressed", found.size);
-    check.end();
-    if (found.size === 0) return { recipients: all, suppressed: [] };
-    const isSuppressed = ({ mailbox }: (typeof all)[number]): boolean =>
-      found.has(toAddressKey(mailbox.address));
-    const suppressed = all.filter(isSuppressed).map(({ mailbox }) => mailbox.address);
-    const recipients = all.filter((recipient) => !isSuppressed(recipient));
-    metrics.countSuppressed(suppressed.length);
-    if (recipients.some(({ kind }) => kind === "to")) return { recipients, suppressed };
-    const [first] = found.values();
-    throw new PlatformError(
-      "recipient_suppressed",
-      `The address ${first!.address} is on the suppression list (${first!.reason}).`,
-      { fields: { delivery_status: "suppressed", suppressed, reason: first!.reason } },
-    );
-  }
-
-  async #checkQueue(): Promise<void> {
-    const { clock, store, queueMax } = this.#options;
-    const nowMs = clock.monotonicMs();
-    if (this.#open === undefined || nowMs - this.#open.atMs > COUNT_REUSE_MS) {
-      this.#open = { count: await store.countOpen(), atMs: nowMs };
-    }
-    if (this.#open.count + store.waiting < queueMax) return;
-    throw createRetryLaterError("queue_full", "Too many deliveries wait in the queue.", 30);
-  }
 }
 
-function toRecipientResults(
-  deliveries: readonly DeliveryRow[],
-  results: readonly DeliveryResult[],
-): RecipientResult[] {
-  const byPosition = new Map(results.map((result) => [result.delivery.position, result]));
-  return deliveries.map(({ position, address }) => {
-    const result = byPosition.get(position);
-    if (result === undefined) return { address, status: "queued" };
-    const { status, reply } = result;
-    return { address, status, code: reply.code, enhanced: reply.enhanced, detail: reply.text };
-  });
+// Kept and erased with the content.
+function describeVariables(template: SendContext["template"]) {
+  if (template === undefined) return { variables: null, warnings: null };
+  const { warnings } = template;
+  const variables = JSON.stringify(template.variables).replaceAll("\\u0000", "");
+  return {
+    variables: variables.length > VARIABLES_CHARACTERS_MAX ? null : variables,
+    warnings: warnings.length === 0 ? null : JSON.stringify(warnings),
+  };
 }

@@ -1,9 +1,17 @@
 // Renders Liquid templates in memory, within limits of time, memory, depth and output.
 import { Liquid, type Template } from "liquidjs";
 
+/** A place in the source of a template, from 1, or of one of its partials. */
+export interface TemplatePlace {
+  line: number;
+  column: number;
+  /** Name of the partial; undefined for the template itself. */
+  partial?: string | undefined;
+}
+
 /** The source of a part of a template, with the sources of the partials and layouts that it uses. */
 export interface TemplateSource {
-  /** Changes with the content, such as `welcome/de@3`. */
+  /** Changes with the content, such as `welcome/de@3`. "" for a draft, whose parsed form is not kept. */
   id: string;
   source: string;
   /** Partials by name. */
@@ -15,16 +23,22 @@ export class TemplateError extends Error {
   readonly kind: "syntax" | "render" | "limit";
   /** The limit that was exceeded. */
   readonly limit: string | undefined;
+  readonly place: TemplatePlace | undefined;
 
   constructor(
     kind: TemplateError["kind"],
     message: string,
-    { limit, ...options }: ErrorOptions & { limit?: string } = {},
+    {
+      limit,
+      place,
+      ...options
+    }: ErrorOptions & { limit?: string; place?: TemplatePlace | undefined } = {},
   ) {
     super(message, options);
     this.name = "TemplateError";
     this.kind = kind;
     this.limit = limit;
+    this.place = place;
   }
 }
 
@@ -116,11 +130,12 @@ export class TemplateEngine {
     try {
       return work(this.#parse(source));
     } catch (error) {
-      throw toTemplateError(error);
+      throw toTemplateError(error, source.partials);
     }
   }
 
   #parse({ id, source }: TemplateSource): Template[] {
+    if (id === "") return this.#liquid.parse(source);
     const known = this.#parsed.get(id);
     if (known !== undefined) {
       this.#parsed.delete(id);
@@ -160,11 +175,12 @@ export class TemplateEngine {
  */
 export function findReferences(source: string): string[] {
   const names = new Set<string>();
-  for (const [, double, single, bare] of source.matchAll(REFERENCE)) {
+  for (const { 1: double, 2: single, 3: bare, index } of source.matchAll(REFERENCE)) {
     if (bare !== undefined && bare !== "none") {
       throw new TemplateError(
         "syntax",
         `the name of a partial must be quoted: ${bare.slice(0, 64)}`,
+        { place: placeOf(source, index) },
       );
     }
     const name = double ?? single;
@@ -177,7 +193,24 @@ function isPlainSegment(segment: unknown): segment is string | number {
   return typeof segment === "string" || typeof segment === "number";
 }
 
-function toTemplateError(error: unknown): TemplateError {
+function placeOf(source: string, index: number): TemplatePlace {
+  const before = source.slice(0, index);
+  return { line: before.split("\n").length, column: index - before.lastIndexOf("\n") };
+}
+
+// Errors of Liquid have the token at which they occurred; its file is the id of a partial.
+function findPlace(
+  error: unknown,
+  partials: TemplateSource["partials"] | undefined,
+): TemplatePlace | undefined {
+  const { token } = error as { token?: { file?: string; getPosition?: () => [number, number] } };
+  if (typeof token?.getPosition !== "function") return undefined;
+  const [line, column] = token.getPosition();
+  const named = [...(partials ?? [])].find(([, { id }]) => id === token.file);
+  return { line, column, partial: named?.[0] };
+}
+
+function toTemplateError(error: unknown, partials?: TemplateSource["partials"]): TemplateError {
   if (error instanceof TemplateError) return error;
   if (error instanceof RangeError) {
     return new TemplateError("limit", "partials are nested too deeply", { cause: error });
@@ -195,5 +228,6 @@ function toTemplateError(error: unknown): TemplateError {
   }
   const kind =
     error instanceof Error && /Parse|Tokenization/.test(error.name) ? "syntax" : "render";
-  return new TemplateError(kind, message.replaceAll(/, file:[^,]*/g, ""), { cause: error });
+  const place = error instanceof Error ? findPlace(error, partials) : undefined;
+  return new TemplateError(kind, message.replaceAll(/, file:[^,]*/g, ""), { cause: error, place });
 }

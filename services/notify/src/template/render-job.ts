@@ -4,6 +4,7 @@ import {
   TemplateError,
   type TemplateFormat,
   type TemplateSource,
+  type VariablePath,
 } from "./engine.ts";
 import { toPlainText } from "./plain-text.ts";
 
@@ -17,6 +18,15 @@ export type Part = (typeof PARTS)[number];
 export interface RenderJob {
   sources: Partial<Record<Part, TemplateSource>>;
   variables: Readonly<Record<string, unknown>>;
+  /** True if the paths of the variables are needed. */
+  findsVariables?: boolean;
+}
+
+/** The result of a job. */
+export interface RenderResult {
+  parts: RenderedParts;
+  /** Paths of the variables that the sources use; empty unless they are needed. */
+  paths: VariablePath[];
 }
 
 /** Rendered parts. */
@@ -54,6 +64,19 @@ export class JobRenderer {
     html: new TemplateEngine("html"),
     text: new TemplateEngine("text"),
   };
+
+  /** Returns the paths of the variables of all parts. Throws PartError. */
+  findVariables({ sources }: RenderJob): VariablePath[] {
+    return PARTS.flatMap((part) => {
+      const source = sources[part];
+      if (source === undefined) return [];
+      try {
+        return this.engines[formatOf(part)].findVariables(source);
+      } catch (error) {
+        throw error instanceof TemplateError ? new PartError(part, error) : error;
+      }
+    });
+  }
 
   /** Renders all parts; a missing text is generated from the HTML. Throws PartError. */
   render({ sources, variables }: RenderJob, limits: JobLimits): RenderedParts {

@@ -5,7 +5,7 @@
 import { Worker } from "node:worker_threads";
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { TemplateError } from "./engine.ts";
-import { PartError, type RenderedParts, type RenderJob } from "./render-job.ts";
+import { PartError, type RenderJob, type RenderResult } from "./render-job.ts";
 import type { RenderReply } from "./render-thread.ts";
 
 /** Bounds of the pool. */
@@ -21,7 +21,7 @@ export interface RenderPoolOptions {
 
 interface Waiting {
   job: RenderJob;
-  resolve: (parts: RenderedParts) => void;
+  resolve: (result: RenderResult) => void;
   reject: (error: Error) => void;
 }
 
@@ -49,7 +49,7 @@ export class RenderPool {
   }
 
   /** Renders a job. Rejects with PartError, or with `overloaded` if too many jobs wait. */
-  render(client: string, job: RenderJob): Promise<RenderedParts> {
+  render(client: string, job: RenderJob): Promise<RenderResult> {
     const { waitingMax, waitingPerClientMax } = this.#options;
     const queue = this.#waiting.get(client) ?? [];
     if (this.#isClosed || this.#count >= waitingMax || queue.length >= waitingPerClientMax) {
@@ -117,10 +117,10 @@ export class RenderPool {
     this.#rest(thread);
     switch (reply.kind) {
       case "rendered":
-        current?.resolve(reply.parts);
+        current?.resolve({ parts: reply.parts, paths: reply.paths });
         break;
       case "failed":
-        current?.reject(new PartError(reply.part, new TemplateError(reply.reason, reply.message)));
+        current?.reject(new PartError(reply.part, toError(reply)));
         break;
       case "broken":
         current?.reject(new Error(`rendering failed: ${reply.message}`));
@@ -150,6 +150,10 @@ export class RenderPool {
     this.#threads.delete(thread);
     await thread.worker.terminate();
   }
+}
+
+function toError({ reason, message, place }: Extract<RenderReply, { kind: "failed" }>) {
+  return new TemplateError(reason, message, { place });
 }
 
 function describe(error: unknown): string {

@@ -1,11 +1,12 @@
 // A thread that renders templates whose rendering takes long.
 import { parentPort } from "node:worker_threads";
+import type { TemplatePlace } from "./engine.ts";
 import {
   JobRenderer,
   PartError,
   type Part,
-  type RenderedParts,
   type RenderJob,
+  type RenderResult,
 } from "./render-job.ts";
 
 /** Time for all parts of a template. */
@@ -13,8 +14,14 @@ const RENDER_MS = 1_000;
 
 /** The reply to a job. */
 export type RenderReply =
-  | { kind: "rendered"; parts: RenderedParts }
-  | { kind: "failed"; part: Part; reason: "syntax" | "render" | "limit"; message: string }
+  | ({ kind: "rendered" } & RenderResult)
+  | {
+      kind: "failed";
+      part: Part;
+      reason: "syntax" | "render" | "limit";
+      message: string;
+      place: TemplatePlace | undefined;
+    }
   | { kind: "broken"; message: string };
 
 const renderer = new JobRenderer();
@@ -23,10 +30,11 @@ parentPort?.on("message", (job: RenderJob) => parentPort?.postMessage(render(job
 function render(job: RenderJob): RenderReply {
   try {
     const limits = { ms: RENDER_MS, plainTextCharacters: Number.POSITIVE_INFINITY };
-    return { kind: "rendered", parts: renderer.render(job, limits) };
+    const paths = job.findsVariables === true ? renderer.findVariables(job) : [];
+    return { kind: "rendered", parts: renderer.render(job, limits), paths };
   } catch (error) {
     if (!(error instanceof PartError)) return { kind: "broken", message: String(error) };
     const { part, cause } = error;
-    return { kind: "failed", part, reason: cause.kind, message: cause.message };
+    return { kind: "failed", part, reason: cause.kind, message: cause.message, place: cause.place };
   }
 }

@@ -1,4 +1,6 @@
 // Templates in the database: variants by language, with all of their versions.
+import { isUniqueViolation } from "@platform/kernel/db";
+import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { TemplateVersionRow } from "../database/template.ts";
@@ -25,8 +27,31 @@ export class TemplateStore {
     this.#clock = clock;
   }
 
-  /** Adds a version of a variant and activates it; returns its number. The oldest versions are deleted. */
-  async save(name: string, locale: string, content: TemplateContent): Promise<number> {
+  /**
+   * Adds a version of a variant and activates it; returns its number. The oldest versions are deleted. Throws
+   * `precondition_failed` if the active version is another one than the expected; 0 expects none.
+   */
+  async save(
+    name: string,
+    locale: string,
+    content: TemplateContent,
+    expectedVersion?: number,
+  ): Promise<number> {
+    try {
+      return await this.#save(name, locale, content, expectedVersion);
+    } catch (error) {
+      // Another node saved the version at the same time.
+      if (expectedVersion === undefined || !isUniqueViolation(error)) throw error;
+      throw createConflict(undefined);
+    }
+  }
+
+  async #save(
+    name: string,
+    locale: string,
+    content: TemplateContent,
+    expectedVersion: number | undefined,
+  ): Promise<number> {
     const nowMs = this.#clock.now();
     return this.#database.transaction(async (trx) => {
       const last = await trx
@@ -35,7 +60,9 @@ export class TemplateStore {
         .where("name", "=", name)
         .where("locale", "=", locale)
         .executeTakeFirst();
-      const version = (last?.version ?? 0) + 1;
+      const active = last?.version ?? 0;
+      if (expectedVersion !== undefined && expectedVersion !== active) throw createConflict(active);
+      const version = active + 1;
       await trx
         .insertInto("notify_template_versions")
         .values({ name, locale, version, ...content, created_at: nowMs })
@@ -85,15 +112,33 @@ export class TemplateStore {
       .execute();
   }
 
-  /** Returns the versions of a variant, newest first. */
-  async listVersions(name: string, locale: string): Promise<TemplateVersionRow[]> {
+  /** Returns the versions of a variant without their contents, newest first. */
+  async listVersions(
+    name: string,
+    locale: string,
+  ): Promise<Pick<TemplateVersionRow, "version" | "subject" | "created_at">[]> {
+    return this.#database.db
+      .selectFrom("notify_template_versions")
+      .select(["version", "subject", "created_at"])
+      .where("name", "=", name)
+      .where("locale", "=", locale)
+      .orderBy("version", "desc")
+      .execute();
+  }
+
+  /** Returns a version of a variant. */
+  async readVersion(
+    name: string,
+    locale: string,
+    version: number,
+  ): Promise<TemplateVersionRow | undefined> {
     return this.#database.db
       .selectFrom("notify_template_versions")
       .selectAll()
       .where("name", "=", name)
       .where("locale", "=", locale)
-      .orderBy("version", "desc")
-      .execute();
+      .where("version", "=", version)
+      .executeTakeFirst();
   }
 
   /** Deletes all variants and versions of a template; false if there is none. */
@@ -129,4 +174,14 @@ export class TemplateStore {
       .selectAll("notify_template_versions")
       .select("notify_templates.updated_at");
   }
+}
+
+function createConflict(active: number | undefined): PlatformError {
+  const detail =
+    active === 0
+      ? "The template does not exist any more."
+      : "The template exists in another version; read it again.";
+  return new PlatformError("precondition_failed", detail, {
+    fields: active === undefined ? {} : { version: active },
+  });
 }

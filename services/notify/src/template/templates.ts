@@ -1,7 +1,13 @@
 // Saving and rendering templates.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
-import { findReferences, TemplateError, type TemplateSource, type VariablePath } from "./engine.ts";
+import {
+  findReferences,
+  TemplateError,
+  type TemplatePlace,
+  type TemplateSource,
+  type VariablePath,
+} from "./engine.ts";
 import {
   formatOf,
   JobRenderer,
@@ -10,6 +16,7 @@ import {
   type Part,
   type RenderedParts,
   type RenderJob,
+  type RenderResult,
 } from "./render-job.ts";
 import { RenderPool } from "./render-pool.ts";
 import type { StoredTemplate, TemplateContent, TemplateStore } from "./store.ts";
@@ -34,6 +41,18 @@ export interface RenderOptions {
   isStrict: boolean;
 }
 
+/** Options of a rendering of an unsaved template. */
+export interface DraftOptions extends Omit<RenderOptions, "isStrict"> {
+  content: TemplateContent;
+}
+
+/** A failed part of a draft. */
+export interface DraftError extends Partial<TemplatePlace> {
+  part: Part;
+  reason: TemplateError["kind"];
+  message: string;
+}
+
 /** A variant with the partials that it uses, ready to be rendered. */
 interface Loaded {
   template: StoredTemplate;
@@ -41,6 +60,7 @@ interface Loaded {
   variables: readonly VariablePath[];
 }
 
+const DRAFT_VERSION = 0;
 const TEMPLATES_MAX = 10_000;
 const LIBRARY_MAX = 64;
 const LOADED_MAX = 500;
@@ -73,8 +93,16 @@ export class Templates {
     return this.#store;
   }
 
-  /** Checks and saves a version; returns its number. Throws `template_failed` for a syntax error. */
-  async save(name: string, locale: string, content: TemplateContent): Promise<number> {
+  /**
+   * Checks and saves a version; returns its number. Throws `template_failed` for a syntax error, and `precondition_failed`
+   * if another version than the expected one is active; 0 expects none.
+   */
+  async save(
+    name: string,
+    locale: string,
+    content: TemplateContent,
+    expectedVersion?: number,
+  ): Promise<number> {
     const known = await this.#store.read([name]);
     if (known.length === 0 && (await this.#store.count()) >= TEMPLATES_MAX) {
       throw new PlatformError("conflict", `There are ${TEMPLATES_MAX} templates, the maximum.`);
@@ -90,7 +118,7 @@ export class Templates {
         throw toProblem(error, { name }, part);
       }
     }
-    const saved = await this.#store.save(name, locale, content);
+    const saved = await this.#store.save(name, locale, content, expectedVersion);
     this.#loaded.clear();
     return saved;
   }
@@ -111,9 +139,7 @@ export class Templates {
   }: RenderOptions): Promise<Rendered> {
     const loaded = await this.#load(name, locale);
     const missing = loaded.variables.filter((path) => !has(variables, path)).map(formatPath);
-    const warnings = [...new Set(missing)]
-      .slice(0, WARNINGS_MAX)
-      .map((path) => `the variable ${path} is missing`);
+    const warnings = describeMissing(missing);
     if (isStrict && warnings.length > 0) {
       throw new PlatformError("template_failed", `Template ${name}: ${warnings[0]}.`, {
         fields: { warnings },
@@ -121,6 +147,52 @@ export class Templates {
     }
     const { subject = "", html, text } = await this.#renderParts(loaded, variables, client);
     return { subject: subject.trim(), html, text, warnings };
+  }
+
+  /** Renders a template that is not saved, part by part, always on a thread. Rejects with `overloaded` only. */
+  async renderDraft({ name, locale = "", client, variables, content }: DraftOptions) {
+    const draft = {
+      ...content,
+      name,
+      locale,
+      version: DRAFT_VERSION,
+      created_at: 0,
+      updated_at: 0,
+    };
+    const used = PARTS.filter((part) => draft[part] !== null);
+    const parts = await Promise.all(
+      used.map((part) => this.#renderDraftPart(draft, part, { client, variables })),
+    );
+    const rendered: RenderedParts = Object.assign({}, ...parts.map((one) => one.parts));
+    const paths = parts.flatMap((one) => one.paths);
+    const missing = paths.filter((path) => !has(variables, path)).map(formatPath);
+    return {
+      subject: (rendered.subject ?? "").trim(),
+      html: rendered.html,
+      text: rendered.text,
+      variables: [...new Set(paths.map(formatPath))].sort(),
+      warnings: describeMissing(missing),
+      errors: parts.flatMap(({ error }) => error ?? []),
+    };
+  }
+
+  async #renderDraftPart(
+    draft: StoredTemplate,
+    part: Part,
+    { client, variables }: Pick<DraftOptions, "client" | "variables">,
+  ): Promise<RenderResult & { error?: DraftError }> {
+    // Without a text, the job of the HTML generates it.
+    const alone = { ...draft, subject: "", html: null, text: null, [part]: draft[part] };
+    try {
+      const library = await this.#readLibrary(alone, draft.locale);
+      const sources = { [part]: toSource(draft, library, part) };
+      const result = await this.#pool.render(client, { sources, variables, findsVariables: true });
+      const { text, ...parts } = result.parts;
+      const isWanted = part === "text" || draft.text === null;
+      return { ...result, parts: isWanted && text !== undefined ? { ...parts, text } : parts };
+    } catch (error) {
+      return { parts: {}, paths: [], error: toDraftError(error, part) };
+    }
   }
 
   /** Ends the threads. */
@@ -146,7 +218,7 @@ export class Templates {
     const id = toId(template, "html");
     try {
       const rendered = this.#renderOnLoop(id, { sources, variables });
-      return rendered ?? (await this.#pool.render(client, { sources, variables }));
+      return rendered ?? (await this.#pool.render(client, { sources, variables })).parts;
     } catch (error) {
       if (error instanceof PartError) throw toProblem(error.cause, template, error.part);
       throw error;
@@ -262,6 +334,7 @@ function toSource(
 }
 
 function toId({ name, locale, version }: StoredTemplate, part: Part): string {
+  if (version === DRAFT_VERSION) return "";
   return `${name}/${locale}@${version}.${part}`;
 }
 
@@ -277,6 +350,12 @@ function has(variables: unknown, path: VariablePath): boolean {
   return value !== undefined && value !== null;
 }
 
+function describeMissing(missing: readonly string[]): string[] {
+  return [...new Set(missing)]
+    .slice(0, WARNINGS_MAX)
+    .map((path) => `the variable ${path} is missing`);
+}
+
 function formatPath(path: VariablePath): string {
   return path.join(".");
 }
@@ -287,4 +366,13 @@ function toProblem(error: unknown, { name }: { name: string }, part: Part): unkn
     fields: { template: name, part, reason: error.kind },
     cause: error,
   });
+}
+
+function toDraftError(error: unknown, part: Part): DraftError {
+  const cause = error instanceof PartError || error instanceof PlatformError ? error.cause : error;
+  if (cause instanceof TemplateError) {
+    return { part, reason: cause.kind, message: cause.message, ...cause.place };
+  }
+  if (!(error instanceof PlatformError) || error.code !== "template_failed") throw error;
+  return { part, reason: "limit", message: error.detail };
 }

@@ -1,8 +1,8 @@
 // Calls webhooks: at least once, each at its own pace, with retries over hours.
 import type { Logger } from "@platform/kernel/log";
-import { every, type RepeatingTimer } from "@platform/kernel/time";
+import { every, SetBackWatch, type RepeatingTimer } from "@platform/kernel/time";
 import type { WebhookRow } from "../database/webhook.ts";
-import { callTarget, planCall, type CallParts } from "./signed-call.ts";
+import { CALL_DELAY_MS_MAX, callTarget, planCall, type CallParts } from "./signed-call.ts";
 import type { DueCall, Webhooks } from "./webhooks.ts";
 
 /** Options of {@link WebhookCaller}. */
@@ -20,6 +20,7 @@ const CALLS_MAX = 8;
 export class WebhookCaller {
   readonly #options: WebhookCallerOptions;
   readonly #busy = new Map<string, Promise<void>>();
+  readonly #setBack = new SetBackWatch();
   #poll: RepeatingTimer | undefined;
   #isStopped = false;
 
@@ -51,7 +52,9 @@ export class WebhookCaller {
 
   // Each webhook has its own run, so that a slow target delays its own calls only.
   async #start(): Promise<void> {
-    const { webhooks, log } = this.#options;
+    const { webhooks, clock, log } = this.#options;
+    const nowMs = clock.now();
+    await this.#setBack.follow(nowMs, () => webhooks.moveUp(nowMs, nowMs + CALL_DELAY_MS_MAX));
     for (const webhook of await webhooks.listKnown()) {
       if (this.#busy.has(webhook.id)) continue;
       const run = this.#drain(webhook)

@@ -35,6 +35,8 @@ const MINUTE_MS = 60_000;
 /** Delays after each failed attempt: about 16 hours in all. */
 const RETRY_MINUTES = [1, 5, 15, 30, 45, 60, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72];
 const RETRY_AFTER_MS_MAX = 72 * MINUTE_MS;
+/** No attempt is planned for a later time after the previous one, in ms. */
+export const CALL_DELAY_MS_MAX = RETRY_AFTER_MS_MAX;
 const DETAIL_CHARACTERS_MAX = 300;
 const USER_AGENT = "platform-notify/1";
 

@@ -120,6 +120,15 @@ export class Webhooks {
     return this.#readKnown();
   }
 
+  /** Makes calls due that are later than `latestMs`: a clock that was ahead has planned them. */
+  async moveUp(nowMs: number, latestMs: number): Promise<void> {
+    await this.#options.database.db
+      .updateTable("notify_webhook_calls")
+      .set({ due_at: nowMs })
+      .where("due_at", ">", latestMs)
+      .execute();
+  }
+
   /** Leases up to `max` due calls of a webhook until `leaseUntil`. */
   async claim(
     webhook: WebhookRow,

@@ -109,6 +109,59 @@ async function waitForRefusal(stage: Stage, pattern: RegExp): Promise<void> {
   assert.equal((await readMonth(stage)).total_messages, 0);
 }
 
+test("sources are summed over reports, filtered and paged", async () => {
+  const stage = await start();
+  const xml = (id: string): Buffer =>
+    gzipSync(
+      createXml(id)
+        .replace("<source_ip>192.0.2.1", "<source_ip>2001:db8::7")
+        .replace("<disposition>none", "<disposition>reject"),
+    );
+  await sendReport(stage, xml("1"));
+  await sendReport(stage, xml("2"));
+  const path = "/api/v1/dmarc/sources?period=2026-10";
+  const body = await until(async () => {
+    const answer = await stage.call("GET", path);
+    assert.equal(answer.status, 200, answer.text);
+    return answer.body.sources[0]?.total_messages === 20 ? answer.body : undefined;
+  });
+  assert.deepEqual(body.sources, [
+    {
+      source_ip: "2001:db8::7",
+      total_messages: 20,
+      aligned: 20,
+      spf: { pass: 20, fail: 0 },
+      dkim: { pass: 20, fail: 0 },
+      dispositions: { none: 0, quarantine: 0, reject: 20 },
+      domains: ["shop.example"],
+      reporters: ["Reporter"],
+    },
+    {
+      source_ip: "192.0.2.1",
+      total_messages: 16,
+      aligned: 10,
+      spf: { pass: 0, fail: 16 },
+      dkim: { pass: 10, fail: 6 },
+      dispositions: { none: 16, quarantine: 0, reject: 0 },
+      domains: ["shop.example"],
+      reporters: ["Reporter"],
+    },
+  ]);
+  const first = await stage.call("GET", `${path}&limit=1`);
+  const second = await stage.call("GET", `${path}&limit=1&cursor=${first.body.next_cursor}`);
+  assert.equal(second.body.sources[0].source_ip, "192.0.2.1");
+  assert.equal(second.body.next_cursor, null);
+  const other = await stage.call("GET", `${path}&domain=other.example`);
+  assert.deepEqual(other.body.sources, []);
+  const report = `/api/v1/dmarc/report?period=2026-10&source=`;
+  const one = await stage.call("GET", `${report}192.0.2.1`);
+  assert.deepEqual([one.body.total_messages, one.body.aligned, one.body.failed_dkim], [16, 10, 6]);
+  const none = await stage.call("GET", `${report}192.0.2.99`);
+  assert.equal(none.body.total_messages, 0);
+  assert.equal((await stage.call("GET", `${report}localhost`)).status, 400);
+  assert.equal((await stage.call("GET", `${path}&cursor=eyJ`)).status, 400);
+});
+
 test("reports in gzip, ZIP and plain XML are summed by month; a repeated one counts once", async () => {
   const stage = await start();
   await sendReport(stage, gzipSync(createXml("1")));

@@ -16,6 +16,8 @@ after(async () => {
   for (const one of OPEN.toReversed()) await one.close();
 });
 
+const DAY_MS = 86_400_000;
+
 function createDelivery(client: string, domain: string, queueClass: QueueClass = 0): Delivery {
   const message = { client, content: Buffer.alloc(10) } as Delivery["message"];
   return { message, domain, queueClass } as Delivery;
@@ -186,7 +188,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(sink.accepted.length, 2_001, "each exactly once");
     });
 
-    test("a stop in between loses nothing, and the rest is sent after the start", async () => {
+    test("a stop in between loses nothing, and the rest is sent after a start with an earlier clock", async () => {
       const sink = await startSink({
         reply: async (step) => {
           if (step === "content") await sleep(20);
@@ -202,6 +204,10 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         send_wait_ms: 0,
       };
       const first = await startStageOn(settings);
+      first.setCalendar(DAY_MS);
+      const scheduled = { to: "later@example.org", subject: "Later", text: "Hello" };
+      const sendAt = new Date(Date.now() + 2 * DAY_MS).toISOString();
+      await first.call("POST", "/api/v1/send", { ...scheduled, send_at: sendAt });
       const messages = Array.from({ length: 300 }, (_, index) => ({
         to: `user${index}@example.org`,
         subject: "Hello",
@@ -217,6 +223,73 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(new Set(sink.accepted.map(({ recipient }) => recipient)).size, 300);
       assert.equal(sink.accepted.length, 300, "a graceful stop repeats nothing");
     });
+  });
+}
+
+test("a retry that was planned while the clock was ahead is not late by the jump", async () => {
+  let isDown = true;
+  const sink = await startSink({
+    reply: (step) => (step === "RCPT" && isDown ? "450 4.2.0 later" : undefined),
+  });
+  OPEN.push(sink);
+  const stage = await startStage({
+    "smtp.host": "127.0.0.1",
+    "smtp.port": sink.port,
+    from_domain: "shop.example",
+  });
+  OPEN.push(stage);
+  stage.setCalendar(DAY_MS);
+  const mail = { to: "ada@example.org", subject: "Hello", text: "Hello" };
+  const { body } = await stage.call("POST", "/api/v1/send", mail);
+  const read = async (): Promise<string> =>
+    (await stage.call("GET", `/api/v1/messages/${body.message_id}`)).text;
+  await until(async () => ((await read()).includes("deferred") ? true : undefined));
+  isDown = false;
+  stage.setCalendar(-DAY_MS);
+  await until(() => (sink.accepted.length > 0 ? true : undefined));
+});
+
+for (const [direction, startsAtMs] of [
+  ["back", DAY_MS],
+  ["forward", -DAY_MS],
+] as const) {
+  test(`an attempt during which the clock is set ${direction} is not repeated`, async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let isDown = true;
+    const sink = await startSink({
+      reply: async (step, argument) => {
+        if (step === "RCPT" && argument.includes("late@") && isDown) return "450 4.2.0 later";
+        if (step === "content" && argument.includes("Held")) await released;
+        return undefined;
+      },
+    });
+    OPEN.push(sink);
+    const stage = await startStage({
+      "smtp.host": "127.0.0.1",
+      "smtp.port": sink.port,
+      from_domain: "shop.example",
+      send_wait_ms: 0,
+    });
+    OPEN.push(stage);
+    const send = async (to: string, subject: string): Promise<void> => {
+      await stage.call("POST", "/api/v1/send", { to, subject, text: "Hello" });
+    };
+    const countHeld = (): number => sink.arrived.filter(({ data }) => data.includes("Held")).length;
+    stage.setCalendar(startsAtMs);
+    await send("ada@example.org", "Held");
+    await until(() => (countHeld() === 1 ? true : undefined));
+    await send("late@example.org", "Late");
+    await until(() => (stage.log.some((line) => line.includes('"deferred"')) ? true : undefined));
+    isDown = false;
+    stage.setCalendar(-startsAtMs);
+    // The retry follows the clock in the same look at the queue.
+    await until(() => sink.accepted.find(({ recipient }) => recipient === "late@example.org"));
+    await send("bob@example.org", "After it");
+    await until(() => sink.accepted.find(({ recipient }) => recipient === "bob@example.org"));
+    assert.equal(countHeld(), 1);
+    release();
+    await until(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
+    assert.equal(countHeld(), 1);
   });
 }
 

@@ -23,7 +23,7 @@ test("a job is rendered on a thread, with all parts and errors as on the event l
   const pool = start(t);
   const partials = new Map([["p", { id: "p@1", source: "<{{ x }}>" }]]);
   const html = { id: "h", source: "<b>{% render 'p', x: x %}</b>", partials };
-  const parts = await pool.render("", { sources: { html }, variables: { x: "&" } });
+  const { parts } = await pool.render("", { sources: { html }, variables: { x: "&" } });
   assert.deepEqual(parts, { html: "<b><&amp;></b>", text: "<&>" });
   await assert.rejects(pool.render("", toJob("{{ x | unknown }}")), {
     name: "PartError",
@@ -36,7 +36,9 @@ test("jobs above the bounds are refused, and clients are served in turn", async 
   const pool = start(t);
   const ended: string[] = [];
   const add = (client: string, name: string): Promise<void> =>
-    pool.render(client, toJob("{{ n }}", { n: name })).then(({ text }) => void ended.push(text!));
+    pool
+      .render(client, toJob("{{ n }}", { n: name }))
+      .then(({ parts }) => void ended.push(parts.text!));
   const jobs = [add("ada", "a0"), add("ada", "a1"), add("ada", "a2"), add("ada", "a3")];
   await assert.rejects(add("ada", "a4"), { code: "overloaded" });
   jobs.push(add("bob", "b1"));
@@ -51,7 +53,8 @@ test("a thread that does not reply in time is replaced", async (t) => {
   // A new thread may take long to start on a busy machine.
   for (let attempt = 0; ; attempt += 1) {
     const next = await pool.render("", toJob("next")).catch((error: Error) => error);
-    if (!(next instanceof Error)) return assert.deepEqual(next, { text: "next" });
+    if (!(next instanceof Error))
+      return assert.deepEqual(next, { parts: { text: "next" }, paths: [] });
     assert.match(next.message, /limit of time/);
     assert.ok(attempt < 20);
   }

@@ -188,7 +188,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         const { status, body } = await preview(name, {});
         assert.equal(status, 422, name);
         assert.match(body.detail, reason, name);
-        assert.ok(performance.now() - startMs < 5_000, name);
+        assert.ok(performance.now() - startMs < 30_000, name);
       }
     });
 

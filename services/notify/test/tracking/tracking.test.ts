@@ -193,14 +193,15 @@ describe("messages", () => {
   });
 });
 
-test("5 MB of repeated and unclosed tags are rewritten within a second", () => {
+test("5 MB of repeated and unclosed tags are rewritten in linear time", () => {
   const links = new SignedLinks({ key: Buffer.alloc(32), publicUrl: () => "https://mail.test" });
   const options = { messageId: "m", opens: true, clicks: true, links };
   for (const piece of ["<a ", '<a "', "<a '\"", '<a href="', "</body>", "</body ", "&#1"]) {
     const html = piece.repeat(Math.floor(5_000_000 / piece.length));
     const startedMs = performance.now();
     assert.ok(addTracking(html, options).length > html.length);
-    assert.ok(performance.now() - startedMs < 1_000, piece);
+    // Quadratic work takes minutes.
+    assert.ok(performance.now() - startedMs < 15_000, piece);
   }
 });
 
@@ -226,7 +227,7 @@ test("only signed targets are redirected to", async () => {
     assert.equal(response.headers.get("location"), null);
   }
   let status = 404;
-  for (let count = 0; count < 80 && status === 404; count += 1) {
+  for (let count = 0; count < 800 && status === 404; count += 1) {
     status = (await visit(stage, "/click/x")).status;
   }
   assert.equal(status, 429);

@@ -98,6 +98,22 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
   });
 }
 
+test("a call that was planned while the clock was ahead is not late by the jump", async () => {
+  const DAY_MS = 86_400_000;
+  const stage = await startStage({ allow_private_targets: true });
+  OPEN.push(stage);
+  stage.setCalendar(DAY_MS);
+  const { calls, url } = await startTarget((count) => [500, 200][count - 1]!);
+  const { body } = await stage.call("POST", "/api/v1/webhooks", { url, events: ["message.sent"] });
+  await stage.call("POST", "/api/v1/send", MAIL);
+  await until(async () => {
+    const { calls: found } = (await stage.call("GET", `/api/v1/webhooks/${body.id}/calls`)).body;
+    return found[0]?.attempts === 1 || undefined;
+  });
+  stage.setCalendar(-DAY_MS);
+  await until(() => (calls.length === 2 ? true : undefined));
+});
+
 test("a rotated secret signs together with the old one for 24 hours", async () => {
   const stage = await startStage({ allow_private_targets: true });
   OPEN.push(stage);
