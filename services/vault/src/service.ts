@@ -122,6 +122,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const eventPolicy = createEventPolicy(config);
   const delivery = new Delivery({
     outbox: store.events,
+    isWanted: ({ bucket, ruleId }) => store.buckets.wantsEvents(bucket, ruleId),
     deadLetters: createDeadLetters({
       path: join(config.data_dir, "events", "dead.jsonl"),
       now: () => clock.now(),
@@ -131,7 +132,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     masterKey,
     origin: { region: config.region, ownerId: account.canonicalId },
     log,
-    now: () => clock.now(),
+    clock,
     random: Math.random,
   });
   lifecycle.onDrain("event delivery", () => delivery.close());
@@ -267,6 +268,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     dataDir: config.data_dir,
     directory,
     masterKey,
+    delivery,
     metricsToken: config.metrics_token,
     startedMs,
     backupToken: config.backup_token,

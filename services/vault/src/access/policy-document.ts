@@ -26,7 +26,7 @@ export function readTexts(value: unknown, name: string): string[] {
     list.length > LIST_MAX ||
     !list.every((item) => typeof item === "string")
   ) {
-    throw malformedPolicy(`${name} must be a string or a list of strings`);
+    throw malformedPolicy(`${name} must be a string or a list of strings`, [name]);
   }
   return list;
 }
@@ -46,5 +46,6 @@ export function allowNames(
   what: string,
 ): void {
   const stranger = Object.keys(object).find((name) => !names.includes(name));
-  if (stranger !== undefined) throw malformedPolicy(`${stranger} is unknown in ${what}`);
+  if (stranger !== undefined)
+    throw malformedPolicy(`${stranger} is unknown in ${what}`, [stranger]);
 }

@@ -1,6 +1,7 @@
 // Policies of buckets and users in AWS's JSON form, compiled once and evaluated for each request.
 import type { ConditionValues } from "./condition-keys.ts";
 import { compileConditions, type CompiledConditions, type Condition } from "./condition.ts";
+import { checkPart, type PathSegment } from "../model/s3-error.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
 import { compilePrincipal, type PolicyPrincipal } from "./principal.ts";
@@ -84,13 +85,18 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
   const policy = asObject(document, "the policy");
   if (JSON.stringify(policy).length > POLICY_BYTES_MAX) throw malformedPolicy("it exceeds 20 KiB");
   allowNames(policy, ["Version", "Id", "Statement"], "the policy");
-  if (!VERSIONS.has(policy["Version"])) throw malformedPolicy("its Version is not known");
+  if (!VERSIONS.has(policy["Version"]))
+    throw malformedPolicy("its Version is not known", ["Version"]);
   const rules = { hasVariables: policy["Version"] === VERSION_NOW };
   const list = Array.isArray(policy["Statement"]) ? policy["Statement"] : [policy["Statement"]];
   if (list.length === 0 || list.length > STATEMENTS_MAX)
-    throw malformedPolicy("it has no statements, or too many");
+    throw malformedPolicy("it has no statements, or too many", ["Statement"]);
   const keys: string[] = [];
-  const statements = list.map((item) => compileStatement(item, bucket, rules, keys));
+  const statements = list.map((item, index) =>
+    checkPart(placeStatement(policy["Statement"], index), () =>
+      compileStatement(item, bucket, rules, keys),
+    ),
+  );
   return new Policy(
     statements,
     keys.some((key) => key.startsWith("s3:existingobjecttag/")),
@@ -104,24 +110,35 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
  */
 export function checkPolicyActions(document: unknown, bucket: string | undefined): void {
   const { Statement: given } = document as { Statement: unknown };
-  for (const item of (Array.isArray(given) ? given : [given]) as Record<string, unknown>[]) {
-    if (item["Effect"] === "Allow" && item["NotPrincipal"] !== undefined) {
-      // It would allow everyone else, including anonymous callers.
-      throw malformedPolicy("Allow cannot be combined with NotPrincipal");
-    }
-    const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
-    const resources = readTexts(item["Resource"] ?? item["NotResource"], "Resource");
-    const levels = new Set(resources.flatMap(listResourceLevels));
-    const isPlain = item["Action"] !== undefined && item["Resource"] !== undefined;
-    for (const action of actions) {
-      const meant = findActionLevels(action);
-      if (meant.length === 0) throw malformedPolicy(`the action ${action} does not exist`);
-      const applies = meant.some((level) => level !== "account" && levels.has(level));
-      if (bucket !== undefined && isPlain && !applies) {
-        throw malformedPolicy(
-          `the action ${action} does not apply to any resource in its statement`,
-        );
-      }
+  const statements = (Array.isArray(given) ? given : [given]) as Record<string, unknown>[];
+  for (const [index, statement] of statements.entries()) {
+    checkPart(placeStatement(given, index), () => checkStatementActions(statement, bucket));
+  }
+}
+
+function placeStatement(given: unknown, index: number): PathSegment[] {
+  return Array.isArray(given) ? ["Statement", index] : ["Statement"];
+}
+
+function checkStatementActions(item: Record<string, unknown>, bucket: string | undefined): void {
+  if (item["Effect"] === "Allow" && item["NotPrincipal"] !== undefined) {
+    // It would allow everyone else, including anonymous callers.
+    throw malformedPolicy("Allow cannot be combined with NotPrincipal", ["NotPrincipal"]);
+  }
+  const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
+  const resources = readTexts(item["Resource"] ?? item["NotResource"], "Resource");
+  const levels = new Set(resources.flatMap(listResourceLevels));
+  const isPlain = item["Action"] !== undefined && item["Resource"] !== undefined;
+  for (const action of actions) {
+    const meant = findActionLevels(action);
+    if (meant.length === 0)
+      throw malformedPolicy(`the action ${action} does not exist`, ["Action"]);
+    const applies = meant.some((level) => level !== "account" && levels.has(level));
+    if (bucket !== undefined && isPlain && !applies) {
+      throw malformedPolicy(
+        `the action ${action} does not apply to any resource in its statement`,
+        ["Action"],
+      );
     }
   }
 }
@@ -166,13 +183,16 @@ function compileStatement(
     "a statement",
   );
   const { Effect: effect, Sid: sid = "" } = statement;
-  if (typeof sid !== "string") throw malformedPolicy("a Sid is no text");
+  if (typeof sid !== "string") throw malformedPolicy("a Sid is no text", ["Sid"]);
   if (effect !== "Allow" && effect !== "Deny")
-    throw malformedPolicy("Effect must be Allow or Deny");
+    throw malformedPolicy("Effect must be Allow or Deny", ["Effect"]);
   const { Condition: block } = statement;
-  const compiled = block === undefined ? NO_CONDITIONS : compileConditions(block, rules);
+  const compiled =
+    block === undefined
+      ? NO_CONDITIONS
+      : checkPart(["Condition"], () => compileConditions(block, rules));
   keys.push(...compiled.keys);
-  const principal = compilePrincipal(statement, bucket);
+  const principal = checkPart(["Principal"], () => compilePrincipal(statement, bucket));
   const resources = compileResources(statement, bucket, rules);
   return {
     effect: effect === "Allow" ? "allow" : "deny",
@@ -190,7 +210,7 @@ function compileActions(statement: Record<string, unknown>): (action: string) =>
   const patterns = readTexts(value, "Action").map((text) => {
     const folded = foldAction(text);
     if (folded !== "*" && !/^s3:[a-z*?]+$/.test(folded)) {
-      throw malformedPolicy(`the action ${text} is not valid`);
+      throw malformedPolicy(`the action ${text} is not valid`, ["Action"]);
     }
     return folded;
   });
@@ -214,10 +234,10 @@ function compileResources(
     const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
     const pattern = match?.[1] ?? "";
     if (pattern === "" || (text.startsWith("arn:") && pattern === text)) {
-      throw malformedPolicy(`the resource ${text} is not valid`);
+      throw malformedPolicy(`the resource ${text} is not valid`, ["Resource"]);
     }
     if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
-      throw malformedPolicy(`the resource ${text} is not in this bucket`);
+      throw malformedPolicy(`the resource ${text} is not in this bucket`, ["Resource"]);
     }
     return expandVariables(pattern, rules, "pattern");
   });

@@ -11,6 +11,7 @@ import {
   type Guard,
 } from "@platform/kernel/http";
 import type { Directory } from "../access/directory.ts";
+import type { Delivery } from "../delivery/delivery.ts";
 import { VERSION } from "../config.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
 import type { ObjectApi } from "../s3/context.ts";
@@ -21,11 +22,13 @@ import { createBucketRoutes } from "./bucket/bucket-routes.ts";
 import type { ConsoleOperations } from "./bucket/console-operations.ts";
 import { createListingRoutes } from "./bucket/listing-routes.ts";
 import { createObjectRoutes } from "./bucket/object-routes.ts";
+import { createObjectSettingRoutes } from "./bucket/object-setting-routes.ts";
 import { createSettingRoutes } from "./bucket/setting-routes.ts";
 import { createShareRoute, type ShareOptions } from "./bucket/share-routes.ts";
 import { createUploadRoutes } from "./bucket/upload-routes.ts";
 import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
+import { createJobRoutes } from "./job-routes.ts";
 import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
 import { requireAdmin } from "./storage-callers.ts";
@@ -49,6 +52,7 @@ export interface AdminOptions extends Pick<
   /** The data folder. */
   dataDir: string;
   masterKey: Buffer;
+  delivery: Pick<Delivery, "describe" | "test">;
   /** Bearer token for `/metrics`. */
   metricsToken: string | undefined;
   startedMs: number;
@@ -112,6 +116,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createEventRoutes(options),
     ...createScrubRoutes(api.store),
     ...createDriveRoutes({ store: api.store, dataDir }),
+    ...createJobRoutes(api.store),
     createBackupRouteOf(options),
     ...feeds.createRoutes(),
     ...createUsageRoutes(api.store),
@@ -125,9 +130,10 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
 /** Routes for all callers that storage knows; S3's permissions decide. */
 function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute[] {
   return [
-    ...createBucketRoutes(operations, api.store),
+    ...createBucketRoutes(operations, api),
     ...createListingRoutes(operations),
     ...createObjectRoutes(operations),
+    ...createObjectSettingRoutes(operations),
     ...createBatchRoutes(operations),
     ...createUploadRoutes(operations, api.store),
     ...createSettingRoutes(operations),
@@ -162,6 +168,7 @@ function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/health",
+    tag: "Operation",
     summary: "Health, version and age",
     access: "public",
     handle: () => ({
@@ -178,7 +185,9 @@ function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): 
   return defineRoute({
     method,
     path,
+    tag: "Not available yet",
     summary: `${summary}. Not available yet.`,
+    problems: { 501: "Not available yet" },
     handle: () => {
       throw new PlatformError("not_available_yet", `${method} ${path} is not available yet.`);
     },

@@ -14,6 +14,7 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
     defineRoute({
       method: "POST",
       path: SCRUB_PATH,
+      tag: "Maintenance",
       summary: "Start a scrub",
       description:
         "Reads all stored data against its checksums and heals damage where it can. Joins a running scrub.",
@@ -23,6 +24,7 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
     defineRoute({
       method: "GET",
       path: SCRUB_PATH,
+      tag: "Maintenance",
       summary: "Progress of the running scrub, and the result of the last complete one",
       handle: () => describeScrub(store),
     }),

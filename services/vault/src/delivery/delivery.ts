@@ -3,21 +3,25 @@
 //   outbox ──► cursor ──► a queue per subscription ──► webhook, STOMP
 //     ▲                      │ full: the events that it refused are read again when it has room
 //     └── acknowledged ◄─────┘ delivered, or abandoned and written to the dead letters
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
-import type { EventOutbox, PendingEvent } from "../model/event.ts";
+import type { Clock } from "@platform/kernel/time";
+import type { EventOutbox, NotificationRule, PendingEvent } from "../model/event.ts";
 import type { DeadLetters } from "./dead-letters.ts";
-import type { EventOrigin } from "./event-record.ts";
-import type { Sender } from "./sender.ts";
+import { type EventOrigin, formatEvent, formatTest } from "./event-record.ts";
+import type { Sender, SendOutcome } from "./sender.ts";
 import { createStompSender } from "./stomp.ts";
-import { TargetQueue } from "./target-queue.ts";
+import { TargetQueue, type Attempt } from "./target-queue.ts";
 import { readTarget, type DeliveryTarget, type EventPolicy } from "./target.ts";
+import { TryLog, type SubscriptionTries, type Try } from "./tries.ts";
 import { createWebhookSender, deriveWebhookSecret } from "./webhook.ts";
 
 /** Options of delivery. */
 export interface DeliveryOptions {
   outbox: EventOutbox;
+  /** False for events of a deleted subscription: they are dropped. */
+  isWanted: (event: PendingEvent) => boolean;
   deadLetters: DeadLetters;
   /** For webhooks; checks and pins addresses. */
   fetch: EgressFetch;
@@ -28,8 +32,7 @@ export interface DeliveryOptions {
   /** Part of each event record. */
   origin: EventOrigin;
   log: Logger;
-  /** Milliseconds since 1970. */
-  now: () => number;
+  clock: Clock;
   /** A number from 0 to 1. */
   random: () => number;
   /** Default 1 s, doubled up to 5 min. */
@@ -52,6 +55,24 @@ export interface DeliveryStats {
   givenUp: number;
 }
 
+/** State of a subscription. */
+export interface SubscriptionState extends SubscriptionTries {
+  /** Events in its queues. */
+  waiting: number;
+  /** True if further events wait in the outbox. */
+  hasMore: boolean;
+}
+
+/** The result of a test. */
+export interface TestResult {
+  readonly outcome: SendOutcome;
+  readonly durationMs: number;
+}
+
+/** Tests in flight; each ends within the time limit of a delivery. */
+const TESTS_MAX = 4;
+const UNREADABLE = "the target of the subscription cannot be parsed";
+const NOT_TRIED: Attempt = { number: 0, durationMs: 0 };
 const PAGE_EVENTS = 500;
 /** Acknowledgements are collected for this time, in ms, or until there are this many. */
 const ACKNOWLEDGE_MS = 20;
@@ -63,12 +84,14 @@ const OUTBOX_RETRY_MS = 1_000;
 export class Delivery {
   readonly #options: Required<DeliveryOptions>;
   readonly #queues = new Map<string, TargetQueue>();
+  readonly #tries = new TryLog();
   readonly #stopListening: () => void;
   readonly stats: DeliveryStats = { delivered: 0, failed: 0, givenUp: 0 };
   #cursor = 0;
   #isReading = false;
   #isWoken = false;
   #isClosed = false;
+  #tests = 0;
   #done: number[] = [];
   #acknowledgeTimer: NodeJS.Timeout | undefined;
   #acknowledging: Promise<void> = Promise.resolve();
@@ -94,6 +117,48 @@ export class Delivery {
     for (const queue of this.#queues.values()) queue.close();
     this.#acknowledge();
     await this.#acknowledging;
+  }
+
+  /** Returns a function that describes subscriptions as they are now. */
+  describe(): (bucket: string, ruleId: string) => SubscriptionState {
+    const waiting = new Map<string, { waiting: number; hasMore: boolean }>();
+    for (const [key, queue] of this.#queues) {
+      const subscription = key.slice(0, key.lastIndexOf("\0"));
+      const sum = waiting.get(subscription) ?? { waiting: 0, hasMore: false };
+      sum.waiting += queue.size;
+      sum.hasMore ||= queue.lagsAfterId !== undefined;
+      waiting.set(subscription, sum);
+    }
+    return (bucket, ruleId) => ({
+      ...this.#tries.read(bucket, ruleId),
+      ...(waiting.get(`${bucket}\0${ruleId}`) ?? { waiting: 0, hasMore: false }),
+    });
+  }
+
+  /** Sends a message without an event to a target, once. `undefined` if too many tests are in flight. */
+  async test(
+    bucket: string,
+    { id: ruleId, target: stored }: Pick<NotificationRule, "id" | "target">,
+  ): Promise<TestResult | undefined> {
+    if (this.#tests >= TESTS_MAX) return undefined;
+    const target = readTarget(stored);
+    if (target === undefined) {
+      const outcome = { kind: "retry", blames: "target", reason: UNREADABLE } as const;
+      return { outcome, durationMs: 0 };
+    }
+    const { clock } = this.#options;
+    const beganMs = clock.monotonicMs();
+    const id = `test_${randomBytes(12).toString("hex")}`;
+    const sender = this.#createSender(target, bucket);
+    this.#tests += 1;
+    try {
+      const body = formatTest({ bucket, ruleId, timeMs: clock.now(), id }, target.names);
+      const outcome = await sender.send({ id, body });
+      return { outcome, durationMs: Math.round(clock.monotonicMs() - beganMs) };
+    } finally {
+      this.#tests -= 1;
+      sender.close();
+    }
   }
 
   #wake(): void {
@@ -156,7 +221,7 @@ export class Delivery {
   #openQueue(key: string, event: PendingEvent): TargetQueue | undefined {
     const target = readTarget(event.target);
     if (target === undefined) {
-      this.#giveUp(event, "the target of the subscription cannot be parsed", 0);
+      this.#giveUp(event, UNREADABLE, NOT_TRIED);
       return undefined;
     }
     this.#makeRoom();
@@ -165,16 +230,28 @@ export class Delivery {
       ...options,
       eventsMax: queueEventsMax,
       sender: this.#createSender(target, event.bucket),
-      onDelivered: (delivered) => {
+      format: (pending) => ({
+        id: `evt_${pending.sequencer}_${pending.id}`,
+        body: formatEvent(pending, options.origin, target.names),
+      }),
+      onDropped: (dropped) => this.#finish(dropped),
+      onDelivered: (delivered, attempt) => {
         this.stats.delivered++;
+        this.#note(delivered, "delivered", attempt);
         this.#finish(delivered);
       },
-      onFailed: (failed, reason) => {
+      onFailed: (failed, reason, attempt) => {
         this.stats.failed++;
-        const { bucket, ruleId } = failed;
-        options.log.warn("an event could not be delivered", { bucket, rule: ruleId, reason });
+        this.#note(failed, "failed", attempt, reason);
+        const { bucket, ruleId, id } = failed;
+        options.log.warn("an event could not be delivered", {
+          bucket,
+          rule: ruleId,
+          event: id,
+          reason,
+        });
       },
-      onGivenUp: (given, reason, attempts) => this.#giveUp(given, reason, attempts),
+      onGivenUp: (given, reason, attempt) => this.#giveUp(given, reason, attempt),
       onRoom: () => this.#wake(),
     });
     this.#queues.set(key, queue);
@@ -192,22 +269,35 @@ export class Delivery {
   }
 
   #createSender(target: DeliveryTarget, bucket: string): Sender {
-    const { origin, fetch, policy, masterKey, now } = this.#options;
-    if (target.kind === "stomp") return createStompSender({ target, origin, policy });
+    const { fetch, policy, masterKey, clock } = this.#options;
+    if (target.kind === "stomp") return createStompSender({ target, policy });
     const secret = deriveWebhookSecret(masterKey, bucket, target.url);
-    return createWebhookSender({ target, secret, origin, fetch, now });
+    return createWebhookSender({ target, secret, fetch, now: () => clock.now() });
   }
 
-  #giveUp(event: PendingEvent, reason: string, attempts: number): void {
+  #note(event: PendingEvent, outcome: Try["outcome"], attempt: Attempt, reason?: string): void {
+    const { number, ...details } = attempt;
+    const endedMs = this.#options.clock.now();
+    this.#tries.add(event, {
+      ...details,
+      endedMs,
+      attempt: number,
+      outcome,
+      ...(reason === undefined ? {} : { reason }),
+    });
+  }
+
+  #giveUp(event: PendingEvent, reason: string, attempt: Attempt): void {
     const { bucket, ruleId, id } = event;
     this.stats.givenUp++;
+    this.#note(event, "abandoned", attempt, reason);
     this.#options.log.error("event delivery abandoned", {
       bucket,
       rule: ruleId,
       event: id,
       reason,
     });
-    this.#options.deadLetters.add(event, reason, attempts).then(
+    this.#options.deadLetters.add(event, reason, attempt.number).then(
       () => this.#finish(event),
       (error: unknown) =>
         // It stays in the outbox and is retried after the next start.

@@ -59,6 +59,22 @@ export function formatEvent(
   });
 }
 
+/** The body of a message without an event, by which a target is tested; the fields of S3's `s3:TestEvent`. */
+export function formatTest(
+  test: { bucket: string; ruleId: string; timeMs: number; id: string },
+  names: EventNameForm,
+): string {
+  return JSON.stringify({
+    Service: names === "s3" ? "Amazon S3" : "objstore",
+    Event: `${names}:TestEvent`,
+    Time: new Date(test.timeMs).toISOString(),
+    Bucket: test.bucket,
+    ConfigurationId: test.ruleId,
+    RequestId: test.id,
+    HostId: test.id,
+  });
+}
+
 function encodeKey(key: string): string {
   const encoded = encodeURIComponent(key).replace(
     /[!'()~]/g,

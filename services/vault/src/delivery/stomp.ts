@@ -2,13 +2,10 @@
 import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import type { PendingEvent } from "../model/event.ts";
-import { type EventOrigin, formatEvent } from "./event-record.ts";
-import type { Sender, SendOutcome } from "./sender.ts";
+import type { Message, Sender, SendOutcome } from "./sender.ts";
 import { encodeFrame, type StompFrame, StompFrameReader } from "./stomp-frame.ts";
 import {
   PLATFORM_BROKER,
-  type DeliveryTarget,
   type EventPolicy,
   type PlatformBroker,
   type StompTarget,
@@ -20,8 +17,7 @@ const PORTS: Readonly<Record<string, number>> = { "stomp:": 61_613, "stomps:": 6
 
 /** Options of a STOMP sender. */
 export interface StompSenderOptions {
-  target: StompTarget & Pick<DeliveryTarget, "names">;
-  origin: EventOrigin;
+  target: StompTarget;
   policy: EventPolicy;
   /** Time limit of connecting, of the login and of each receipt, in ms. Default 10 000. */
   timeoutMs?: number;
@@ -36,11 +32,11 @@ export function createStompSender(options: StompSenderOptions): Sender {
   let connection: Promise<StompConnection> | undefined;
   const forget = () => (connection = undefined);
   return {
-    send: async (event) => {
+    send: async (message) => {
       try {
         connection ??= openConnection(options, forget);
         const open = await connection;
-        return await open.send(event);
+        return await open.send(message);
       } catch (error) {
         forget();
         const reason = error instanceof Error ? error.message : String(error);
@@ -158,9 +154,8 @@ class StompConnection {
     });
   }
 
-  send(event: PendingEvent): Promise<SendOutcome> {
-    const { target, origin } = this.#options;
-    const body = formatEvent(event, origin, target.names);
+  send({ id, body }: Message): Promise<SendOutcome> {
+    const { target } = this.#options;
     const receipt = String(++this.#receipts);
     return new Promise((settle) => {
       if (this.#isClosed) {
@@ -180,7 +175,7 @@ class StompConnection {
             "content-type": "application/json",
             "content-length": String(Buffer.byteLength(body)),
             persistent: "true",
-            "event-id": `evt_${event.sequencer}_${event.id}`,
+            "event-id": id,
             receipt,
           },
           body,

@@ -1,10 +1,8 @@
 // Delivery by HTTP, signed as Standard Webhooks specifies (https://www.standardwebhooks.com, "Signature scheme").
 import { createHmac } from "node:crypto";
 import { EgressError, type EgressFetch } from "@platform/kernel/egress";
-import type { PendingEvent } from "../model/event.ts";
-import { type EventOrigin, formatEvent } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
-import type { DeliveryTarget, WebhookTarget } from "./target.ts";
+import type { WebhookTarget } from "./target.ts";
 
 const SECRET_PREFIX = "whsec_";
 const USER_AGENT = "platform-vaultd/2";
@@ -22,20 +20,17 @@ export function deriveWebhookSecret(masterKey: Uint8Array, bucket: string, url: 
 
 /** Posts events. Any 2xx answer is a delivery. Redirects are not followed. */
 export function createWebhookSender(options: {
-  target: WebhookTarget & Pick<DeliveryTarget, "names">;
+  target: WebhookTarget;
   /** See `deriveWebhookSecret`. */
   secret: string;
-  origin: EventOrigin;
   fetch: EgressFetch;
   /** Milliseconds since 1970. */
   now: () => number;
 }): Sender {
-  const { target, origin } = options;
+  const { target } = options;
   const key = Buffer.from(options.secret.slice(SECRET_PREFIX.length), "base64");
   return {
-    send: async (event) => {
-      const body = formatEvent(event, origin, target.names);
-      const id = `evt_${event.sequencer}_${event.id}`;
+    send: async ({ id, body }) => {
       const timestamp = String(Math.floor(options.now() / 1_000));
       const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`);
       try {
@@ -50,7 +45,7 @@ export function createWebhookSender(options: {
           },
           body,
         });
-        return judgeAnswer(answer, event);
+        return judgeAnswer(answer);
       } catch (error) {
         const reason = error instanceof EgressError ? error.message : "the call failed";
         return { kind: "retry", blames: "target", reason };
@@ -60,10 +55,10 @@ export function createWebhookSender(options: {
   };
 }
 
-function judgeAnswer(answer: Response, event: PendingEvent): SendOutcome {
+function judgeAnswer(answer: Response): SendOutcome {
   const { status } = answer;
-  if (status >= 200 && status < 300) return { kind: "delivered" };
-  const reason = `answered with status ${status} to event ${event.id}`;
+  if (status >= 200 && status < 300) return { kind: "delivered", status };
+  const reason = `answered with status ${status}`;
   // A 4xx answer refuses the content of this event; the next event may be accepted.
   const blames = status >= 400 && status < 500 && status !== 408 && status !== 429;
   const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN);
@@ -71,6 +66,7 @@ function judgeAnswer(answer: Response, event: PendingEvent): SendOutcome {
     kind: "retry",
     blames: blames ? "event" : "target",
     reason,
+    status,
     ...(seconds >= 0 ? { afterMs: Math.min(seconds, RETRY_AFTER_SECONDS_MAX) * 1_000 } : {}),
   };
 }

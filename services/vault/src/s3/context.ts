@@ -61,6 +61,8 @@ export interface OperationContext {
   readonly query: RequestQuery;
   /** The bucket of the request; undefined for ListBuckets and CreateBucket. */
   readonly bucket: Bucket | undefined;
+  /** A change of the bucket's settings is refused unless they are still those of this bucket. */
+  readonly expectedBucket?: Bucket;
 }
 
 /** Runs an operation. A thrown error becomes the response. */

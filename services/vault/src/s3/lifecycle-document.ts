@@ -1,7 +1,7 @@
 // Lifecycle configurations as documents: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html
 import { randomBytes } from "node:crypto";
 import type { LifecycleFilter, LifecycleRule } from "../model/lifecycle.ts";
-import { S3Error } from "../model/s3-error.ts";
+import { checkPart, S3Error } from "../model/s3-error.ts";
 import { checkLifecycleRule } from "./lifecycle-check.ts";
 import { readTags } from "./tagging-document.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
@@ -33,7 +33,7 @@ type NoncurrentTransition = NonNullable<LifecycleRule["noncurrentTransitions"]>[
 export function parseLifecycle(body: Buffer): LifecycleRule[] {
   const root = parseXml(body, "LifecycleConfiguration");
   root.allow("Rule");
-  const rules = root.list("Rule").map(readRule);
+  const rules = root.map("Rule", readRule);
   if (rules.length === 0 || rules.length > RULES_MAX)
     throw malformedXml("it has no rules, or too many");
   if (new Set(rules.map((rule) => rule.id)).size !== rules.length) {
@@ -67,7 +67,7 @@ function readRule(item: XmlElement): LifecycleRule {
     throw new S3Error("InvalidArgument", "ID length should not exceed allowed limit of 255");
   const status = item.getText("Status");
   if (status !== "Enabled" && status !== "Disabled")
-    throw malformedXml("Status must be Enabled or Disabled");
+    throw malformedXml("Status must be Enabled or Disabled", ["Status"]);
   const rule: LifecycleRule = {
     id: id === "" ? randomBytes(24).toString("base64url") : id,
     enabled: status === "Enabled",
@@ -80,28 +80,21 @@ function readRule(item: XmlElement): LifecycleRule {
 }
 
 function readActions(item: XmlElement): Partial<LifecycleRule> {
-  const expiration = item.find("Expiration");
-  const noncurrent = item.find("NoncurrentVersionExpiration");
-  const abort = item.find("AbortIncompleteMultipartUpload");
-  const transitions = item.list("Transition").map(readTransition);
-  const noncurrentTransitions = item
-    .list("NoncurrentVersionTransition")
-    .map(readNoncurrentTransition);
-  noncurrent?.allow("NoncurrentDays", "NewerNoncurrentVersions");
-  abort?.allow("DaysAfterInitiation");
+  const expiration = item.read("Expiration", readExpiration);
+  const transitions = item.map("Transition", readTransition);
+  const noncurrentTransitions = item.map("NoncurrentVersionTransition", readNoncurrentTransition);
+  const noncurrentVersionExpiration = item.read("NoncurrentVersionExpiration", (noncurrent) => {
+    noncurrent.allow("NoncurrentDays", "NewerNoncurrentVersions");
+    return { days: readDays(noncurrent, "NoncurrentDays"), ...readNewerVersions(noncurrent) };
+  });
+  const abortIncompleteUpload = item.read("AbortIncompleteMultipartUpload", (abort) => {
+    abort.allow("DaysAfterInitiation");
+    return { days: readDays(abort, "DaysAfterInitiation") };
+  });
   return {
-    ...(expiration === undefined ? {} : { expiration: readExpiration(expiration) }),
-    ...(noncurrent === undefined
-      ? {}
-      : {
-          noncurrentVersionExpiration: {
-            days: readDays(noncurrent, "NoncurrentDays"),
-            ...readNewerVersions(noncurrent),
-          },
-        }),
-    ...(abort === undefined
-      ? {}
-      : { abortIncompleteUpload: { days: readDays(abort, "DaysAfterInitiation") } }),
+    ...(expiration === undefined ? {} : { expiration }),
+    ...(noncurrentVersionExpiration === undefined ? {} : { noncurrentVersionExpiration }),
+    ...(abortIncompleteUpload === undefined ? {} : { abortIncompleteUpload }),
     ...(transitions.length === 0 ? {} : { transitions }),
     ...(noncurrentTransitions.length === 0 ? {} : { noncurrentTransitions }),
   };
@@ -116,9 +109,12 @@ function readFilter(item: XmlElement): LifecycleFilter {
     if (legacy === undefined) throw malformedXml("a rule has neither Prefix nor Filter");
     return legacy === "" ? {} : { prefix: legacy };
   }
-  filter.allow("Prefix", "Tag", "And", "ObjectSizeGreaterThan", "ObjectSizeLessThan");
-  if (filter.children.length > 1) throw malformedXml("several criteria of a Filter must be in And");
-  return readCriteria(filter.find("And") ?? filter);
+  return checkPart(["Filter"], () => {
+    filter.allow("Prefix", "Tag", "And", "ObjectSizeGreaterThan", "ObjectSizeLessThan");
+    if (filter.children.length > 1)
+      throw malformedXml("several criteria of a Filter must be in And");
+    return filter.read("And", readCriteria) ?? readCriteria(filter);
+  });
 }
 
 function readCriteria(item: XmlElement): LifecycleFilter {
@@ -213,7 +209,10 @@ function readNewerVersions(item: XmlElement): { newerVersionsKept?: number } {
 function readDate(text: string): number {
   const atMs = Date.parse(text);
   if (Number.isNaN(atMs) || atMs % DAY_MS !== 0) {
-    throw new S3Error("InvalidArgument", "'Date' must be at midnight GMT");
+    throw new S3Error("InvalidArgument", {
+      message: "'Date' must be at midnight GMT",
+      path: ["Date"],
+    });
   }
   return atMs;
 }
@@ -225,7 +224,10 @@ function readDays(item: XmlElement, name: string): number {
 function readNumber(text: string, name: string, min: number, max: number): number {
   const value = Number(text);
   if (!/^\d{1,16}$/.test(text.trim()) || value < min || value > max) {
-    throw new S3Error("InvalidArgument", `'${name}' must be an integer of at least ${min}`);
+    throw new S3Error("InvalidArgument", {
+      message: `'${name}' must be an integer of at least ${min}`,
+      path: [name],
+    });
   }
   return value;
 }

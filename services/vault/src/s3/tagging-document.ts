@@ -1,11 +1,12 @@
 // Tags in headers and documents.
-import { S3Error } from "../model/s3-error.ts";
+import { checkPart, S3Error } from "../model/s3-error.ts";
 import { parseQuery, type QueryPair } from "./sigv4/index.ts";
 import { decodeFieldText } from "./wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
 
 const KEY_CHARS_MAX = 128;
 const VALUE_CHARS_MAX = 256;
+const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 /** Limit of the tags of an object. */
 export const OBJECT_TAGS_MAX = 10;
 /** Limit of the tags of a bucket. */
@@ -43,17 +44,19 @@ export function parseTagging(body: Buffer, tagsMax: number): Record<string, stri
   root.allow("TagSet");
   const set = root.find("TagSet");
   if (set === undefined) throw new S3Error("MalformedXML");
-  set.allow("Tag");
-  return readTags(set, tagsMax);
+  return checkPart(["TagSet"], () => {
+    set.allow("Tag");
+    return readTags(set, tagsMax);
+  });
 }
 
 /** Parses the `Tag` elements of a document. Throws InvalidTag. */
 export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
-  const pairs = set.list("Tag").map((item) => {
+  const pairs = set.map("Tag", (item) => {
     item.allow("Key", "Value");
     return [item.getText("Key"), item.getText("Value")] as const;
   });
-  return checkTags(pairs, tagsMax);
+  return checkPart(["Tag"], () => checkTags(pairs, tagsMax));
 }
 
 /** Formats a Tagging document. */
@@ -76,17 +79,37 @@ function checkTags(
   }
   // A tag may have the name of a member that every object has.
   const tags = Object.create(null) as Record<string, string>;
-  for (const [key, value] of pairs) {
-    if (key === "" || key.length > KEY_CHARS_MAX)
-      throw new S3Error("InvalidTag", "The TagKey you have provided is invalid");
-    if (value.length > VALUE_CHARS_MAX)
-      throw new S3Error("InvalidTag", "The TagValue you have provided is invalid");
-    if (!/^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u.test(key + value) || /^aws:/i.test(key)) {
-      throw new S3Error("InvalidTag", "The TagKey or TagValue you have provided is invalid");
-    }
-    if (key in tags)
-      throw new S3Error("InvalidTag", "Cannot provide multiple Tags with the same key");
+  for (const [index, [key, value]] of pairs.entries()) {
+    checkPart([index], () => {
+      checkTag(key, value);
+      if (key in tags) throw invalidTag("Cannot provide multiple Tags with the same key", "Key");
+    });
     tags[key] = value;
   }
   return { ...tags };
+}
+
+function checkTag(key: string, value: string): void {
+  if (key === "" || key.length > KEY_CHARS_MAX) {
+    throw invalidTag("The TagKey you have provided is invalid", "Key", `1 to ${KEY_CHARS_MAX}`);
+  }
+  if (value.length > VALUE_CHARS_MAX) {
+    const length = `at most ${VALUE_CHARS_MAX}`;
+    throw invalidTag("The TagValue you have provided is invalid", "Value", length);
+  }
+  const stranger = [key, value].findIndex((text) => !TAG_TEXT.test(text));
+  if (stranger === -1 && !/^aws:/i.test(key)) return;
+  throw new S3Error("InvalidTag", {
+    message: "The TagKey or TagValue you have provided is invalid",
+    reason:
+      stranger === -1
+        ? "Keys that begin with aws: are reserved"
+        : "Allowed are letters, digits, spaces and _ . : / = + - @",
+    path: [stranger === 1 ? "Value" : "Key"],
+  });
+}
+
+function invalidTag(message: string, part: "Key" | "Value", length?: string): S3Error {
+  const reason = length === undefined ? message : `The ${part} must have ${length} characters`;
+  return new S3Error("InvalidTag", { message, reason, path: [part] });
 }

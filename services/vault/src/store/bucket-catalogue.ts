@@ -3,6 +3,7 @@ import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings
 import { ACCESS_LOG_BUCKET, type Bucket, type CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
+import type { ConfigureBucketOperation } from "../transaction/bucket-operations.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 import type { BucketsFile } from "./buckets-file.ts";
@@ -93,30 +94,52 @@ export class BucketCatalogue {
     this.#file.save(this.list());
   }
 
-  /** Throws `InvalidBucketState` when it would suspend versioning in a bucket with object lock. */
-  async setVersioning(bucket: string, versioning: "Enabled" | "Suspended"): Promise<void> {
-    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, versioning }));
+  /**
+   * Throws `InvalidBucketState` when it would suspend versioning in a bucket with object lock, and `PreconditionFailed` if
+   * the bucket is no longer as `expected`, as the next two do.
+   */
+  setVersioning(
+    bucket: string,
+    versioning: "Enabled" | "Suspended",
+    expected?: Bucket,
+  ): Promise<void> {
+    return this.#configure({ bucket, versioning, expected });
   }
 
   /** Replaces a setting. `objectLock` enables object lock and requires versioning. */
-  async setSetting<Kind extends BucketSettingKind>(
+  setSetting<Kind extends BucketSettingKind>(
     bucket: string,
     kind: Kind,
     document: BucketSettings[Kind],
+    expected?: Bucket,
   ): Promise<void> {
-    const setting = { kind, document };
-    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
+    return this.#configure({ bucket, setting: { kind, document }, expected });
   }
 
   /** Removes a setting, if it exists. */
-  async deleteSetting(bucket: string, kind: BucketSettingKind): Promise<void> {
-    const setting = { kind };
-    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
+  deleteSetting(bucket: string, kind: BucketSettingKind, expected?: Bucket): Promise<void> {
+    return this.#configure({ bucket, setting: { kind }, expected });
   }
 
   /** Adds a rule to the `notification` setting; replaces a rule with the same id. `InvalidBucketState` beyond 100 rules. */
-  async addSubscription(bucket: string, subscription: NotificationRule): Promise<void> {
-    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, subscription }));
+  addSubscription(bucket: string, subscription: NotificationRule): Promise<void> {
+    return this.#configure({ bucket, subscription });
+  }
+
+  /** Removes a rule from the `notification` setting, if it exists. */
+  removeSubscription(bucket: string, id: string): Promise<void> {
+    return this.#configure({ bucket, removedSubscription: id });
+  }
+
+  /** False if the subscription was deleted. A deleted bucket has none, but its last events are still wanted. */
+  wantsEvents(bucket: string, subscription: string): boolean {
+    const found = this.find(bucket);
+    const rules = found?.settings.notification?.rules ?? [];
+    return found === undefined || rules.some(({ id }) => id === subscription);
+  }
+
+  async #configure(change: Omit<ConfigureBucketOperation, "type">): Promise<void> {
+    this.#replace(await this.#writer.submit({ type: "configureBucket", ...change }));
   }
 
   #replace(state: BucketState): Bucket {

@@ -20,7 +20,7 @@ export interface DeleteBucketOperation {
   bucket: string;
 }
 
-/** Changes versioning, changes one setting (`undefined` removes it), or adds a subscription. */
+/** Changes versioning, changes one setting (`undefined` removes it), or adds or removes a subscription. */
 export interface ConfigureBucketOperation {
   type: "configureBucket";
   bucket: string;
@@ -28,6 +28,10 @@ export interface ConfigureBucketOperation {
   setting?: { kind: BucketSettingKind; document?: BucketSettings[BucketSettingKind] };
   /** Added to the bucket's subscriptions; replaces one with the same id. */
   subscription?: NotificationRule;
+  /** The id of a subscription to remove, if it exists. */
+  removedSubscription?: string;
+  /** Refused unless the bucket still has these settings. */
+  expected?: Bucket | undefined;
 }
 
 const SETTING_BYTES_MAX = 1024 * 1024;
@@ -102,6 +106,7 @@ export function applyConfigureBucket(
   operation: ConfigureBucketOperation,
 ): BucketState {
   const { id, bucket: before } = context.requireBucket(operation.bucket);
+  requireUnchanged(before, operation.expected);
   let bucket = before;
   if (operation.versioning !== undefined) {
     bucket = setVersioning(bucket, operation.versioning);
@@ -112,6 +117,9 @@ export function applyConfigureBucket(
   if (operation.subscription !== undefined) {
     bucket = addSubscription(bucket, operation.subscription);
   }
+  if (operation.removedSubscription !== undefined) {
+    bucket = removeSubscription(bucket, operation.removedSubscription);
+  }
   const document = JSON.stringify(bucket);
   context
     .sql("update buckets set document = ?, seal = ? where id = ?")
@@ -119,6 +127,14 @@ export function applyConfigureBucket(
   const state = { id, bucket };
   context.buckets.set(bucket.name, state);
   return state;
+}
+
+function requireUnchanged(bucket: Bucket, expected: Bucket | undefined): void {
+  if (expected === undefined || JSON.stringify(bucket) === JSON.stringify(expected)) return;
+  throw new StoreError("PreconditionFailed", "The settings of the bucket have changed.", {
+    bucket: bucket.name,
+    condition: "If-Match",
+  });
 }
 
 function setVersioning(bucket: Bucket, versioning: "Enabled" | "Suspended"): Bucket {
@@ -143,6 +159,11 @@ function addSubscription(bucket: Bucket, rule: NotificationRule): Bucket {
     );
   }
   return setDocument(bucket, "notification", { rules });
+}
+
+function removeSubscription(bucket: Bucket, removed: string): Bucket {
+  const rules = (bucket.settings.notification?.rules ?? []).filter(({ id }) => id !== removed);
+  return setDocument(bucket, "notification", rules.length === 0 ? undefined : { rules });
 }
 
 function setDocument(

@@ -20,9 +20,9 @@ export class Compactor {
   }
 
   /** Compacts the segment with the most garbage, if that is worthwhile. Returns the number of bodies moved. */
-  async run(): Promise<number> {
+  async run(signal: AbortSignal): Promise<number> {
     const segment = this.#choose();
-    return segment === undefined ? 0 : this.#compact(segment);
+    return segment === undefined ? 0 : this.#compact(segment, signal);
   }
 
   #choose(): number | undefined {
@@ -37,7 +37,7 @@ export class Compactor {
 
   // Bodies are copied, synced, then moved in the index only if their location has not changed. When no live body is left,
   // the garbage collector removes the file after its readers have finished.
-  async #compact(segment: number): Promise<number> {
+  async #compact(segment: number, signal: AbortSignal): Promise<number> {
     const { blobs, writer } = this.#env;
     const lease = await this.#open(segment);
     if (lease === undefined) return 0;
@@ -45,6 +45,7 @@ export class Compactor {
     let copied = 0;
     try {
       for await (const record of scanRecords(lease.file)) {
+        if (signal.aborted) break;
         if (!this.#isAlive(record.id, segment, record.framesAt)) continue;
         const bytes = await record.read();
         if (bytes === undefined) continue;

@@ -19,8 +19,6 @@ export class IndexCopier {
   readonly #folders: StoreFolders;
   readonly #freeSpace: FreeSpace;
   #findings: readonly string[] = [];
-  #running: Promise<readonly string[]> | undefined;
-  readonly #stopping = new AbortController();
 
   constructor(folders: StoreFolders, freeSpace: FreeSpace) {
     this.#folders = folders;
@@ -32,27 +30,14 @@ export class IndexCopier {
     return { copiedMs: found?.mtimeMs, findings: this.#findings };
   }
 
-  /** Copies the index and checks every row of the copy. Resolves to the damage. */
-  run(): Promise<readonly string[]> {
-    this.#running ??= this.#copy().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
-  }
-
-  /** Aborts a running copy. */
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running?.catch(() => undefined);
-  }
-
-  async #copy(): Promise<readonly string[]> {
+  /** Copies the index and checks every row of the copy. Resolves to the damage; rejects if it is aborted. */
+  async run(signal: AbortSignal): Promise<readonly string[]> {
     const { index, indexCopy, root } = this.#folders;
     this.#freeSpace.require(measureIndex(index));
     const staged = `${indexCopy}.new`;
     for (const ending of ["", "-journal"]) rmSync(`${staged}${ending}`, { force: true });
     try {
-      this.#findings = await copyInThread({ from: index, to: staged }, this.#stopping.signal);
+      this.#findings = await copyInThread({ from: index, to: staged }, signal);
       if (this.#findings.length === 0) {
         renameSync(staged, indexCopy);
         await syncFolder(root);
@@ -74,6 +59,7 @@ export async function copyInThread(
   });
   const stop = (): void => void worker.terminate();
   stopping.addEventListener("abort", stop);
+  if (stopping.aborted) stop();
   try {
     return await new Promise<readonly string[]>((resolve, reject) => {
       worker.once("message", (findings: CopyFindings) => resolve(findings));

@@ -1,5 +1,4 @@
 // Applies lifecycle rules, using indexes by time: objects that are not due cost nothing.
-import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { BucketCatalogue } from "../store/bucket-catalogue.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -7,8 +6,6 @@ import { StoreError } from "../model/store-error.ts";
 import type { Candidate, CandidateKind, CandidatePosition } from "../query/lifecycle-candidates.ts";
 import { findDueBefore, matchesFilter } from "../model/lifecycle-rule.ts";
 import type { LifecycleRule } from "../model/lifecycle.ts";
-
-const EVERY_MS = 3_600_000;
 
 /** Options of the engine. */
 export interface LifecycleEngineOptions {
@@ -25,6 +22,12 @@ export interface LifecycleReport {
   aborted: number;
 }
 
+/** The progress of a round. */
+export interface LifecycleProgress {
+  bucketsDone: number;
+  bucketsTotal: number;
+}
+
 /** One action of a rule. */
 interface Action {
   kind: CandidateKind;
@@ -35,66 +38,57 @@ interface Action {
 const PAGE = 500;
 const ANSWER_KEPT_MS = 24 * 3_600_000;
 
-/** Runs rounds over all buckets and yields between pages. */
+/** Applies the rules of all buckets and yields between pages. */
 export class LifecycleEngine {
   readonly #env: LifecycleEngineOptions;
-  #timer: RepeatingTimer | undefined;
-  #running: Promise<LifecycleReport> | undefined;
-  #isStopped = false;
+  #progress: LifecycleProgress = { bucketsDone: 0, bucketsTotal: 0 };
 
   constructor(environment: LifecycleEngineOptions) {
     this.#env = environment;
   }
 
-  start(): void {
-    const round = async (): Promise<void> => {
-      await this.run();
-    };
-    // Failed actions are still due in the next round.
-    this.#timer = every(EVERY_MS, round, () => undefined);
+  /** Of the running round. */
+  get progress(): LifecycleProgress {
+    return this.#progress;
   }
 
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#timer?.stop();
-    await this.#running?.catch(() => undefined);
-  }
-
-  /** Runs a round; joins a running one. */
-  run(): Promise<LifecycleReport> {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
-  }
-
-  async #run(): Promise<LifecycleReport> {
+  /** Runs a round; one at a time. Failed actions are still due in the next one. */
+  async run(signal: AbortSignal): Promise<LifecycleReport> {
     const report = { expired: 0, aborted: 0 };
-    await this.#forgetAnswers();
-    for (const bucket of this.#env.buckets.list()) {
+    const buckets = this.#env.buckets.list();
+    this.#progress = { bucketsDone: 0, bucketsTotal: buckets.length };
+    await this.#forgetAnswers(signal);
+    for (const bucket of buckets) {
       for (const rule of bucket.settings.lifecycle?.rules ?? []) {
         if (!rule.enabled) continue;
         for (const action of buildActions(rule, this.#env.now())) {
-          await this.#perform(bucket.name, action, report);
+          await this.#perform(bucket.name, action, report, signal);
         }
       }
+      if (signal.aborted) break;
+      this.#progress.bucketsDone += 1;
     }
     return report;
   }
 
-  async #forgetAnswers(): Promise<void> {
+  async #forgetAnswers(signal: AbortSignal): Promise<void> {
     const beforeMs = this.#env.now() - ANSWER_KEPT_MS;
     let forgotten = 1;
-    while (forgotten > 0 && !this.#isStopped) {
+    while (forgotten > 0 && !signal.aborted) {
       ({ forgotten } = await this.#env.writer.submit({ type: "forgetUploads", beforeMs }));
     }
   }
 
-  async #perform(bucket: string, action: Action, report: LifecycleReport): Promise<void> {
+  async #perform(
+    bucket: string,
+    action: Action,
+    report: LifecycleReport,
+    signal: AbortSignal,
+  ): Promise<void> {
     let after: CandidatePosition | undefined;
     for (;;) {
       const state = this.#env.buckets.findState(bucket);
-      if (state === undefined || this.#isStopped) return;
+      if (state === undefined || signal.aborted) return;
       const page = await this.#env.readers.query("listCandidates", {
         kind: action.kind,
         bucketId: state.id,

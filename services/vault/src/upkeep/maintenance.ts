@@ -3,7 +3,18 @@ import type { Logger } from "@platform/kernel/log";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
+import {
+  countEnded,
+  countScrub,
+  describeHealing,
+  type Job,
+  type JobCounts,
+  type JobKind,
+  type JobProgress,
+  type JobStart,
+} from "./job.ts";
 import { LastScrub, type CompleteScrub } from "./last-scrub.ts";
+import { type EndedRound, Round } from "./round.ts";
 import { Compactor } from "./compactor.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { Scrubber, type ScrubProgress, type ScrubReport } from "./scrubber.ts";
@@ -25,6 +36,7 @@ export interface MaintenanceOptions {
   log: Logger | undefined;
 }
 
+const EXPIRE_EVERY_MS = 3_600_000;
 const COMPACT_EVERY_MS = 60_000;
 const SCRUB_EVERY_MS = 7 * 86_400_000;
 /** The first scrub runs early and removes the leftovers of a crash. */
@@ -49,18 +61,20 @@ export interface ScrubState {
 export class Maintenance {
   readonly #lifecycle: LifecycleEngine;
   readonly #collector: GarbageCollector;
-  readonly #compactor: Compactor;
   readonly #scrubber: Scrubber;
+  readonly #copier: IndexCopier;
   readonly #options: MaintenanceOptions;
   readonly #monitor: DriveMonitor | undefined;
+  readonly #expiring: Round<LifecycleReport>;
+  readonly #compacting: Round<number>;
+  readonly #scrubbing: Round<ScrubReport>;
+  readonly #copying: Round<readonly string[]>;
   readonly #timers: RepeatingTimer[] = [];
   readonly #firstRounds: NodeJS.Timeout[] = [];
-  readonly #copier: IndexCopier;
+  /** The times of the next rounds. */
+  readonly #plans = new Map<JobKind, () => number>();
   readonly #lastScrub: LastScrub;
   #copyNotBeforeMs = 0;
-  #scrubStartedMs = 0;
-  #compacting: Promise<number> | undefined;
-  #scrubbing: Promise<ScrubReport> | undefined;
 
   constructor(
     environment: ServiceEnvironment,
@@ -68,55 +82,70 @@ export class Maintenance {
     options: MaintenanceOptions,
     monitor: DriveMonitor | undefined,
   ) {
+    const { clock, folders, scrubBytesPerSecond } = options;
     this.#monitor = monitor;
     this.#options = options;
     this.#lifecycle = new LifecycleEngine(environment);
     this.#collector = new GarbageCollector(environment, index);
-    this.#compactor = new Compactor(environment, index);
-    this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, monitor?.healer);
-    this.#copier = new IndexCopier(options.folders, options.freeSpace);
-    this.#lastScrub = new LastScrub(options.folders.scrub);
+    this.#scrubber = new Scrubber(environment, index, scrubBytesPerSecond, monitor?.healer);
+    this.#copier = new IndexCopier(folders, options.freeSpace);
+    this.#lastScrub = new LastScrub(folders.scrub);
+    const compactor = new Compactor(environment, index);
+    this.#expiring = new Round((signal) => this.#lifecycle.run(signal), clock);
+    this.#compacting = new Round((signal) => compactor.run(signal), clock);
+    this.#scrubbing = new Round((signal) => this.#scrub(signal), clock);
+    this.#copying = new Round((signal) => this.#copyIndex(signal), clock);
   }
 
   start(): void {
-    this.#lifecycle.start();
     this.#collector.start();
     const { indexCopyEveryMs } = this.#options;
-    this.#repeat(COMPACT_EVERY_MS, () => this.compact());
-    this.#repeat(SCRUB_EVERY_MS, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
+    this.#repeat("lifecycle", EXPIRE_EVERY_MS, () => this.expire());
+    this.#repeat("compaction", COMPACT_EVERY_MS, () => this.compact());
+    this.#repeat("scrub", SCRUB_EVERY_MS, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
     if (indexCopyEveryMs === 0) return;
     const firstCopyAfterMs = Math.min(FIRST_COPY_AFTER_MS, indexCopyEveryMs);
-    this.#repeat(indexCopyEveryMs, () => this.#copyWhenDue(), firstCopyAfterMs);
+    this.#repeat("index_copy", indexCopyEveryMs, () => this.#copyWhenDue(), firstCopyAfterMs);
   }
 
   // Failed rounds are retried. Metrics and the health check show lasting failures.
-  #repeat(everyMs: number, round: () => Promise<unknown>, firstAfterMs?: number): void {
+  #repeat(
+    kind: JobKind,
+    everyMs: number,
+    round: () => Promise<unknown>,
+    firstAfterMs = everyMs,
+  ): void {
     const work = async (): Promise<void> => {
       await round();
     };
     const timer = every(everyMs, work, () => undefined);
     this.#timers.push(timer);
-    if (firstAfterMs !== undefined) {
+    if (firstAfterMs < everyMs) {
       this.#firstRounds.push(setTimeout(() => void timer.run(), firstAfterMs).unref());
     }
+    const begunMs = performance.now();
+    this.#plans.set(kind, () => {
+      const passedMs = performance.now() - begunMs;
+      const waitMs =
+        passedMs < firstAfterMs ? firstAfterMs - passedMs : everyMs - (passedMs % everyMs);
+      return this.#options.clock.now() + waitMs;
+    });
   }
 
   async stop(): Promise<void> {
     for (const timeout of this.#firstRounds) clearTimeout(timeout);
-    this.#scrubber.stop();
     await Promise.all([
+      ...[this.#expiring, this.#compacting, this.#scrubbing, this.#copying].map((round) =>
+        round.stop(),
+      ),
       ...this.#timers.map((timer) => timer.stop()),
-      this.#lifecycle.stop(),
       this.#collector.stop(),
-      this.#copier.stop(),
-      this.#compacting?.catch(() => undefined),
-      this.#scrubbing?.catch(() => undefined),
     ]);
   }
 
   /** Applies the lifecycle rules. */
   expire(): Promise<LifecycleReport> {
-    return this.#lifecycle.run();
+    return this.#expiring.run();
   }
 
   /** Notes unreferenced files, and removes those noted before. */
@@ -126,31 +155,30 @@ export class Maintenance {
 
   /** Moves live bodies out of the segment with the most garbage. Resolves to the number of bodies moved. */
   compact(): Promise<number> {
-    this.#compacting ??= this.#compactor.run().finally(() => {
-      this.#compacting = undefined;
-    });
-    return this.#compacting;
+    return this.#compacting.run();
   }
 
   /** Reads everything against its checksums and moves unreferenced files to quarantine. */
   scrub(): Promise<ScrubReport> {
-    this.#scrubbing ??= this.#scrub().finally(() => {
-      this.#scrubbing = undefined;
-    });
-    return this.#scrubbing;
+    return this.#scrubbing.run();
   }
 
   /** Checks the index of a single drive and copies it. Resolves to the damage that it found. */
   copyIndex(): Promise<readonly string[]> {
-    return this.#copier.run().then((findings) => {
-      const { log } = this.#options;
-      if (findings.length > 0) {
-        log?.error("the index is damaged: stop the server and run platform-vaultd fsck", {
+    return this.#copying.run();
+  }
+
+  async #copyIndex(signal: AbortSignal): Promise<readonly string[]> {
+    const findings = await this.#copier.run(signal);
+    if (findings.length > 0) {
+      this.#options.log?.error(
+        "the index is damaged: stop the server and run platform-vaultd fsck",
+        {
           findings: findings.slice(0, 3).join("; "),
-        });
-      }
-      return findings;
-    });
+        },
+      );
+    }
+    return findings;
   }
 
   // A large index on a slow disk is copied less often.
@@ -176,21 +204,20 @@ export class Maintenance {
   /** The running scrub and the last complete one. */
   readScrub(): ScrubState {
     const { last } = this.#lastScrub;
+    const { running } = this.#scrubbing.state;
     return {
-      ...(this.#scrubbing === undefined
+      ...(running === undefined
         ? {}
-        : { running: { startedMs: this.#scrubStartedMs, ...this.#scrubber.progress } }),
+        : { running: { startedMs: running.startedMs, ...this.#scrubber.progress } }),
       ...(last === undefined ? {} : { last }),
     };
   }
 
-  async #scrub(): Promise<ScrubReport> {
+  async #scrub(signal: AbortSignal): Promise<ScrubReport> {
     const { clock } = this.#options;
-    this.#scrubStartedMs = clock.now();
-    const report = await this.#scrubber.run();
-    if (report.isComplete) {
-      this.#lastScrub.save({ startedMs: this.#scrubStartedMs, endedMs: clock.now(), ...report });
-    }
+    const startedMs = clock.now();
+    const report = await this.#scrubber.run(signal);
+    if (report.isComplete) this.#lastScrub.save({ startedMs, endedMs: clock.now(), ...report });
     const { damaged, missing, healed } = report;
     const { log } = this.#options;
     if (damaged.length > 0 || missing.length > 0) {
@@ -213,6 +240,86 @@ export class Maintenance {
   /** Checks each drive: drops lost ones, takes back those that return, heals incomplete ones. */
   checkDrives(): Promise<void> {
     return this.#monitor?.check() ?? Promise.resolve();
+  }
+
+  /** The background work that this store has. Garbage collection, which never ends, is not listed. */
+  listJobs(): Job[] {
+    const { filesDone, filesTotal, bytesDone } = this.#scrubber.progress;
+    const { bucketsDone, bucketsTotal } = this.#lifecycle.progress;
+    const files = { unit: "files", done: filesDone, total: filesTotal, bytes: bytesDone } as const;
+    const buckets = { unit: "buckets", done: bucketsDone, total: bucketsTotal } as const;
+    const scrub = this.#describe("scrub", this.#scrubbing, countScrub, files);
+    // A complete scrub has the times that are stored, before and after a restart.
+    const last =
+      scrub.last === undefined || scrub.last.outcome === "completed"
+        ? this.#readStoredScrub()
+        : scrub.last;
+    return [
+      { ...scrub, ...(last === undefined ? {} : { last }) },
+      this.#describe("lifecycle", this.#expiring, (report) => ({ ...report }), buckets),
+      this.#describe("compaction", this.#compacting, (moved) => ({ moved })),
+      ...(this.#options.indexCopyEveryMs === 0
+        ? []
+        : [this.#describe("index_copy", this.#copying, ({ length }) => ({ damaged: length }))]),
+      ...(this.#monitor === undefined ? [] : [describeHealing(this.#monitor)]),
+    ];
+  }
+
+  /** Starts a round, or joins the running one, unless that was asked to end. Its end is in the list of jobs. */
+  startJob(kind: JobKind): JobStart {
+    const round = this.#findRound(kind);
+    if (round === undefined) return "automatic";
+    if (round.state.running?.isCancelled === true) return "ending";
+    void round.run().catch(() => undefined);
+    return "started";
+  }
+
+  /** Asks the running round to end; false if there is none. */
+  cancelJob(kind: JobKind): boolean {
+    return this.#findRound(kind)?.cancel() ?? false;
+  }
+
+  #findRound(kind: JobKind): Pick<Round<unknown>, "run" | "cancel" | "state"> | undefined {
+    switch (kind) {
+      case "scrub":
+        return this.#scrubbing;
+      case "lifecycle":
+        return this.#expiring;
+      case "compaction":
+        return this.#compacting;
+      case "index_copy":
+        return this.#options.indexCopyEveryMs === 0 ? undefined : this.#copying;
+      case "healing":
+        return undefined;
+      default:
+        return kind satisfies never;
+    }
+  }
+
+  #describe<Report>(
+    kind: JobKind,
+    round: Round<Report>,
+    count: (report: Report) => JobCounts,
+    progress?: JobProgress,
+  ): Job {
+    const { running, last } = round.state;
+    const nextMs = this.#plans.get(kind)?.();
+    return {
+      kind,
+      ...(running === undefined
+        ? {}
+        : { running: { ...running, ...(progress === undefined ? {} : { progress }) } }),
+      ...(last === undefined ? {} : { last: countEnded(last, count) }),
+      ...(nextMs === undefined ? {} : { nextMs }),
+      isManual: true,
+    };
+  }
+
+  #readStoredScrub(): EndedRound<JobCounts> | undefined {
+    const { last } = this.#lastScrub;
+    if (last === undefined) return undefined;
+    const { startedMs, endedMs } = last;
+    return { startedMs, endedMs, outcome: "completed", report: countScrub(last) };
   }
 
   /** Unreferenced bytes in segments. */

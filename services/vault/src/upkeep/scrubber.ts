@@ -1,6 +1,7 @@
 // Reads all stored data slowly against its checksums, and finds unreferenced files.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { IndexConnection } from "../index/schema.ts";
 import type { GarbageCollectorOptions } from "./garbage-collector.ts";
 import { scanRecords } from "../blob/record-scan.ts";
@@ -46,7 +47,7 @@ export class Scrubber {
   readonly #index: IndexConnection;
   readonly #bytesPerSecond: number;
   readonly #healer: DamageHealer | undefined;
-  #isStopped = false;
+  #signal: AbortSignal = AbortSignal.abort();
   #filesTotal = 0;
   #report: ScrubReport | undefined;
 
@@ -63,19 +64,15 @@ export class Scrubber {
     this.#healer = healer;
   }
 
-  /** Aborts a round. */
-  stop(): void {
-    this.#isStopped = true;
-  }
-
   /** Of the running round. */
   get progress(): ScrubProgress {
     const { files = 0, bytes = 0 } = this.#report ?? {};
     return { filesDone: files, filesTotal: Math.max(files, this.#filesTotal), bytesDone: bytes };
   }
 
-  /** Runs a round over everything. */
-  async run(): Promise<ScrubReport> {
+  /** Runs a round over everything; one at a time. */
+  async run(signal: AbortSignal): Promise<ScrubReport> {
+    this.#signal = signal;
     const report: ScrubReport = {
       files: 0,
       bytes: 0,
@@ -91,7 +88,7 @@ export class Scrubber {
     await this.#scrubFiles(report);
     await this.#scrubSegments(report);
     await this.#quarantineUnknown(report);
-    report.isComplete = !this.#isStopped;
+    report.isComplete = !signal.aborted;
     return report;
   }
 
@@ -116,7 +113,7 @@ export class Scrubber {
         .all(after, PAGE);
       for (const row of rows) {
         after = Number(row["id"]);
-        if (this.#isStopped) return;
+        if (this.#signal.aborted) return;
         if (row["kind"] !== "file") continue;
         await this.#scrubBody(after, report);
         report.files += 1;
@@ -146,7 +143,7 @@ export class Scrubber {
     for (const row of this.#index.sql("select id from segments where live > 0 order by id").all()) {
       const id = Number(row["id"]);
       for (const drive of drives.rankCopies(id)) {
-        if (this.#isStopped) return;
+        if (this.#signal.aborted) return;
         if (segments.isPinned(id) || !drive.isPresent) continue;
         await this.#scrubSegment(drive, id, report);
       }
@@ -224,7 +221,7 @@ export class Scrubber {
       };
       for (const folder of await readdir(folders.files)) {
         for (const name of await readdir(join(folders.files, folder))) {
-          if (this.#isStopped) return;
+          if (this.#signal.aborted) return;
           const id = readId(name, ".blob");
           if (id === undefined || id >= firstId || this.#isKnown(id)) continue;
           await take(join(folders.files, folder, name));
@@ -254,7 +251,8 @@ export class Scrubber {
   async #pause(bytes: number, begun: number): Promise<void> {
     const wanted = (bytes / this.#bytesPerSecond) * 1000;
     const left = wanted - (performance.now() - begun);
-    if (left > 1) await new Promise((resolve) => setTimeout(resolve, left));
+    // A large body is one record, whose pause may take minutes.
+    if (left > 1) await sleep(left, undefined, { signal: this.#signal }).catch(() => undefined);
   }
 }
 

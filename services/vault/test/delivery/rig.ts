@@ -2,6 +2,7 @@
 import { after } from "node:test";
 import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
 import type { DeadLetters } from "../../src/delivery/dead-letters.ts";
 import { Delivery, type DeliveryOptions } from "../../src/delivery/delivery.ts";
 import type { DeliveryTarget } from "../../src/delivery/target.ts";
@@ -73,13 +74,14 @@ export function deliver(
   const loopback = ["127.0.0.0/8"];
   const delivery = new Delivery({
     outbox,
+    isWanted: () => true,
     deadLetters,
     fetch: createEgress({ allowedNetworks: loopback, timeoutMs: 2_000 }),
     policy: createAddressPolicy(loopback),
     masterKey,
     origin: { region: "us-east-1", ownerId: "owner" },
     log: createLogger({ service: "vault", format: "json", write: (line) => lines.push(line) }),
-    now: () => Date.now(),
+    clock: systemClock,
     random: () => 0.5,
     retryMs: 5,
     retryMsMax: 40,

@@ -175,6 +175,54 @@ test("a dead receiver is probed at growing intervals, and gets everything when i
   await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
 });
 
+test("a clock that is set back delays no event by the jump", async () => {
+  const HOUR_MS = 3_600_000;
+  const outbox = new MemoryOutbox();
+  let isDead = true;
+  let aheadMs = HOUR_MS;
+  const { target } = await startReceiver(() => (isDead ? 503 : 200));
+  const clock = {
+    now: () => Date.now() + aheadMs,
+    monotonicMs: () => performance.now(),
+  };
+  const { delivery } = deliver(outbox, { clock });
+  for (let count = 0; count < 5; count++) outbox.add(target);
+  const readTries = () => delivery.describe()("photos", "rule").tries;
+  // The receiver has seen an attempt before its outcome is noted.
+  await waitUntil(() => readTries().length >= 8, "a target that is probed");
+  const tries = readTries();
+  assert.ok(tries.every(({ nextMs }) => nextMs! > Date.now() + HOUR_MS / 2));
+  aheadMs = 0;
+  isDead = false;
+  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  const all = readTries();
+  assert.ok(all.every(({ durationMs }) => Number.isInteger(durationMs) && durationMs >= 0));
+});
+
+test("waiting events of a deleted subscription are dropped, those of others are sent", async () => {
+  const outbox = new MemoryOutbox();
+  let isDeleted = false;
+  const { delivery } = deliver(outbox, {
+    isWanted: ({ ruleId }) => !isDeleted || ruleId !== "gone",
+  });
+  let status = 503;
+  const { target, received } = await startReceiver(() => status);
+  for (let n = 0; n < 20; n += 1) outbox.add(target, { ruleId: "gone", key: "gone" });
+  await waitUntil(() => delivery.stats.failed >= 3, "failed");
+  isDeleted = true;
+  await waitUntil(() => outbox.pending.size === 0, "dropped");
+  status = 200;
+  const before = received.length;
+  outbox.add(target, { ruleId: "gone", key: "gone" });
+  outbox.add(target, { ruleId: "kept", key: "kept" });
+  await waitUntil(() => outbox.pending.size === 0, "sent");
+  assert.deepEqual(
+    received.slice(before).map(({ record }) => record.s3.object.key),
+    ["kept"],
+  );
+  assert.equal(delivery.stats.givenUp, 0);
+});
+
 test("an event that cannot be delivered for too long becomes a dead letter", async () => {
   const outbox = new MemoryOutbox();
   const { target } = await startReceiver(() => 500);

@@ -390,6 +390,12 @@ describe("rights", () => {
       ["GET", "/api/v1/drives"],
       ["GET", "/api/v1/maintenance"],
       ["POST", "/api/v1/maintenance/scrub"],
+      ["GET", "/api/v1/jobs"],
+      ["POST", "/api/v1/jobs/scrub/start"],
+      ["POST", "/api/v1/jobs/scrub/cancel"],
+      ["GET", "/api/v1/events/deliveries"],
+      ["POST", "/api/v1/events/test", { bucket: "photos", id: "hook" }],
+      ["DELETE", "/api/v1/events/subscriptions?bucket=photos&id=hook"],
       ["GET", "/api/v1/admin/attention"],
     ] as const) {
       assert.equal((await call(method, path, body, key)).status, 403, `${method} ${path}`);

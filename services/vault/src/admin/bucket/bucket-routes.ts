@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { Bucket } from "../../model/bucket.ts";
 import type { BucketSettingKind } from "../../model/bucket-settings.ts";
 import type { Store } from "../../object-store.ts";
+import type { ObjectApi } from "../../s3/context.ts";
 import { bucketParams, BUCKET_PROBLEMS, BUCKET_TAG } from "./bucket-schema.ts";
 import type { ConsoleOperations, SentRequest } from "./console-operations.ts";
 
@@ -19,6 +20,7 @@ const bucketAnswer = z.object({
   region: z.string(),
   versioning: z.enum(["Unset", "Enabled", "Suspended"]),
   object_lock: z.boolean(),
+  has_public_policy: z.boolean().describe("True if the policy allows everyone something."),
   settings: z.array(z.string()).describe("Names of the settings that are set."),
   objects: count,
   versions: count,
@@ -39,10 +41,10 @@ const listQuery = pageQuery.extend({
 });
 
 /** Routes of buckets. */
-export function createBucketRoutes(operations: ConsoleOperations, store: Store): ApiRoute[] {
+export function createBucketRoutes(operations: ConsoleOperations, api: ObjectApi): ApiRoute[] {
   return [
-    createListRoute(operations, store),
-    createCreateRoute(operations, store),
+    createListRoute(operations, api),
+    createCreateRoute(operations, api.store),
     defineRoute({
       method: "GET",
       path: "/api/v1/buckets/{bucket}",
@@ -57,7 +59,7 @@ export function createBucketRoutes(operations: ConsoleOperations, store: Store):
         operations.perform(
           request,
           { method: "HEAD", bucket: request.params.bucket },
-          async ({ bucket }) => describeBucket(store, bucket!),
+          async ({ bucket }) => describeBucket(api, bucket!),
         ),
     }),
     defineRoute({
@@ -75,7 +77,7 @@ export function createBucketRoutes(operations: ConsoleOperations, store: Store):
   ];
 }
 
-function createListRoute(operations: ConsoleOperations, store: Store): ApiRoute {
+function createListRoute(operations: ConsoleOperations, api: ObjectApi): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/buckets",
@@ -90,7 +92,7 @@ function createListRoute(operations: ConsoleOperations, store: Store): ApiRoute 
       z.object({ items: z.array(bucketAnswer), next_cursor: z.string().nullable() }),
     ]),
     handle: async (request) => {
-      const buckets = await listVisible(operations, store, request);
+      const buckets = await listVisible(operations, api.store, request);
       const { query } = request;
       if (!query.detail) return buckets.map((bucket) => bucket.name);
       return readPage(query, {
@@ -100,7 +102,7 @@ function createListRoute(operations: ConsoleOperations, store: Store): ApiRoute 
           buckets
             .filter(({ name }) => name > after)
             .slice(0, length)
-            .map((bucket) => describeBucket(store, bucket)),
+            .map((bucket) => describeBucket(api, bucket)),
       });
     },
   });
@@ -144,7 +146,7 @@ async function listVisible(
   return visible;
 }
 
-function describeBucket(store: Store, bucket: Bucket): BucketAnswer {
+function describeBucket({ store, authorizer }: ObjectApi, bucket: Bucket): BucketAnswer {
   const usage = store.readUsage(bucket.name);
   const { quota, ...settings } = bucket.settings;
   return {
@@ -153,6 +155,7 @@ function describeBucket(store: Store, bucket: Bucket): BucketAnswer {
     region: bucket.region,
     versioning: bucket.versioning,
     object_lock: bucket.objectLockEnabled,
+    has_public_policy: authorizer.getBucketPolicy(bucket)?.isPublic ?? false,
     settings: (Object.keys(settings) as BucketSettingKind[]).map(nameSetting).sort(),
     objects: usage.objects,
     versions: usage.versions,

@@ -157,6 +157,7 @@ function createPutRoute(
     access: "guarded",
     params,
     query: extendQuery(writeQuery),
+    bodyKind: "stream",
     answer: written,
     problems: {
       ...BUCKET_PROBLEMS,

@@ -1,6 +1,7 @@
 // Settings of buckets as JSON: the documents of S3 with the member names of AWS's SDKs and command line. A table describes
 // each document; its schema and its conversion to and from XML follow from the table.
 import { z } from "zod";
+import type { PathSegment } from "../../model/s3-error.ts";
 import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "../../s3/wire/xml.ts";
 
 const TEXT_CHARACTERS_MAX = 4_096;
@@ -17,6 +18,8 @@ interface Member {
   readonly write: (value: never) => string;
   /** Reads one element of the name. */
   readonly parse: (element: XmlElement) => unknown;
+  /** Converts a place below its element. */
+  readonly locate: (place: readonly PathSegment[]) => PathSegment[];
 }
 
 type Members = Readonly<Record<string, Member>>;
@@ -27,6 +30,8 @@ export interface SettingDocument {
   /** As S3 sends and receives it. */
   readonly toBody: (document: unknown) => string;
   readonly fromBody: (body: Buffer) => unknown;
+  /** Converts a place in the body of S3. */
+  readonly locate: (place: readonly PathSegment[]) => PathSegment[];
 }
 
 const KEY_AND_VALUE = { Key: text("Key"), Value: text("Value") };
@@ -126,6 +131,7 @@ function defineDocument(root: string, members: Members): SettingDocument {
     schema,
     toBody: (document) => xmlDocument(root, writeMembers(members, document)),
     fromBody: (body) => readMembers(members, parseXml(body, root, { elementsMax: ELEMENTS_MAX })),
+    locate: (place) => locateMember(members, place),
   };
 }
 
@@ -136,6 +142,7 @@ function text(name: string): Member {
     schema: z.string().max(TEXT_CHARACTERS_MAX),
     write: (value: string) => tag(name, value),
     parse: (element) => element.text,
+    locate: () => [],
   };
 }
 
@@ -146,6 +153,7 @@ function number(name: string): Member {
     schema: z.int().min(0),
     write: (value: number) => tag(name, value),
     parse: (element) => Number(element.text),
+    locate: () => [],
   };
 }
 
@@ -156,6 +164,7 @@ function flag(name: string): Member {
     schema: z.boolean(),
     write: (value: boolean) => tag(name, value),
     parse: (element) => element.text === "true",
+    locate: () => [],
   };
 }
 
@@ -168,6 +177,7 @@ function group(name: string, members: Members): Member {
     schema,
     write: (value: object) => wrap(name, writeMembers(members, value)),
     parse: (element) => readMembers(members, element),
+    locate: (place) => locateMember(members, place),
   };
 }
 
@@ -179,6 +189,7 @@ function repeated(item: Member): Member {
     schema: z.array(item.schema).max(ITEMS_MAX),
     write: (values: never[]) => values.map((value) => item.write(value)).join(""),
     parse: item.parse,
+    locate: ([index, ...rest]) => (index === undefined ? [] : [index, ...item.locate(rest)]),
   };
 }
 
@@ -190,6 +201,7 @@ function wrapped(name: string, list: Member): Member {
     schema: list.schema,
     write: (values: never) => wrap(name, list.write(values)),
     parse: (element) => element.list(list.name).map(list.parse),
+    locate: ([, ...rest]) => list.locate(rest),
   };
 }
 
@@ -206,4 +218,9 @@ function readMembers(members: Members, element: XmlElement): object {
     return found.length === 0 ? [] : [[key, isRepeated ? found : found[0]] as const];
   });
   return Object.fromEntries(read);
+}
+
+function locateMember(members: Members, [name, ...rest]: readonly PathSegment[]): PathSegment[] {
+  const found = Object.entries(members).find(([, member]) => member.name === name);
+  return found === undefined ? [] : [found[0], ...found[1].locate(rest)];
 }

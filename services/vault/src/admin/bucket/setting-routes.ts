@@ -1,9 +1,15 @@
 // Settings of a bucket in the admin API, as JSON.
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
+import { type ApiRoute, createEtag, defineRoute, requireIfMatch } from "@platform/kernel/http";
 import { z } from "zod";
+import { S3Error } from "../../model/s3-error.ts";
 import { subscriptionSchema } from "../../s3/bucket/notification.ts";
+import { receivePolicy } from "../../s3/bucket/policy.ts";
+import { getBucket } from "../../s3/context.ts";
+import type { OperationCall } from "../../s3/inner-operations.ts";
 import { bucketParams, BUCKET_PROBLEMS, BUCKET_TAG } from "./bucket-schema.ts";
-import type { ConsoleOperations } from "./console-operations.ts";
+import type { ConsoleOperations, SentRequest } from "./console-operations.ts";
+import { namePlace } from "./document-fault.ts";
 import {
   CORS,
   LIFECYCLE,
@@ -33,6 +39,12 @@ const EVENTS: SettingDocument = asJson(
   z.strictObject({ subscriptions: z.array(subscriptionSchema).max(SUBSCRIPTIONS_MAX) }),
 );
 
+const POLICY_SETTING: Setting = {
+  name: "policy",
+  subresource: "policy",
+  document: POLICY,
+  title: "Bucket policy",
+};
 const SETTINGS: readonly Setting[] = [
   {
     name: "versioning",
@@ -47,7 +59,7 @@ const SETTINGS: readonly Setting[] = [
     document: LIFECYCLE,
     title: "Lifecycle rules",
   },
-  { name: "policy", subresource: "policy", document: POLICY, title: "Bucket policy" },
+  POLICY_SETTING,
   { name: "cors", subresource: "cors", document: CORS, title: "CORS rules" },
   { name: "tags", subresource: "tagging", document: TAGS, title: "Tags" },
   {
@@ -62,18 +74,26 @@ const SETTINGS: readonly Setting[] = [
     name: "events",
     subresource: "notification",
     document: EVENTS,
-    title: "Notification subscriptions, without passwords",
+    title:
+      "Notification subscriptions, without passwords; a subscription that is put without its password keeps it",
     empty: { subscriptions: [] },
   },
 ];
+const WRITE_PROBLEMS = {
+  ...BUCKET_PROBLEMS,
+  412: "The setting, or another one of the bucket, has changed since the ETag in If-Match.",
+};
 
 /** Routes that read, replace and remove settings. */
 export function createSettingRoutes(operations: ConsoleOperations): ApiRoute[] {
-  return SETTINGS.flatMap((setting) => [
-    createGetRoute(operations, setting),
-    createPutRoute(operations, setting),
-    ...(setting.empty === null ? [] : [createDeleteRoute(operations, setting)]),
-  ]);
+  return [
+    ...SETTINGS.flatMap((setting) => [
+      createGetRoute(operations, setting),
+      createPutRoute(operations, setting),
+      ...(setting.empty === null ? [] : [createDeleteRoute(operations, setting)]),
+    ]),
+    createPolicyCheckRoute(operations),
+  ];
 }
 
 function createGetRoute(operations: ConsoleOperations, setting: Setting): ApiRoute {
@@ -81,14 +101,13 @@ function createGetRoute(operations: ConsoleOperations, setting: Setting): ApiRou
     ...describe(setting),
     method: "GET",
     summary: setting.title,
+    description: "The answer has an ETag for If-Match.",
     problems: { ...BUCKET_PROBLEMS, 404: "The bucket or the setting does not exist." },
     answer: setting.document.schema,
     handle: async (request) => {
-      const answer = await operations.run(request, {
-        ...toCall("GET", request.params.bucket, setting),
-        fields: [["accept", "application/json"]],
-      });
-      return setting.document.fromBody(Buffer.from(answer.body ?? ""));
+      const document = await read(operations, request, request.params.bucket, setting);
+      request.answerHeaders.set("ETag", createDocumentTag(document));
+      return document;
     },
   });
 }
@@ -98,9 +117,11 @@ function createPutRoute(operations: ConsoleOperations, setting: Setting): ApiRou
     ...describe(setting),
     method: "PUT",
     summary: `Replace: ${setting.title}`,
-    description: "Members are named as in the SDKs and the command line of AWS.",
+    description:
+      "Members are named as in the SDKs and the command line of AWS. With If-Match, only if the setting is still the one " +
+      "with this ETag.",
     body: setting.document.schema,
-    problems: BUCKET_PROBLEMS,
+    problems: WRITE_PROBLEMS,
     handle: (request) => put(operations, request, request.params.bucket, setting, request.body),
   });
 }
@@ -110,27 +131,102 @@ function createDeleteRoute(operations: ConsoleOperations, setting: Setting): Api
     ...describe(setting),
     method: "DELETE",
     summary: `Remove: ${setting.title}`,
-    problems: BUCKET_PROBLEMS,
+    problems: WRITE_PROBLEMS,
     handle: async (request) => {
       const { bucket } = request.params;
       if (setting.empty !== undefined) {
         return put(operations, request, bucket, setting, setting.empty);
       }
-      await operations.run(request, toCall("DELETE", bucket, setting));
-      return undefined;
+      return change(operations, request, setting, toCall("DELETE", bucket, setting));
     },
   });
 }
 
-async function put(
+function createPolicyCheckRoute(operations: ConsoleOperations): ApiRoute {
+  return defineRoute({
+    ...describe(POLICY_SETTING),
+    path: "/api/v1/buckets/{bucket}/config/policy/check",
+    method: "POST",
+    summary:
+      "Validate a policy without setting it, and find out whether it makes the bucket public",
+    description: "Requires the permission s3:PutBucketPolicy.",
+    body: POLICY.schema,
+    answer: z.object({
+      is_public: z
+        .boolean()
+        .describe("True if it allows everyone something, apart from conditions on fixed values."),
+    }),
+    problems: BUCKET_PROBLEMS,
+    handle: (request) => {
+      const call = toCall("PUT", request.params.bucket, POLICY_SETTING);
+      const body = POLICY.toBody(request.body);
+      return namePlace(
+        POLICY.locate,
+        operations.perform(request, { ...call, body }, async (context) => ({
+          is_public: (await receivePolicy(context)).isPublic,
+        })),
+      );
+    },
+  });
+}
+
+async function read(
   operations: ConsoleOperations,
-  request: Parameters<ConsoleOperations["run"]>[0],
+  request: SentRequest,
+  bucket: string,
+  setting: Setting,
+): Promise<unknown> {
+  const answer = await operations.run(request, {
+    ...toCall("GET", bucket, setting),
+    fields: [["accept", "application/json"]],
+  });
+  return setting.document.fromBody(Buffer.from(answer.body ?? ""));
+}
+
+function put(
+  operations: ConsoleOperations,
+  request: SentRequest,
   bucket: string,
   setting: Setting,
   document: unknown,
 ): Promise<undefined> {
   const body = setting.document.toBody(document);
-  await operations.run(request, { ...toCall("PUT", bucket, setting), body });
+  return change(operations, request, setting, { ...toCall("PUT", bucket, setting), body });
+}
+
+/** Changes a setting, with If-Match only if it is the one of the ETag: the writer compares the settings once more. */
+async function change(
+  operations: ConsoleOperations,
+  request: SentRequest,
+  setting: Setting,
+  call: OperationCall,
+): Promise<undefined> {
+  const hasCondition = request.headers.get("if-match") !== null;
+  const work = operations.perform(request, call, async (context) => {
+    if (!hasCondition) {
+      await context.operation.handler(context);
+      return;
+    }
+    const expectedBucket = getBucket(context);
+    const document = await read(operations, request, call.bucket, setting).catch(ignoreMissing);
+    const current = document === undefined ? undefined : createDocumentTag(document);
+    requireIfMatch(request.headers, current);
+    await context.operation.handler({ ...context, expectedBucket });
+  });
+  await namePlace(setting.document.locate, work);
+}
+
+function ignoreMissing(error: unknown): undefined {
+  const isMissing =
+    error instanceof PlatformError &&
+    error.cause instanceof S3Error &&
+    error.cause.status === 404 &&
+    error.cause.code !== "NoSuchBucket";
+  if (!isMissing) throw error;
+}
+
+function createDocumentTag(document: unknown): string {
+  return createEtag(JSON.stringify(document));
 }
 
 function describe({ name }: Setting) {
@@ -151,5 +247,6 @@ function asJson(schema: z.ZodType): SettingDocument {
     schema,
     toBody: (document) => JSON.stringify(document),
     fromBody: (bytes) => JSON.parse(bytes.toString()) as unknown,
+    locate: (place) => [...place],
   };
 }

@@ -119,6 +119,7 @@ function createPartRoute(operations: ConsoleOperations, store: Store): ApiRoute 
     description:
       "The body, with a Content-Length. Parts but the last have 5 MiB to 5 GiB. A part sent again replaces the former one.",
     params: partParams,
+    bodyKind: "stream",
     answer: z.object({ part: z.int(), etag: z.string() }),
     problems: { ...PROBLEMS, 507: "Less than the reserve of the disk is free." },
     handle: async (request) => {

@@ -19,7 +19,7 @@ export const corsSetting = defineSetting({
   receive: async (context) => {
     const root = parseXml(await receiveDocument(context), "CORSConfiguration");
     root.allow("CORSRule");
-    const rules = root.list("CORSRule").map(readRule);
+    const rules = root.map("CORSRule", readRule);
     if (rules.length === 0 || rules.length > RULES_MAX)
       throw malformedXml("it has no rules, or too many");
     return { rules };
@@ -51,10 +51,10 @@ function readRule(item: XmlElement): CorsRule {
     throw malformedXml("a rule has no origin or no method");
   const bad = methods.find((method) => !METHODS.has(method));
   if (bad !== undefined) {
-    throw new S3Error(
-      "InvalidRequest",
-      `Found unsupported HTTP method in CORS config. Unsupported method is ${bad}`,
-    );
+    throw new S3Error("InvalidRequest", {
+      message: `Found unsupported HTTP method in CORS config. Unsupported method is ${bad}`,
+      path: ["AllowedMethod", methods.indexOf(bad)],
+    });
   }
   if ([...origins, ...headers].some((text) => text.split("*").length > 2)) {
     throw new S3Error(
@@ -65,14 +65,14 @@ function readRule(item: XmlElement): CorsRule {
   const exposed = texts("ExposeHeader");
   const notExposed = exposed.find((name) => !HEADER_NAME.test(name));
   if (notExposed !== undefined) {
-    throw new S3Error(
-      "InvalidRequest",
-      `ExposeHeader ${JSON.stringify(notExposed.slice(0, 64))} is not a header name. Wildcards are not supported for ExposeHeader.`,
-    );
+    throw new S3Error("InvalidRequest", {
+      message: `ExposeHeader ${JSON.stringify(notExposed.slice(0, 64))} is not a header name. Wildcards are not supported for ExposeHeader.`,
+      path: ["ExposeHeader", exposed.indexOf(notExposed)],
+    });
   }
   const maxAge = item.findText("MaxAgeSeconds");
   if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge))
-    throw malformedXml("MaxAgeSeconds is not a number");
+    throw malformedXml("MaxAgeSeconds is not a number", ["MaxAgeSeconds"]);
   return {
     id: item.findText("ID") ?? "",
     origins,

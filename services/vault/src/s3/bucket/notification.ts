@@ -9,7 +9,7 @@ import {
   TargetError,
 } from "../../delivery/target.ts";
 import type { NotificationRule } from "../../model/event.ts";
-import { S3Error } from "../../model/s3-error.ts";
+import { checkPart, S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
@@ -114,10 +114,11 @@ function checkTarget(
     );
   } catch (error) {
     if (error instanceof TargetError) {
-      throw new S3Error(
-        "InvalidArgument",
-        `Unable to validate the following destination configurations: ${error.message}`,
-      );
+      throw new S3Error("InvalidArgument", {
+        message: `Unable to validate the following destination configurations: ${error.message}`,
+        reason: error.message,
+        path: [stomp === undefined ? "webhook" : "stomp"],
+      });
     }
     throw error;
   }
@@ -140,21 +141,25 @@ export const getBucketNotification: OperationHandler = (context) => {
 
 /** PutBucketNotification: replaces all subscriptions of the bucket. */
 export const putBucketNotification: OperationHandler = async (context) => {
-  const { api, bucketName } = context;
+  const { api, bucketName, expectedBucket } = context;
   const body = await receiveDocument(context);
   if (body.length === 0) throw new S3Error("MissingRequestBodyError");
   const isXml = /^\s*</.test(body.toString("latin1", 0, 100));
   const rules = isXml
     ? parseRules(body, api.eventPolicy)
-    : parseJsonRules(body, bucketName, api.eventPolicy);
+    : keepPasswords(
+        parseJsonRules(body, bucketName, api.eventPolicy),
+        getBucket(context).settings.notification?.rules ?? [],
+      );
   if (new Set(rules.map((rule) => rule.id)).size !== rules.length) {
     throw new S3Error(
       "InvalidArgument",
       "Same ID used for multiple configurations. IDs must be unique",
     );
   }
-  if (rules.length === 0) await api.store.buckets.deleteSetting(bucketName, "notification");
-  else await api.store.buckets.setSetting(bucketName, "notification", { rules });
+  const { buckets } = api.store;
+  if (rules.length === 0) await buckets.deleteSetting(bucketName, "notification", expectedBucket);
+  else await buckets.setSetting(bucketName, "notification", { rules }, expectedBucket);
   return answerEmpty(200);
 };
 
@@ -173,7 +178,29 @@ function parseJsonRules(body: Buffer, bucketName: string, policy: EventPolicy): 
   if (read.data.some((item) => item.bucket !== undefined && item.bucket !== bucketName)) {
     throw new S3Error("InvalidArgument", "A subscription names another bucket.");
   }
-  return read.data.map((item) => toNotificationRule(item, "objstore", policy));
+  return read.data.map((item, index) =>
+    checkPart(["subscriptions", index], () => toNotificationRule(item, "objstore", policy)),
+  );
+}
+
+// Answers omit passwords, so that a document that was read and put again does not have them.
+function keepPasswords(
+  rules: readonly NotificationRule[],
+  before: readonly NotificationRule[],
+): NotificationRule[] {
+  return rules.map((rule) => {
+    if (rule.target.kind !== "stomp" || rule.target.password !== undefined) return rule;
+    const { url, destination, user } = rule.target;
+    const known = before.find(
+      ({ id, target }) =>
+        id === rule.id &&
+        target.kind === "stomp" &&
+        target.url === url &&
+        target.destination === destination &&
+        target.user === user,
+    );
+    return known === undefined ? rule : { ...rule, target: { ...known.target, ...rule.target } };
+  });
 }
 
 function parseRules(body: Buffer, policy: EventPolicy): NotificationRule[] {
@@ -233,13 +260,24 @@ function readStompAddress(address: string): { url: string; destination: string }
 
 /** Formats a subscription in the JSON form, without its password. */
 export function toSubscription(bucket: string, rule: NotificationRule) {
-  const { kind, url, destination, user } = rule.target;
+  const { kind, url, destination, user } = rule.target as {
+    kind: string;
+    url: string;
+    destination: string;
+    user?: string;
+  };
+  const { prefix, suffix } = rule;
   return {
     id: rule.id,
     bucket,
     events: rule.events.map((name) => `objstore:${name}`),
-    ...(kind === "stomp" ? { stomp: { url, destination, user } } : { webhook: url }),
-    filter: { prefix: rule.prefix, suffix: rule.suffix },
+    ...(kind === "stomp"
+      ? { stomp: { url, destination, ...(user === undefined ? {} : { user }) } }
+      : { webhook: url }),
+    filter: {
+      ...(prefix === undefined ? {} : { prefix }),
+      ...(suffix === undefined ? {} : { suffix }),
+    },
   };
 }
 

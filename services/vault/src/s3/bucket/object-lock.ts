@@ -4,7 +4,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
-import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const DAYS_MAX = 36_500;
 const YEARS_MAX = 100;
@@ -41,34 +41,40 @@ export const putObjectLockConfiguration: OperationHandler = async (context) => {
       "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
     );
   }
-  const rule = root.find("Rule");
   const document: ObjectLockConfiguration = {};
-  if (rule !== undefined) {
+  root.read("Rule", (rule) => {
     rule.allow("DefaultRetention");
-    const retention = rule.find("DefaultRetention");
+    const retention = rule.read("DefaultRetention", readRetention);
     if (retention === undefined) throw new S3Error("MalformedXML");
-    document.defaultRetention = readRetention(retention);
-  }
-  await context.api.store.buckets.setSetting(context.bucketName, "objectLock", document);
+    document.defaultRetention = retention;
+  });
+  const { api, bucketName, expectedBucket } = context;
+  await api.store.buckets.setSetting(bucketName, "objectLock", document, expectedBucket);
   return answerEmpty(200);
 };
 
 function readRetention(item: XmlElement): NonNullable<ObjectLockConfiguration["defaultRetention"]> {
   item.allow("Mode", "Days", "Years");
   const mode = item.getText("Mode");
-  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE")
+    throw malformedXml("Mode must be GOVERNANCE or COMPLIANCE", ["Mode"]);
   const days = item.findText("Days");
   const years = item.findText("Years");
-  if ((days === undefined) === (years === undefined)) throw new S3Error("MalformedXML");
+  if ((days === undefined) === (years === undefined))
+    throw malformedXml("DefaultRetention must have either Days or Years");
   const text = (days ?? years)!.trim();
   const value = /^[+-]?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   const max = days === undefined ? YEARS_MAX : DAYS_MAX;
+  const path = [days === undefined ? "Years" : "Days"];
   if (!Number.isInteger(value) || value < 1) {
-    throw new S3Error(
-      "InvalidArgument",
-      "Default retention period must be a positive integer value.",
-    );
+    const message = "Default retention period must be a positive integer value.";
+    throw new S3Error("InvalidArgument", { message, path });
   }
-  if (value > max) throw new S3Error("InvalidArgument", "Default retention period is too large.");
+  if (value > max) {
+    throw new S3Error("InvalidArgument", {
+      message: "Default retention period is too large.",
+      path,
+    });
+  }
   return days === undefined ? { mode, years: value } : { mode, days: value };
 }

@@ -3,7 +3,7 @@ import { checkPolicyActions, compilePolicy } from "../../access/policy.ts";
 import { readPublicAccessBlock } from "../../access/public-access.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { answerXml } from "../answer.ts";
-import { getBucket, type OperationHandler } from "../context.ts";
+import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { defineSetting } from "./setting.ts";
 import { tag, xmlDocument } from "../wire/xml.ts";
@@ -12,28 +12,7 @@ import { tag, xmlDocument } from "../wire/xml.ts";
 export const policySetting = defineSetting({
   kind: "policy",
   missing: "NoSuchBucketPolicy",
-  receive: async (context) => {
-    const { bucketName } = context;
-    const body = await receiveDocument(context);
-    let document: unknown;
-    try {
-      document = JSON.parse(body.toString("utf8"));
-    } catch {
-      throw new S3Error(
-        "MalformedPolicy",
-        "Policies must be valid JSON and the first byte must be '{'",
-      );
-    }
-    const policy = compilePolicy(document, bucketName);
-    checkPolicyActions(document, bucketName);
-    if (policy.isPublic && readPublicAccessBlock(getBucket(context)).blockPublicPolicy) {
-      throw new S3Error(
-        "AccessDenied",
-        "Public policies are blocked by the bucket's public access block.",
-      );
-    }
-    return document as object;
-  },
+  receive: async (context) => (await receivePolicy(context)).document,
   answer: (policy) => ({
     status: 200,
     headers: [["Content-Type", "application/json"]],
@@ -41,6 +20,32 @@ export const policySetting = defineSetting({
   }),
   putStatus: 204,
 });
+
+/** Receives and validates the policy of a PUT. Throws MalformedPolicy, and AccessDenied for a public one that is blocked. */
+export async function receivePolicy(
+  context: OperationContext,
+): Promise<{ document: object; isPublic: boolean }> {
+  const { bucketName } = context;
+  const body = await receiveDocument(context);
+  let document: unknown;
+  try {
+    document = JSON.parse(body.toString("utf8"));
+  } catch {
+    throw new S3Error(
+      "MalformedPolicy",
+      "Policies must be valid JSON and the first byte must be '{'",
+    );
+  }
+  const { isPublic } = compilePolicy(document, bucketName);
+  checkPolicyActions(document, bucketName);
+  if (isPublic && readPublicAccessBlock(getBucket(context)).blockPublicPolicy) {
+    throw new S3Error(
+      "AccessDenied",
+      "Public policies are blocked by the bucket's public access block.",
+    );
+  }
+  return { document: document as object, isPublic };
+}
 
 /** GetBucketPolicyStatus */
 export const getBucketPolicyStatus: OperationHandler = (context) => {

@@ -44,11 +44,13 @@ export function defineSetting<Kind extends BucketSettingKind>({
     },
     put: async (context) => {
       const setting = await receive(context);
-      await context.api.store.buckets.setSetting(context.bucketName, kind, setting);
+      const { api, bucketName, expectedBucket } = context;
+      await api.store.buckets.setSetting(bucketName, kind, setting, expectedBucket);
       return answerEmpty(putStatus, putHeaders?.(setting));
     },
     delete: async (context) => {
-      await context.api.store.buckets.deleteSetting(context.bucketName, kind);
+      const { api, bucketName, expectedBucket } = context;
+      await api.store.buckets.deleteSetting(bucketName, kind, expectedBucket);
       return answerEmpty();
     },
   };

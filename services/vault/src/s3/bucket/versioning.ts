@@ -24,7 +24,8 @@ export const putBucketVersioning: OperationHandler = async (context) => {
   if (mfaDelete !== "Disabled") throw malformedXml("MfaDelete is neither Enabled nor Disabled");
   if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
   if (status !== "Enabled" && status !== "Suspended")
-    throw malformedXml("Status must be Enabled or Suspended");
-  await context.api.store.buckets.setVersioning(context.bucketName, status);
+    throw malformedXml("Status must be Enabled or Suspended", ["Status"]);
+  const { api, bucketName, expectedBucket } = context;
+  await api.store.buckets.setVersioning(bucketName, status, expectedBucket);
   return answerEmpty(200);
 };

@@ -28,12 +28,14 @@ export const websiteSetting = defineSetting({
         "A value for IndexDocument Suffix must be provided if RedirectAllRequestsTo is empty",
       );
     if (suffix !== undefined && (suffix === "" || suffix.includes("/"))) {
-      throw new S3Error("InvalidArgument", "The IndexDocument Suffix is not well formed");
+      throw new S3Error("InvalidArgument", {
+        message: "The IndexDocument Suffix is not well formed",
+        path: ["IndexDocument", "Suffix"],
+      });
     }
     const routing = root.find("RoutingRules");
     routing?.allow("RoutingRule");
-    const rules = routing?.list("RoutingRule") ?? [];
-    if (rules.length > ROUTING_RULES_MAX)
+    if ((routing?.list("RoutingRule").length ?? 0) > ROUTING_RULES_MAX)
       throw new S3Error("InvalidRequest", `At most ${ROUTING_RULES_MAX} routing rules are allowed`);
     const errorDocument = root.find("ErrorDocument");
     errorDocument?.allow("Key");
@@ -45,7 +47,7 @@ export const websiteSetting = defineSetting({
       ...(all === undefined
         ? {}
         : { redirectAll: { host: readHost(all.getText("HostName")), ...readProtocol(all) } }),
-      rules: rules.map(readRule),
+      rules: root.read("RoutingRules", (list) => list.map("RoutingRule", readRule)) ?? [],
     };
   },
   answer: (website) => answerXml(xmlDocument("WebsiteConfiguration", formatWebsite(website))),

@@ -1,5 +1,5 @@
 // Reads and writes XML. The parser supports elements, text and the five entities only: no DTD, nothing external.
-import { S3Error } from "../../model/s3-error.ts";
+import { checkPart, type PathSegment, S3Error } from "../../model/s3-error.ts";
 
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX_DEFAULT = 10_000;
@@ -29,7 +29,7 @@ export class XmlElement {
     let found: XmlElement | undefined;
     for (const child of this.children) {
       if (child.name !== name) continue;
-      if (found !== undefined) throw malformedXml(`${name} is repeated in ${this.name}`);
+      if (found !== undefined) throw malformedXml(`${name} is repeated in ${this.name}`, [name]);
       found = child;
     }
     return found;
@@ -40,25 +40,37 @@ export class XmlElement {
     return this.children.filter((child) => child.name === name);
   }
 
+  /** Reads the children of this name; errors name the place of the child. */
+  map<Result>(name: string, read: (child: XmlElement) => Result): Result[] {
+    return this.list(name).map((child, index) => checkPart([name, index], () => read(child)));
+  }
+
+  /** Reads the only child of this name; errors name its place. `undefined` without one. */
+  read<Result>(name: string, read: (child: XmlElement) => Result): Result | undefined {
+    const child = this.find(name);
+    return child === undefined ? undefined : checkPart([name], () => read(child));
+  }
+
   /** Text of the only child of this name. */
   findText(name: string): string | undefined {
     const child = this.find(name);
     if (child === undefined) return undefined;
-    if (child.children.length > 0) throw malformedXml(`${name} must be text`);
+    if (child.children.length > 0) throw malformedXml(`${name} must be text`, [name]);
     return child.text;
   }
 
   /** As `findText`, but throws MalformedXML without it. */
   getText(name: string): string {
     const text = this.findText(name);
-    if (text === undefined) throw malformedXml(`${this.name} has no ${name}`);
+    if (text === undefined) throw malformedXml(`${this.name} has no ${name}`, [name]);
     return text;
   }
 
   /** Refuses children with other names: unknown elements must not be ignored. */
   allow(...names: string[]): void {
     const stranger = this.children.find((child) => !names.includes(child.name));
-    if (stranger !== undefined) throw malformedXml(`${stranger.name} is unknown in ${this.name}`);
+    if (stranger === undefined) return;
+    throw malformedXml(`${stranger.name} is unknown in ${this.name}`, [stranger.name]);
   }
 }
 
@@ -214,12 +226,13 @@ function decodeEntities(text: string): string {
     });
 }
 
-/** Builds MalformedXML with the reason. */
-export function malformedXml(detail: string): S3Error {
-  return new S3Error(
-    "MalformedXML",
-    `The XML you provided was not well-formed or did not validate against our published schema: ${detail}.`,
-  );
+/** Builds MalformedXML with the reason, and its place in the element that is being read. */
+export function malformedXml(detail: string, path: readonly PathSegment[] = []): S3Error {
+  return new S3Error("MalformedXML", {
+    message: `The XML you provided was not well-formed or did not validate against our published schema: ${detail}.`,
+    reason: detail,
+    path,
+  });
 }
 
 // oxlint-disable-next-line no-control-regex -- keys may contain control characters

@@ -1,0 +1,336 @@
+// Settings of buckets, tags and locks of objects as JSON: conditions, places of faults, limits and rights.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { StoreFolders } from "../../src/disk/files.ts";
+import { readBucketsFile } from "../../src/store/buckets-file.ts";
+import { serve, type Serving, waitFor } from "./serving.ts";
+import type { Answer, Ask, Key } from "./s3-client.ts";
+
+const API = "/api/v1/buckets";
+
+let serving: Serving;
+let reader: Key;
+
+before(async () => {
+  serving = await serve();
+  await call("POST", API, { name: "set" });
+  await call("POST", API, { name: "other" });
+  await call("POST", API, { name: "locked", object_lock: true });
+  const statement = {
+    Effect: "Allow",
+    Action: ["s3:GetObject", "s3:GetObjectTagging", "s3:ListBucket", "s3:GetBucketCORS"],
+    Resource: ["arn:aws:s3:::set", "arn:aws:s3:::set/*"],
+  };
+  await call("PUT", "/api/v1/users/reader", {
+    policies: { main: { Version: "2012-10-17", Statement: [statement] } },
+    namespaces: [],
+  });
+  const made = await read(call("POST", "/api/v1/keys", { user: "reader" }), 201);
+  reader = { accessKey: String(made["access_key"]), secretKey: String(made["secret_key"]) };
+});
+after(() => serving[Symbol.asyncDispose]());
+
+function call(method: string, path: string, body?: object, ask: Ask = {}): Promise<Answer> {
+  const content =
+    body === undefined
+      ? {}
+      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const headers = { ...("headers" in content ? content.headers : {}), ...ask.headers };
+  return serving.admin.send(method, path, { ...content, ...ask, headers });
+}
+
+async function read<T = Record<string, unknown>>(answer: Promise<Answer>, status = 200) {
+  const { text, status: got } = await answer;
+  assert.equal(got, status, text);
+  return JSON.parse(text) as T;
+}
+
+interface Problem {
+  detail: string;
+  errors: { in: string; path: string; message: string }[];
+}
+
+describe("settings", () => {
+  const cors = (origin: string) => ({
+    CORSRules: [{ AllowedMethods: ["GET"], AllowedOrigins: [origin] }],
+  });
+
+  test("a setting is replaced only if it is still the one that was read", async () => {
+    const path = `${API}/set/config/cors`;
+    const anyTag = { headers: { "if-match": '"x"' } };
+    assert.equal((await call("PUT", path, cors("https://a.example"), anyTag)).status, 412);
+    assert.equal((await call("PUT", path, cors("https://a.example"))).status, 204);
+    const etag = String((await call("GET", path)).headers["etag"]);
+    const known = { headers: { "if-match": etag } };
+    assert.equal((await call("PUT", path, cors("https://b.example"), known)).status, 204);
+    const stale = await call("PUT", path, cors("https://c.example"), known);
+    assert.equal(stale.status, 412, stale.text);
+    assert.deepEqual(await read(call("GET", path)), cors("https://b.example"));
+    assert.equal((await call("DELETE", path, undefined, known)).status, 412);
+    const latest = String((await call("GET", path)).headers["etag"]);
+    const removed = await call("DELETE", path, undefined, { headers: { "if-match": latest } });
+    assert.equal(removed.status, 204, removed.text);
+  });
+
+  test("of several writers with the same ETag one succeeds", async () => {
+    const path = `${API}/set/config/cors`;
+    await call("PUT", path, cors("https://start.example"));
+    const headers = { "if-match": String((await call("GET", path)).headers["etag"]) };
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        call("PUT", path, cors(`https://w${index}.example`), { headers }),
+      ),
+    );
+    const statuses = answers.map(({ status }) => status).sort((a, b) => a - b);
+    assert.deepEqual(statuses, [204, ...Array.from({ length: 7 }, () => 412)]);
+  });
+
+  const faults: readonly [name: string, document: object, path: string, message: RegExp][] = [
+    [
+      "lifecycle",
+      { Rules: [{ Status: "Perhaps", Filter: {}, Expiration: { Days: 1 } }] },
+      "Rules.0.Status",
+      /^Status must be Enabled or Disabled$/,
+    ],
+    [
+      "lifecycle",
+      { Rules: [{ Status: "Enabled", Filter: { Prefix: "" }, Expiration: { Days: 0 } }] },
+      "Rules.0.Expiration.Days",
+      /must be an integer of at least 1/,
+    ],
+    [
+      "cors",
+      { CORSRules: [{ AllowedMethods: ["GET", "BREW"], AllowedOrigins: ["*"] }] },
+      "CORSRules.0.AllowedMethods.1",
+      /Unsupported method is BREW/,
+    ],
+    [
+      "tags",
+      {
+        TagSet: [
+          { Key: "a", Value: "b" },
+          { Key: "a<b", Value: "c" },
+        ],
+      },
+      "TagSet.1.Key",
+      /Allowed are letters/,
+    ],
+    [
+      "policy",
+      {
+        Version: "2012-10-17",
+        Statement: [
+          { Effect: "Allow", Principal: "*", Action: "s3:Fly", Resource: "arn:aws:s3:::set/*" },
+        ],
+      },
+      "Statement.0.Action",
+      /the action s3:Fly does not exist/,
+    ],
+    [
+      "policy",
+      { Version: "2012-10-17", Statement: [{ Efect: "Allow" }] },
+      "Statement.0.Efect",
+      /unknown/,
+    ],
+    ["website", { IndexDocument: { Suffix: "a/b" } }, "IndexDocument.Suffix", /not well formed/],
+    [
+      "events",
+      { subscriptions: [{ events: ["objstore:ObjectCreated:*"], webhook: "ftp://x" }] },
+      "subscriptions.0.webhook",
+      /./,
+    ],
+    ["versioning", { Status: "Perhaps" }, "Status", /Enabled or Suspended/],
+    ["cors", { Rules: [] }, "", /Rules/],
+  ];
+  for (const [name, document, path, message] of faults) {
+    test(`${name}: the fault at ${path === "" ? "the whole document" : path} is named`, async () => {
+      const answer = await call("PUT", `${API}/set/config/${name}`, document);
+      assert.equal(answer.status, 400, answer.text);
+      const { errors } = JSON.parse(answer.text) as Problem;
+      assert.deepEqual([errors[0]!.in, errors[0]!.path], ["body", path], answer.text);
+      assert.match(errors[0]!.message, message);
+      assert.doesNotMatch(answer.text, /XML you provided/);
+    });
+  }
+
+  test("object lock names the period that is too long", async () => {
+    const lock = {
+      ObjectLockEnabled: "Enabled",
+      Rule: { DefaultRetention: { Mode: "GOVERNANCE", Years: 101 } },
+    };
+    const { errors } = await read<Problem>(call("PUT", `${API}/locked/config/lock`, lock), 400);
+    assert.equal(errors[0]!.path, "Rule.DefaultRetention.Years");
+  });
+
+  test("a policy is checked without being set, and the check says whether it is public", async () => {
+    const path = `${API}/set/config/policy/check`;
+    const policy = (Principal: unknown) => ({
+      Version: "2012-10-17",
+      Statement: [
+        { Effect: "Allow", Principal, Action: "s3:GetObject", Resource: "arn:aws:s3:::set/*" },
+      ],
+    });
+    assert.deepEqual(await read(call("POST", path, policy("*"))), { is_public: true });
+    const narrow = policy({ AWS: "arn:aws:iam:::user/reader" });
+    assert.deepEqual(await read(call("POST", path, narrow)), { is_public: false });
+    const { errors } = await read<Problem>(call("POST", path, { Statement: [{}] }), 400);
+    assert.match(errors[0]!.path, /^Statement\.0/);
+    assert.equal((await call("GET", `${API}/set/config/policy`)).status, 404);
+    assert.equal((await call("POST", path, policy("*"), { key: reader })).status, 403);
+
+    assert.equal((await call("PUT", `${API}/set/config/policy`, policy("*"))).status, 204);
+    const bucket = await read(call("GET", `${API}/set`));
+    assert.equal(bucket["has_public_policy"], true);
+    await call("DELETE", `${API}/set/config/policy`);
+    assert.equal((await read(call("GET", `${API}/set`)))["has_public_policy"], false);
+  });
+
+  test("a stomp subscription that is read and put again keeps its password, for the same target only", async () => {
+    const path = `${API}/set/config/events`;
+    const stomp = { url: "stomps://broker.example:61614", destination: "/topic/a", user: "u" };
+    const events = ["objstore:ObjectCreated:*"];
+    const first = { id: "one", events, stomp: { ...stomp, password: "secret-word" } };
+    const put = await call("PUT", path, { subscriptions: [first] });
+    assert.equal(put.status, 204, put.text);
+    const shown = await call("GET", path);
+    assert.doesNotMatch(shown.text, /secret-word/);
+    // The copy of the settings on disk is written soon after a change.
+    const { buckets: file } = new StoreFolders(serving.vault.dataDir);
+    const findPassword = (id: string) => {
+      const bucket = readBucketsFile(file).find(({ name }) => name === "set");
+      const rule = bucket?.settings.notification?.rules[0];
+      return rule?.id === id ? String(rule.target["password"]) : undefined;
+    };
+    const again = JSON.parse(shown.text) as object;
+    assert.equal((await call("PUT", path, again)).status, 204);
+    assert.equal(await waitFor("the settings on disk", () => findPassword("one")), "secret-word");
+    const moved = { id: "one", events, stomp: { ...stomp, url: "stomps://evil.example:61614" } };
+    assert.equal((await call("PUT", path, { subscriptions: [moved] })).status, 204);
+    await waitFor("the password is gone", () => findPassword("one") === "undefined");
+    await call("DELETE", path);
+  });
+
+  test("a reader may not write, and another bucket's settings stay closed", async () => {
+    const asReader = { key: reader };
+    const document = cors("https://reader.example");
+    await call("PUT", `${API}/set/config/cors`, cors("https://a.example"));
+    assert.equal((await call("GET", `${API}/set/config/cors`, undefined, asReader)).status, 200);
+    assert.equal((await call("PUT", `${API}/set/config/cors`, document, asReader)).status, 403);
+    const condition = { ...asReader, headers: { "if-match": '"x"' } };
+    assert.equal((await call("PUT", `${API}/set/config/cors`, document, condition)).status, 403);
+    assert.equal((await call("DELETE", `${API}/set/config/cors`, undefined, asReader)).status, 403);
+    assert.equal((await call("GET", `${API}/other/config/cors`, undefined, asReader)).status, 403);
+  });
+});
+
+describe("tags of an object", () => {
+  const path = (key: string, version?: string) =>
+    `${API}/set/object/tags?${new URLSearchParams({ key, ...(version === undefined ? {} : { version }) }).toString()}`;
+  const write = (key: string) =>
+    call("PUT", `${API}/set/object?${new URLSearchParams({ key }).toString()}`, undefined, {
+      body: "x",
+    });
+
+  test("are set, read and removed, of keys that no path expresses", async () => {
+    const key = "../<img src=x onerror=alert(1)>/\u202e.txt";
+    assert.equal((await write(key)).status, 200);
+    const tags = [
+      { key: "team", value: "sea + sun" },
+      { key: "__proto__", value: "x" },
+    ];
+    const put = await call("PUT", path(key), { tags });
+    assert.equal(put.status, 204, put.text);
+    assert.deepEqual((await read(call("GET", path(key))))["tags"], tags);
+    assert.equal((await call("DELETE", path(key))).status, 204);
+    assert.deepEqual((await read(call("GET", path(key))))["tags"], []);
+    assert.equal((await call("GET", path("missing"))).status, 404);
+  });
+
+  test("belong to a version", async () => {
+    await call("PUT", `${API}/set/config/versioning`, { Status: "Enabled" });
+    const first = JSON.parse((await write("v")).text) as { version: string };
+    await write("v");
+    await call("PUT", path("v", first.version), { tags: [{ key: "old", value: "1" }] });
+    assert.deepEqual((await read(call("GET", path("v", first.version))))["tags"], [
+      { key: "old", value: "1" },
+    ]);
+    assert.deepEqual((await read(call("GET", path("v"))))["tags"], []);
+    assert.equal((await call("GET", path("v", "x".repeat(31)))).status, 400);
+  });
+
+  const tag = (key: string, value = "v") => ({ key, value });
+  const eleven = Array.from({ length: 11 }, (_, index) => tag(`k${index}`));
+  const faults: readonly [name: string, tags: object[], place: string][] = [
+    ["eleven tags", eleven, "tags"],
+    ["an empty key", [tag("")], "tags.0.key"],
+    ["a key of 129 characters", [tag("a"), tag("k".repeat(129))], "tags.1.key"],
+    ["a value of 257 characters", [tag("k", "v".repeat(257))], "tags.0.value"],
+    ["a character that S3 does not allow", [tag("k", "a<b")], "tags.0.value"],
+    ["a control character", [tag("k\u0001")], "tags.0.key"],
+    ["a reserved key", [tag("aws:x")], "tags.0.key"],
+    ["a key twice", [tag("k"), tag("k")], "tags.1.key"],
+  ];
+  for (const [name, tags, place] of faults) {
+    test(`${name} is refused at ${place}`, async () => {
+      await write("bad");
+      const { errors } = await read<Problem>(call("PUT", path("bad"), { tags }), 400);
+      assert.equal(errors[0]!.path, place, JSON.stringify(errors));
+      assert.deepEqual((await read(call("GET", path("bad"))))["tags"], []);
+    });
+  }
+
+  test("ten tags with the longest texts are accepted", async () => {
+    await write("full");
+    const tags = Array.from({ length: 10 }, (_, index) =>
+      tag(`${index}${"k".repeat(127)}`, "v".repeat(256)),
+    );
+    assert.equal((await call("PUT", path("full"), { tags })).status, 204);
+    assert.deepEqual((await read(call("GET", path("full"))))["tags"], tags);
+  });
+
+  test("a reader sees them and may not change them", async () => {
+    await write("seen");
+    await call("PUT", path("seen"), { tags: [tag("k")] });
+    const asReader = { key: reader };
+    assert.deepEqual((await read(call("GET", path("seen"), undefined, asReader)))["tags"], [
+      tag("k"),
+    ]);
+    assert.equal((await call("PUT", path("seen"), { tags: [] }, asReader)).status, 403);
+    assert.equal((await call("DELETE", path("seen"), undefined, asReader)).status, 403);
+  });
+});
+
+describe("locks of an object", () => {
+  const path = (part: string, more = "") => `${API}/locked/object${part}?key=kept${more}`;
+  const info = async () => read(call("GET", path("", "&info")));
+
+  test("a retention and a legal hold are set, shown and released", async () => {
+    await call("PUT", path(""), undefined, { body: "x" });
+    const until = new Date(Date.now() + 86_400_000).toISOString();
+    const retention = { mode: "GOVERNANCE", until };
+    const put = await call("PUT", path("/retention"), retention);
+    assert.equal(put.status, 204, put.text);
+    assert.equal((await call("PUT", path("/legal-hold"), { held: true })).status, 204);
+    const shown = await info();
+    assert.deepEqual([shown["retention"], shown["legal_hold"]], [retention, true]);
+
+    const version = `&version=${String(shown["version"])}`;
+    assert.equal((await call("DELETE", path("", version))).status, 403);
+    assert.equal((await call("DELETE", path("/retention"))).status, 403);
+    const bypassed = await call("DELETE", path("/retention", "&bypass_governance=true"));
+    assert.equal(bypassed.status, 204, bypassed.text);
+    assert.equal((await call("PUT", path("/legal-hold"), { held: false })).status, 204);
+    assert.deepEqual((await info())["retention"], null);
+    assert.equal((await call("DELETE", path("", version))).status, 204);
+  });
+
+  test("an end in the past, and a bucket without object lock, are refused", async () => {
+    await call("PUT", path(""), undefined, { body: "x" });
+    const past = { mode: "GOVERNANCE", until: "2001-01-01T00:00:00Z" };
+    assert.equal((await call("PUT", path("/retention"), past)).status, 400);
+    const elsewhere = `${API}/set/object/legal-hold?key=full`;
+    assert.equal((await call("PUT", elsewhere, { held: true })).status, 400);
+    const asReader = { key: reader };
+    assert.equal((await call("PUT", path("/legal-hold"), { held: true }, asReader)).status, 403);
+  });
+});
