@@ -26,9 +26,11 @@ import { GoAwayCode } from "./frame/format.ts";
 import { ReceiveBudget } from "./frame/receive-budget.ts";
 import { createRelayBackupRoute } from "./http/backup-route.ts";
 import { createConsole } from "./http/console.ts";
-import { acceptLive, createFeeds, isLiveUpgrade } from "./http/feeds.ts";
+import { acceptStream, createFeeds } from "./http/feeds.ts";
 import { createApiHandler } from "./http/serve-api.ts";
+import { createConnectRoute } from "./http/connect-route.ts";
 import { createRequestRoutes } from "./http/request-routes.ts";
+import { createRequestStreams } from "./http/request-stream.ts";
 import { createShareRoutes } from "./http/share-routes.ts";
 import { createSubjectRoutes } from "./http/subject-routes.ts";
 import { createTunnelRoutes } from "./http/tunnel-routes.ts";
@@ -149,6 +151,8 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { guard: apiGuard } = webConsole;
   const feeds = createFeeds({ registry, gauges, health, guard: apiGuard, clock, logger: log });
   lifecycle.onDrain("admin feeds", () => feeds.close());
+  const requests = createRequestStreams({ store, capture, clock, guard: apiGuard, logger: log });
+  lifecycle.onDrain("streams of requests", () => requests.close());
   const backup = createRelayBackupRoute({
     database,
     state,
@@ -182,6 +186,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
           links.forget(id);
         },
       }),
+      createConnectRoute(),
       ...createRequestRoutes({ store, capture, replayer, clock, formatUrl }),
       ...createShareRoutes({ store, links, clock, formatUrl }),
       ...createSubjectRoutes({
@@ -251,8 +256,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     capture: config.max_ring_buffer === 0 ? undefined : capture,
     connect: (exchange) => connector.handle(exchange),
     serveApi: (exchange) => {
-      if (isLiveUpgrade(exchange)) acceptLive(feeds, exchange);
-      else serveApi(exchange);
+      if (!acceptStream({ feeds, requests }, exchange)) serveApi(exchange);
     },
     onError,
   });

@@ -10,8 +10,9 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { DeadLetterWriter, Envelope } from "./dead-letter-writer.ts";
 
-/** Newest dead letters included in a summary. */
+/** Newest dead letters included in a summary, and their bytes. */
 const SUMMARY_MAX = 10_000;
+const SUMMARY_BYTES_MAX = 64 * 1024 * 1024;
 const SAMPLE_IDS_MAX = 5;
 const CLUSTERS_MAX = 100;
 
@@ -99,19 +100,34 @@ export class DeadLetterQueue<Outcome> {
     return { messages, total: this.#countLeft(dlq), dlq_topic: name };
   }
 
-  /** Counts dead letters by reason, most frequent first. */
-  async summarize(topic: Topic) {
+  /** Counts the newest dead letters by reason, most frequent first; `is_complete` if these are all. */
+  async summarize(topic: Topic, lettersMax = SUMMARY_MAX) {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
     const clusters = new Map<string, Cluster>();
-    if (dlq === undefined) return { dlq_topic: name, total: 0, clusters: [] };
-    const from = Math.max(0, dlq.stored.partitions[0]!.durableEnd - SUMMARY_MAX);
-    for await (const { envelope } of this.#read(dlq, topic, from)) {
+    if (dlq === undefined) {
+      return { dlq_topic: name, total: 0, counted: 0, is_complete: true, clusters: [] };
+    }
+    const partition = dlq.stored.partitions[0]!;
+    const from = Math.max(0, partition.durableEnd - lettersMax);
+    let isComplete = from <= Math.max(this.#doneOf(dlq).low, partition.logStart);
+    let counted = 0;
+    let bytes = 0;
+    for await (const { envelope, message } of this.#read(dlq, topic, from)) {
+      bytes += message.payload.length;
+      if (bytes > SUMMARY_BYTES_MAX) {
+        isComplete = false;
+        break;
+      }
+      counted++;
       const { failure_reason, timestamp, message_id } = envelope;
       const reason = toCause(failure_reason);
       const known = clusters.get(reason);
       if (known === undefined) {
-        if (clusters.size >= CLUSTERS_MAX) continue;
+        if (clusters.size >= CLUSTERS_MAX) {
+          isComplete = false;
+          continue;
+        }
         const first = { reason, count: 1, first_seen: timestamp, last_seen: timestamp };
         clusters.set(reason, { ...first, sample_ids: [message_id] });
         continue;
@@ -121,16 +137,17 @@ export class DeadLetterQueue<Outcome> {
       if (known.sample_ids.length < SAMPLE_IDS_MAX) known.sample_ids.push(message_id);
     }
     const sorted = [...clusters.values()].sort((a, b) => b.count - a.count);
-    return { dlq_topic: name, total: this.#countLeft(dlq), clusters: sorted };
+    const total = this.#countLeft(dlq);
+    return { dlq_topic: name, total, counted, is_complete: isComplete, clusters: sorted };
   }
 
   /**
    * Publishes a dead letter to its topic again, with a patched payload if one is given: same id, one more retry, no TTL and
    * no delay. The message and the mark of its dead letter are one entry. Throws `not_found`, `conflict` during another
-   * requeue of the same letter, and errors of publishing.
+   * requeue of the same letter, and errors of publishing. `from`: its offset or one before it, if known.
    */
-  requeue(topic: Topic, messageId: string, patch: Buffer | undefined): Promise<Outcome> {
-    return this.#settle(topic, messageId, ({ message, envelope }, mark) =>
+  requeue(topic: Topic, messageId: string, patch: Buffer | undefined, from = 0): Promise<Outcome> {
+    return this.#settle(topic, messageId, from, ({ message, envelope }, mark) =>
       this.#republish(
         topic.tenant,
         {
@@ -151,11 +168,12 @@ export class DeadLetterQueue<Outcome> {
   async #settle<Result>(
     topic: Topic,
     messageId: string,
+    from: number,
     work: (letter: Letter, mark: PendingRecord) => Promise<Result>,
   ): Promise<Result> {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
-    const letter = dlq === undefined ? undefined : await this.#find(dlq, topic, messageId);
+    const letter = dlq === undefined ? undefined : await this.#find(dlq, topic, messageId, from);
     if (dlq === undefined || letter === undefined) {
       throw new PlatformError("not_found", "The dead letter does not exist.");
     }
@@ -188,9 +206,9 @@ export class DeadLetterQueue<Outcome> {
     }
   }
 
-  /** Drops a dead letter, durably: it is neither listed nor requeued any more. Throws as `requeue`. */
-  async discard(topic: Topic, messageId: string): Promise<void> {
-    await this.#settle(topic, messageId, async (_letter, mark) => this.#store.append([mark]));
+  /** Drops a dead letter, durably: it is neither listed nor requeued any more. Arguments and errors as of `requeue`. */
+  async discard(topic: Topic, messageId: string, from = 0): Promise<void> {
+    await this.#settle(topic, messageId, from, async (_letter, mark) => this.#store.append([mark]));
   }
 
   /** Number of dead letters of a topic that were not requeued. */
@@ -199,8 +217,13 @@ export class DeadLetterQueue<Outcome> {
     return dlq === undefined ? 0 : this.#countLeft(dlq);
   }
 
-  async #find(dlq: Topic, topic: Topic, messageId: string): Promise<Letter | undefined> {
-    for await (const letter of this.#read(dlq, topic)) {
+  async #find(
+    dlq: Topic,
+    topic: Topic,
+    messageId: string,
+    from: number,
+  ): Promise<Letter | undefined> {
+    for await (const letter of this.#read(dlq, topic, from)) {
       if (letter.envelope.message_id === messageId) return letter;
     }
     return undefined;

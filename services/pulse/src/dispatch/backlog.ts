@@ -47,6 +47,11 @@ export class Backlog {
     topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
+  /** Messages that may wait in a topic; 0 for no limit. */
+  get depthMax(): number {
+    return this.#depthMax;
+  }
+
   /** Admits a message, or throws `ERR_BACKPRESSURE`. Call `settle` after each admission. */
   async admit(topic: Topic): Promise<void> {
     const waiting = this.#of(topic);

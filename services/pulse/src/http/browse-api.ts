@@ -7,6 +7,7 @@ import type { StoredRecord } from "@platform/log/batch";
 import { formatMessage, toMessage } from "../message.ts";
 import { compileSchema, explainBreak } from "../schema/schema.ts";
 import type { Schemas } from "../schema/schemas.ts";
+import { readLatest } from "../store/read-latest.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import { coversAny } from "../topic/rights.ts";
@@ -153,7 +154,11 @@ function createSchemaCheckRoute(options: BrowseRoutesOptions, topics: Topics): A
       const before = topic === undefined ? undefined : schemas.find(topic);
       const reason = before === undefined ? undefined : explainBreak(before, schema);
       const results = [];
-      for (const { partition, record } of await readLatest(store, topic, body.messages)) {
+      for (const { partition, record } of await readLatest(
+        store,
+        topic?.stored.partitions ?? [],
+        body.messages,
+      )) {
         const violations = checkValue(schema.check, record.value);
         results.push({ partition, offset: record.offset, violations });
       }
@@ -176,20 +181,6 @@ function checkValue(
   } catch {
     return [{ field: "", message: "must be JSON" }];
   }
-}
-
-/** The latest records of all partitions, newest first. */
-async function readLatest(store: Store, topic: Topic | undefined, count: number) {
-  const found: { partition: number; record: StoredRecord }[] = [];
-  for (const partition of topic?.stored.partitions ?? []) {
-    const from = Math.max(partition.logStart, partition.durableEnd - count);
-    const { durableEnd: end } = partition;
-    for await (const record of readRecords(store, partition, from, end, SCAN_BYTES_MAX)) {
-      found.push({ partition: partition.index, record });
-    }
-  }
-  found.sort((a, b) => b.record.timestamp - a.record.timestamp);
-  return found.slice(0, count);
 }
 
 async function readPage(

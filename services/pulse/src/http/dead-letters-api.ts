@@ -9,11 +9,12 @@ import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/jso
 import { readText } from "../message.ts";
 import type { PublishOutcome } from "../publish/publisher.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
-import { type Admission, tenantOf } from "./admission.ts";
+import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 
 /** Letters of one request, and those that it looks through. */
 const LETTERS_MAX = 500;
 const SCANNED_MAX = 10_000;
+const CAUSES_MAX = 1_000;
 /** Payloads of one answer. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -50,6 +51,7 @@ const choice = {
   topic: topicName.optional().describe("Only letters of this topic."),
   cause: causeSchema.optional(),
   ids: z.array(z.string().min(1).max(1_024)).min(1).max(LETTERS_MAX).optional(),
+  cursor: z.string().max(1_024).optional().describe("`next_cursor` of the previous request."),
 };
 const hasChoice = ({ cause, ids }: { cause?: string | undefined; ids?: unknown }) =>
   (cause === undefined) !== (ids === undefined);
@@ -62,6 +64,7 @@ const requeueBody = z
   })
   .refine(hasChoice, CHOICE_ERROR);
 const deleteBody = z.strictObject(choice).refine(hasChoice, CHOICE_ERROR);
+const CHOICE_NOTE = `One request looks through ${SCANNED_MAX} letters: \`next_cursor\` continues, also if it chose none.`;
 const cursorSchema = z.tuple([z.string(), z.int().min(-1)]);
 
 /** Routes for dead letters of all topics. */
@@ -78,43 +81,94 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       query: listQuery,
       handle: ({ query, caller }) => listLetters(options, caller, query),
     }),
+    createCausesRoute(options),
     defineRoute({
       ...common,
       method: "POST",
       path: "/api/v1/dlq/requeue",
       summary: `Requeue up to ${LETTERS_MAX} dead letters, with one patch`,
-      description: "Each succeeds or fails on its own.",
+      description: `Each succeeds or fails on its own. ${CHOICE_NOTE}`,
       access: admission.managers,
       body: requeueBody,
       handle: async ({ body, caller }) => {
-        const found = await findLetters(options, caller, body);
+        const { found, next } = await findLetters(options, caller, body);
         const items = [];
         for (const one of found) items.push(await requeue(deadLetterQueue, one, body));
-        return { dry_run: body.dry_run, ...count(items) };
+        return { dry_run: body.dry_run, ...count(items), next_cursor: next };
       },
     }),
     defineRoute({
       ...common,
       method: "DELETE",
       summary: `Drop up to ${LETTERS_MAX} dead letters`,
+      description: CHOICE_NOTE,
       access: admission.managers,
       body: deleteBody,
       answerType: "application/json",
       handle: async ({ body, caller }) => {
-        const found = await findLetters(options, caller, body);
+        const { found, next } = await findLetters(options, caller, body);
         const items = [];
         for (const { topic, letter } of found) {
           items.push(
             await attempt(topic, letter, async () => {
-              await deadLetterQueue.discard(topic, letter.message_id);
+              await deadLetterQueue.discard(topic, letter.message_id, letter.offset);
               return {};
             }),
           );
         }
-        return count(items);
+        return { ...count(items), next_cursor: next };
       },
     }),
   ];
+}
+
+function createCausesRoute({ admission, topics, deadLetterQueue }: DeadLetterRoutesOptions) {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/dlq/causes",
+    summary: "Causes of the dead letters of all topics, most frequent first",
+    description:
+      `Counts the newest letters, ${SCANNED_MAX} in all; \`is_complete\` is false for causes of a topic that has more. ` +
+      "Of the caller's tenant; the operator chooses one with `tenant`, or all with `*`.",
+    tag: "Dead letters",
+    access: admission.subscribers,
+    query: z.object({ topic: topicName.optional() }),
+    handle: async ({ query: { topic: only }, caller }) => {
+      const isForAll = isForAllTenants(caller);
+      const rights = admission.rightsOf(caller);
+      const all = isForAll ? topics.all() : topics.list(tenantOf(caller));
+      const chosen = [...all].filter(
+        (topic) =>
+          (only === undefined || topic.name === only) &&
+          rights.covers("subscribe", topic.name) &&
+          deadLetterQueue.countOf(topic) > 0,
+      );
+      const causes = [];
+      let total = 0;
+      let left = SCANNED_MAX;
+      let isComplete = true;
+      for (const [index, topic] of chosen.entries()) {
+        // Topics may use the share that those before them left.
+        const share = Math.floor(left / (chosen.length - index));
+        const summary = await deadLetterQueue.summarize(topic, share);
+        left -= summary.counted;
+        total += summary.total;
+        isComplete &&= summary.is_complete;
+        for (const { sample_ids: _, ...cluster } of summary.clusters) {
+          const tenant = isForAll ? { tenant: topic.tenant } : {};
+          causes.push({
+            topic: topic.name,
+            ...tenant,
+            is_complete: summary.is_complete,
+            ...cluster,
+          });
+        }
+      }
+      causes.sort((a, b) => b.count - a.count);
+      const shown = causes.slice(0, CAUSES_MAX);
+      return { causes: shown, total, is_complete: isComplete && shown.length === causes.length };
+    },
+  });
 }
 
 async function listLetters(
@@ -174,17 +228,26 @@ async function* scan(
 async function findLetters(
   options: DeadLetterRoutesOptions,
   caller: Caller,
-  { topic, cause, ids }: z.output<typeof deleteBody>,
-): Promise<FoundLetter[]> {
+  { topic, cause, ids, cursor }: z.output<typeof deleteBody>,
+): Promise<{ found: FoundLetter[]; next: string | null }> {
   if (topic !== undefined) options.admission.allow(caller, "manage", topic);
   const wanted = new Set(ids);
   const chosen: FoundLetter[] = [];
-  for await (const found of scan(options, caller, "manage", topic)) {
-    if (found === undefined || chosen.length >= LETTERS_MAX) break;
-    const { message_id: id, failure_reason: reason } = found.letter;
+  let at = readCursor(cursor);
+  let isEnd = true;
+  for await (const found of scan(options, caller, "manage", topic, at)) {
+    const isFull = chosen.length >= (ids?.length ?? LETTERS_MAX);
+    if (found === undefined || isFull) {
+      isEnd = isFull && ids !== undefined;
+      break;
+    }
+    const { message_id: id, failure_reason: reason, offset } = found.letter;
     if (ids === undefined ? toCause(reason) === cause : wanted.has(id)) chosen.push(found);
+    at = [found.topic.name, offset];
   }
-  if (chosen.length > 0) return chosen;
+  if (chosen.length > 0 || !isEnd) {
+    return { found: chosen, next: isEnd || at === undefined ? null : formatCursor(at) };
+  }
   throw new PlatformError("not_found", "There are no such dead letters.");
 }
 
@@ -197,7 +260,7 @@ function requeue(
     const payload = readPayload(letter);
     const patched = patch === undefined ? undefined : patchPayload(payload, patch);
     if (!isDryRun) {
-      await queue.requeue(topic, letter.message_id, patched);
+      await queue.requeue(topic, letter.message_id, patched, letter.offset);
       return {};
     }
     const shown = patched ?? payload;

@@ -13,6 +13,7 @@ import { createReadingRoutes } from "./reading-api.ts";
 import { createSocketRoutes } from "./socket-routes.ts";
 import { createStatsRoute, type StatsReader } from "./stats-api.ts";
 import { createTopicRoutes } from "./topics-api.ts";
+import { createTransformRoutes } from "./transform-api.ts";
 import { createUnbuiltRoutes } from "./unbuilt-api.ts";
 
 /** Options of the routes. */
@@ -33,6 +34,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createSocketRoutes(),
     ...createAccessRoutes(broker.topicRules),
     ...createTopicRoutes(parts),
+    ...createTransformRoutes(parts),
     ...createReadingRoutes(parts),
     ...createBrowseRoutes(parts),
     ...createDeadLettersRoutes(parts),

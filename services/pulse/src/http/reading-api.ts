@@ -4,17 +4,19 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { formatMessage, toMessage, type Message } from "../message.ts";
-import type { Offsets } from "../store/offsets.ts";
+import type { Offsets, StoredOffset } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import { coversAny } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
-import { type Admission, tenantOf } from "./admission.ts";
+import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 import { answerWithClaim, type ClaimedRead } from "./claimed-answer.ts";
 
 const TAIL_MAX = 1_000;
 const TAIL_BYTES_MAX = 16 * 1024 * 1024;
+/** Rows of the groups of all tenants. */
+const ROWS_MAX = 10_000;
 
 /** Options of the reading routes. */
 export interface ReadingRoutesOptions {
@@ -96,10 +98,13 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/consumers/lag",
       summary: "Lag of all groups",
+      description:
+        "Of the caller's tenant; the operator chooses one with `tenant`, or all with `*`, up to 10 000 partitions.",
       tag: "Groups",
       access: admission.anyRight,
       query: z.object({ group: z.string().optional() }),
       handle: ({ query, caller }) => {
+        if (isForAllTenants(caller)) return { groups: listAllLag(offsets, query.group) };
         const rights = admission.rightsOf(caller);
         const listed = listLag(offsets, tenantOf(caller), query.group);
         return { groups: listed.filter(({ topic }) => coversAny(rights, topic)) };
@@ -186,20 +191,32 @@ function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
   const rows = [];
   for (const { name } of offsets.groups(tenant)) {
     if (only !== undefined && name !== only) continue;
-    for (const { topic, partition, offset } of offsets.list(tenant, name)) {
-      const { logStart = 0, durableEnd: latest = 0 } = topic.stored.partitions[partition] ?? {};
-      rows.push({
-        group: name,
-        topic: topic.name,
-        partition,
-        committed_offset: offset,
-        latest_offset: latest,
-        // Without an offset the whole partition is unread.
-        lag: Math.max(0, latest - (offset < 0 ? logStart : offset)),
-      });
-    }
+    for (const stored of offsets.list(tenant, name)) rows.push(describeLag(name, stored));
   }
   return rows;
+}
+
+function listAllLag(offsets: Offsets, only: string | undefined) {
+  const rows = [];
+  for (const stored of offsets.all()) {
+    if (only !== undefined && stored.group !== only) continue;
+    if (rows.length >= ROWS_MAX) break;
+    rows.push({ ...describeLag(stored.group, stored), tenant: stored.tenant });
+  }
+  return rows;
+}
+
+function describeLag(group: string, { topic, partition, offset }: StoredOffset) {
+  const { logStart = 0, durableEnd: latest = 0 } = topic.stored.partitions[partition] ?? {};
+  return {
+    group,
+    topic: topic.name,
+    partition,
+    committed_offset: offset,
+    latest_offset: latest,
+    // Without an offset the whole partition is unread.
+    lag: Math.max(0, latest - (offset < 0 ? logStart : offset)),
+  };
 }
 
 /** Keeps messages of `bytesMax` at most; if there are more, it only returns their size. */

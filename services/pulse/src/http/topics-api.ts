@@ -19,7 +19,6 @@ import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 import { answerWithClaim } from "./claimed-answer.ts";
 import { formatOutcome } from "./publish-api.ts";
 
-const TRANSFORM_BYTES_MAX = 6 * 1024 * 1024;
 const SCHEMA_BYTES_MAX = 64 * 1024;
 /** Dead letters of one response. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
@@ -74,6 +73,8 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       summary: "List all topics, with what they hold and their settings",
       description:
         "`bytes` are those of stored batches; `messages` may count ones that compaction has removed. " +
+        "`queue_depth` counts what the slowest shared subscription has not read (`queue_counts`: `groups`), otherwise what was " +
+        "published over HTTP and nobody has read (`unread`); at `queue_depth_max` publishing is refused. " +
         "`messages_per_second` is that of the last ten seconds, null before they are over and beyond 10 000 topics. " +
         "Of the caller's tenant; the operator chooses one with `tenant`, as in all other operations, or all with `*`.",
       tag,
@@ -158,12 +159,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
   ];
 }
 
-function createRuleRoutes({
-  topics,
-  schemas,
-  transforms,
-  admission,
-}: TopicRoutesOptions): ApiRoute[] {
+function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): ApiRoute[] {
   const tag = "Rules of a topic";
   return [
     defineRoute({
@@ -209,42 +205,6 @@ function createRuleRoutes({
         await schemas.clear(
           topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
         );
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/topics/{topic}/transform",
-      summary: "Size and SHA-256 of the WebAssembly module that transforms payloads",
-      tag,
-      access: admission.anyRight,
-      problems: { 404: "The topic does not exist or has no transform." },
-      handle: ({ params, caller }) => {
-        const name = admission.allow(caller, "any", params["topic"]!);
-        const described = transforms.describe(topics.get(tenantOf(caller), name));
-        if (described !== undefined) return { topic: name, ...described };
-        throw new PlatformError("not_found", "The topic has no transform.");
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/topics/{topic}/transform",
-      summary: "Set the WebAssembly module that transforms payloads; an empty body deletes it",
-      tag,
-      access: admission.managers,
-      bodyKind: "bytes",
-      bodyBytesMax: TRANSFORM_BYTES_MAX,
-      answerType: "text/plain",
-      handle: async ({ params, body, caller }) => {
-        const topic = await topics.ensure(
-          tenantOf(caller),
-          admission.allow(caller, "manage", params["topic"]!),
-        );
-        if (body.length === 0) {
-          await transforms.clear(topic);
-          return `Transform cleared for topic ${topic.name}\n`;
-        }
-        await transforms.register(topic, Buffer.from(body));
-        return `Transform registered for topic ${topic.name}\n`;
       },
     }),
   ];
@@ -345,6 +305,8 @@ function describeTopic(options: TopicRoutesOptions, topic: Topic) {
     has_transform: transforms.has(topic),
     dlq_topic: deadLetters.nameFor(topic),
     queue_depth: backlog.depthOf(topic),
+    queue_depth_max: backlog.depthMax === 0 ? null : backlog.depthMax,
+    queue_counts: backlog.hasGroups(topic) ? "groups" : "unread",
     ...measure(topic),
     messages_per_second: activity.rateOf(topic) ?? null,
     config: describeConfig(topic),

@@ -84,6 +84,25 @@ export class Transforms {
   }
 
   /**
+   * Prepares runs of a module, or of the topic's own, which are neither stored nor counted. Throws as `register`, and
+   * `not_found` if the topic has none.
+   */
+  async prepareTrial(
+    topic: Topic,
+    bytes: Buffer | undefined,
+  ): Promise<(payload: Buffer) => Promise<TransformResult>> {
+    const chosen = bytes ?? this.#byTopic.get(topic.stored.id.toString("hex"))?.bytes;
+    if (chosen === undefined) throw new PlatformError("not_found", "The topic has no transform.");
+    let module: GuestModule;
+    try {
+      module = await this.#guests.load(chosen);
+    } catch (error) {
+      throw toRegistrationError(error);
+    }
+    return (payload) => this.#call(() => module, payload);
+  }
+
+  /**
    * Runs a topic's transform. Failures of the module are results; only a full pool throws (`overloaded`), since then the
    * module did not run.
    */
@@ -93,21 +112,28 @@ export class Transforms {
     const started = process.hrtime.bigint();
     let failed = true;
     try {
-      registered.module ??= this.#guests.load(registered.bytes);
-      const result = await this.#guests.call(await registered.module, payload);
-      failed = false;
-      return {
-        kind: "done",
-        payload: Buffer.from(result.buffer, result.byteOffset, result.length),
-      };
+      const load = () => (registered.module ??= this.#guests.load(registered.bytes));
+      const result = await this.#call(load, payload);
+      failed = result.kind === "failed";
+      return result;
+    } finally {
+      this.#observe({ durationNs: Number(process.hrtime.bigint() - started), failed }, topic);
+    }
+  }
+
+  async #call(
+    load: () => GuestModule | Promise<GuestModule>,
+    payload: Buffer,
+  ): Promise<TransformResult> {
+    try {
+      const { buffer, byteOffset, length } = await this.#guests.call(await load(), payload);
+      return { kind: "done", payload: Buffer.from(buffer, byteOffset, length) };
     } catch (error) {
       if (!(error instanceof GuestError)) throw error;
       if (error.code === "overloaded" || error.code === "closed") {
         throw new PlatformError("overloaded", "Too many messages wait for their transform.");
       }
       return { kind: "failed", reason: `transform failed: ${error.code}: ${error.message}` };
-    } finally {
-      this.#observe({ durationNs: Number(process.hrtime.bigint() - started), failed }, topic);
     }
   }
 }

@@ -152,8 +152,8 @@ test("a closing broker does not wait for idle clients", async () => {
   const client = await stage.connect();
   assert.ok(await isServed(client));
   const startedMs = performance.now();
-  await stage.server.close(10_000);
-  assert.ok(performance.now() - startedMs < 5_000);
+  await stage.server.close(60_000);
+  assert.ok(performance.now() - startedMs < 30_000);
 });
 
 test("a closing broker answers requests in flight and accepts no more", async () => {

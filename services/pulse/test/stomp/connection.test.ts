@@ -207,7 +207,7 @@ describe("times", () => {
     const client = await StompClient.connect(pulse.stompPort, "1.1", { "heart-beat": "0,1000" });
     await client.ask("SUBSCRIBE", { destination: "quiet", id: "1" });
     const startedMs = performance.now();
-    while (client.beats < 3 && performance.now() - startedMs < 5_000) await sleep(50);
+    while (client.beats < 3 && performance.now() - startedMs < 30_000) await sleep(50);
     assert.ok(client.beats >= 3, `${client.beats} heart-beats`);
     client.close();
   });
@@ -247,7 +247,7 @@ describe("load", () => {
     for (let count = 0; count < 200; count++)
       assert.equal((await reader.message()).bytes.length, 100_000);
     let faults = "";
-    for (let turn = 0; turn < 100 && !faults.includes('kind="silent"'); turn++) {
+    for (let turn = 0; turn < 1_000 && !faults.includes('kind="silent"'); turn++) {
       await sleep(50);
       faults = (await pulse.get("/metrics")).body as string;
       faults = faults
@@ -284,7 +284,7 @@ test("WebSockets speak the same protocol, in text or binary frames", async () =>
     ]);
     const frames: { data: Buffer; isBinary: boolean }[] = [];
     const next = async () => {
-      for (let turn = 0; turn < 200 && frames.length === 0; turn++) await sleep(20);
+      for (let turn = 0; turn < 1_500 && frames.length === 0; turn++) await sleep(20);
       return frames.shift()!;
     };
     socket.on("message", (data, binary) => frames.push({ data: data as Buffer, isBinary: binary }));

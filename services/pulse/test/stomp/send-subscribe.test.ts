@@ -193,7 +193,7 @@ test("a rejected message comes again after a back-off, and becomes a dead letter
       client.send("NACK", { id: headers["ack"]! });
     }
     let letters: { original_payload: string; failure_reason: string }[] = [];
-    for (let turn = 0; turn < 100 && letters.length === 0; turn++) {
+    for (let turn = 0; turn < 1_000 && letters.length === 0; turn++) {
       await sleep(20);
       letters = (await pulse.get(`/api/v1/topics/${destination}/dlq`)).body.messages ?? [];
     }
@@ -264,7 +264,7 @@ test("messages are delayed, expire and are deduplicated as over HTTP", async (t)
   assert.ok(Math.abs(Number((await client.message()).headers["expires"]) - Number(expires)) < 50);
   await client.ask("SEND", { destination: "unread", ttl: "50" }, "forgotten");
   let total = 0;
-  for (let turn = 0; turn < 100 && total === 0; turn++) {
+  for (let turn = 0; turn < 1_000 && total === 0; turn++) {
     await sleep(20);
     total = (await pulse.get("/api/v1/topics/unread/dlq")).body.total ?? 0;
   }

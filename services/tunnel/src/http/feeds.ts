@@ -1,13 +1,20 @@
 // The admin feeds of the relay, on its own listener.
 import { IncomingMessage } from "node:http";
 import { Method } from "@platform/http1";
-import { AdminFeeds, CONSOLE_LIVE_PATH, LIVE_PATH, type Figure } from "@platform/kernel/feeds";
+import {
+  AdminFeeds,
+  CONSOLE_LIVE_PATH,
+  LIVE_PATH,
+  type Figure,
+  type LineStreams,
+} from "@platform/kernel/feeds";
 import type { HealthRegistry } from "@platform/kernel/health";
 import { mapLegacyPath } from "@platform/kernel/http";
 import { requireScope } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { sumSeries, type MetricRegistry } from "@platform/kernel/metrics";
 import type { Clock } from "@platform/kernel/time";
+import type { CapturedRequest } from "../capture/captured-request.ts";
 import { VERSION } from "../config.ts";
 import { isOperator, type RelayGuard } from "../identity.ts";
 import { RELAY_METRICS, type RelayGauges } from "../metrics.ts";
@@ -40,21 +47,36 @@ export function createFeeds({ registry, gauges, ...options }: FeedsOptions): Adm
   });
 }
 
-/** True for upgrade requests to the live feed. */
-export function isLiveUpgrade({ head }: RelayExchange): boolean {
-  const path = mapLegacyPath(head.pathString());
-  const isLive = path === LIVE_PATH || path === CONSOLE_LIVE_PATH;
-  return isLive && head.upgrade && head.methodId === Method.GET;
+/** The streams of the relay's own API. */
+interface RelayStreams {
+  feeds: AdminFeeds;
+  requests: LineStreams<CapturedRequest>;
 }
 
-/** Handles an upgrade request to the live feed: the caller is admitted before the socket leaves the server. */
-export function acceptLive(feeds: AdminFeeds, exchange: RelayExchange): void {
+/** Handles an upgrade request to one of the streams; false for other requests. */
+export function acceptStream({ feeds, requests }: RelayStreams, exchange: RelayExchange): boolean {
+  const { head } = exchange;
+  if (!head.upgrade || head.methodId !== Method.GET) return false;
+  const path = mapLegacyPath(head.pathString());
+  if (path === LIVE_PATH || path === CONSOLE_LIVE_PATH) accept(feeds, exchange, LIVE_PATH);
+  else if (requests.hasPath(path)) accept(requests, exchange, path);
+  else return false;
+  return true;
+}
+
+// The caller is admitted before the socket leaves the server.
+function accept(
+  stream: Pick<AdminFeeds, "admit" | "acceptAdmitted">,
+  exchange: RelayExchange,
+  path: string,
+): void {
   const { sequence, head, connection } = exchange;
   const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
   const headers = new Headers([...head.fields.lowerEntries()]);
   const peer = { kind: "tcp", address: connection.remoteAddress } as const;
-  const guarded = { headers, method: "GET", path: LIVE_PATH, peer };
-  feeds
+  const guarded = { headers, method: "GET", path, peer };
+  const query = head.bytes.toString("latin1", head.pathEnd, head.targetEnd);
+  stream
     .admit(guarded)
     .then(() => {
       if (isOver()) return;
@@ -62,10 +84,10 @@ export function acceptLive(feeds: AdminFeeds, exchange: RelayExchange): void {
       const request = new IncomingMessage(socket);
       Object.assign(request, {
         method: "GET",
-        url: LIVE_PATH,
+        url: `${path}${query}`,
         headers: Object.fromEntries(headers),
       });
-      feeds.acceptAdmitted(request, socket, rest, guarded);
+      stream.acceptAdmitted(request, socket, rest, guarded);
     })
     .catch((error: unknown) => {
       if (!isOver()) answerProblem(exchange, error);

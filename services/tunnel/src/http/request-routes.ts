@@ -3,6 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import {
   checkSameOrigin,
   defineRoute,
+  defineUpgradeRoute,
   type ApiRoute,
   type HeaderReader,
 } from "@platform/kernel/http";
@@ -34,11 +35,23 @@ const HAR_REQUESTS_MAX = 200;
 const format = z.enum(["json", "har"]).default("json").meta({
   description: "har: an HTTP archive (HAR 1.2).",
 });
-const listQuery = z.object({
+/** Path of the stream of captured requests. */
+export const REQUEST_STREAM_PATH = "/api/v1/tunnels/{id}/requests/ws";
+
+/** Parameters that choose requests. */
+export const filterQuery = z.object({
   q: z.string().max(256).default("").meta({
     description:
       "Words that all must match: status:404, status:5xx, method:post, path:/api, or text of path, headers and text bodies.",
   }),
+  status: z
+    .string()
+    .regex(/^[1-5x][0-9x]{2}$/i, "a status such as 404 or 5xx")
+    .optional()
+    .meta({ description: "404, 5xx: like the word status:404 of q." }),
+});
+const listQuery = filterQuery.extend({
+  cursor: z.string().max(64).optional().meta({ description: "next_cursor of the previous page." }),
   limit: z
     .string()
     .regex(/^\d{1,4}$/, "a whole number from 1 to 1000")
@@ -49,6 +62,12 @@ const listQuery = z.object({
 });
 const idParams = z.object({ id: z.string().max(64) });
 const requestParams = z.object({ id: z.string().max(64), reqID: z.string().max(64) });
+
+/** The words that a request must match. */
+export function readWords({ q, status }: z.output<typeof filterQuery>): string[] {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean).slice(0, SEARCH_WORDS_MAX);
+  return status === undefined ? words : [`status:${status.toLowerCase()}`, ...words];
+}
 
 /** Creates the operations on captured requests. */
 export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
@@ -66,20 +85,40 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       answer: z.object({
         requests: z.array(summarySchema),
         captured: z.int().meta({ description: "Captured requests of the tunnel." }),
+        next_cursor: z
+          .string()
+          .nullable()
+          .meta({ description: "Continues with older requests; null at the end." }),
       }),
       problems: { 404: "No such tunnel" },
       handle: ({ params, query, caller }) => {
         const tunnel = findTunnel(store, params.id, caller);
         const nowMs = clock.now();
-        const words = query.q.toLowerCase().split(/\s+/).filter(Boolean).slice(0, SEARCH_WORDS_MAX);
-        const all = capture.list(tunnel.id);
-        const found = all.filter((entry) => matches(entry, words, nowMs)).slice(0, query.limit);
+        const words = readWords(query);
+        const found = capture
+          .list(tunnel.id, query.cursor)
+          .filter((entry) => matches(entry, words, nowMs));
+        const page = found.slice(0, query.limit);
         if (query.format === "har") {
-          const details = found.slice(0, HAR_REQUESTS_MAX).map((entry) => describe(entry, nowMs));
+          const details = page.slice(0, HAR_REQUESTS_MAX).map((entry) => describe(entry, nowMs));
           return answerHar(formatHar(details.reverse(), formatUrl(tunnel)));
         }
-        return { requests: found.map((entry) => summarize(entry, nowMs)), captured: all.length };
+        return {
+          requests: page.map((entry) => summarize(entry, nowMs)),
+          captured: capture.count(tunnel.id),
+          next_cursor: found.length > page.length ? page.at(-1)!.id : null,
+        };
       },
+    }),
+    defineUpgradeRoute({
+      ...own,
+      path: REQUEST_STREAM_PATH,
+      summary: "Captured requests as they begin and end (WebSocket)",
+      description:
+        'JSON messages `{"type":"lines","items":[…],"missed":0}`, at most ten per second; items are those of the list, and a request comes again with its answer. `missed` counts changes of all tunnels that were left out: the client did not read fast enough, or there were more than 500 in a second. It closes with 4401 when the credentials have expired or the tunnel is gone, and with 1001 when the relay stops.',
+      params: idParams,
+      query: filterQuery,
+      problems: { 404: "No such tunnel", 503: "Too many streams are open" },
     }),
     defineRoute({
       ...own,

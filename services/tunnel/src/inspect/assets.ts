@@ -1,11 +1,13 @@
 // The files of the inspector's page, as they are: no build, no scripts from elsewhere. Tokens and fonts are those of all pages.
 import { readFileSync } from "node:fs";
-import { loadLook } from "@platform/look";
+import { FONT_CACHE_CONTROL, loadLook } from "@platform/look";
 
 /** A file. */
 export interface Asset {
   readonly type: string;
   readonly content: Buffer;
+  /** Fonts are cached, as their names change with their content. */
+  readonly cacheControl?: string;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -35,7 +37,7 @@ const NAMES = [
 export function loadAssets(): ReadonlyMap<string, Asset> {
   const { tokens, fonts } = loadLook("/fonts/");
   const assets = new Map<string, Asset>(
-    fonts.map(({ path, type, content }) => [path, { type, content }]),
+    fonts.map(({ path, ...font }) => [path, { ...font, cacheControl: FONT_CACHE_CONTROL }]),
   );
   for (const name of NAMES) {
     const ending = name.slice(name.lastIndexOf(".") + 1);

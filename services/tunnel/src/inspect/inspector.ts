@@ -261,7 +261,12 @@ function answerAsset(request: IncomingMessage, response: ServerResponse, asset: 
     answerProblem(response, 405, "This method is not allowed.");
     return;
   }
-  response.writeHead(200, { "content-type": asset.type, "content-length": asset.content.length });
+  const { type, content, cacheControl } = asset;
+  response.writeHead(200, {
+    "content-type": type,
+    "content-length": content.length,
+    ...(cacheControl === undefined ? {} : { "cache-control": cacheControl }),
+  });
   response.end(request.method === "HEAD" ? undefined : asset.content);
 }
 

@@ -69,7 +69,7 @@ test("hiding takes no time that grows faster than the text", () => {
     redactText(text, "application/x-www-form-urlencoded");
   }
   // A quadratic pattern takes minutes.
-  assert.ok(performance.now() - startedMs < 5_000);
+  assert.ok(performance.now() - startedMs < 30_000);
 });
 
 test("hidden values of an edited request are put back at their positions", () => {

@@ -4,6 +4,7 @@ import { createServer, request as httpRequest, type IncomingMessage } from "node
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { startInspector, type Inspector } from "../../src/inspect/inspector.ts";
 import {
@@ -327,6 +328,31 @@ describe("in Chromium", { skip: chromiumSkip }, () => {
     assert.ok(right.x >= left.x + left.width && right.y === left.y, "side by side");
   });
 
+  for (const scheme of ["light", "dark"] as const) {
+    test(`the page has no accessibility faults, and its own fonts: ${scheme}`, async () => {
+      await page.emulateMedia({ colorScheme: scheme });
+      await row("/orders").click();
+      await response().getByText('"nested"').waitFor();
+      await page.evaluate("document.fonts.ready.then(() => undefined)");
+      const violations = await runAxe(page);
+      assert.deepEqual(violations, []);
+      const loaded = await page.evaluate(
+        "[...document.fonts].filter(({ status }) => status === 'loaded').length",
+      );
+      assert.ok(Number(loaded) >= 2);
+      await page.emulateMedia({ colorScheme: null });
+    });
+  }
+
+  test("fonts are cached, and nothing else", async () => {
+    const style = await (await fetch(`${inspector.url}/style.css`)).text();
+    const [, font = ""] = /url\("(\/fonts\/[\w-]+-[0-9a-f]{16}\.woff2)"\)/.exec(style) ?? [];
+    const read = async (path: string): Promise<string | null> =>
+      (await fetch(`${inspector.url}${path}`)).headers.get("cache-control");
+    assert.equal(await read(font), "public, max-age=31536000, immutable");
+    for (const path of ["/", "/app.js", "/style.css"]) assert.equal(await read(path), "no-store");
+  });
+
   test("captured HTML is text, and never runs", async () => {
     await visit("/evil?q=<img src=x onerror=window.evil=true>".replaceAll(" ", "%20"));
     await row("/evil").click();
@@ -489,3 +515,12 @@ describe("in Chromium", { skip: chromiumSkip }, () => {
     );
   });
 });
+
+/** Violations of accessibility rules on a page. */
+async function runAxe(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return await page.evaluate(
+    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`,
+  );
+}
