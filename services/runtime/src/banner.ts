@@ -18,6 +18,10 @@ export interface Banner {
   dataDir: string;
   durationMs: number;
   services: readonly BannerService[];
+  /** Address of the web console; undefined if it does not run. */
+  consoleUrl: string | undefined;
+  /** The way to sign in at the console; empty if it is not known. */
+  signIn: string;
   /** Address of the API of `platform up` itself. */
   apiUrl: string;
   trials: readonly Trial[];
@@ -34,13 +38,12 @@ export function formatBanner(banner: Banner, colours: boolean): string {
     `${bold(`platform ${banner.version}`)} ${dim("·")} data in ${banner.dataDir} ${dim("·")} started in ${seconds} s`,
     "",
   ];
-  const urlWidth = Math.max(...banner.services.map(({ url }) => url.length), 24);
-  const console = banner.services
-    .flatMap(({ listeners }) => listeners)
-    .find(({ name }) => name === "console");
-  if (console !== undefined) {
-    const url = `http://localhost:${console.port}`;
-    lines.push(`  ${bold("console".padEnd(10))} ${bold(url)}`);
+  const { consoleUrl } = banner;
+  const urls = [consoleUrl ?? "", ...banner.services.map(({ url }) => url)];
+  const urlWidth = Math.max(...urls.map((url) => url.length), 24);
+  if (consoleUrl !== undefined) {
+    const [name, url] = ["console".padEnd(10), consoleUrl.padEnd(urlWidth)].map(bold);
+    lines.push(`  ${name} ${url} ${dim(banner.signIn)}`.trimEnd());
   }
   for (const service of banner.services) {
     lines.push(
@@ -64,6 +67,7 @@ export function formatBannerJson(banner: Banner): string {
     data_dir: banner.dataDir,
     duration_ms: Math.round(banner.durationMs),
     services: banner.services,
+    console_url: banner.consoleUrl,
     api_url: banner.apiUrl,
     try: banner.trials,
     notes: banner.notes,

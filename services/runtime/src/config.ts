@@ -7,27 +7,17 @@ import {
   defineConfig,
   key,
   readPackageVersion,
-  type ConfigKey,
 } from "@platform/kernel/config";
 import { LOG_LEVELS } from "@platform/kernel/log";
 import { PROJECT_ADDRESS, PROJECT_KEY } from "./command/project-entry.ts";
+import { DEPLOY_KEYS } from "./deploy/deploy-keys.ts";
+import { LISTENER_KEYS } from "./services/listener-keys.ts";
 import { SERVICES } from "./services/index.ts";
-import { RUNTIME_LISTENER } from "./services/runtime.ts";
 
 /** Version of the platform. */
 export const VERSION = readPackageVersion(import.meta.url);
 
 const { log_level, drain_timeout_ms } = createServiceKeys("runtime");
-
-const LISTENER_KEYS: Record<
-  string,
-  ConfigKey<ReturnType<typeof addressKey>["schema"]>
-> = Object.fromEntries(
-  [...SERVICES.flatMap(({ listeners }) => listeners), RUNTIME_LISTENER].map((listener) => [
-    listener.key,
-    addressKey(listener.default, { description: listener.description, env: [listener.env] }),
-  ]),
-);
 
 const PROJECT_KEYS = {
   [PROJECT_KEY]: addressKey(PROJECT_ADDRESS, {
@@ -41,6 +31,11 @@ const LABELS = SERVICES.map(({ label }) => label).join(", ");
 const data = key(z.string().min(1).default("./data"), {
   description: "Data directory of all services.",
   env: ["PLATFORM_DATA_DIR"],
+  placeholder: "FOLDER",
+});
+const jsonLines = key(z.boolean().default(false), {
+  description: "Print one JSON document a line.",
+  env: [],
 });
 const json = key(z.boolean().default(false), { description: "Print JSON.", env: [] });
 
@@ -61,8 +56,17 @@ const UP_KEYS = {
         "Public domain. The gateway routes identity at identity.DOMAIN and storage at vault.DOMAIN; identity's public URL is https://identity.DOMAIN. Without it, these names are below localhost.",
       env: ["PLATFORM_DOMAIN"],
       allowed: "a lower-case domain name, like example.com",
+      placeholder: "DOMAIN",
     },
   ),
+  console_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "Address at which browsers open the web console, if a proxy or a public name leads to it.",
+    env: ["PLATFORM_GATE_CONSOLE_URL"],
+    placeholder: "URL",
+    defaultText:
+      "http://localhost:PORT; shared: https://console.DOMAIN or http://console.localhost:PORT",
+  }),
   json: key(z.boolean().default(false), {
     description: "Write the banner and the log as JSON lines.",
     env: [],
@@ -75,6 +79,7 @@ const LOGS_KEYS = {
   lines: key(z.int().min(0).max(100_000).default(100), {
     description: "Number of lines to begin with.",
     env: [],
+    short: "n",
   }),
   level: key(z.enum(LOG_LEVELS).default("debug"), {
     description: "Minimum severity of the lines.",
@@ -83,6 +88,7 @@ const LOGS_KEYS = {
   follow: key(z.boolean().default(false), {
     description: "Continue with new lines until ctrl-c.",
     env: [],
+    short: "f",
   }),
   access: key(z.boolean().default(false), {
     description: "Show the gateway's access log instead.",
@@ -122,7 +128,7 @@ const APP_KEYS = {
   }),
   topic: key(z.array(z.string().min(1).max(249)).max(50).default([]), {
     description:
-      "Topics that it may publish and subscribe: a name, or a pattern in which * is one level and # any number of levels; may be repeated.",
+      "Topics that it may publish and subscribe: a name, or a pattern in which * is one level and # any number of levels, so that orders.# includes orders and orders.* does not; may be repeated.",
     env: [],
   }),
   mail: key(z.boolean().default(false), {
@@ -155,46 +161,6 @@ function passphraseFile(description: string) {
   return { ...createRestoreKeys().passphrase_file, description };
 }
 
-const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-const DEPLOY_KEYS = {
-  target: key(z.enum(["docker", "k8s"]), {
-    description: "Container image, or Kubernetes.",
-    env: [],
-  }),
-  namespace: key(z.string().regex(NAME).optional(), {
-    description: "Namespace in Kubernetes.",
-    env: [],
-    defaultText: "that of kubectl",
-    allowed: "lower-case letters, digits and -, like team-a",
-  }),
-  image: key(
-    z
-      .string()
-      .regex(/^[a-z0-9][a-z0-9._:/-]{0,254}$/)
-      .optional(),
-    {
-      description: "Name of the image, with its registry for Kubernetes.",
-      env: [],
-      defaultText: "NAME:VERSION of package.json",
-      allowed: "a name like registry.example.com/notes:1.0.0",
-    },
-  ),
-  database: key(z.enum(["sqlite", "postgres"]).optional(), {
-    description:
-      "Database in Kubernetes: SQLite on a volume with one replica, or PostgreSQL by a secret with two.",
-    env: [],
-    defaultText: "sqlite if the service declares a database",
-  }),
-  dry_run: key(z.boolean().default(false), {
-    description: "Print the file and write nothing.",
-    env: [],
-  }),
-  apply: key(z.boolean().default(false), {
-    description: "Build the image; for Kubernetes also push it, apply the manifests and wait.",
-    env: [],
-  }),
-};
-
 /** Command line of `platform`. */
 export const runtimeDefinition = defineConfig({
   service: "runtime",
@@ -206,19 +172,46 @@ export const runtimeDefinition = defineConfig({
   commands: {
     up: {
       summary: "Start and supervise all services on this machine.",
+      synonyms: ["start", "serve", "server"],
       standalone: true,
       options: { ...UP_KEYS, ...PROJECT_KEYS, ...LISTENER_KEYS },
+      examples: [
+        ["platform up", "everything, with its data in ./data; ctrl-c stops it"],
+        ["platform up --data /srv/platform --only identity,gateway", "two services, elsewhere"],
+        ["platform up --gateway-addr 127.0.0.1:8090", "the gateway on another port"],
+      ],
     },
     status: {
       summary: "Show the state of each service. Exits with 1 unless all are up.",
+      synonyms: ["ps", "ls", "list", "info"],
       standalone: true,
+      examples: [["platform status --data /srv/platform", "the platform with this data directory"]],
       options: { data, json },
+    },
+    down: {
+      summary: "Stop the platform that runs with this data directory, and wait until it has ended.",
+      synonyms: ["stop", "quit", "kill", "shutdown"],
+      standalone: true,
+      options: {
+        data,
+        timeout_ms: key(z.int().min(1_000).max(3_600_000).default(60_000), {
+          description: "Time to wait.",
+          unit: "ms",
+          env: [],
+        }),
+      },
+      examples: [["platform down --data /srv/platform", "the platform with this data directory"]],
     },
     logs: {
       summary: `Show the log of all services, or of one: ${LABELS}.`,
       standalone: true,
       arguments: ["service?"],
       options: { data, ...LOGS_KEYS, json },
+      examples: [
+        ["platform logs identity --level warn", "warnings and errors of identity"],
+        ["platform logs --follow", "the log of all services, until ctrl-c"],
+        ["platform logs --access --lines 20", "the latest requests at the gateway"],
+      ],
     },
     doctor: {
       summary: "Check the machine, the data directory and the services, and say what to do.",
@@ -230,12 +223,29 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       arguments: ["name"],
       options: { data, ...USER_KEYS },
+      examples: [
+        ["platform user add ann --email ann@example.com", "a user; prints the password once"],
+        ["platform user add bob --role admin", "an administrator"],
+      ],
+    },
+    "user list": {
+      summary: "List the users.",
+      standalone: true,
+      options: { data, json: jsonLines },
     },
     "bucket add": {
       summary: "Create a bucket in storage.",
       standalone: true,
       arguments: ["name"],
       options: { data, ...BUCKET_KEYS },
+      examples: [
+        ["platform bucket add photos --cors http://localhost:3000", "for pages at port 3000"],
+      ],
+    },
+    "bucket list": {
+      summary: "List the buckets in storage, with their objects and bytes.",
+      standalone: true,
+      options: { data, json: jsonLines },
     },
     "app add": {
       summary:
@@ -243,6 +253,16 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       arguments: ["name"],
       options: { data, ...APP_KEYS },
+      examples: [
+        [
+          "platform app add notes --bucket notes --topic 'notes.#' > notes.env",
+          "credentials for one bucket and the topics notes and notes.…; they are printed only once",
+        ],
+        [
+          "platform app add shop --redirect http://localhost:3000/callback",
+          "sign-in of users, who return to this URL",
+        ],
+      ],
     },
     "app remove": {
       summary: "Remove an application's client, role, key and topic rules. Its data is kept.",
@@ -250,11 +270,17 @@ export const runtimeDefinition = defineConfig({
       arguments: ["name"],
       options: { data },
     },
+    "app list": {
+      summary: "List the applications.",
+      standalone: true,
+      options: { data, json: jsonLines },
+    },
     share: {
       summary: "Give a local service a public address, through the tunnel of `platform up`.",
       standalone: true,
       arguments: ["target"],
       options: { data, json, ...SHARE_KEYS },
+      examples: [["platform share 3000 --subdomain demo", "local port 3000 at a public address"]],
     },
     backup: {
       summary:
@@ -265,15 +291,24 @@ export const runtimeDefinition = defineConfig({
         data,
         passphrase_file: passphraseFile("Encrypt the backup with the passphrase in this file."),
       },
+      examples: [["platform backup /backup/2026-11-22", "the folder must be new or empty"]],
     },
     restore: {
       summary: "Verify a backup, and restore it to a data directory that is missing or empty.",
       standalone: true,
       arguments: ["folder"],
       options: { data, ...createRestoreKeys() },
+      examples: [
+        ["platform restore /backup/2026-11-22 --dry-run", "verify the backup, write nothing"],
+        [
+          "platform restore /backup/2026-11-22 --data /srv/restored",
+          "then start it: platform up --data /srv/restored",
+        ],
+      ],
     },
     init: {
       summary: "Create a project: a service and its tests.",
+      synonyms: ["new", "create"],
       standalone: true,
       arguments: ["name"],
       options: {
@@ -286,6 +321,7 @@ export const runtimeDefinition = defineConfig({
     },
     run: {
       summary: "Run a service file (default main.service.ts).",
+      synonyms: ["dev", "watch"],
       standalone: true,
       arguments: ["file?"],
       options: {
@@ -330,6 +366,7 @@ export const runtimeDefinition = defineConfig({
           description: "Path of the executable.",
           env: [],
           short: "o",
+          placeholder: "FILE",
           defaultText: "dist/NAME",
         }),
       },

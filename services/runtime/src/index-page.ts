@@ -1,5 +1,7 @@
 // The page at `/` of the gateway: services with their state, addresses and links, and commands to try.
+import { nameProgram } from "@platform/kernel/config";
 import { loadInlineTokens } from "@platform/look";
+import { formatCommand, formatFolder } from "./data-folder/data-folder.ts";
 import type { RunningState, ServiceState } from "./data-folder/running-file.ts";
 import type { Trial } from "./services/entry.ts";
 
@@ -20,7 +22,7 @@ p { margin: var(--s1) 0 var(--s4) }
 .note { color: var(--ink-3) }
 `;
 
-/** Formats the page. All texts are escaped; it contains no secrets. */
+/** Formats the page; `dataDir` is absolute. All texts are escaped; it contains no secrets. */
 export function formatIndexPage(
   state: RunningState,
   trials: readonly Trial[],
@@ -32,7 +34,7 @@ export function formatIndexPage(
 <body>
 <main>
 <h1>platform ${escape(state.version)}</h1>
-<p class="note">Data in ${escape(dataDir)}, started ${escape(state.started_at)}. This page is served to this machine only, because no route of the gateway matches it.</p>
+<p class="note">Data in ${escape(formatFolder(dataDir))}, started ${escape(state.started_at)}. This page is served to this machine only, because no route of the gateway matches it.</p>
 <div class="scroll" tabindex="0" role="region" aria-label="Services">
 <table>
 <thead><tr><th>Service</th><th>State</th><th>Address</th><th>Links</th></tr></thead>
@@ -44,9 +46,9 @@ ${state.services.toReversed().map(formatService).join("\n")}
 <h2>Try</h2>
 ${trials.map(formatTrial).join("\n")}
 <h2>Operate</h2>
-<pre><code>npx platform status</code></pre>
-<pre><code>npx platform logs --follow</code></pre>
-<pre><code>npx platform --help</code></pre>
+<pre><code>${escape(formatCommand(dataDir, "status"))}</code></pre>
+<pre><code>${escape(formatCommand(dataDir, "logs --follow"))}</code></pre>
+<pre><code>${escape(nameProgram("platform"))} --help</code></pre>
 </main>
 </body>
 </html>

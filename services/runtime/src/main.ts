@@ -21,6 +21,7 @@ export async function main(): Promise<void> {
         only: options.only,
         data: options.data,
         domain: options.domain,
+        consoleUrl: options.console_url,
         json: options.json,
         logLevel: options.log_level,
         drainTimeoutMs: options.drain_timeout_ms,
@@ -28,6 +29,15 @@ export async function main(): Promise<void> {
         version: VERSION,
       }),
     status: async ({ options }) => (await import("./command/status.ts")).runStatus(options),
+    down: async ({ options }) =>
+      (await import("./command/down.ts")).runDown({
+        data: options.data,
+        timeoutMs: options.timeout_ms,
+      }),
+    "user list": async ({ options }) => (await import("./command/list.ts")).runUserList(options),
+    "bucket list": async ({ options }) =>
+      (await import("./command/list.ts")).runBucketList(options),
+    "app list": async ({ options }) => (await import("./command/list.ts")).runAppList(options),
     logs: async ({ options, positionals: [service] }) =>
       (await import("./command/logs.ts")).runLogs({ ...options, service }),
     doctor: async ({ options }) =>
@@ -102,12 +112,12 @@ export async function main(): Promise<void> {
 
 // The listener keys are computed, so their types are not known by name.
 function collectAddresses(options: object): Map<string, ListenAddress> {
-  const values = options as Readonly<Record<string, ListenAddress>>;
+  const values = options as Readonly<Record<string, ListenAddress | "shared">>;
   const keys = SERVICES.flatMap(({ listeners }) => listeners.map(({ key }) => key));
   return new Map(
     [...keys, PROJECT_KEY, RUNTIME_KEY].flatMap((key) => {
       const address = values[key];
-      return address === undefined ? [] : [[key, address] as const];
+      return address === undefined || address === "shared" ? [] : [[key, address] as const];
     }),
   );
 }

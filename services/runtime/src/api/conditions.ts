@@ -25,13 +25,23 @@ export function describeFigures(states: RunningServices): AdminFeedsOptions["fig
   ];
 }
 
+/** After a restart, the failure stays a condition for this time: in a loop it does not come and go. */
+const RECOVERED_MS = 60_000;
+
 /** Lists services that failed or were stopped. */
-export function describeConditions({ services }: RunningState): Conditions {
-  return services.flatMap(({ name, label, state, last_failure: failure = "" }): Conditions => {
+export function describeConditions({ services }: RunningState, nowMs: number): Conditions {
+  return services.flatMap((service): Conditions => {
+    const { name, label, state, restarts, last_failure: failure = "" } = service;
     const href = `/ui/runtime/services?service=${name}`;
     if (state === "restarting") {
-      const detail = `${failure}; see the log of ${label}`;
-      return [{ id: `failed:${name}`, level: "critical", title: `${label} exited`, detail, href }];
+      const title = restarts > 3 ? `${label} keeps exiting` : `${label} exited`;
+      const detail = `${failure} It is started again, after 30 s at most; see its log.`;
+      return [{ id: `failed:${name}`, level: "critical", title, detail, href }];
+    }
+    const ranMs = nowMs - Date.parse(service.started_at ?? "");
+    if (state === "running" && failure !== "" && ranMs < RECOVERED_MS) {
+      const title = `${label} was started again`;
+      return [{ id: `failed:${name}`, level: "warning", title, detail: failure, href }];
     }
     if (state !== "stopped") return [];
     const detail = "It stays stopped until it is started, or the platform is.";

@@ -43,7 +43,7 @@ export function createScheduleRoutes(
     }),
     defineRoute({
       method: "POST",
-      path: "/api/v1/schedules/:id/run",
+      path: "/api/v1/schedules/{id}/run",
       tag: TAG,
       summary: "Run a schedule now, in addition to its next run",
       description:

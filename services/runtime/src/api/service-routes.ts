@@ -78,7 +78,7 @@ export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
     ...OPERATIONS.map(({ name, past, summary, description }) =>
       defineRoute({
         method: "POST",
-        path: `/api/v1/services/:id/${name}`,
+        path: `/api/v1/services/{id}/${name}`,
         tag: TAG,
         summary,
         description: `${description} The answer comes when the operation has begun; \`GET /api/v1/services\` reports its progress.`,

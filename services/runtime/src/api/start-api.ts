@@ -18,7 +18,7 @@ import type { ServiceControl } from "../control/service-control.ts";
 import { requireRead } from "./access.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
-import { LogStreams } from "./log-streams.ts";
+import { createLogStreams } from "./log-streams.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import type { RuntimeSettings } from "./settings.ts";
@@ -36,6 +36,8 @@ export interface RuntimeApiOptions {
   states: RunningServices;
   control: ServiceControl;
   schedules: ScheduleRegistry;
+  /** The warning about a jump of the system clock. */
+  describeClock: () => string | undefined;
   /** Short name of the project in the working directory, if it runs. */
   project: string | undefined;
   log: {
@@ -66,6 +68,8 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     logger.error("health check failed", { check, error });
   const health = new HealthRegistry({ ...resource, onCheckError });
 
+  health.addWarning("clock", options.describeClock);
+
   const guard = createGuard(options, registry, health);
   const webConsole = new ServiceConsole({
     id: "runtime",
@@ -84,11 +88,11 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     guard: webConsole.guard,
     access: requireRead,
     figures: describeFigures(states),
-    conditions: [() => describeConditions(states.state)],
+    conditions: [() => describeConditions(states.state, clock.now())],
   });
   const onChange = (title: string, actor: string): void => feeds.noteChange({ title, actor });
   const findService = createServiceFinder(states);
-  const streams = new LogStreams({
+  const streams = createLogStreams({
     listen: options.log.listen,
     readFilter: (search) => readStreamFilter(search, findService),
     guard: webConsole.guard,

@@ -113,8 +113,9 @@ function createEntry({ file, identity }: BundleOptions): Plugin {
       "await runDeclaredService();",
     ].join("\n"),
     [IDENTITY]: [
-      'import { declared } from "@platform/service/host";',
+      'import { answerCommandLine, declared } from "@platform/service/host";',
       `declared.identity = ${JSON.stringify(identity)};`,
+      "answerCommandLine(declared.identity);",
     ].join("\n"),
   };
   return {

@@ -1,4 +1,5 @@
 // Calls the JSON APIs of the services, and turns their problem documents into errors for the operator.
+import { nameProgram } from "@platform/kernel/config";
 
 const TIMEOUT_MS = 15_000;
 
@@ -59,7 +60,12 @@ export async function send(label: string, url: URL, init: RequestInit): Promise<
   } catch (error) {
     const isLate = error instanceof Error && error.name === "TimeoutError";
     const reason = isLate ? `did not respond within ${TIMEOUT_MS / 1000} s` : "cannot be reached";
-    throw new Error(`${label} ${reason} at ${url.origin}; see "platform status"`, { cause: error });
+    throw new Error(
+      `${label} ${reason} at ${url.origin}; see "${nameProgram("platform")} status"`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

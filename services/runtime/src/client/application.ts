@@ -1,4 +1,5 @@
 // Applications: everything that one needs, limited to its bucket, its topics and sending mail.
+import { formatCommand } from "../data-folder/data-folder.ts";
 import { ApiError, type ApiClient } from "./api-client.ts";
 import { allowOrigins } from "./bucket-cors.ts";
 import { createBucket } from "./bucket.ts";
@@ -81,7 +82,7 @@ async function addClient(
       permissions,
     })
     .catch((error: unknown) => {
-      throw explainTaken(error, name);
+      throw explainTaken(error, target, name);
     });
   undo.push(() => identity.call("DELETE", `/api/v1/rbac/roles/${role}`));
   const hasUsers = redirects.length > 0;
@@ -183,10 +184,10 @@ export function nameRole(name: string): string {
   return `app-${name}`;
 }
 
-function explainTaken(error: unknown, name: string): unknown {
+function explainTaken(error: unknown, { dataDir }: Target, name: string): unknown {
   if (error instanceof ApiError && error.status === 409)
     return new Error(
-      `there is already an application ${name} (role ${nameRole(name)}): choose another name, or remove it with "platform app remove ${name}"`,
+      `there is already an application ${name} (role ${nameRole(name)}): choose another name, or remove it with "${formatCommand(dataDir, `app remove ${name}`)}"`,
     );
   return error;
 }
@@ -212,23 +213,37 @@ export async function removeApplication(target: Target, name: string): Promise<b
   return isKnown;
 }
 
-async function removeClients(identity: ApiClient, name: string): Promise<void> {
+/** The client of an application at identity. */
+interface ListedApplication {
+  name: string;
+  client_id: string;
+  redirect_uris: readonly string[];
+}
+
+/** The applications that `createApplication` made: clients that have the role of their name. */
+export async function* listApplications(identity: ApiClient): AsyncGenerator<ListedApplication> {
   let cursor: string | null = null;
   do {
     const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
     const page = (await identity.call("GET", `/api/v1/auth/clients${query}`)) as {
-      clients: { client_id: string; client_name?: string }[];
+      clients: { client_id: string; client_name?: string; redirect_uris?: string[] }[];
       next_cursor: string | null;
     };
-    for (const client of page.clients) {
-      if (client.client_name !== name) continue;
-      const path = `/api/v1/rbac/clients/${client.client_id}/roles`;
+    for (const { client_id, client_name: name = "", redirect_uris = [] } of page.clients) {
+      if (!NAME.test(name)) continue;
+      const path = `/api/v1/rbac/clients/${client_id}/roles`;
       const { roles } = (await identity.call("GET", path)) as { roles: string[] };
-      if (roles.includes(nameRole(name)))
-        await identity.call("DELETE", `/api/v1/auth/clients/${client.client_id}`);
+      if (roles.includes(nameRole(name))) yield { name, client_id, redirect_uris };
     }
     cursor = page.next_cursor;
   } while (cursor !== null);
+}
+
+async function removeClients(identity: ApiClient, name: string): Promise<void> {
+  for await (const client of listApplications(identity)) {
+    if (client.name === name)
+      await identity.call("DELETE", `/api/v1/auth/clients/${client.client_id}`);
+  }
 }
 
 // False if there was nothing to remove.

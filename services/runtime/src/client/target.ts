@@ -1,7 +1,8 @@
 // The platform that a command talks to, found by its data directory.
+import { quoteShell } from "@platform/kernel/config";
 import { resolve } from "node:path";
 import { readCredentials } from "../credentials/credentials.ts";
-import { explainFileError, formatFolder, quoteShell } from "../data-folder/data-folder.ts";
+import { explainFileError, formatCommand, formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning, type RunningState, type ServiceState } from "../data-folder/running-file.ts";
 
 /** A running platform with its credentials. */
@@ -26,20 +27,21 @@ export async function findTarget(data: string): Promise<Target> {
 /** The error of a command that needs a running platform. */
 export function explainStopped(dataDir: string): Error {
   const shown = quoteShell(formatFolder(dataDir));
-  const flag = shown === "./data" ? "" : ` --data ${shown}`;
   return new Error(
-    `no platform is running with the data folder ${shown}: start it with "platform up${flag}", or name its folder with --data`,
+    `no platform is running with the data folder ${shown}: start it with "${formatCommand(dataDir, "up")}", or name its folder with --data`,
   );
 }
 
 /** A running service by its short name. Throws if it does not run. */
-export function findService({ state }: Target, name: string, label: string): ServiceState {
+export function findService({ state, dataDir }: Target, name: string, label: string): ServiceState {
   const service = state.services.find((item) => item.name === name);
   if (service === undefined)
     throw new Error(`${label} is not part of this platform: it was started with --only`);
   if (service.state === "running") return service;
   const reason = service.last_failure === undefined ? "" : ` (${service.last_failure})`;
-  throw new Error(`${label} is ${service.state}${reason}; see "platform status"`);
+  throw new Error(
+    `${label} is ${service.state}${reason}; see "${formatCommand(dataDir, "status")}"`,
+  );
 }
 
 /** A credential from the data directory or the environment. */

@@ -8,6 +8,15 @@ import {
 import { findTarget } from "../client/target.ts";
 import { formatVariables } from "../data-folder/private-file.ts";
 
+const FETCH_TOKEN = [
+  "fetch a token, which is valid for some minutes:",
+  `  TOKEN=$(curl -s "$OIDC_TOKEN_URL" -u "$OIDC_CLIENT_ID:$OIDC_CLIENT_SECRET" -d grant_type=client_credentials | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')`,
+];
+
+const HEADERS = `-H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json'`;
+const SIGNATURE =
+  '--aws-sigv4 "aws:amz:$AWS_REGION:s3" -u "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" -H x-amz-content-sha256:UNSIGNED-PAYLOAD';
+
 /** Options of {@link runAppAdd}. */
 export interface AppAddOptions extends ApplicationOptions {
   data: string;
@@ -17,7 +26,7 @@ export interface AppAddOptions extends ApplicationOptions {
 export async function runAppAdd(options: AppAddOptions): Promise<void> {
   const lines = await createApplication(await findTarget(options.data), options);
   process.stderr.write(describe(options));
-  process.stdout.write(formatVariables(lines));
+  process.stdout.write(formatVariables(lines) + formatExamples(options));
 }
 
 /** Removes an application's client, role, topic rules and keys. Its bucket and topics stay. */
@@ -38,5 +47,32 @@ function describe({ name, bucket, topics, mail, redirects }: ApplicationOptions)
     ...(mail ? ["sending mail"] : []),
     ...(redirects.length === 0 ? [] : [`sign-in of users at ${redirects.join(", ")}`]),
   ];
-  return `${parts.join("; ")}\nThe following is shown only once: save it, for example with "platform app add ${name} > ${name}.env"\n`;
+  return `${parts.join("; ")}\nThese variables are shown only once: save them in a file that only you can read, such as ${name}.env\n`;
+}
+
+// Comments of the environment file: commands that work in a shell which has read it.
+function formatExamples({ name, bucket, topics, mail }: ApplicationOptions): string {
+  const [pattern] = topics;
+  const lines: string[] = [];
+  if (pattern !== undefined || mail) lines.push(...FETCH_TOKEN);
+  if (pattern !== undefined) {
+    const body = JSON.stringify({ topic: pattern.replaceAll(/[*#]/g, "new"), payload: "hello" });
+    lines.push(
+      "publish a message:",
+      `  curl "$MESSAGING_URL/api/v1/publish" ${HEADERS} -d '${body}'`,
+    );
+  }
+  if (mail) {
+    const body = JSON.stringify({ to: "ann@example.com", subject: "hello", text: "hello" });
+    lines.push("send a mail:", `  curl "$MAIL_URL/api/v1/send" ${HEADERS} -d '${body}'`);
+  }
+  if (bucket !== undefined) {
+    lines.push(
+      "store an object:",
+      `  curl -X PUT "$AWS_ENDPOINT_URL_S3/$S3_BUCKET/hello.txt" ${SIGNATURE} -H 'Content-Type: text/plain' -d hello`,
+    );
+  }
+  if (lines.length === 0) return "";
+  const all = ["", "Try it in a shell:", `  set -a; . ./${name}.env; set +a`, ...lines];
+  return all.map((line) => (line === "" ? "\n" : `# ${line}\n`)).join("");
 }

@@ -7,7 +7,7 @@ import {
   BackupKey,
   createProgressPrinter,
   fetchBackup,
-  formatMebibytes,
+  formatSize,
   readPassphrase,
   receiveBackup,
   writeBackup,
@@ -15,7 +15,7 @@ import {
 } from "@platform/kernel/backup";
 import { systemClock } from "@platform/kernel/time";
 import { readCredentials } from "../credentials/credentials.ts";
-import { formatFolder } from "../data-folder/data-folder.ts";
+import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
@@ -107,11 +107,11 @@ function findSources(data: string): Source[] {
   const running = readRunning(data);
   if (running === undefined) {
     throw new BackupError(
-      `the platform is not running with ${formatFolder(data)}: start it with platform up, backups are taken from running services`,
+      `the platform is not running with ${formatFolder(data)}: start it with "${formatCommand(data, "up")}", backups are taken from running services`,
     );
   }
   return BACKED_UP.flatMap((entry) => {
-    const url = findUrl(entry, running);
+    const url = findUrl(data, entry, running);
     if (url !== undefined) return [{ entry, url }];
     if (!existsSync(join(data, entry.name))) return [];
     throw new BackupError(
@@ -120,12 +120,18 @@ function findSources(data: string): Source[] {
   });
 }
 
-function findUrl(entry: ServiceEntry, { services }: RunningState): string | undefined {
+function findUrl(
+  data: string,
+  entry: ServiceEntry,
+  { services }: RunningState,
+): string | undefined {
   const service = services.find(({ name }) => name === entry.name);
   if (service === undefined) return undefined;
   const listener = service.listeners.find((report) => isReportOf(report, entry.backup!.listener));
   if (service.state === "running" && listener !== undefined) return formatListenerUrl(listener);
-  throw new BackupError(`${entry.label} is ${service.state}: see platform logs ${entry.label}`);
+  throw new BackupError(
+    `${entry.label} is ${service.state}: see "${formatCommand(data, `logs ${entry.label}`)}"`,
+  );
 }
 
 async function readToken(data: string): Promise<string> {
@@ -156,7 +162,7 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
       stream,
     );
     const bytes = manifest.files.reduce((sum, { size }) => sum + size, 0);
-    say(`${manifest.files.length} files, ${formatMebibytes(bytes)} MiB`);
+    say(`${manifest.files.length} files, ${formatSize(bytes)}`);
     return manifest;
   } catch (cause) {
     if (!(cause instanceof BackupError)) throw cause;

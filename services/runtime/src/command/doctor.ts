@@ -4,10 +4,12 @@ import { access, readFile, statfs } from "node:fs/promises";
 import { freemem } from "node:os";
 import { join, resolve } from "node:path";
 import type { ListenAddress } from "@platform/kernel/config";
+import { DESCRIPTORS_MIN, readDescriptorLimit } from "@platform/kernel/sockets";
 import { connectIdentity } from "../client/connect.ts";
 import type { Target } from "../client/target.ts";
 import { readCredentials } from "../credentials/credentials.ts";
-import { formatFolder } from "../data-folder/data-folder.ts";
+import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
+import { suggestStep } from "./status.ts";
 import { readRunning } from "../data-folder/running-file.ts";
 import { SERVICES } from "../services/index.ts";
 import { RUNTIME_LISTENER } from "../services/runtime.ts";
@@ -17,7 +19,6 @@ import { readStatus } from "../control/service-status.ts";
 const NODE_MAJOR = 26;
 const DISK_BYTES_MIN = 2 * 1024 ** 3;
 const MEMORY_BYTES_MIN = 512 * 1024 ** 2;
-const DESCRIPTORS_MIN = 4_096;
 const CLOCK_SKEW_MS = 60_000;
 
 /** One result. */
@@ -41,7 +42,7 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   const findings = [
     checkRuntime(),
     await checkMemory(),
-    await checkDescriptors(),
+    checkDescriptors(),
     ...(await checkFolder(dataDir)),
     ...(await checkServices(dataDir, options.addresses)),
   ];
@@ -74,14 +75,13 @@ async function checkMemory(): Promise<Finding> {
   return {
     level: "warn",
     text: shown,
-    remedy: "all services need about 500 MB; select some with --only",
+    remedy: "all services need about 800 MB; select some with --only",
   };
 }
 
-async function checkDescriptors(): Promise<Finding> {
-  const text = await readFile("/proc/self/limits", "utf8").catch(() => "");
-  const limit = /^Max open files +(\d+)/m.exec(text)?.[1];
-  if (limit === undefined || Number(limit) >= DESCRIPTORS_MIN)
+function checkDescriptors(): Finding {
+  const limit = readDescriptorLimit();
+  if (limit === undefined || limit >= DESCRIPTORS_MIN)
     return { level: "ok", text: `file descriptors: ${limit ?? "not limited"}` };
   return {
     level: "warn",
@@ -93,7 +93,7 @@ async function checkDescriptors(): Promise<Finding> {
 async function checkFolder(dataDir: string): Promise<Finding[]> {
   const shown = formatFolder(dataDir);
   if (!existsSync(dataDir))
-    return [{ level: "ok", text: `data folder: ${shown} will be created by platform up` }];
+    return [{ level: "ok", text: `data folder: ${shown} will be created by the first start` }];
   const isOpen = (statSync(dataDir).mode & 0o077) !== 0 && process.platform !== "win32";
   const findings: Finding[] = [
     isOpen
@@ -135,7 +135,7 @@ async function checkCredentials(dataDir: string): Promise<Finding> {
       "restore it from a backup, or restart the platform, which creates new tokens and keys";
     return isUsed
       ? { level: "fail", text: `credentials: ${shown} is missing`, remedy }
-      : { level: "ok", text: "credentials: will be created by platform up" };
+      : { level: "ok", text: "credentials: will be created by the first start" };
   }
   try {
     const count = (await readCredentials(dataDir)).size;
@@ -175,15 +175,19 @@ async function checkServices(
     const taken = problems.map((text): Finding => ({ level: "fail", text: `port: ${text}` }));
     const free: Finding = { level: "ok", text: "ports: all are free" };
     return [
-      { level: "ok", text: "services: not running; start them with platform up" },
+      {
+        level: "ok",
+        text: `services: not running; start them with ${formatCommand(dataDir, "up")}`,
+      },
       ...(taken.length === 0 ? [free] : taken),
     ];
   }
   const statuses = await Promise.all(state.services.map(readStatus));
   const findings = statuses.map(({ label, status, restarts, detail }): Finding => {
     const text = `${label}: ${status}${detail === "" ? "" : ` (${detail})`}`;
-    const remedy = `platform logs ${label} --level warn`;
+    const remedy = suggestStep(label, status, dataDir);
     if (status !== "up") return { level: "fail", text, remedy };
+    if (detail !== "") return { level: "warn", text, remedy };
     if (restarts === 0) return { level: "ok", text };
     return { level: "warn", text: `${label}: up, restarted ${restarts} times`, remedy };
   });

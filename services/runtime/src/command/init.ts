@@ -2,8 +2,10 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { nameProgram } from "@platform/kernel/config";
 import { TEMPLATES, type TemplateName } from "../project/templates/index.ts";
 
+const PROGRAM = new URL("../../../../bin/platform.js", import.meta.url);
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 
 /** Options of `platform init`. */
@@ -29,14 +31,18 @@ export function runInit({ name, template }: InitOptions): number {
   }
   linkPackage(folder);
   const place = relative(process.cwd(), folder);
-  process.stdout.write(`Created ${place}.\n\n  cd ${place}\n  platform run --watch\n`);
+  const program = nameProgram("platform", { path: process.env["PATH"] ?? "", folder });
+  process.stdout.write(`Created ${place}.\n\n  cd ${place}\n  ${program} run --watch\n`);
   return 0;
 }
 
-/** Links the package of this installation, for editors; commands find it themselves. */
+/** Links the package of this installation, for editors, and its command line, for `npx` and npm's scripts. */
 function linkPackage(folder: string): void {
   const scope = join(folder, "node_modules/@platform");
   mkdirSync(scope, { recursive: true });
   const main = fileURLToPath(import.meta.resolve("@platform/service"));
   symlinkSync(resolve(dirname(main), ".."), join(scope, "service"), "dir");
+  const programs = join(folder, "node_modules/.bin");
+  mkdirSync(programs, { recursive: true });
+  symlinkSync(fileURLToPath(PROGRAM), join(programs, "platform"));
 }

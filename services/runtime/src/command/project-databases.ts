@@ -1,7 +1,7 @@
 // The SQLite databases of projects in a backup: each a copy of one moment, taken while the project uses it.
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { formatMebibytes, type BackupTarget } from "@platform/kernel/backup";
+import { formatSize, type BackupTarget } from "@platform/kernel/backup";
 import { dumpDatabase } from "@platform/kernel/db";
 
 /** Projects keep each database as `<name>.sqlite` in the data directory. */
@@ -26,7 +26,7 @@ export async function addProjectDatabases(
       await target.addFile(name, copy);
       const { size } = await stat(copy);
       await rm(copy);
-      print(`database ${name}: ${formatMebibytes(size)} MiB`);
+      print(`database ${name}: ${formatSize(size)}`);
     }
   } finally {
     await rm(staging, { recursive: true, force: true });

@@ -152,7 +152,7 @@ function formatOrigin({ name }: Project, context: EntryContext): string {
   }
   const host = formatHost(name, context);
   if (context.domain !== undefined) return `https://${host}`;
-  return `http://${host}:${getAddress(context, "gate_addr").port}`;
+  return `http://${host}:${getAddress(context, "gateway_addr").port}`;
 }
 
 function getPath(context: EntryContext, name: string): string {

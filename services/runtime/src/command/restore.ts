@@ -13,7 +13,7 @@ import {
   type BackupManifest,
 } from "@platform/kernel/backup";
 import { systemClock } from "@platform/kernel/time";
-import { formatFolder, quoteShell } from "../data-folder/data-folder.ts";
+import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
 import { BACKED_UP } from "../services/index.ts";
 import type { ServiceEntry } from "../services/entry.ts";
 import { readLines } from "../supervisor/line-splitter.ts";
@@ -66,7 +66,7 @@ export async function runRestore(options: RestoreOptions): Promise<number> {
   });
   const seconds = ((systemClock.monotonicMs() - startedMs) / 1000).toFixed(1);
   print(`${formatFolder(target)}: restored the backup of ${manifest.created_at}, in ${seconds} s`);
-  print(`start it with: platform up --data ${quoteShell(formatFolder(target))}`);
+  print(`start it with: ${formatCommand(target, "up")}`);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { nameProgram } from "@platform/kernel/config";
 import { runDeclaredService } from "@platform/service/host";
 import { CompileError } from "../language/source-problem.ts";
 import { registerServiceFiles } from "../language/load-hooks.ts";
@@ -36,5 +37,5 @@ export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<n
 
 /** The message for a missing file. */
 export function describeMissing(file: string): string {
-  return `${file} does not exist; name a file, or create a project with: platform init NAME`;
+  return `${file} does not exist; name a file, or create a project with: ${nameProgram("platform")} init NAME`;
 }

@@ -1,9 +1,10 @@
 // `platform status`: the state of each service.
 import { resolve } from "node:path";
 import { readRunning } from "../data-folder/running-file.ts";
-import { explainFileError } from "../data-folder/data-folder.ts";
+import { explainFileError, formatCommand } from "../data-folder/data-folder.ts";
 import { explainStopped } from "../client/target.ts";
 import { readStatus, type ServiceStatus } from "../control/service-status.ts";
+import { formatTextTable } from "./text-table.ts";
 
 /** Prints a table, or JSON; exit code 1 unless every service is up. */
 export async function runStatus(options: { data: string; json: boolean }): Promise<number> {
@@ -23,10 +24,31 @@ export async function runStatus(options: { data: string; json: boolean }): Promi
     process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
   } else {
     process.stdout.write(
-      `platform ${version} · process ${pid} · running for ${formatAge(started_at)}\n\n${formatTable(services)}`,
+      `platform ${version} · process ${pid} · running for ${formatAge(started_at)}\n\n${formatTable(services)}${formatProblems(services, dataDir)}`,
     );
   }
   return isUp ? 0 : 1;
+}
+
+// Reasons may be long: below the table, each with the next step.
+function formatProblems(services: readonly ServiceStatus[], dataDir: string): string {
+  return services
+    .filter(({ status, detail }) => status !== "up" || detail !== "")
+    .map(({ label, status, detail }) => {
+      const reason = detail === "" ? status : detail;
+      return `\n${label}: ${reason}\n      → ${suggestStep(label, status, dataDir)}\n`;
+    })
+    .join("");
+}
+
+/** The next step for a service with a problem. */
+export function suggestStep(
+  label: string,
+  status: ServiceStatus["status"],
+  dataDir: string,
+): string {
+  if (status === "stopped") return "start it in the console, or restart the platform";
+  return formatCommand(dataDir, `logs ${label} --level warn`);
 }
 
 /** The time since a moment: `45 s`, `12 min`, `3 h`, `5 d`. */
@@ -41,29 +63,15 @@ function formatAge(since: string | undefined): string {
 
 function formatTable(services: readonly ServiceStatus[]): string {
   const rows = services.toReversed().map((service) => {
-    const { label, status, url, pid, started_at, restarts, detail } = service;
-    const notes = [
-      restarts === 0 ? "" : `${restarts} ${restarts === 1 ? "restart" : "restarts"}`,
-      detail,
-    ];
+    const { label, status, url, pid, started_at, restarts } = service;
     return [
       label,
       status,
       url,
       pid === undefined ? "" : String(pid),
       status === "up" ? formatAge(started_at) : "",
-      notes.filter((note) => note !== "").join(" · "),
+      restarts === 0 ? "" : `${restarts} ${restarts === 1 ? "restart" : "restarts"}`,
     ];
   });
-  const table = [["service", "state", "address", "process", "for", ""], ...rows];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
-  return table
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at]!))
-        .join("  ")
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join("");
+  return formatTextTable([["service", "state", "address", "process", "for", ""], ...rows]);
 }

@@ -1,7 +1,7 @@
 // `platform up`: runs all services of this machine as supervised processes.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { ListenAddress } from "@platform/kernel/config";
+import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
 import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
@@ -13,10 +13,10 @@ import { ServiceControl } from "../control/service-control.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
 import {
   explainFileError,
+  formatCommand,
   formatFolder,
   lockExisting,
   openDataFolder,
-  quoteShell,
   type DataFolder,
 } from "../data-folder/data-folder.ts";
 import { writePrivateText } from "../data-folder/private-file.ts";
@@ -27,17 +27,19 @@ import {
   formatListenerUrl,
   formatUrl,
   getAddress,
+  isRunning,
   type EntryContext,
   type ServiceEntry,
 } from "../services/entry.ts";
+import { describeSignIn } from "../services/auth.ts";
+import { checkConsole, formatConsoleUrl } from "../services/console.ts";
 import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
 import { selectServices, SERVICES } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { findProject } from "../project/project.ts";
-import { watchClock } from "../supervisor/clock-watch.ts";
-import { LogFile } from "../supervisor/log-file.ts";
-import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
+import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
+import type { LogStream } from "../supervisor/log-stream.ts";
 import {
   createSupervisedProcess,
   type SupervisedProcess,
@@ -46,6 +48,7 @@ import {
 import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
+import { createOutput, type Output } from "./output.ts";
 import { choosePorts, probePorts } from "./ports.ts";
 import { createProjectEntry, PROJECT_KEY } from "./project-entry.ts";
 
@@ -59,6 +62,8 @@ export interface UpOptions {
   data: string;
   /** Public domain; undefined on a machine without one. */
   domain: string | undefined;
+  /** Address at which browsers open the console; undefined derives it. */
+  consoleUrl: string | undefined;
   json: boolean;
   logLevel: LogLevel;
   drainTimeoutMs: number;
@@ -70,11 +75,12 @@ export interface UpOptions {
 /** Starts the services, prints the banner, supervises until the process is stopped, then exits. */
 export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
-  const { version, drainTimeoutMs } = options;
+  const { version, drainTimeoutMs, domain, consoleUrl } = options;
   // The project is described before the platform runs, and prepared when the services that it uses do.
   let running: RunningServices | undefined;
   const entries = findEntries(options.only, () => running!.state);
   const addresses = new Map(options.addresses);
+  const consoleNotes = checkConsole({ addresses, consoleUrl, domain }, entries);
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
@@ -82,10 +88,10 @@ export async function runUp(options: UpOptions): Promise<never> {
   await choosePorts(listening, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
-  const { domain } = options;
-  const shared = { dataDir, addresses, secure, domain, running: entries };
+  const shared = { dataDir, addresses, secure, domain, consoleUrl, running: entries };
   const { context, notes } = await createContext(shared, folder);
-  const output = createOutput(options, dataDir);
+  notes.push(...consoleNotes);
+  const output = createOutput(options, join(dataDir, LOG_FILE));
   const { logger } = output.log;
   return runService({ service: "platform", version, logger, drainTimeoutMs }, async (lifecycle) => {
     void output.closed.then(() => lifecycle.stop("the standard output was closed"));
@@ -97,7 +103,7 @@ export async function runUp(options: UpOptions): Promise<never> {
       folder.release();
       return output.settle();
     });
-    superviseClock(lifecycle, folder, output.log);
+    const describeClock = superviseClock(lifecycle, folder, output.log);
     const lines = new Map<string, BannerService>();
     const progress = createProgress(options.json, entries);
     const schedules = new ScheduleRegistry((service, name) => {
@@ -134,7 +140,16 @@ export async function runUp(options: UpOptions): Promise<never> {
     try {
       const [started] = await Promise.all([
         startParts(parts, context, lifecycle),
-        serveApi({ context, states, control, schedules, output, lifecycle, version }),
+        serveApi({
+          context,
+          states,
+          control,
+          schedules,
+          output,
+          lifecycle,
+          version,
+          describeClock,
+        }),
       ]);
       notes.push(...started);
     } catch (error) {
@@ -148,6 +163,8 @@ export async function runUp(options: UpOptions): Promise<never> {
         dataDir: context.dataDirShown,
         durationMs: systemClock.monotonicMs() - startedMs,
         services: entries.toReversed().map(({ name }) => lines.get(name)!),
+        consoleUrl: lines.has("gate") ? formatConsoleUrl(context) : undefined,
+        signIn: isRunning("auth", context) ? (describeSignIn(context) ?? "") : "",
         apiUrl: formatUrl(getAddress(context, RUNTIME_KEY)),
         trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
@@ -170,6 +187,7 @@ interface ApiParts {
   output: Output;
   lifecycle: Lifecycle;
   version: string;
+  describeClock: ClockWatch["describe"];
 }
 
 // Loaded while the services start.
@@ -215,7 +233,7 @@ function findEntries(
 }
 
 async function createContext(
-  shared: Pick<EntryContext, "dataDir" | "addresses" | "secure" | "domain" | "running">,
+  shared: Omit<EntryContext, "dataDirShown" | "credentialsShown" | "credentials">,
   folder: DataFolder,
 ): Promise<{ context: EntryContext; notes: string[] }> {
   const { dataDir, running } = shared;
@@ -243,63 +261,24 @@ async function createContext(
 
 // For people, and for Prometheus.
 function writeOverviews(state: RunningState, context: EntryContext): void {
-  const { dataDir, dataDirShown, credentials, running } = context;
+  const { dataDir, credentials, running } = context;
   const token = credentials[METRICS_TOKEN] ?? "";
   writePrivateText(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
   if (!running.some(({ name }) => name === "gate") || !existsSync(join(dataDir, "gate"))) return;
   const trials = running.toReversed().flatMap((entry) => entry.trials(context));
-  writePrivateText(getIndexPath(context), formatIndexPage(state, trials, dataDirShown));
+  writePrivateText(getIndexPath(context), formatIndexPage(state, trials, dataDir));
 }
 
-function describeLoss({ credentialsShown }: EntryContext): string {
-  return `${credentialsShown} was missing and has been created again: programs need its new tokens and keys. Passwords of users have not changed; for a lost administrator's password run platform-auth admin reset NAME`;
+function describeLoss({ credentialsShown, dataDirShown }: EntryContext): string {
+  const folder = quoteShell(join(dataDirShown, "auth"));
+  return `${credentialsShown} was missing and has been created again: programs need its new tokens and keys. Passwords of users have not changed; for a lost administrator's password run ${nameProgram("platform-auth")} admin reset NAME --data-dir ${folder}`;
 }
 
-interface Output {
-  log: LogStream;
-  hasColours: boolean;
-  write(text: string): void;
-  /** Resolves when the reader of the standard output has gone. */
-  readonly closed: Promise<void>;
-  /** Resolves when the log file is complete. */
-  settle(): Promise<void>;
-}
-
-function createOutput({ json, logLevel }: UpOptions, dataDir: string): Output {
-  const hasColours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
-  let isClosed = false;
-  const closed = Promise.withResolvers<void>();
-  // `up | tee log`, ctrl-c: without a listener the error would be logged, which fails again.
-  const close = (): void => {
-    isClosed = true;
-    closed.resolve();
-  };
-  process.stdout.on("error", close);
-  process.stderr.on("error", close);
-  const write = (text: string): void => {
-    if (!isClosed) process.stdout.write(text);
-  };
-  const file = new LogFile({
-    path: join(dataDir, LOG_FILE),
-    onError: (error) => log.logger.warn("cannot write the log file", { error }),
-  });
-  const log: LogStream = createLogStream({
-    json,
-    colours: hasColours,
-    level: logLevel,
-    write,
-    record: (line) => file.append(line),
-  });
-  return {
-    log,
-    hasColours,
-    write,
-    closed: closed.promise,
-    settle: () => file.settle(),
-  };
-}
-
-function superviseClock(lifecycle: Lifecycle, folder: DataFolder, log: LogStream): void {
+function superviseClock(
+  lifecycle: Lifecycle,
+  folder: DataFolder,
+  log: LogStream,
+): ClockWatch["describe"] {
   const clock = watchClock(systemClock, log.logger);
   const touch = every(
     TOUCH_MS,
@@ -310,6 +289,7 @@ function superviseClock(lifecycle: Lifecycle, folder: DataFolder, log: LogStream
     await clock.stop();
     await touch.stop();
   });
+  return clock.describe;
 }
 
 // On the standard error output: programs read the other one.
@@ -364,6 +344,7 @@ function createPart(
 ): SupervisedProcess {
   return createSupervisedProcess({
     name: entry.label,
+    logCommand: formatCommand(context.dataDir, `logs ${entry.label}`),
     main: entry.main,
     configure: () => {
       const { args, env } = entry.configure(context);

@@ -10,7 +10,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 export interface ServiceStatus extends ServiceState {
   /** `up`, `degraded` (running but not ready), or the supervisor's state. */
   status: "up" | "degraded" | Exclude<ServiceState["state"], "running">;
-  /** Reason of a status other than `up`. */
+  /** Reason of a status other than `up`, or warnings of a service that is up. */
   detail: string;
 }
 
@@ -21,8 +21,12 @@ export async function readStatus(service: ServiceState): Promise<ServiceStatus> 
   if (service.probe_url === undefined) return { ...service, status: "up", detail: "" };
   try {
     const { status, body } = await probe(`${service.probe_url}/readyz`);
-    if (status === 200) return { ...service, status: "up", detail: "" };
-    const { checks } = JSON.parse(body) as { checks?: Record<string, { detail?: string }> };
+    const { checks, warnings } = JSON.parse(body) as {
+      checks?: Record<string, { detail?: string }>;
+      warnings?: Record<string, string>;
+    };
+    if (status === 200)
+      return { ...service, status: "up", detail: Object.values(warnings ?? {}).join("; ") };
     const detail = Object.entries(checks ?? {})
       .map(([name, check]) => `${name}: ${check.detail ?? "down"}`)
       .join("; ");

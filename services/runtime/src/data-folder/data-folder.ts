@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { nameProgram, quoteShell } from "@platform/kernel/config";
 import { FileLockedError, lockFile } from "@platform/kernel/files";
 import { findFileHolder } from "@platform/kernel/lifecycle";
 import { writePrivateFile } from "./private-file.ts";
@@ -75,6 +76,17 @@ export function isLocked(path: string): boolean {
   }
 }
 
+/** True if the process has locked the directory, as far as the system tells. */
+export async function isLockedBy(path: string, pid: number): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    const holder = await findFileHolder(join(path, LOCK));
+    if (holder === undefined || holder.pid === pid) return true;
+    // `platform status` holds it for a moment.
+    if (attempt === LOCK_ATTEMPTS) return false;
+    await sleep(LOCK_RETRY_MS);
+  }
+}
+
 /** A folder as a user would type it. */
 export function formatFolder(path: string): string {
   const short = relative(process.cwd(), path);
@@ -82,9 +94,10 @@ export function formatFolder(path: string): string {
   return short === "" ? "." : `./${short}`;
 }
 
-/** Quotes a path for a POSIX shell if that is necessary. */
-export function quoteShell(path: string): string {
-  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
+/** A command of `platform` for this data directory, to be typed in the working directory. */
+export function formatCommand(dataDir: string, command: string): string {
+  const shown = formatFolder(dataDir);
+  return `${nameProgram("platform")} ${command}${shown === "./data" ? "" : ` --data ${quoteShell(shown)}`}`;
 }
 
 /** Explains why a file in the data directory cannot be used; other errors are returned unchanged. */

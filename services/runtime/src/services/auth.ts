@@ -3,9 +3,11 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
+import { formatCommand } from "../data-folder/data-folder.ts";
 import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, isRunning, type EntryContext, type ServiceEntry } from "./entry.ts";
-import { formatConsoleUrl, formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
+import { formatConsoleUrl } from "./console.ts";
+import { formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
 import { describeMail } from "./notify.ts";
 
 /** Secret of the OAuth client of this command line. */
@@ -23,7 +25,7 @@ export const authEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "auth_addr",
+      key: "identity_addr",
       env: "PLATFORM_AUTH_ADDR",
       default: "127.0.0.1:8086",
       description: "Listening address of identity.",
@@ -44,7 +46,7 @@ export const authEntry: ServiceEntry = {
     args: [],
     env: {
       PLATFORM_AUTH_BOOTSTRAP_FILE: getBootstrapPath(context),
-      PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
+      PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "identity_addr")),
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
       ...allowBackups(context),
       PLATFORM_AUTH_REVOCATIONS_TOKEN: context.credentials[REVOCATIONS_TOKEN] ?? "",
@@ -55,19 +57,23 @@ export const authEntry: ServiceEntry = {
   }),
   describe: (context) => {
     const url = formatIssuer(context, process.env);
-    const account = `account ${url}/account`;
-    return (context.credentials[ADMIN_PASSWORD] ?? "") === ""
-      ? `${account} · docs ${formatUrl(getAddress(context, "auth_addr"))}/api/docs`
-      : `${account} · sign in as ${getAdminName()} (password: ${context.dataDirShown}/credentials.env)`;
+    const docs = `docs ${formatUrl(getAddress(context, "identity_addr"))}/api/docs`;
+    return `account ${url}/account · ${describeSignIn(context) ?? docs}`;
   },
-  trials: () => [
-    { command: "npx platform status", meaning: "state of all services" },
+  trials: (context) => [
+    { command: formatCommand(context.dataDir, "status"), meaning: "state of all services" },
     {
-      command: "npx platform app add notes --bucket notes --topic 'notes.#'",
+      command: formatCommand(context.dataDir, `app add notes${listRights(context)}`),
       meaning: "credentials of an application",
     },
   ],
 };
+
+// Rights at services that run.
+function listRights(context: EntryContext): string {
+  const bucket = isRunning("vault", context) ? " --bucket notes" : "";
+  return isRunning("pulse", context) ? `${bucket} --topic 'notes.#'` : bucket;
+}
 
 /** Tenant of users who have no other: messaging refuses tokens without a tenant. */
 const DEFAULT_TENANT = "main";
@@ -89,13 +95,22 @@ function getAdminName(): string {
   return process.env["PLATFORM_AUTH_ADMIN_USER"] || "root";
 }
 
+/** The first administrator's way to sign in; undefined if its password is not one of the credentials. */
+export function describeSignIn({
+  credentials,
+  credentialsShown,
+}: EntryContext): string | undefined {
+  if ((credentials[ADMIN_PASSWORD] ?? "") === "") return undefined;
+  return `sign in as ${getAdminName()} (${ADMIN_PASSWORD} in ${credentialsShown})`;
+}
+
 // A console that does not run gets no client.
 function describeConsole(context: EntryContext) {
   if (!isRunning("gate", context)) return {};
   return {
     console: {
       client_secret: context.credentials[CONSOLE_SECRET],
-      url: formatConsoleUrl(context, process.env),
+      url: formatConsoleUrl(context),
     },
   };
 }

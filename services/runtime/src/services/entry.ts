@@ -6,7 +6,7 @@ import type { ListenerReport } from "@platform/kernel/lifecycle";
 interface ListenerEntry {
   /** Its name in the service's reports. */
   name: string;
-  /** Key of `platform up`; `gate_addr` becomes `--gate-addr`. */
+  /** Key of `platform up`; `gateway_addr` becomes `--gateway-addr`. */
   key: string;
   /** Environment variable of the service. */
   env: string;
@@ -42,8 +42,10 @@ export interface EntryContext {
   dataDirShown: string;
   /** The file of generated credentials, quoted for a shell. */
   credentialsShown: string;
-  /** Addresses by listener key. No port is 0. */
+  /** Addresses by listener key. No port is 0. The console has none on the gateway's listener. */
   addresses: ReadonlyMap<string, ListenAddress>;
+  /** Chosen address at which browsers open the web console; undefined derives it. */
+  consoleUrl: string | undefined;
   /** Public domain, whose subdomains are routed to services; undefined on a machine without one. */
   domain: string | undefined;
   credentials: Readonly<Record<string, string>>;
@@ -123,17 +125,20 @@ export function formatInternalUrl({ host, port }: ListenAddress): string {
 }
 
 /** Returns the host name of a subdomain: `vault.localhost` without a public domain. */
-export function formatHost(subdomain: string, { domain = "localhost" }: EntryContext): string {
+export function formatHost(
+  subdomain: string,
+  { domain = "localhost" }: Pick<EntryContext, "domain">,
+): string {
   return `${subdomain}.${domain}`;
 }
 
 /** Returns true if a service is part of this `up`. */
-export function isRunning(name: string, { running }: EntryContext): boolean {
+export function isRunning(name: string, { running }: Pick<EntryContext, "running">): boolean {
   return running.some((entry) => entry.name === name);
 }
 
 /** Returns the address of a listener; throws for an unknown key. */
-export function getAddress(context: EntryContext, key: string): ListenAddress {
+export function getAddress(context: Pick<EntryContext, "addresses">, key: string): ListenAddress {
   const address = context.addresses.get(key);
   if (address === undefined) throw new Error(`no address for ${key}`);
   return address;

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
 import { CONSOLE_SECRET } from "./auth.ts";
+import { CONSOLE_KEY, formatConsoleUrl, isConsoleShared } from "./console.ts";
 import {
   formatHost,
   formatInternalUrl,
@@ -26,17 +27,18 @@ export const gateEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "gate_addr",
+      key: "gateway_addr",
       env: "PLATFORM_GATE_ADDR",
       default: "127.0.0.1:8080",
       description: "Listening address of the gateway; :8080 listens on all interfaces.",
     },
     {
       name: "console",
-      key: "console_addr",
+      key: CONSOLE_KEY,
       env: "PLATFORM_GATE_CONSOLE_ADDR",
       default: "127.0.0.1:8081",
-      description: "Listening address of the web console.",
+      description:
+        "Listening address of the web console. `shared`: on the gateway's listener, at the host of console_url.",
     },
   ],
   probes: "http",
@@ -48,10 +50,12 @@ export const gateEntry: ServiceEntry = {
   configure: (context) => ({
     args: ["--config", getConfigPath(context)],
     env: {
-      PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gate_addr")),
+      PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gateway_addr")),
       PLATFORM_GATE_INDEX_FILE: getIndexPath(context),
       [TOKEN]: context.credentials[TOKEN] ?? "",
-      PLATFORM_GATE_CONSOLE_ADDR: formatAddress(getAddress(context, "console_addr")),
+      PLATFORM_GATE_CONSOLE_ADDR: isConsoleShared(context)
+        ? "shared"
+        : formatAddress(getAddress(context, CONSOLE_KEY)),
       ...wireConsole(context.credentials[CONSOLE_SECRET] ?? "", context, process.env),
       ...wireIdentity("gate", context, process.env),
     },
@@ -59,7 +63,7 @@ export const gateEntry: ServiceEntry = {
   describe: (context) =>
     `routes ${context.dataDirShown}/gate/config.json · operator token ${context.dataDirShown}/credentials.env`,
   trials(context) {
-    const address = formatLocalHost(getAddress(context, "gate_addr"));
+    const address = formatLocalHost(getAddress(context, "gateway_addr"));
     // The certificate is for a public name.
     const host = context.secure.has("gate") ? `-k https://${address}` : address;
     const source = context.credentialsShown;
@@ -98,7 +102,13 @@ async function prepareConfig(context: EntryContext): Promise<string[]> {
     });
     return [];
   }
-  return wanted.flatMap((route) => {
+  const host = isConsoleShared(context) ? new URL(formatConsoleUrl(context)).hostname : undefined;
+  const beside = existing.filter((item) => host !== undefined && item["host"] === host);
+  const notes = beside.map(
+    ({ prefix }) =>
+      `${path} has the route ${host}${String(prefix)} at the console's host: its pages can act for the person who is signed in`,
+  );
+  const differences = wanted.flatMap((route) => {
     const found = existing.find(
       (item) => item["prefix"] === route.prefix && item["host"] === route.host,
     );
@@ -110,6 +120,7 @@ async function prepareConfig(context: EntryContext): Promise<string[]> {
       ? [`${path} routes ${route.prefix} to ${target}, but the service listens at ${route.target}`]
       : [];
   });
+  return [...notes, ...differences];
 }
 
 function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntry) {

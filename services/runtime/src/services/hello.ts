@@ -10,7 +10,7 @@ export const helloEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "hello_addr",
+      key: "sample_addr",
       env: "PLATFORM_HELLO_ADDR",
       default: "127.0.0.1:8070",
       description: "Listening address of the sample upstream.",
@@ -18,7 +18,7 @@ export const helloEntry: ServiceEntry = {
   ],
   credentials: [],
   routes: [{ prefix: "/hello", stripPrefix: false, open: true, listener: "http" }],
-  configure: (context) => ({ args: [formatAddress(getAddress(context, "hello_addr"))], env: {} }),
+  configure: (context) => ({ args: [formatAddress(getAddress(context, "sample_addr"))], env: {} }),
   describe: () => "examples/hello · behind the gateway at /hello",
   trials: () => [],
 };

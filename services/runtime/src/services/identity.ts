@@ -1,5 +1,6 @@
 // The connection of the other services to identity: keys, issuer, audience and revocations of its tokens.
-import { formatInternalUrl, formatUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
+import { formatConsoleUrl } from "./console.ts";
+import { formatInternalUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
 import { RUNTIME_KEY } from "./runtime.ts";
 
 /** Credential of the services that follow identity's revocation feed. */
@@ -13,12 +14,7 @@ export function formatIssuer(context: EntryContext, env: Environment): string {
   if (chosen !== undefined && chosen !== "") return chosen.replace(/\/$/, "");
   const { domain } = context;
   if (domain !== undefined) return `https://identity.${domain}`;
-  return `http://localhost:${getAddress(context, "auth_addr").port}`;
-}
-
-/** Returns the address at which browsers open the web console. */
-export function formatConsoleUrl(context: EntryContext, env: Environment): string {
-  return env["PLATFORM_GATE_CONSOLE_URL"] || formatUrl(getAddress(context, "console_addr"));
+  return `http://localhost:${getAddress(context, "identity_addr").port}`;
 }
 
 /** Services whose APIs the console calls, besides the gateway's. */
@@ -39,7 +35,7 @@ export function wireConsole(
   const runtime = `runtime=${formatInternalUrl(getAddress(context, RUNTIME_KEY))}`;
   return {
     PLATFORM_GATE_CONSOLE_SERVICES: [...services, runtime].join(","),
-    PLATFORM_GATE_CONSOLE_URL: formatConsoleUrl(context, env),
+    PLATFORM_GATE_CONSOLE_URL: formatConsoleUrl(context),
     ...(isRunning("auth", context)
       ? {
           PLATFORM_GATE_CONSOLE_ISSUER: formatIssuer(context, env),
@@ -61,7 +57,7 @@ export function wireIdentity(
   const prefix = `PLATFORM_${service.toUpperCase()}`;
   const isChosen = [`${prefix}_JWKS_URL`, "PLATFORM_JWKS_URL"].some((name) => env[name]);
   if (isChosen || !isRunning("auth", context)) return {};
-  const address = getAddress(context, "auth_addr");
+  const address = getAddress(context, "identity_addr");
   if (address.port === 0) throw new Error(`identity must be started before ${service}`);
   const url = formatInternalUrl(address);
   return {

@@ -48,7 +48,8 @@ export function selectServices(only: readonly string[]): readonly ServiceEntry[]
 export function findEntry(word: string, place: string): ServiceEntry {
   const entry = SERVICES.find(({ name, label }) => name === word || label === word);
   if (entry !== undefined) return entry;
-  const known = SERVICES.flatMap(({ name, label }) => [label, name]);
-  const hint = suggestName(word, known) || `; known are ${known.join(", ")}`;
+  const known = [...new Set(SERVICES.flatMap(({ name, label }) => [label, name]))];
+  const labels = SERVICES.map(({ label }) => label);
+  const hint = suggestName(word, known) || `; known are ${labels.join(", ")}`;
   throw new Error(`${place}: unknown service ${JSON.stringify(word)}${hint}`);
 }

@@ -24,7 +24,7 @@ export const notifyEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "notify_addr",
+      key: "mail_addr",
       env: "PLATFORM_NOTIFY_ADDR",
       default: "127.0.0.1:8094",
       description: "Listening address of mail.",
@@ -39,7 +39,7 @@ export const notifyEntry: ServiceEntry = {
   configure: (context) => ({
     args: [],
     env: {
-      PLATFORM_NOTIFY_ADDR: formatAddress(getAddress(context, "notify_addr")),
+      PLATFORM_NOTIFY_ADDR: formatAddress(getAddress(context, "mail_addr")),
       PLATFORM_NOTIFY_DATA_DIR: join(context.dataDir, "notify"),
       ...allowBackups(context),
       [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
@@ -48,12 +48,12 @@ export const notifyEntry: ServiceEntry = {
     },
   }),
   describe: (context) => {
-    const url = formatUrl(getAddress(context, "notify_addr"));
+    const url = formatUrl(getAddress(context, "mail_addr"));
     return `behind the gateway at /notify · docs ${url}/api/docs`;
   },
   trials: (context) => [
     {
-      command: `(. ${context.credentialsShown}; curl -H "Authorization: Bearer $${NOTIFY_TOKEN}" ${formatLocalHost(getAddress(context, "notify_addr"))}/api/v1/inbox)`,
+      command: `(. ${context.credentialsShown}; curl -H "Authorization: Bearer $${NOTIFY_TOKEN}" ${formatLocalHost(getAddress(context, "mail_addr"))}/api/v1/inbox)`,
       meaning: "list the mails of the development inbox",
     },
   ],
@@ -65,7 +65,7 @@ function choosePublicUrl(
   env: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
   if ((env[PUBLIC_URL] ?? "") !== "" || !isRunning("gate", context)) return {};
-  const gateway = getAddress(context, "gate_addr");
+  const gateway = getAddress(context, "gateway_addr");
   if (context.domain !== undefined) return { [PUBLIC_URL]: `https://${context.domain}/notify` };
   return gateway.port === 0 ? {} : { [PUBLIC_URL]: `${formatUrl(gateway)}/notify` };
 }
@@ -78,7 +78,7 @@ export function describeMail(
 ): Record<string, string> {
   if (!context.running.includes(notifyEntry)) return {};
   return {
-    [urlVariable]: formatUrl(getAddress(context, "notify_addr")),
+    [urlVariable]: formatUrl(getAddress(context, "mail_addr")),
     [tokenVariable]: context.credentials[NOTIFY_TOKEN] ?? "",
   };
 }

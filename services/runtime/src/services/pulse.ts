@@ -16,28 +16,28 @@ export const pulseEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "pulse_addr",
+      key: "messaging_addr",
       env: "PLATFORM_PULSE_HTTP_ADDR",
       default: "127.0.0.1:8082",
       description: "Listening address of messaging for HTTP, SSE and WebSocket.",
     },
     {
       name: "kafka",
-      key: "pulse_kafka_addr",
+      key: "messaging_kafka_addr",
       env: "PLATFORM_PULSE_KAFKA_ADDR",
       default: "127.0.0.1:9092",
       description: "Listening address of messaging for Kafka clients.",
     },
     {
       name: "mqtt",
-      key: "pulse_mqtt_addr",
+      key: "messaging_mqtt_addr",
       env: "PLATFORM_PULSE_MQTT_ADDR",
       default: "127.0.0.1:1883",
       description: "Listening address of messaging for MQTT clients.",
     },
     {
       name: "stomp",
-      key: "pulse_stomp_addr",
+      key: "messaging_stomp_addr",
       env: "PLATFORM_PULSE_STOMP_ADDR",
       default: "127.0.0.1:61613",
       description: "Listening address of messaging for STOMP clients.",
@@ -52,10 +52,10 @@ export const pulseEntry: ServiceEntry = {
   configure: (context) => ({
     args: [],
     env: {
-      PLATFORM_PULSE_HTTP_ADDR: formatAddress(getAddress(context, "pulse_addr")),
-      PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "pulse_kafka_addr")),
-      PLATFORM_PULSE_MQTT_ADDR: formatAddress(getAddress(context, "pulse_mqtt_addr")),
-      PLATFORM_PULSE_STOMP_ADDR: formatAddress(getAddress(context, "pulse_stomp_addr")),
+      PLATFORM_PULSE_HTTP_ADDR: formatAddress(getAddress(context, "messaging_addr")),
+      PLATFORM_PULSE_KAFKA_ADDR: formatAddress(getAddress(context, "messaging_kafka_addr")),
+      PLATFORM_PULSE_MQTT_ADDR: formatAddress(getAddress(context, "messaging_mqtt_addr")),
+      PLATFORM_PULSE_STOMP_ADDR: formatAddress(getAddress(context, "messaging_stomp_addr")),
       PLATFORM_PULSE_DATA_DIR: join(context.dataDir, "pulse"),
       ...allowBackups(context),
       [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
@@ -63,11 +63,11 @@ export const pulseEntry: ServiceEntry = {
     },
   }),
   describe: (context) =>
-    `Kafka ${formatLocalHost(getAddress(context, "pulse_kafka_addr"))} · MQTT ${formatLocalHost(getAddress(context, "pulse_mqtt_addr"))} · STOMP ${formatLocalHost(getAddress(context, "pulse_stomp_addr"))} · behind the gateway at /pulse · docs ${formatUrl(getAddress(context, "pulse_addr"))}/api/docs`,
+    `Kafka ${formatLocalHost(getAddress(context, "messaging_kafka_addr"))} · MQTT ${formatLocalHost(getAddress(context, "messaging_mqtt_addr"))} · STOMP ${formatLocalHost(getAddress(context, "messaging_stomp_addr"))} · behind the gateway at /pulse · docs ${formatUrl(getAddress(context, "messaging_addr"))}/api/docs`,
   trials(context) {
-    const gate = context.addresses.get("gate_addr");
+    const gate = context.addresses.get("gateway_addr");
     const isBehindGate = gate !== undefined && context.running.some(({ name }) => name === "gate");
-    const address = formatLocalHost(isBehindGate ? gate : getAddress(context, "pulse_addr"));
+    const address = formatLocalHost(isBehindGate ? gate : getAddress(context, "messaging_addr"));
     const isSecure = isBehindGate && context.secure.has("gate");
     const host = isSecure ? `-k https://${address}` : address;
     const source = context.credentialsShown;
@@ -78,7 +78,7 @@ export const pulseEntry: ServiceEntry = {
         meaning: "subscribe to the topic orders",
       },
       {
-        command: `echo hello | kcat -P -b ${formatLocalHost(getAddress(context, "pulse_kafka_addr"))} -t orders`,
+        command: `echo hello | kcat -P -b ${formatLocalHost(getAddress(context, "messaging_kafka_addr"))} -t orders`,
         meaning: "publish with a Kafka client",
       },
     ];

@@ -1,4 +1,5 @@
 // Table entry of the tunnel.
+import { formatCommand } from "../data-folder/data-folder.ts";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
@@ -52,10 +53,9 @@ export const tunnelEntry: ServiceEntry = {
   },
   trials: (context) => {
     const { port } = getAddress(context, "tunnel_addr");
-    const data = context.dataDirShown === "./data" ? "" : ` --data ${context.dataDirShown}`;
     return [
       {
-        command: `platform share 3000 --subdomain demo${data}`,
+        command: formatCommand(context.dataDir, "share 3000 --subdomain demo"),
         meaning: `your local port 3000 at http://demo.localhost:${port}`,
       },
     ];

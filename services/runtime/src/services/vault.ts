@@ -29,14 +29,14 @@ export const vaultEntry: ServiceEntry = {
   listeners: [
     {
       name: "http",
-      key: "vault_addr",
+      key: "storage_addr",
       env: "PLATFORM_VAULT_ADDR",
       default: "127.0.0.1:9000",
       description: "Listening address of storage for S3 clients.",
     },
     {
       name: "admin",
-      key: "vault_admin_addr",
+      key: "storage_admin_addr",
       env: "PLATFORM_VAULT_ADMIN_ADDR",
       default: "127.0.0.1:9001",
       description: "Listening address of the admin API and the metrics of storage.",
@@ -61,8 +61,8 @@ export const vaultEntry: ServiceEntry = {
   configure: (context) => ({
     args: [],
     env: {
-      PLATFORM_VAULT_ADDR: formatAddress(getAddress(context, "vault_addr")),
-      PLATFORM_VAULT_ADMIN_ADDR: formatAddress(getAddress(context, "vault_admin_addr")),
+      PLATFORM_VAULT_ADDR: formatAddress(getAddress(context, "storage_addr")),
+      PLATFORM_VAULT_ADMIN_ADDR: formatAddress(getAddress(context, "storage_admin_addr")),
       // The default, config.json in the working directory, may be an unrelated file.
       PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
@@ -76,9 +76,9 @@ export const vaultEntry: ServiceEntry = {
     },
   }),
   describe: (context) =>
-    `S3 · admin ${formatUrl(getAddress(context, "vault_admin_addr"))} · keys ${context.dataDirShown}/credentials.env`,
+    `S3 · admin ${formatUrl(getAddress(context, "storage_admin_addr"))} · keys ${context.dataDirShown}/credentials.env`,
   trials(context) {
-    const host = formatLocalHost(getAddress(context, "vault_addr"));
+    const host = formatLocalHost(getAddress(context, "storage_addr"));
     const user = `-u "$${ACCESS_KEY}:$${SECRET_KEY}" -H x-amz-content-sha256:UNSIGNED-PAYLOAD`;
     return [
       {
@@ -97,7 +97,7 @@ function describeAddress(context: EntryContext): Record<string, string> {
 
 /** Events of buckets can go to messaging: subscriptions with the URL `stomp://platform`. */
 function wireEvents({ running, addresses, credentials }: EntryContext): Record<string, string> {
-  const address = addresses.get("pulse_stomp_addr");
+  const address = addresses.get("messaging_stomp_addr");
   if (address === undefined || !running.some(({ name }) => name === "pulse")) return {};
   // Messaging serves STOMP with TLS if it has a certificate, which is then the one to trust.
   const { PLATFORM_PULSE_TLS_CERT_FILE = "", TLS_CERT_FILE = "" } = process.env;

@@ -21,6 +21,8 @@ const ERROR_CHARACTERS_MAX = 500;
 /** Options of {@link createSupervisedProcess}. */
 export interface SupervisedProcessOptions {
   name: string;
+  /** Command that shows its log. */
+  logCommand: string;
   /** File URL of the module. */
   main: string;
   /** Called before each start. */
@@ -146,7 +148,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
         part: name,
         failures,
         outcome: reason,
-        remedy: `see "platform logs ${name}"; it is started again after up to ${LONGEST_MS / 1000} s each time`,
+        remedy: `correct what its last error names: ${options.logCommand}; it is started again after up to ${LONGEST_MS / 1000} s each time`,
       });
     }
     state = { kind: "waiting", timer: setTimeout(launch, delayMs) };

@@ -14,8 +14,11 @@ let isReported = false;
 
 process.exitCode = await watchService({
   file,
-  write: (line) => log.info(line.trim()),
-  // A service that does not start yet must not keep the platform from starting: it is started on the next change.
+  write: (text) => {
+    for (const line of text.trimEnd().split("\n")) log.info(line);
+  },
+  retries: true,
+  // A service that does not start yet must not keep the platform from starting.
   onOutcome: () => {
     if (isReported) return;
     isReported = true;

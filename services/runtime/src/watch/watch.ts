@@ -13,6 +13,7 @@ import {
   type SchedulesMessage,
   type WorkerCommand,
 } from "./messages.ts";
+import { TypeCheck } from "./type-check.ts";
 
 /** Editors write a file in several steps. */
 const DEBOUNCE_MS = 40;
@@ -21,12 +22,20 @@ const STOP_MS = 35_000;
 const WATCHES_MAX = 1_000;
 /** A service that exits earlier after its start would exit again. */
 const RESTART_AFTER_MS = 5_000;
+/** Waits before further attempts: the first one, doubled up to the last one. */
+const RETRY_MS = 1_000;
+const RETRY_MS_MAX = 30_000;
 
 /** Options of {@link watchService}. */
 export interface WatchOptions {
   /** Absolute path of the service file. */
   readonly file: string;
   readonly write: (line: string) => void;
+  /**
+   * True if nobody watches: a service that does not start, or exits soon after its start, is started again after 1 s, 2 s, up
+   * to 30 s. Otherwise it waits for a change, so that the error stays on the screen.
+   */
+  readonly retries?: boolean;
   /** Called after each start of a process, successful or not. */
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
@@ -86,17 +95,23 @@ class Watch {
   /** Monotonic ms at which the running process became ready. */
   #readyAtMs = 0;
   #hasDatabase = false;
+  /** Until the next start: after a change, or after a failure. */
   #timer: NodeJS.Timeout | undefined;
+  /** Failed attempts since the last change or the last start that lasted. */
+  #failures = 0;
   #isStopping = false;
+  readonly #types: TypeCheck;
 
   constructor(options: WatchOptions) {
     this.#options = options;
+    this.#types = new TypeCheck(options.file, options.write);
     // The file may not compile at first.
     this.#add({ type: "file", path: options.file });
   }
 
   /** Loads the service in a waiting process, which takes over when it is ready. One that is still loading is replaced. */
   begin(): void {
+    clearTimeout(this.#timer);
     const superseded = this.#endLoading();
     // It may have accepted connections already: it drains.
     if (superseded !== undefined) void stopWorker(superseded, "SIGTERM");
@@ -136,7 +151,7 @@ class Watch {
   /** The process waits for the next change: nothing of the invalid file has run in it. */
   #keep(worker: Worker | undefined): void {
     this.#spare = worker;
-    this.#sayNotStarted();
+    this.#sayNotStarted("waiting for a change");
   }
 
   /** Starts the process for the next change, when nothing else is starting. */
@@ -154,6 +169,7 @@ class Watch {
   /** Stops all processes, which drain. */
   async stop(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true;
+    this.#types.stop();
     clearTimeout(this.#timer);
     for (const { watcher } of this.#folders.values()) watcher.close();
     const workers = Object.values(cluster.workers ?? {}).filter((one) => one !== undefined);
@@ -165,7 +181,9 @@ class Watch {
     const durationMs = performance.now() - beganAtMs;
     this.#endLoading();
     this.#prepareSpare();
-    const port = listeners[0]?.port ?? 0;
+    const [listener] = listeners;
+    const port = listener?.port ?? 0;
+    const where = listener?.host === "::" ? " on all interfaces" : "";
     const old = this.#current;
     if (old !== undefined && port !== this.#port) {
       this.#say(`the port changed from ${this.#port} to ${port}: restart the command to apply it`);
@@ -176,9 +194,10 @@ class Watch {
     this.#port = port;
     this.#readyAtMs = performance.now();
     this.#say(
-      `${old === undefined ? "running" : "reloaded"} on http://localhost:${port} in ${Math.round(durationMs)} ms`,
+      `${old === undefined ? "running" : "reloaded"} on http://localhost:${port}${where} in ${Math.round(durationMs)} ms`,
     );
     if (old !== undefined) void stopWorker(old, "SIGTERM");
+    this.#types.start();
     this.#reportSchedules();
     this.#options.onOutcome?.();
   }
@@ -200,20 +219,37 @@ class Watch {
     else if (worker === this.#next?.worker) {
       this.#endLoading();
       this.#prepareSpare();
-      this.#sayNotStarted();
+      this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
     } else if (worker === this.#current) {
       this.#current = undefined;
       this.#reportSchedules();
-      const isEarly = performance.now() - this.#readyAtMs < RESTART_AFTER_MS;
-      const next = isEarly ? "waiting for a change" : "starting it again";
-      this.#say(`the service exited (${signal ?? `code ${code}`}): ${next}`);
-      if (!isEarly && this.#next === undefined) this.begin();
+      this.#say(`the service exited (${signal ?? `code ${code}`}): ${this.#continue()}`);
     }
   }
 
-  #sayNotStarted(): void {
+  /** Goes on after the exit of the running process; returns how, in words. */
+  #continue(): string {
+    if (this.#next !== undefined) return "the next version is starting";
+    if (performance.now() - this.#readyAtMs < RESTART_AFTER_MS) return this.#planRetry();
+    this.#failures = 0;
+    this.begin();
+    return "starting it again";
+  }
+
+  /** Plans the next attempt after one that failed; returns when it is, in words. */
+  #planRetry(): string {
+    if (this.#options.retries !== true) return "waiting for a change";
+    const waitMs = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** this.#failures);
+    this.#failures += 1;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.begin(), waitMs);
+    return `starting it again in ${waitMs / 1_000} s`;
+  }
+
+  /** `next`: what happens if no version runs. */
+  #sayNotStarted(next: string): void {
     const isRunning = this.#current !== undefined;
-    this.#say(`not started: ${isRunning ? "the running version stays" : "waiting for a change"}`);
+    this.#say(`not started: ${isRunning ? "the running version stays" : next}`);
     this.#options.onOutcome?.();
   }
 
@@ -237,6 +273,7 @@ class Watch {
   }
 
   #onChange(): void {
+    this.#failures = 0;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.begin(), DEBOUNCE_MS);
   }

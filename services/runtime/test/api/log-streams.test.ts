@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { WebSocket } from "ws";
-import { LogStreams } from "../../src/api/log-streams.ts";
+import { createLogStreams } from "../../src/api/log-streams.ts";
 
 interface Batch {
   items: { msg: string }[];
@@ -15,7 +15,7 @@ interface Batch {
 
 async function start(t: TestContext) {
   const listeners = new Set<(json: string) => void>();
-  const streams = new LogStreams({
+  const streams = createLogStreams({
     listen: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -113,6 +113,14 @@ test(
     assert.equal(found.text, "kept", "data is in ./data of the working directory");
     await stopRun(running);
     assert.ok(existsSync(join(empty, "data/notes.sqlite")));
+
+    const print = (flag: string) =>
+      execFileSync(join(root, "out/notes"), [flag], { encoding: "utf8" });
+    assert.equal(print("--version"), "notes 0.1.0\n");
+    assert.match(
+      print("--help"),
+      /^notes 0\.1\.0: [^]*^ {2}PLATFORM_SERVICE_PORT +Port; .*PORT\)$/m,
+    );
   },
 );
 

@@ -1,8 +1,10 @@
 // The commands for a running platform, as an operator types them.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   S3Client,
@@ -208,6 +210,29 @@ test("app add prints credentials that reach the application's bucket, and nothin
   assert.equal((await platform("app", "add", "notes")).code, 0, "nothing was left behind");
 });
 
+test("app add's environment file has commands that work: publish, mail, store an object", async () => {
+  const all = ["--bucket", "letters", "--topic", "letters.*", "--mail"];
+  const added = await platform("app", "add", "letters", ...all);
+  assert.equal(added.code, 0, added.err);
+  assert.match(added.err, /shown only once: save them .* such as letters\.env\n$/);
+  const folder = makeFolder();
+  writeFileSync(join(folder, "letters.env"), added.out);
+  const commands = added.out.split("\n").flatMap((line) => /^# {3}(.*)$/.exec(line)?.[1] ?? []);
+  assert.equal(commands.length, 5, added.out);
+  const script = ['curl() { command curl -sSf "$@"; }', ...commands].join("\n");
+  const shell = spawn("sh", ["-ec", script], { cwd: folder });
+  const texts = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+  assert.equal(texts[1], "");
+  assert.match(texts[0], /"topic":"letters\.new"/);
+  const { objects } = JSON.parse(
+    (await platform("bucket", "list", "--json")).out
+      .trim()
+      .split("\n")
+      .find((line) => line.includes('"letters"'))!,
+  ) as { objects: number };
+  assert.equal(objects, 1);
+});
+
 async function fetchAppToken(env: Record<string, string>) {
   const answer = await fetch(env["OIDC_TOKEN_URL"]!, {
     method: "POST",
@@ -313,12 +338,24 @@ test("a service that keeps exiting is reported, and the others continue", async 
   await up.waitFor((text) => (text.includes("keeps exiting") ? true : undefined));
   const { code, out } = await platform("status");
   assert.equal(code, 1);
-  assert.match(out, /^sample +restarting .*4 restarts · SIGKILL/m);
+  assert.match(out, /^sample +restarting .*4 restarts$/m);
+  assert.match(
+    out,
+    /^sample: SIGKILL\n +→ (?:npx )?platform logs sample --level warn --data '.*my data'$/m,
+  );
+  const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+  const authorization = `Bearer ${credentials["PLATFORM_RUNTIME_TOKEN"]}`;
+  const feed = await fetch(`${started.api_url}/api/v1/admin/attention`, {
+    headers: { authorization },
+  });
+  const conditions = (await feed.json()) as { id: string; level: string; title: string }[];
+  const condition = conditions.find(({ id }) => id === "failed:hello");
+  assert.match(condition?.title ?? "", /^sample (?:keeps exiting|was started again)$/);
   assert.match(out, /^gateway +up/m);
   assert.match(
     (await platform("doctor")).out,
     // It may have been restarted meanwhile.
-    /^(?:fail +sample: restarting|warn +sample: up, restarted) .*\n +→ platform logs sample/m,
+    /^(?:fail +sample: restarting|warn +sample: up, restarted) .*\n +→ (?:npx )?platform logs sample/m,
   );
 });
 
@@ -333,11 +370,33 @@ async function waitForPid(label: string): Promise<number> {
   return assert.fail(`${label} did not start`);
 }
 
-test("commands say how to start a platform that is not running", async () => {
-  up.child.kill("SIGTERM");
+test("user, bucket and app list show what there is", async () => {
+  const users = await platform("user", "list");
+  assert.equal(users.code, 0, users.err);
+  assert.match(users.out, /^user +email +name +state\n/);
+  assert.match(users.out, /^ann +ann@example\.com +active$/m);
+  const buckets = await platform("bucket", "list");
+  assert.match(buckets.out, /^bucket +objects +bytes\n/);
+  assert.match(buckets.out, /^photos +\d+ +\d+$/m);
+  const apps = await platform("app", "list", "--json");
+  const listed = apps.out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.ok(listed.length > 0 && listed.every(({ client_id: id }) => typeof id === "string"));
+  assert.ok(!listed.some(({ name }) => name === "platform-cli"), "applications only");
+});
+
+test("down, which waits, and commands that say how to start a platform that is not running", async () => {
+  const down = await platform("down");
+  assert.equal(down.code, 0, down.err);
+  assert.match(down.err, new RegExp(`stopping the platform, process ${up.child.pid}\n`));
+  assert.match(down.err, /stopped after \d+\.\d s\n$/);
   assert.equal(await up.exit, 0);
   for (const args of [
     ["status"],
+    ["down"],
+    ["user", "list"],
     ["user", "add", "x"],
     ["bucket", "add", "xyz"],
     ["app", "add", "x"],
@@ -346,7 +405,7 @@ test("commands say how to start a platform that is not running", async () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /^platform: no platform is running with the data folder '.*my data': start it with "platform up --data '.*my data'"/,
+      /^platform: no platform is running with the data folder '.*my data': start it with "(?:npx )?platform up --data '.*my data'"/,
     );
   }
 });

@@ -33,7 +33,7 @@ test("the verification mail of a new account is in the inbox, behind the gateway
   const read = async (path = ""): Promise<Response> =>
     fetch(`${inbox}${path}`, { headers: { authorization: `Bearer ${token}` } });
   let list: InboxAnswer = { messages: [] };
-  for (let i = 0; i < 100 && list.messages.length === 0; i += 1) {
+  for (let i = 0; i < 1_000 && list.messages.length === 0; i += 1) {
     list = (await (await read()).json()) as InboxAnswer;
     await sleep(50);
   }

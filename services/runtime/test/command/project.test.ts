@@ -1,7 +1,7 @@
 // `platform up` in the folder of a project.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -163,6 +163,26 @@ test("status lists the project, and it restarts after a crash", async () => {
     assert.ok(performance.now() < endsMs, "the project is not served again");
     await sleep(200);
   }
+});
+
+test("a service that exits and does not start is tried again, without a change of its files", async () => {
+  const away = join(root, "away");
+  const source = `import { existsSync } from "node:fs";
+if (existsSync(${JSON.stringify(away)})) throw new Error("the database is away");
+export route POST /exit { setTimeout(() => process.exit(3)); return "answered"; }
+${SOURCE.replace("one", "five")}`;
+  writeFileSync(main, source);
+  await waitForAnswer("five");
+  writeFileSync(away, "");
+  // A persistent connection of the gateway may still lead to the version before.
+  const endsMs = performance.now() + 120_000;
+  while ((await ask("/exit", "POST")).text !== "answered") {
+    assert.ok(performance.now() < endsMs, "the new version is not served");
+    await sleep(100);
+  }
+  await up.waitFor((text) => /not started: starting it again in 2 s/.exec(text)?.[0]);
+  rmSync(away);
+  await waitForAnswer("five");
 });
 
 test("a service that does not compile does not keep the platform from starting; new ports get new credentials", async () => {

@@ -97,14 +97,14 @@ test("all services exit after kill -9 of the supervisor", async () => {
   const pids = services.filter(({ name }) => name !== "hello").map(({ pid }) => pid);
   assert.equal(pids.filter(isAlive).length, 6);
   up.child.kill("SIGKILL");
-  for (let i = 0; i < 120 && pids.some(isAlive); i += 1) await sleep(50);
+  for (let i = 0; i < 600 && pids.some(isAlive); i += 1) await sleep(50);
   assert.deepEqual(pids.filter(isAlive), []);
 });
 
 test("a signal during startup stops all services gracefully", async () => {
   const data = makeFolder();
   const up = run(["up", "--json", "--data", data, ...anyPort]);
-  for (let i = 0; i < 200 && !existsSync(join(data, "gate", "config.json")); i += 1)
+  for (let i = 0; i < 3_000 && !existsSync(join(data, "gate", "config.json")); i += 1)
     await sleep(20);
   up.child.kill("SIGTERM");
   assert.equal(await up.exit, 0, up.output().out);
@@ -139,6 +139,8 @@ test("all ports in use are reported with process and flag before any file is wri
   const data = join(makeFolder(), "data");
   const address = `127.0.0.1:${port}`;
   const rest = [
+    "console",
+    "runtime",
     "auth",
     "notify",
     "vault",
@@ -155,7 +157,7 @@ test("all ports in use are reported with process and flag before any file is wri
   holder.close();
   const lines = up.output().err.trim().split("\n");
   assert.equal(lines.length, 2);
-  for (const [index, flag] of ["--hello-addr", "--gate-addr"].entries()) {
+  for (const [index, flag] of ["--sample-addr", "--gateway-addr"].entries()) {
     assert.ok(
       lines[index]!.startsWith(`platform: 127.0.0.1 port ${port} is in use`),
       lines[index]!,
@@ -179,9 +181,12 @@ test("an invalid gateway configuration stops the start with its error", async ()
 
 const answers: [args: string[], code: number, text: RegExp][] = [
   [["--version"], 0, /^platform 1\.0\.0\n$/],
-  [["--help"], 0, /Usage: platform <command> \[flags\]/],
-  [[], 2, /Usage: platform <command> \[flags\]/],
-  [["up", "--help"], 0, /--gate-addr TEXT[^]*PLATFORM_GATE_ADDR/],
+  [["--help"], 0, /Usage: (?:npx )?platform <command> \[flags\]/],
+  [[], 2, /Usage: (?:npx )?platform <command> \[flags\]/],
+  [["up", "--help"], 0, /--gateway-addr ADDR[^]*PLATFORM_GATE_ADDR/],
+  [["up", "--help"], 0, /^Usage: (?:npx )?platform up \[flags\]$/m],
+  [["up", "--storag-addr", "x"], 2, /unknown flag; did you mean --storage-addr\?/],
+  [["up", "--vault-addr", "x"], 2, /^platform: --storage-addr: .*"x" is not allowed/],
   [
     ["up", "--only", "gat"],
     1,
@@ -191,16 +196,28 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [
     ["up", "--help"],
     0,
-    /--only LIST +Start only these services: .*identity, storage, messaging, tunnel, gateway/,
+    /--only LIST +Start only these services: .*identity, storage, messaging, tunnel,\s+gateway/,
   ],
   [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
   [["upp"], 2, /unknown command; did you mean "up"\?/],
   [["user", "ad", "ann"], 2, /^platform: user ad: unknown command; did you mean "user add"\?/],
-  [["app"], 2, /^platform: app: unknown command; there are: app add, app remove/],
+  [["app"], 2, /^platform: app: expected one of: app add, app remove, app list\n/],
+  [["stop"], 2, /unknown command; did you mean "down"\?/],
+  [["help", "logs"], 0, /^platform logs: Show the log/],
   [["usr", "add", "ann"], 2, /unknown command; did you mean "user add"\?/],
-  [["app", "add"], 2, /^platform: app add: needs <name>/],
+  [
+    ["app", "add"],
+    2,
+    /^platform: app add: needs <name>\nplatform: usage: (?:npx )?platform app add <name>/,
+  ],
   [["status", "--jsn"], 2, /^platform: --jsn: unknown flag; did you mean --json\?/],
-  [["app", "add", "--help"], 0, /--topic LIST[^]*any number of levels/],
+  [
+    ["app", "--help"],
+    0,
+    /Commands\n {2}app add <name>[^]*\n {2}app remove <name>[^]*\n {2}app list .*\n\nFlags/,
+  ],
+  [["logs", "--help"], 0, /Examples\n {2}(?:npx )?platform logs identity --level warn\n/],
+  [["app", "add", "--help"], 0, /--topic LIST[^]*any\s+number\s+of\s+levels/],
   [["run", "x.service.ts", "--watch"], 1, /^platform: x\.service\.ts does not exist; name a file/],
   [["deploy", "x.service.ts", "--target", "docker"], 1, /^platform: x\.service\.ts does not exist/],
 ];

@@ -14,7 +14,7 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   const made = runPlatform(root, "init", "notes");
   assert.deepEqual(made, {
     status: 0,
-    text: "Created notes.\n\n  cd notes\n  platform run --watch\n",
+    text: "Created notes.\n\n  cd notes\n  npx platform run --watch\n",
   });
   assert.match(runPlatform(root, "init", "notes").text, /notes is not empty; choose another name/);
   assert.match(runPlatform(root, "init", "Not es").text, /expected a name of lower-case letters/);

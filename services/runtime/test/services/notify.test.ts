@@ -13,9 +13,10 @@ function publicUrlOf(settings: Partial<EntryContext>): string | undefined {
     dataDirShown: "./data",
     credentialsShown: "./data/credentials.env",
     addresses: new Map([
-      ["notify_addr", { host: "127.0.0.1", port: 8094 }],
-      ["gate_addr", { host: "127.0.0.1", port: 8080 }],
+      ["mail_addr", { host: "127.0.0.1", port: 8094 }],
+      ["gateway_addr", { host: "127.0.0.1", port: 8080 }],
     ]),
+    consoleUrl: undefined,
     domain: undefined,
     credentials: {},
     secure: new Set(),

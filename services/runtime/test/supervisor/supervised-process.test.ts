@@ -19,6 +19,7 @@ test("each consecutive failure doubles the restart delay; a stable run resets it
   let runMs = 0;
   const supervised = createSupervisedProcess({
     name: "short-lived",
+    logCommand: "",
     main: pathToFileURL(main).href,
     configure: () => ({ args: [], env: {} }),
     onLine: () => undefined,
@@ -57,6 +58,7 @@ test("a stopped process can be started again, and receives messages", async (t) 
   const echoed = Promise.withResolvers<unknown>();
   const supervised = createSupervisedProcess({
     name: "echo",
+    logCommand: "",
     main: pathToFileURL(main).href,
     configure: () => ({ args: [], env: {} }),
     onLine: () => undefined,

@@ -58,6 +58,19 @@ test("changes under load: every request is answered, with a version that is not 
   await stopRun(running);
 });
 
+test("type errors are shown beside a service that runs, and so is that they are gone", async (t) => {
+  const file = join(root, "typed.service.ts");
+  writeFileSync(file, 'const port: number = "3000";\nexport route GET / { return port }\n');
+  const running = await startRun(t, root, "typed.service.ts", "--watch");
+  assert.equal(await (await fetch(running.url)).text(), "3000", "it runs");
+  await running.waitFor("typed.service.ts:1:7: Type 'string' is not assignable to type 'number'.");
+  await running.waitFor('1 | const port: number = "3000";');
+  await running.waitFor("platform: 1 error; the service runs nevertheless");
+  writeFileSync(file, 'const port: string = "3000";\nexport route GET / { return port }\n');
+  await running.waitFor("platform: no type errors");
+  await stopRun(running);
+});
+
 test("a service that exits by itself is started again, unless it exits soon after its start", async (t) => {
   const file = join(root, "exits.service.ts");
   const write = (version: number): void =>

@@ -11,10 +11,10 @@ export function createSharedFiles(
     "README.md": `# ${name}
 
 \`\`\`
-platform run --watch    run, again after each change
-platform check          find errors
-platform test           run the tests
-platform build          write one executable
+npx platform run --watch    run, again after each change
+npx platform check          find errors
+npx platform test           run the tests
+npx platform build          write one executable
 ${trials.join("\n")}
 \`\`\`
 `,
