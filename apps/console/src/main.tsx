@@ -6,14 +6,18 @@ import "./look/base.css";
 import "./look/frame.css";
 import "./look/parts.css";
 import { startRouter } from "./router/router.ts";
+import { startUnsaved } from "./router/unsaved.ts";
 import { chooseLanguage, startPreferences } from "./session/preferences.ts";
 import { loadSession } from "./session/session.ts";
 import { startKeys } from "./shell/keys.tsx";
 import { Shell } from "./shell/shell.tsx";
+import { startCutText } from "./view/cut-text.ts";
 import { loadLanguage } from "./words/words.ts";
 
 startPreferences();
 startRouter();
+startUnsaved();
 startKeys();
+startCutText();
 await Promise.all([loadLanguage(chooseLanguage()), loadSession()]);
 render(<Shell />, document.querySelector("#app")!);

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { DE } from "../src/words/de.ts";
 
 const ROOT = join(import.meta.dirname, "../src");
+const ENTRY = /^  ("(?:[^"\\]|\\.)*"|\w+):\s*("(?:[^"\\]|\\.)*")/gm;
 const CALL = /\bt\(\s*("(?:[^"\\]|\\.)*")/g;
 
 const used = new Set(
@@ -21,6 +22,17 @@ test("each text has a German translation", () => {
     [...used].filter((text) => DE[text] === undefined),
     [],
   );
+});
+
+test("no text has two translations", () => {
+  const first = new Map<string, string>();
+  const lines = globSync("words/german/*.ts", { cwd: ROOT }).flatMap((file) => [
+    ...readFileSync(join(ROOT, file), "utf8").matchAll(ENTRY),
+  ]);
+  for (const [, key, value] of lines) {
+    assert.equal(value, first.get(key!) ?? value, `${key} in two files`);
+    first.set(key!, value!);
+  }
 });
 
 test("each German text is used", () => {

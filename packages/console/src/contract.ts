@@ -106,6 +106,7 @@ export type ConsoleReason =
   | "recent_sign_in_required"
   | "not_signed_in_to_service"
   | "service_down"
+  | "sessions_unavailable"
   | "foreign_origin";
 
 /** Description of a figure, such as requests per second. */

@@ -184,7 +184,7 @@ export function readSetCookie(answer: Answer): string {
 }
 
 /** Creates the function that sends requests as a page of the origin does. node:http sends Host, Origin and paths as given. */
-export function createCaller(url: string): Stage["call"] {
+export function createCaller(url: string, place = new URL(url)): Stage["call"] {
   return (method, path, body, headers = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const bytes = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
@@ -198,7 +198,7 @@ export function createCaller(url: string): Stage["call"] {
     const sent = Object.entries(own).filter(
       (entry): entry is [string, string] => entry[1] !== null,
     );
-    const { hostname, port } = new URL(url);
+    const { hostname, port } = place;
     const outgoing = httpRequest({
       hostname,
       port,

@@ -139,7 +139,7 @@ async function measureTable(
   roundMs: number,
 ): Promise<Figures> {
   const page = await open(browser, pulse, "/messaging/groups");
-  await page.route("**/api/v1/consumers/lag", (route) => {
+  await page.route(/\/api\/v1\/consumers\/lag(?:\?|$)/, (route) => {
     const groups = Array.from({ length: ROWS }, (_, n) => ({
       group: `group-${String(n).padStart(5, "0")}`,
       topic: TOPIC,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { ADMIN, type Platform } from "../../identity/platform.ts";
+import { ADMIN, type Platform, type User } from "../../identity/platform.ts";
 
 /** Pages wait for a loaded machine. */
 export const PATIENCE_MS = 60_000;
@@ -69,10 +69,15 @@ export async function openPlatform(
   await page.goto(`${platform.console.origin}/ui${path}`);
   if (state === undefined) {
     await signInAtIdentity(page);
-    signedIn.set(platform, await page.context().storageState());
+    await keepSignIn(opened, platform);
   }
   await page.locator("main#content").waitFor();
   return opened;
+}
+
+/** Gives further pages of `openPlatform` the session of this one, which has replaced the former one. */
+export async function keepSignIn({ page }: ConsolePage, platform: Platform): Promise<void> {
+  signedIn.set(platform, await page.context().storageState());
 }
 
 /** Opens an address in a context of its own. */
@@ -87,11 +92,11 @@ export async function openAt(
   return opened;
 }
 
-/** Signs in at identity as administrator from the console's sign-in page. */
-export async function signInAtIdentity(page: Page): Promise<void> {
+/** Signs in at identity, as administrator or as another user, from the console's sign-in page. */
+export async function signInAtIdentity(page: Page, user: User = ADMIN): Promise<void> {
   await page.getByRole("link", { name: "Continue with identity" }).click();
-  await page.getByLabel("Username").first().fill(ADMIN.username);
-  await page.getByLabel("Password").first().fill(ADMIN.password);
+  await page.getByLabel("Username").first().fill(user.username);
+  await page.getByLabel("Password").first().fill(user.password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.locator("main#content").waitFor();
 }
@@ -140,6 +145,17 @@ export async function goTo({ page }: ConsolePage, path: string): Promise<void> {
   await page.locator("main .loading").first().waitFor({ state: "detached" });
 }
 
+/** Paths of all sections in the rail. */
+export async function listSections(console: ConsolePage): Promise<string[]> {
+  const READ = `[...document.querySelectorAll("nav a[href^='/ui/']")].map((one) => one.getAttribute("href").slice(3))`;
+  const found = new Set<string>();
+  for (const area of (await console.page.evaluate(READ)) as string[]) {
+    await goTo(console, area);
+    for (const path of (await console.page.evaluate(READ)) as string[]) found.add(path);
+  }
+  return [...found];
+}
+
 /** Asserts that the page is accessible, within its window, without policy reports, and that no text of users ran. */
 export async function checkPage({ page, reports }: ConsolePage, what: string): Promise<void> {
   assert.deepEqual(reports, [], `${what}: reports`);
@@ -158,6 +174,13 @@ export async function checkPage({ page, reports }: ConsolePage, what: string): P
       violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")))`,
   );
   assert.deepEqual(violations, [], `${what}: accessibility`);
+}
+
+/** Replaces the text of the editor of code on the page, as a paste would. */
+export async function replaceText(page: Page, text: string): Promise<void> {
+  await page.locator(".cm-content").click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
 }
 
 /** Writes a picture of the page into the folder of PLATFORM_TEST_PICTURES, if it is set. */

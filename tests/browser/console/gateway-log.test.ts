@@ -1,15 +1,12 @@
 // The gateway's log in Chromium: filtered, read by mouse and keyboard, reached from the route that fails.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform, startUpstream } from "../../identity/platform.ts";
-import { checkPage, goTo, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+import { checkPage, goTo, LOOKS, openPlatform, PATIENCE_MS, takePicture } from "./chromium.ts";
 
-/** The page loads its list again at this interval. */
-const LOADED_EVERY_MS = 1_500;
-const POLL_MS = 50;
+const POLL_MS = 200;
 const open = { auth: { type: "none" } };
 let platform: Platform;
 let browser: Browser;
@@ -45,6 +42,15 @@ for (const look of LOOKS) {
       await page.getByRole("link", { name: "/shop", exact: true }).click();
       const errors = page.getByRole("table", { name: "Last errors" });
       await errors.getByText("GET /shop/fails").first().waitFor();
+      await page.getByText("No request since this page was opened").waitFor();
+      // The stream begins when it is connected.
+      const live = page.getByRole("table", { name: "Requests as they come" });
+      const until = performance.now() + PATIENCE_MS;
+      while ((await live.count()) === 0 && performance.now() < until) {
+        await platform.ask("/shop/live");
+        await page.waitForTimeout(POLL_MS);
+      }
+      await live.getByText("GET /shop/live").first().waitFor();
       await checkPage(console, "route");
       await takePicture(console, `route-errors-${look.width}`);
 
@@ -76,6 +82,30 @@ for (const look of LOOKS) {
 }
 
 test(
+  "a peak is sampled, and every request is shown after it",
+  { skip: chromiumSkip },
+  async (t) => {
+    const { page } = await openPlatform(t, browser, platform, LOOKS[0], "/gateway/routes/%2Fshop");
+    const section = page.locator("section").filter({ hasText: "Requests as they come" });
+    const note = section.locator(".h2 small");
+    const waitForNote = async (wanted: RegExp, ask: () => Promise<unknown>): Promise<void> => {
+      const until = performance.now() + PATIENCE_MS;
+      while (!wanted.test(await note.innerText())) {
+        assert.ok(performance.now() < until, `${wanted.source}: ${await note.innerText()}`);
+        // oxlint-disable-next-line no-await-in-loop -- The load goes on until the note changes.
+        await ask();
+        await page.waitForTimeout(POLL_MS);
+      }
+    };
+    const peak = (): Promise<unknown> =>
+      Promise.all(Array.from({ length: 30 }, () => platform.ask("/shop/peak")));
+    await waitForNote(/1 in 10/, peak);
+    await waitForNote(/^newest first/, async () => undefined);
+    await waitForNote(/1 in 10/, peak);
+  },
+);
+
+test(
   "rows stay while a request is read, and new ones follow afterwards",
   { skip: chromiumSkip },
   async (t) => {
@@ -91,12 +121,19 @@ test(
     await rows.filter({ hasText: "/shop/first" }).first().click();
     await page.getByRole("button", { name: "Copy trace id" }).waitFor();
     await platform.ask("/shop/second");
-    const listed = `fetch("/svc/gate/api/v1/admin/access-log?q=/shop/second").then((answer) => answer.json()).then(({ items }) => items.length > 0)`;
-    while (!(await page.evaluate(listed))) await delay(POLL_MS);
-    // Longer than the interval at which the list is loaded.
-    await delay(2 * LOADED_EVERY_MS);
+    // It has arrived, and is not shown.
+    await page.getByRole("status").getByText("1 newer").waitFor();
     assert.equal(await rows.filter({ hasText: "/shop/second" }).count(), 0);
     await page.keyboard.press("Escape");
     await rows.filter({ hasText: "/shop/second" }).first().waitFor();
+
+    await page.keyboard.press("Space");
+    await page.getByRole("button", { name: "Continue" }).waitFor();
+    await platform.ask("/shop/third");
+    await page.getByRole("status").getByText("1 newer").waitFor();
+    assert.equal(await rows.filter({ hasText: "/shop/third" }).count(), 0);
+    await page.keyboard.press("End");
+    await rows.filter({ hasText: "/shop/third" }).first().waitFor();
+    assert.equal(await rows.filter({ hasText: "/shop/second" }).count(), 1, "each is listed once");
   },
 );

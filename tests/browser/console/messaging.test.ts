@@ -123,7 +123,7 @@ test(
     const { page } = console;
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox").fill("orders");
-    await page.getByRole("option", { name: TOPIC }).waitFor();
+    await page.getByRole("option", { name: TOPIC }).first().waitFor();
     await checkPage(console, "palette");
     await page.keyboard.press("Enter");
     await page.waitForURL(`**/ui/messaging/topics/${TOPIC}/tail`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { Platform, startUpstream } from "../../identity/platform.ts";
+import { ADMIN, BOB, Platform, startUpstream } from "../../identity/platform.ts";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { PATIENCE_MS, signInAtIdentity } from "./chromium.ts";
 
@@ -205,5 +205,55 @@ test(
     assert.equal(await ask(page, "/svc/gate/api/v1/routes"), 200, "the session is still there");
     const buckets = await platform.storage("GET", "/");
     assert.doesNotMatch(buckets, /evil/);
+  },
+);
+
+test(
+  "a person without a role has no access, which is not an outage",
+  { skip: chromiumSkip },
+  async (t) => {
+    const { page } = await open(t);
+    await page.goto(`${platform.console.origin}/ui/`);
+    await signInAtIdentity(page, BOB);
+    const ledger = page.locator("main table.ledger");
+    await ledger.getByText("No access").locator("visible=true").first().waitFor();
+    await page
+      .getByText(/This account may not see the state of .*Storage/)
+      .locator("visible=true")
+      .first()
+      .waitFor();
+    assert.equal(await page.getByText("does not answer").count(), 0);
+    assert.equal(await page.locator("nav.rail").getByText("down", { exact: true }).count(), 0);
+    await page.goto(`${platform.console.origin}/ui/identity/users`);
+    await page.getByText("Not permitted").first().waitFor();
+    await page.locator(".trace").getByText("No access").waitFor();
+  },
+);
+
+// The last one: it ends the administrator's sessions.
+test(
+  "a page whose session is in the gateway's memory ends with the sessions at identity",
+  { skip: chromiumSkip },
+  async (t) => {
+    const { context, page } = await open(t);
+    await signIn(page, "/identity/users");
+    await page.locator("main tr[data-row]").first().waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    const former = await readCookie(context);
+    const { session_token: token, user } = (await platform.signIn(ADMIN)) as unknown as {
+      session_token: string;
+      user: { id: string };
+    };
+    const startedMs = performance.now();
+    await platform.identity("POST", "/api/v1/sessions/invalidate", { user_id: user.id }, token);
+    // Nobody touches the page.
+    await page.getByRole("link", { name: "Continue with identity" }).waitFor();
+    t.diagnostic(`ended after ${Math.round(performance.now() - startedMs)} ms`);
+    assert.equal(await page.locator("main tr[data-row]").count(), 0, "no data is left on it");
+    const cookie = `platform_console=${former ?? ""}`;
+    const answer = await fetch(`${platform.console.origin}/svc/auth/api/v1/users`, {
+      headers: { cookie, "sec-fetch-site": "same-origin" },
+    });
+    assert.equal(answer.status, 401, "the former cookie opens nothing");
   },
 );

@@ -1,22 +1,37 @@
 // Long lists of objects in Chromium: pages are loaded as they come into view, and only rows in view are rendered.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, LOOKS, openPlatform } from "./chromium.ts";
 
-/** Scrolls to the end, as far as it is loaded. On phones the table and what is below it scroll together. */
-const SCROLL_DOWN = `[...document.querySelectorAll("main *")]
-  .find((element) => /auto|scroll/.test(getComputedStyle(element).overflowY) && element.scrollHeight > element.clientHeight)
-  .scrollTop = 1e9`;
+const MANY = 1_100;
+const LONG = 20_000;
+/** Requests in flight that write objects. */
+const WRITERS = 50;
+/** On an idle machine no task takes 200 ms; a busy one holds any task for longer. */
+const FREEZE_MS_MAX = 2_000;
+/** Of the page, after a collection, with all rows loaded. */
+const HEAP_BYTES_MAX = 100_000_000;
+
+/** The element that scrolls. On phones the table and what is below it scroll together. */
+const SCROLLER = `[...document.querySelectorAll("main *")]
+  .find((element) => /auto|scroll/.test(getComputedStyle(element).overflowY) && element.scrollHeight > element.clientHeight)`;
+/** Scrolls to the end, as far as it is loaded. */
+const SCROLL_DOWN = `${SCROLLER}.scrollTop = 1e9`;
+/** Notes tasks of the main thread that take 50 ms or more. */
+const WATCH_TASKS = `globalThis.tasks = [];
+  new PerformanceObserver((list) => globalThis.tasks.push(...list.getEntries().map((entry) => entry.duration)))
+    .observe({ type: "longtask", buffered: true });`;
 
 let platform: Platform;
 let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  const environment = { PLATFORM_VAULT_TENANT_RATE: "0" };
+  [platform, browser] = await Promise.all([Platform.start({ environment }), startChromium()]);
 });
 
 after(async () => {
@@ -24,27 +39,38 @@ after(async () => {
   await platform?.stop();
 });
 
+/** Creates a bucket with `count` objects; returns their names. */
+async function fill(bucket: string, count: number): Promise<string[]> {
+  await platform.storage("PUT", `/${bucket}`);
+  const names = Array.from({ length: count }, (_, n) => `row-${String(n).padStart(5, "0")}`);
+  const left = names.values();
+  const write = async (): Promise<void> => {
+    for (const name of left) await platform.storage("PUT", `/${bucket}/${name}`, "x");
+  };
+  await Promise.all(Array.from({ length: WRITERS }, write));
+  return names;
+}
+
+/** Scrolls down until the row is there, page by page. */
+async function scrollTo(page: Page, name: string): Promise<void> {
+  const row = page.locator(`main tr[data-row='${name}']`);
+  for (let n = 0; n < 1_000 && (await row.count()) === 0; n += 1) {
+    await page.evaluate(SCROLL_DOWN);
+    await page.waitForTimeout(100);
+  }
+  assert.equal(await row.count(), 1, await page.locator("main").innerText());
+}
+
 test(
   "more than a page of objects: a bounded number of rows, and no page wider than its window",
   { skip: chromiumSkip },
   async (t) => {
-    await platform.storage("PUT", "/many");
-    const names = Array.from({ length: 1_100 }, (_, n) => `row-${String(n).padStart(5, "0")}`);
-    for (let at = 0; at < names.length; at += 50) {
-      await Promise.all(
-        names.slice(at, at + 50).map((name) => platform.storage("PUT", `/many/${name}`, "x")),
-      );
-    }
+    const names = await fill("many", MANY);
     for (const look of LOOKS) {
       const console = await openPlatform(t, browser, platform, look);
       const { page } = console;
       await goTo(console, "/storage/buckets/many");
-      const last = page.locator(`main tr[data-row='${names.at(-1)}']`);
-      for (let n = 0; n < 600 && (await last.count()) === 0; n += 1) {
-        await page.evaluate(SCROLL_DOWN);
-        await page.waitForTimeout(100);
-      }
-      assert.equal(await last.count(), 1, await page.locator("main").innerText());
+      await scrollTo(page, names.at(-1)!);
       const rows = await page.locator("main tr[data-row]").count();
       assert.ok(rows < 200, `${rows} rows are rendered`);
       await checkPage(console, `objects ${look.name}`);
@@ -53,5 +79,51 @@ test(
         await checkPage(console, `${path} ${look.name}`);
       }
     }
+  },
+);
+
+test(
+  "20 000 objects: pages come while one scrolls, nothing freezes, and the selection stays",
+  { skip: chromiumSkip },
+  async (t) => {
+    const names = await fill("long", LONG);
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/long");
+    await page.evaluate(WATCH_TASKS);
+    const first = page.locator(`main tr[data-row='${names[0]}']`);
+    await first.getByRole("checkbox").check();
+    await page.locator(`main tr[data-row='${names[2]}']`).getByText(names[2]!).click();
+    await page.waitForURL(`**key=${names[2]}`);
+
+    await scrollTo(page, names.at(-1)!);
+    const rows = await page.locator("main tr[data-row]").count();
+    assert.ok(rows < 200, `${rows} rows are rendered`);
+    assert.equal(await page.locator("main table").getAttribute("aria-rowcount"), `${LONG + 1}`);
+    assert.equal(await first.count(), 0, "the first row is not rendered any more");
+    await page
+      .locator(`main tr[data-row='${names.at(-1)}']`)
+      .getByRole("checkbox")
+      .check();
+    await page.getByRole("button", { name: "Delete 2…" }).waitFor();
+
+    await page.evaluate(`${SCROLLER}.scrollTop = 0`);
+    await first.waitFor();
+    assert.ok(await first.getByRole("checkbox").isChecked());
+    assert.equal(await page.locator("main tr.sel").getAttribute("data-row"), names[2]);
+    await page.getByRole("checkbox", { name: "Select all" }).check();
+    await page.getByRole("button", { name: /^Delete 20.000…$/ }).waitFor();
+
+    const tasks = (await page.evaluate("globalThis.tasks")) as number[];
+    const longest = Math.round(Math.max(0, ...tasks));
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await devtools.send("Runtime.getHeapUsage");
+    t.diagnostic(
+      `longest task ${longest} ms of ${tasks.length}, heap ${Math.round(usedSize / 1e6)} MB`,
+    );
+    assert.ok(longest < FREEZE_MS_MAX, `a task took ${longest} ms`);
+    assert.ok(usedSize < HEAP_BYTES_MAX, `${usedSize} bytes`);
+    await checkPage(console, "20 000 objects");
   },
 );

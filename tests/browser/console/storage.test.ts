@@ -1,18 +1,19 @@
 // Objects in Chromium, in the console of the platform: upload in parts, names that attack, preview, link, versions, deletion.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../identity/platform.ts";
-import { checkPage, goTo, HOSTILE, openPlatform } from "./chromium.ts";
+import { checkPage, goTo, HOSTILE, LOOKS, openPlatform, takePicture } from "./chromium.ts";
 
 const MIB = 1024 * 1024;
 const BUCKET = "pictures";
 const TEXT = { "content-type": "text/plain" };
+const VERSIONING = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
 
 let platform: Platform;
 let browser: Browser;
@@ -157,11 +158,7 @@ test(
     const console = await openPlatform(t, browser, platform);
     const { page } = console;
     await platform.storage("PUT", "/versioned");
-    await platform.storage(
-      "PUT",
-      "/versioned?versioning",
-      "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
-    );
+    await platform.storage("PUT", "/versioned?versioning", VERSIONING);
     await platform.storage("PUT", "/versioned/a/b.txt", "first", TEXT);
     await platform.storage("PUT", "/versioned/a/b.txt", "second", TEXT);
     await page.keyboard.press("g");
@@ -184,5 +181,85 @@ test(
     await pane.getByText("first").waitFor();
     await checkPage(console, "versions");
     assert.equal(await platform.storage("GET", "/versioned/a/b.txt"), "first");
+  },
+);
+
+test(
+  "a deleted object is found, and its versions are downloaded, restored and deleted one by one",
+  { skip: chromiumSkip },
+  async (t) => {
+    await platform.storage("PUT", "/kept");
+    await platform.storage("PUT", "/kept?versioning", VERSIONING);
+    for (const body of ["one", "two", "three"])
+      await platform.storage("PUT", "/kept/plan.txt", body, TEXT);
+    await platform.storage("PUT", "/kept/plan.txt.old", "another key", TEXT);
+    await platform.storage("DELETE", "/kept/plan.txt");
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/kept");
+    await page.locator("main tr[data-row='plan.txt.old']").waitFor();
+    const row = page.locator("main tr[data-row='plan.txt']");
+    assert.equal(await row.count(), 0);
+    await page.getByRole("checkbox", { name: "Deleted too" }).check();
+    await row.getByText("deleted").waitFor();
+    await row.click();
+    assert.match(page.url(), /deleted=1/);
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByText("The object is deleted. Its versions can be restored.").waitFor();
+    const lines = pane.locator(".object-version");
+    const sizes = async (): Promise<string[]> =>
+      (await lines.allInnerTexts()).map((text) => /deleted|\d(?=\sB)/.exec(text)?.[0] ?? text);
+    await lines.nth(3).waitFor();
+    assert.deepEqual(await sizes(), ["deleted", "5", "3", "3"]);
+    await checkPage(console, "a deleted object");
+    await takePicture(console, "a deleted object");
+
+    await lines.nth(3).locator("button.mono").click();
+    await page.waitForURL(/version=/);
+    await pane.getByText("one", { exact: true }).waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      lines
+        .nth(2)
+        .getByRole("link", { name: /^Download the version of / })
+        .click(),
+    ]);
+    assert.equal(readFileSync(await download.path(), "utf8"), "two");
+    assert.equal(download.suggestedFilename(), "plan.txt");
+
+    const remove = async (at: number, loss: RegExp): Promise<void> => {
+      const count = await lines.count();
+      await lines
+        .nth(at)
+        .getByRole("button", { name: /^Delete the version of / })
+        .click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText(loss).waitFor();
+      await dialog.getByRole("textbox").fill("plan.txt");
+      await dialog.getByRole("button", { name: "Delete" }).click();
+      await lines.nth(count - 1).waitFor({ state: "detached" });
+    };
+    await remove(3, /^The version of .*, 3\sB, will be gone for good\.$/);
+    assert.ok(!page.url().includes("version="), "the version that was shown is gone");
+    await remove(0, /the version before it is current again/);
+    assert.deepEqual(await sizes(), ["5", "3"]);
+    await row.getByText(/^5\sB$/).waitFor();
+    assert.equal(await platform.storage("GET", "/kept/plan.txt"), "three");
+    await lines.nth(1).getByRole("button", { name: "Restore" }).click();
+    await lines.nth(2).waitFor();
+    assert.equal(await platform.storage("GET", "/kept/plan.txt"), "two");
+    await remove(0, /^The current version, of .*, 3\sB, will be gone for good; what came before/);
+    assert.equal(await platform.storage("GET", "/kept/plan.txt"), "three");
+    await checkPage(console, "versions");
+    await takePicture(console, "versions");
+
+    const phone = await openPlatform(t, browser, platform, LOOKS[1]);
+    await goTo(phone, "/storage/buckets/kept?deleted=1&key=plan.txt");
+    await phone.page.locator(".object-version").first().waitFor();
+    await checkPage(phone, "versions on a phone");
+    await takePicture(phone, "versions on a phone");
+    await goTo(phone, "/storage/buckets/kept?deleted=1");
+    await checkPage(phone, "objects with deleted ones");
+    await takePicture(phone, "objects with deleted ones");
   },
 );

@@ -51,6 +51,7 @@ test(
       assert.equal(new URL(page.url()).searchParams.get("tenant"), tenant, "in groups as well");
       await page.getByRole("navigation", { name: "Console" }).getByText("Topics").click();
       await page.getByRole("button", { name: "Show all tenants" }).waitFor();
+      await rows.first().waitFor();
       assert.equal(await rows.count(), 1);
       await page.getByRole("button", { name: "Show all tenants" }).click();
       await rows.nth(1).waitFor();

@@ -1,7 +1,16 @@
 // Calls of the services' APIs, with problems as typed failures.
 import type { ConsoleProblem, ConsoleReason } from "@platform/console/contract";
+import { t } from "../words/words.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
+
+/** A problem of one field of a request. */
+export interface FieldProblem {
+  path: string;
+  message: string;
+  /** Place in a JSON body: `body:LINE:COLUMN`. */
+  source?: string;
+}
 
 /** A refused or failed request. `status` 0: no answer. */
 export class ApiFailure extends Error {
@@ -11,7 +20,9 @@ export class ApiFailure extends Error {
   readonly reason: ConsoleReason | undefined;
   /** Seconds until a retry makes sense. */
   readonly retryAfterS: number | undefined;
-  readonly fields: readonly { path: string; message: string }[];
+  readonly fields: readonly FieldProblem[];
+  /** Other members of the problem, such as both versions after a 412. */
+  readonly details: Readonly<Record<string, unknown>>;
 
   constructor(status: number, problem: Partial<ConsoleProblem>, retryAfterS?: number) {
     super(problem.detail ?? problem.error ?? `HTTP ${status}`);
@@ -21,6 +32,7 @@ export class ApiFailure extends Error {
     this.reason = problem.reason;
     this.retryAfterS = retryAfterS;
     this.fields = problem.errors ?? [];
+    this.details = { ...problem };
   }
 }
 
@@ -33,6 +45,19 @@ export interface CallOptions {
   bytes?: BodyInit;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
+}
+
+/** True while requests must outlive the page. */
+let isPageLeft = false;
+
+/** Runs a function whose requests are completed even though the page is being closed. */
+export function outlivePage(run: () => void): void {
+  isPageLeft = true;
+  try {
+    run();
+  } finally {
+    isPageLeft = false;
+  }
 }
 
 type FailureListener = (failure: ApiFailure) => void;
@@ -52,6 +77,7 @@ export async function send(path: string, options: CallOptions = {}): Promise<Res
       method,
       credentials: "same-origin",
       redirect: "error",
+      keepalive: isPageLeft,
       signal: signal ?? AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       headers: {
         ...(json === undefined ? {} : { "content-type": "application/json" }),
@@ -63,7 +89,7 @@ export async function send(path: string, options: CallOptions = {}): Promise<Res
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiFailure(0, { detail: error instanceof Error ? error.message : String(error) });
+    throw new ApiFailure(0, { detail: describeSilence(error) });
   }
   if (response.ok) return response;
   const failure = await readFailure(response);
@@ -91,7 +117,9 @@ export function sendBlob<Answer>(path: string, bytes: Blob, options: BlobOptions
   for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
   request.upload.addEventListener("progress", ({ loaded }) => onProgress(loaded));
   request.addEventListener("abort", () => reject(new DOMException("Aborted", "AbortError")));
-  request.addEventListener("error", () => reject(new ApiFailure(0, { detail: "Network error" })));
+  request.addEventListener("error", () =>
+    reject(new ApiFailure(0, { detail: t("The connection to the console failed.") })),
+  );
   request.addEventListener("loadend", () => signal.removeEventListener("abort", abort));
   request.addEventListener("load", () => {
     const { status, responseText } = request;
@@ -132,6 +160,13 @@ export function withQuery(
 export function segment(value: string): string {
   // "." and ".." would be resolved by the browser.
   return encodeURIComponent(value).replace(/^\.{1,2}$/, (dots) => dots.replaceAll(".", "%2E"));
+}
+
+// The browser's own words are "signal timed out" and "Failed to fetch".
+function describeSilence(error: unknown): string {
+  const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
+  if (!isTimeout) return t("The connection to the console failed.");
+  return t("The service did not answer within {n} s.", { n: REQUEST_TIMEOUT_MS / 1000 });
 }
 
 async function readFailure(response: Response): Promise<ApiFailure> {

@@ -3,7 +3,11 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { formatTime } from "../format/format.ts";
+import { t } from "../words/words.ts";
 import { colourOf, watchTheme } from "./colours.ts";
+
+/** Marks that are closer than this are drawn as one. */
+const MARK_GAP_PX = 12;
 
 /** A line of a chart. */
 export interface Line {
@@ -69,17 +73,19 @@ function describe(
 ): uPlot.Options {
   const ink = colourOf(host, "--ink-3");
   const grid = colourOf(host, "--grid");
-  const font = `11px ${colourOf(host, "--mono")}`;
+  const mono = colourOf(host, "--mono");
+  const font = `11px ${mono}`;
   const axis = { stroke: ink, font, ticks: { stroke: grid, width: 1, size: 4 } };
   return {
     width: Math.max(200, host.clientWidth),
     height,
     legend: { show: false },
     cursor: { y: false, points: { size: 7 } },
-    padding: [12, 8, 0, 0],
+    // Room for the half of the last time that stands beyond the plot.
+    padding: [12, 26, 0, 0],
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.15)] } },
     axes: [
-      { ...axis, grid: { show: false }, values: (_plot, splits) => splits.map(formatSplit) },
+      { ...axis, grid: { show: false }, values: formatSplits },
       { ...axis, size: 52, grid: { stroke: grid, width: 1 } },
     ],
     series: [
@@ -95,34 +101,66 @@ function describe(
         };
       }),
     ],
-    hooks: { draw: [(plot) => drawMarks(plot, marks, ink, font)] },
+    hooks: { draw: [(plot) => drawMarks(plot, marks, ink, mono)] },
   };
 }
 
-function formatSplit(epochS: number): string {
-  return formatTime(epochS * 1000).slice(0, 5);
+/** Times of the axis: with seconds where two of them share a minute. */
+function formatSplits(_plot: uPlot, splits: readonly number[]): string[] {
+  const step = splits.length < 2 ? Infinity : splits[1]! - splits[0]!;
+  const length = step < 60 ? "00:00:00".length : "00:00".length;
+  return splits.map((epochS) => formatTime(epochS * 1000).slice(0, length));
 }
 
+/** Draws the marks; those that are too close to be told apart are one, with their number. */
 function drawMarks(
   plot: uPlot,
   marks: readonly { at: number; label: string }[],
   ink: string,
-  font: string,
+  mono: string,
 ): void {
   const { ctx, bbox } = plot;
+  const ratio = uPlot.pxRatio;
+  const end = bbox.left + bbox.width;
   ctx.save();
   ctx.strokeStyle = ink;
   ctx.fillStyle = ink;
-  ctx.font = font;
-  ctx.setLineDash([2, 3]);
-  for (const { at, label } of marks) {
-    const x = Math.round(plot.valToPos(at, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+  ctx.font = `${11 * ratio}px ${mono}`;
+  ctx.textAlign = "left";
+  ctx.setLineDash([2 * ratio, 3 * ratio]);
+  let freeFrom = bbox.left;
+  for (const { x, label } of gatherMarks(plot, marks, MARK_GAP_PX * ratio)) {
+    if (x < bbox.left || x > end) continue;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    ctx.fillText(label, x + 4, bbox.top + 10);
+    const gap = 4 * ratio;
+    const { width } = ctx.measureText(label);
+    const start = x + gap + width <= end ? x + gap : x - gap - width;
+    if (start < freeFrom) continue;
+    ctx.fillText(label, start, bbox.top + 10 * ratio);
+    freeFrom = Math.max(x, start + width) + gap;
   }
   ctx.restore();
+}
+
+/** Marks by their place on the plot, from left to right; `gap` in pixels of the canvas. */
+function gatherMarks(
+  plot: uPlot,
+  marks: readonly { at: number; label: string }[],
+  gap: number,
+): { x: number; label: string; count: number }[] {
+  const found: { x: number; label: string; count: number }[] = [];
+  for (const { at, label } of marks.toSorted((one, other) => one.at - other.at)) {
+    const x = Math.round(plot.valToPos(at, "x", true));
+    const last = found.at(-1);
+    if (last === undefined || x - last.x >= gap) {
+      found.push({ x, label, count: 1 });
+      continue;
+    }
+    last.count += 1;
+    last.label = t("{n} changes", { n: last.count });
+  }
+  return found;
 }

@@ -17,9 +17,9 @@ export function formatNumber(value: number | null | undefined, digits?: number):
 /** `1284` → `1.3k`. */
 export function formatShort(value: number | null | undefined): string {
   if (value === null || value === undefined) return "";
-  if (value >= 1e6) return `${(value / 1e6).toFixed(1)}M`;
-  if (value >= 1e3) return `${(value / 1e3).toFixed(1)}k`;
-  return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+  if (value >= 1e6) return `${formatNumber(value / 1e6, 1)}M`;
+  if (value >= 1e3) return `${formatNumber(value / 1e3, 1)}k`;
+  return formatNumber(value, value >= 10 || Number.isInteger(value) ? 0 : 1);
 }
 
 /** A size in bytes as a number and a unit, steps of 1000. */

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatDate, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
@@ -12,7 +12,7 @@ import { SecretDialog } from "../view/secret.tsx";
 import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { keyPath } from "./routes.ts";
+import { CHANGE, keyPath } from "./routes.ts";
 
 interface ApiKey {
   id: string;
@@ -30,11 +30,20 @@ export function ApiKeysPage() {
   const [isCreating, setCreating] = useState(false);
   const [revoked, setRevoked] = useState<ApiKey | undefined>(undefined);
   const loaded = useLoad("keys", () => callService<ApiKey[]>("gate", "/admin/api-keys"));
+  useCommands([
+    {
+      label: t("New API key"),
+      key: "n",
+      icon: "plus",
+      needs: CHANGE,
+      run: () => setCreating(true),
+    },
+  ]);
   return (
     <Split>
       <Title
         actions={
-          <Action onClick={() => setCreating(true)} kind="primary" icon="plus">
+          <Action onClick={() => setCreating(true)} needs={CHANGE} kind="primary" icon="plus">
             {t("New key")}
           </Action>
         }

@@ -52,7 +52,7 @@ function Errors({ label }: { label: string }) {
               {
                 title: t("Time"),
                 kind: "w-m wide-only",
-                render: ({ timestamp }) => <span class="i3">{formatDate(timestamp)}</span>,
+                render: ({ timestamp }) => <span class="mono i3">{formatDate(timestamp)}</span>,
               },
               {
                 title: t("Status"),

@@ -1,9 +1,9 @@
 // The latest requests of routes with an access log: filters, and the chosen request.
-import { useRef } from "preact/hooks";
-import { formatDate, formatMoment, formatNumber } from "../format/format.ts";
+import { useState } from "preact/hooks";
+import { formatDate, formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { useCrumbs } from "../stage/stage.ts";
-import { FactRow, Facts, FilterField, Section, Segments } from "../view/controls.tsx";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
+import { Action, FactRow, Facts, FilterField, Section, Segments } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
 import { HttpStatus } from "../view/http-status.tsx";
 import { useLoad } from "../view/load.ts";
@@ -12,10 +12,10 @@ import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { idOf, labelOf, type LoggedRequest, loadRequests, type RequestPage } from "./requests.ts";
+import { idOf, labelOf, type LoggedRequest, loadRequests } from "./requests.ts";
+import { joinRequests, useRequestStream } from "./request-stream.ts";
 import { loadRoutes } from "./routes.ts";
 
-const EVERY_MS = 1_500;
 const PAGE = 100;
 const CLASSES = ["all", "2xx", "4xx", "5xx"] as const;
 
@@ -26,23 +26,35 @@ export function LogPage() {
   const q = queryValue("filter");
   const cursor = queryValue("cursor");
   const status = CLASSES.find((one) => one === queryValue("status")) ?? "all";
+  const [isHeld, setHeld] = useState(false);
   const routes = useLoad("routes", loadRoutes);
-  const shown = useRef<{ key: string; page: RequestPage } | undefined>(undefined);
-  const key = JSON.stringify([route, status, q, cursor]);
-  const loaded = useLoad(
-    key,
-    async () => {
-      // Rows must not move away under a reader.
-      const last = shown.current;
-      if (last?.key === key && queryValue("sel") !== "") return last.page;
-      const wanted = status === "all" ? undefined : status;
-      const page = await loadRequests({ route, status: wanted, q, cursor, limit: PAGE });
-      shown.current = { key, page };
-      return page;
-    },
-    EVERY_MS,
+  const filter = { route, q, status: status === "all" ? undefined : status };
+  const key = JSON.stringify([filter, cursor]);
+  const loaded = useLoad(key, () => loadRequests({ ...filter, cursor, limit: PAGE }));
+  // Rows must not move away under a reader.
+  const isRead = isHeld || queryValue("sel") !== "";
+  const stream = useRequestStream(
+    cursor === "" ? filter : undefined,
+    isRead,
+    // Requests that ended while it was not connected are in the log.
+    () => void loaded.reload(),
   );
-  const chosen = loaded.data.value?.items.find((one) => idOf(one) === queryValue("sel"));
+  const items = joinRequests(stream.rows.value, loaded.data.value?.items ?? []);
+  const waiting = isRead ? stream.waiting.value : 0;
+  const follow = (): void => {
+    setHeld(false);
+    setQuery({ sel: undefined, cursor: undefined });
+  };
+  useCommands([
+    {
+      label: isHeld ? t("Continue") : t("Hold"),
+      key: "space",
+      icon: isHeld ? "play" : "pause",
+      run: () => setHeld(!isHeld),
+    },
+    { label: t("Follow the newest"), key: "end", icon: "down", run: follow },
+  ]);
+  const chosen = items.find((one) => idOf(one) === queryValue("sel"));
   const labels = new Set((routes.data.value ?? []).map(labelOf));
   if (route !== "") labels.add(route);
   return (
@@ -87,9 +99,18 @@ export function LogPage() {
             })
           }
         />
+        <Action
+          onClick={() => setHeld(!isHeld)}
+          icon={isHeld ? "play" : "pause"}
+          shortcut="space"
+          blocked={cursor === "" ? undefined : t("Older pages do not change")}
+        >
+          {isHeld ? t("Continue") : t("Hold")}
+        </Action>
       </div>
+      <StreamState stream={stream} waiting={waiting} onFollow={follow} />
       <Loading of={loaded}>
-        {({ items, next_cursor: next }) => (
+        {({ next_cursor: next }) => (
           <>
             {items.length === 0 ? (
               <Empty title={t("No request matches")}>
@@ -103,6 +124,41 @@ export function LogPage() {
         )}
       </Loading>
     </Split>
+  );
+}
+
+/** The gap between the list and the newest requests, if there is one. */
+function StreamState(props: {
+  stream: ReturnType<typeof useRequestStream>;
+  waiting: number;
+  onFollow: () => void;
+}) {
+  const { stream, waiting, onFollow } = props;
+  return (
+    <>
+      {stream.state?.kind === "lost" && (
+        <p class="banner" role="status">
+          {t("The stream is lost since {time}; it is connected again.", {
+            time: formatTime(stream.state.since),
+          })}
+        </p>
+      )}
+      {stream.missed.value > 0 && (
+        <p class="banner" role="status">
+          {t("{n} lines came faster than this page reads; they are in the log.", {
+            n: formatNumber(stream.missed.value),
+          })}
+        </p>
+      )}
+      {waiting > 0 && (
+        <p class="banner" role="status">
+          {t("{n} newer", { n: formatNumber(waiting) })}{" "}
+          <button type="button" class="link" onClick={onFollow}>
+            {t("Follow the newest")} <kbd>end</kbd>
+          </button>
+        </p>
+      )}
+    </>
   );
 }
 

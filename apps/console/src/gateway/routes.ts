@@ -1,6 +1,11 @@
 // Routes as the gateway's API lists them.
-import { call, segment, send } from "../api/api.ts";
-import { api } from "../session/session.ts";
+import { signal } from "@preact/signals";
+import { ApiFailure, call, segment, send } from "../api/api.ts";
+import { api, callService } from "../session/session.ts";
+import type { Settings } from "./route-versions.ts";
+
+// The text is sent as it was written: places of problems are those of the editor.
+const JSON_TYPE = { "content-type": "application/json" };
 
 /** State of a target. */
 export interface Target {
@@ -11,13 +16,22 @@ export interface Target {
   circuit?: "closed" | "open" | "half_open";
 }
 
+/** The automatic promotion of a route's last target. */
+export interface Canary {
+  id: string;
+  phase: "promoting" | "held" | "rolled_back" | "promoted";
+  /** Share of the canary in percent. */
+  weight: number;
+}
+
 /** A route; other members are its settings. */
 export interface Route {
   prefix: string;
   host?: string;
   methods?: string[];
   auth?: { type: string; required_scope?: string };
-  status: { source: string; targets: Target[] };
+  /** `etag` is absent for callers that may only read. */
+  status: { source: string; targets: Target[]; canary?: Canary; etag?: string };
   [setting: string]: unknown;
 }
 
@@ -28,24 +42,85 @@ export function nameOf({ host = "", prefix, methods }: Route): string {
 
 /** Path of a route's page. */
 export function routePath(route: Route, tab = ""): string {
-  return `/gateway/routes/${encodeURIComponent(nameOf(route))}${tab === "" ? "" : `/${tab}`}`;
+  return pathOfName(nameOf(route), tab);
 }
+
+/** Path of the page of the route with a name. */
+export function pathOfName(name: string, tab = ""): string {
+  return `/gateway/routes/${encodeURIComponent(name)}${tab === "" ? "" : `/${tab}`}`;
+}
+
+/** Permission to change routes. */
+export const CHANGE = "gate:admin";
 
 /** All routes. */
 export async function loadRoutes(): Promise<Route[]> {
-  return await call<Route[]>(api("gate", "/routes"));
+  return await callService<Route[]>("gate", "/routes");
 }
 
 /** The settings of a route without its state, as its configuration has them. */
-export function settingsOf(route: Route): Record<string, unknown> {
+export function settingsOf(route: Route): Settings {
   const { status: _state, ...settings } = route;
   return settings;
 }
 
-/** Registers a route, or replaces the one with its prefix and host. */
-export async function saveRoute(settings: unknown): Promise<void> {
-  await send(api("gate", "/routes"), { method: "POST", json: settings });
+/** Settings as the text that is edited. */
+export function formatSettings(settings: Settings): string {
+  return JSON.stringify(settings, null, 2);
 }
+
+/** Effect of saving a route. */
+export interface RouteCheck {
+  change: "added" | "updated" | "unchanged";
+  /** The route as it is, and as it would be; null if there is none. */
+  before: Settings | null;
+  after: Settings | null;
+  /** Tag of `before`. */
+  before_etag: string | null;
+  fields: string[];
+  warnings: string[];
+}
+
+/** Tries a route without changing anything. Problems have the place in the text. */
+export async function checkRoute(text: string, signal: AbortSignal): Promise<RouteCheck> {
+  return await call<RouteCheck>(api("gate", "/routes/check"), {
+    method: "POST",
+    bytes: text,
+    headers: JSON_TYPE,
+    signal,
+  });
+}
+
+/** The route was changed since it was read. */
+export interface RouteConflict {
+  /** Tag of the route as it is now; null if it was deleted. */
+  etag: string | null;
+  /** The route as it is now; null if it was deleted. */
+  current: Settings | null;
+}
+
+/** Adds a route (`etag` null), or replaces the version of it that has a tag; resolves with a conflict if there is another one. */
+export async function saveRoute(
+  text: string,
+  etag: string | null,
+): Promise<RouteConflict | undefined> {
+  try {
+    const condition = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
+    const headers = { ...JSON_TYPE, ...condition };
+    await send(api("gate", "/routes"), { method: "POST", bytes: text, headers });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.status !== 412) throw error;
+    const { route_etag: now = null, current = null } = error.details as {
+      route_etag?: string | null;
+      current?: Settings | null;
+    };
+    return { etag: now, current };
+  }
+}
+
+/** Routes that are deleted unless the user undoes it, by name. */
+export const leaving = signal<ReadonlySet<string>>(new Set());
 
 /** Removes a route. */
 export async function deleteRoute({ prefix, host, methods }: Route): Promise<void> {
@@ -54,6 +129,9 @@ export async function deleteRoute({ prefix, host, methods }: Route): Promise<voi
   if (methods !== undefined) query.set("methods", methods.join(","));
   await send(api("gate", `/routes?${query.toString()}`), { method: "DELETE" });
 }
+
+/** Path of the page of a new route; names have a slash. */
+export const NEW_ROUTE = "/gateway/routes/new";
 
 /** Path of an API key. */
 export function keyPath(id: string): string {

@@ -10,7 +10,7 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { loadRoutes, nameOf, type Target } from "./routes.ts";
-import { TargetState } from "./routes-page.tsx";
+import { TargetState } from "./route-state.tsx";
 
 interface Upstream {
   target: Target;
@@ -63,13 +63,13 @@ export function UpstreamsPage() {
                 : []),
               {
                 title: t("Active"),
-                kind: "w-s",
+                kind: "w-s wide-only",
                 isNumber: true,
                 render: ({ target }) => formatNumber(target.active),
               },
               {
                 title: t("State"),
-                kind: "w-m",
+                kind: "w-l",
                 render: ({ target }) => <TargetState target={target} />,
               },
             ]}

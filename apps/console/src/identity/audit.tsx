@@ -33,14 +33,24 @@ interface AuditEvent {
 export function AuditPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Audit") }]);
   const action = queryValue("filter");
+  const actor = queryValue("actor");
+  const from = queryValue("from");
+  const to = queryValue("to");
   const cursor = queryValue("cursor");
   const [verdict, setVerdict] = useState<{ intact: boolean; events: number } | undefined>(
     undefined,
   );
-  const loaded = useLoad(`audit ${action} ${cursor}`, () =>
+  const loaded = useLoad(JSON.stringify([action, actor, from, to, cursor]), () =>
     callService<{ events: AuditEvent[]; next_cursor: string | null }>(
       "auth",
-      withQuery("/audit", { limit: PAGE, cursor, action }),
+      withQuery("/audit", {
+        limit: PAGE,
+        cursor,
+        action,
+        actor,
+        from: toInstant(from),
+        to: toInstant(to),
+      }),
     ),
   );
   const event = loaded.data.value?.events.find(({ seq }) => String(seq) === queryValue("sel"));
@@ -62,6 +72,12 @@ export function AuditPage() {
               </FactRow>
             </Facts>
             <div class="space" />
+            <div class="acts">
+              <Action onClick={() => setQuery({ actor: event.actor, cursor: undefined })}>
+                {t("All of this actor")}
+              </Action>
+            </div>
+            <div class="space" />
             <JsonBlock text={JSON.stringify(event.detail)} />
           </Section>
         )
@@ -76,6 +92,18 @@ export function AuditPage() {
           isMono
           onInput={(value) => setQuery({ filter: value, cursor: undefined }, { replace: true })}
         />
+        <MomentField
+          label={t("From")}
+          value={from}
+          onChange={(value) => setTime({ from: value })}
+        />
+        <MomentField label={t("Until")} value={to} onChange={(value) => setTime({ to: value })} />
+        {actor !== "" && (
+          <Action onClick={() => setQuery({ actor: undefined, cursor: undefined })} icon="close">
+            {actor}
+          </Action>
+        )}
+        <span class="grow" />
         {verdict !== undefined && (
           <State kind={verdict.intact ? "ok" : "bad"}>
             {verdict.intact
@@ -128,4 +156,28 @@ export function AuditPage() {
       </Loading>
     </Split>
   );
+}
+
+function MomentField(props: { label: string; value: string; onChange: (value: string) => void }) {
+  return (
+    <label class="moment">
+      <span>{props.label}</span>
+      <input
+        class="field field-auto"
+        type="datetime-local"
+        value={props.value}
+        onChange={(event) => props.onChange(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+function setTime(range: { from?: string; to?: string }): void {
+  setQuery({ ...range, cursor: undefined });
+}
+
+/** The instant of a local time; undefined if there is none. */
+function toInstant(local: string): string | undefined {
+  const time = new Date(local);
+  return local === "" || Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }

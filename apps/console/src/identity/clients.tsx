@@ -3,16 +3,16 @@ import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
-import { Action, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
+import { Action, AreaField, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { SecretDialog } from "../view/secret.tsx";
 import { Table } from "../view/table.tsx";
-import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { ClientLogo } from "./client-logo.tsx";
 
 interface Client {
   client_id: string;
@@ -21,6 +21,7 @@ interface Client {
   redirect_uris: string[];
   scope?: string;
   first_party?: boolean;
+  token_endpoint_auth_method?: string;
 }
 
 /** Answer that contains the secret of a client, once. */
@@ -32,7 +33,7 @@ interface ClientSecret {
 /** OAuth clients: programs that sign users in or act for themselves. */
 export function ClientsPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Clients") }]);
-  const [open, setOpen] = useState<"create" | "delete" | undefined>(undefined);
+  const [open, setOpen] = useState<"create" | "edit" | "secret" | "delete" | undefined>(undefined);
   const [secret, setSecret] = useState<ClientSecret | undefined>(undefined);
   const loaded = useLoad(
     "clients",
@@ -43,44 +44,56 @@ export function ClientsPage() {
   const client = loaded.data.value?.find(({ client_id: id }) => id === queryValue("sel"));
   const path = `/auth/clients/${segment(client?.client_id ?? "")}`;
   const close = (): void => setOpen(undefined);
+  useCommands([
+    {
+      label: t("New client"),
+      key: "n",
+      icon: "plus",
+      needs: "clients:write",
+      run: () => setOpen("create"),
+    },
+  ]);
   return (
     <Split
       pane={
         client === undefined ? undefined : (
-          <Section title={client.client_name ?? client.client_id}>
-            <Facts>
-              <FactRow term="client_id" isMono>
-                {client.client_id}
-              </FactRow>
-              <FactRow term={t("Grants")} isMono>
-                {client.grant_types.join(", ")}
-              </FactRow>
-              <FactRow term={t("Redirects")} isMono>
-                {client.redirect_uris.join(", ") || "–"}
-              </FactRow>
-              <FactRow term={t("Scopes")}>
-                <span class="mono wrap">{client.scope ?? "–"}</span>
-              </FactRow>
-            </Facts>
-            <div class="space" />
-            <div class="acts">
-              <Action
-                needs="clients:write"
-                onClick={() =>
-                  void attempt(async () => {
-                    setSecret(
-                      await callService("auth", `${path}/secret`, { method: "POST", json: {} }),
-                    );
-                  })
-                }
-              >
-                {t("Replace the secret")}
-              </Action>
-              <Action needs="clients:write" kind="bad" onClick={() => setOpen("delete")}>
-                {t("Delete…")}
-              </Action>
-            </div>
-          </Section>
+          <>
+            <Section title={client.client_name ?? client.client_id}>
+              <Facts>
+                <FactRow term="client_id" isMono>
+                  {client.client_id}
+                </FactRow>
+                <FactRow term={t("Grants")} isMono>
+                  {client.grant_types.join(", ")}
+                </FactRow>
+                <FactRow term={t("Redirects")} isMono>
+                  {client.redirect_uris.join(", ") || "–"}
+                </FactRow>
+                <FactRow term={t("Scopes")}>
+                  <span class="mono wrap">{client.scope ?? "–"}</span>
+                </FactRow>
+              </Facts>
+              <div class="space" />
+              <div class="acts">
+                <Action needs="clients:write" onClick={() => setOpen("edit")}>
+                  {t("Change")}
+                </Action>
+                {client.token_endpoint_auth_method !== "none" && (
+                  <Action needs="clients:write" onClick={() => setOpen("secret")}>
+                    {t("Replace the secret…")}
+                  </Action>
+                )}
+                <Action needs="clients:write" kind="bad" onClick={() => setOpen("delete")}>
+                  {t("Delete…")}
+                </Action>
+              </div>
+            </Section>
+            <ClientLogo
+              key={client.client_id}
+              id={client.client_id}
+              name={client.client_name ?? client.client_id}
+            />
+          </>
         )
       }
       onClosePane={() => setQuery({ sel: undefined })}
@@ -128,6 +141,24 @@ export function ClientsPage() {
         )}
       </Loading>
       {open === "create" && <NewClient onClose={close} onCreated={() => void loaded.reload()} />}
+      {open === "edit" && client !== undefined && (
+        <EditClient client={client} onClose={close} onSaved={() => void loaded.reload()} />
+      )}
+      {open === "secret" && client !== undefined && (
+        <ConfirmDialog
+          title={t("Replace the secret of {name}", {
+            name: client.client_name ?? client.client_id,
+          })}
+          name={client.client_id}
+          submit={t("Replace")}
+          onClose={close}
+          onSubmit={async () => {
+            setSecret(await callService("auth", `${path}/secret`, { method: "POST", json: {} }));
+          }}
+        >
+          <p>{t("The previous secret becomes invalid immediately.")}</p>
+        </ConfirmDialog>
+      )}
       {open === "delete" && client !== undefined && (
         <ConfirmDialog
           title={t("Delete {name}", { name: client.client_name ?? client.client_id })}
@@ -182,6 +213,39 @@ export function NewClient(props: { onClose: () => void; onCreated?: () => void }
         onInput={setRedirect}
         isMono
         hint={t("Empty: a program that acts for itself (client credentials).")}
+      />
+      <TextField label={t("Scopes")} value={scope} onInput={setScope} isMono />
+    </FormDialog>
+  );
+}
+
+function EditClient(props: { client: Client; onClose: () => void; onSaved: () => void }) {
+  const { client } = props;
+  const [name, setName] = useState(client.client_name ?? "");
+  const [redirects, setRedirects] = useState(client.redirect_uris.join("\n"));
+  const [scope, setScope] = useState(client.scope ?? "");
+  return (
+    <FormDialog
+      title={t("Change {name}", { name: client.client_name ?? client.client_id })}
+      submit={t("Save")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        const json = {
+          client_name: name === "" ? null : name,
+          scope: scope.trim() === "" ? null : scope.trim(),
+          redirect_uris: redirects.split(/\s+/).filter((uri) => uri !== ""),
+        };
+        const path = `/auth/clients/${segment(client.client_id)}`;
+        await callService("auth", path, { method: "PATCH", json });
+        props.onSaved();
+      }}
+    >
+      <TextField label={t("Name")} value={name} onInput={setName} />
+      <AreaField
+        label={t("Redirect URIs, one a line")}
+        value={redirects}
+        rows={4}
+        onInput={setRedirects}
       />
       <TextField label={t("Scopes")} value={scope} onInput={setScope} isMono />
     </FormDialog>

@@ -1,6 +1,5 @@
 // Dialogs of users: a new one, and the roles of one.
 import { useState } from "preact/hooks";
-import { segment } from "../api/api.ts";
 import { callService } from "../session/session.ts";
 import { TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
@@ -9,9 +8,9 @@ import { Loading } from "../view/problem.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
-/** Chooses the roles of a user. */
+/** Chooses the roles of a user or a group; `path` is that of its roles. */
 export function EditRoles(props: {
-  id: string;
+  path: string;
   roles: string[];
   onClose: () => void;
   onSaved: () => void;
@@ -28,8 +27,7 @@ export function EditRoles(props: {
       onClose={props.onClose}
       onSubmit={async () => {
         const json = { roles: [...chosen] };
-        const path = `/rbac/users/${segment(props.id)}/roles`;
-        await callService("auth", path, { method: "PUT", json });
+        await callService("auth", props.path, { method: "PUT", json });
         props.onSaved();
       }}
     >

@@ -37,6 +37,16 @@ export interface ServiceFeed {
   history: Map<string, (number | null)[]>;
 }
 
+/** True if the service refuses its figures to this account; it may be up. */
+export function isRefused(feed: ServiceFeed | undefined): boolean {
+  return feed?.isUp === false && (feed.status === 401 || feed.status === 403);
+}
+
+/** True if the service does not answer. */
+export function isDown(feed: ServiceFeed | undefined): boolean {
+  return feed?.isUp === false && !isRefused(feed);
+}
+
 /** State of the connection. */
 export type LiveState =
   | { kind: "connecting" }

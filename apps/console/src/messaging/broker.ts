@@ -30,6 +30,22 @@ export async function callBroker<Answer>(
   return await callService<Answer>("pulse", withTenant(path), options);
 }
 
+/** Calls an operation that lists what all tenants have, or the chosen one, or that of the session. */
+export async function callAllTenants<Answer>(path: string): Promise<Answer> {
+  if (!mayChooseTenant() || chosenTenant() !== undefined) return await callBroker<Answer>(path);
+  return await callService<Answer>("pulse", addTenant(path, "*"));
+}
+
+/** Calls an operation for the tenant of a row of such a list; undefined if the row does not have one. */
+export async function callTenant<Answer>(
+  tenant: string | undefined,
+  path: string,
+  options?: Parameters<typeof callService>[2],
+): Promise<Answer> {
+  if (tenant === undefined) return await callBroker<Answer>(path, options);
+  return await callService<Answer>("pulse", addTenant(path, tenant), options);
+}
+
 /** Address of a WebSocket of messaging for the chosen tenant. */
 export function brokerSocketUrl(path: string): string {
   return socketUrl("pulse", withTenant(path));
@@ -37,6 +53,9 @@ export function brokerSocketUrl(path: string): string {
 
 function withTenant(path: string): string {
   const tenant = chosenTenant();
-  if (tenant === undefined) return path;
+  return tenant === undefined ? path : addTenant(path, tenant);
+}
+
+function addTenant(path: string, tenant: string): string {
   return `${path}${path.includes("?") ? "&" : "?"}${PARAMETER}=${encodeURIComponent(tenant)}`;
 }

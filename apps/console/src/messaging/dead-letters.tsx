@@ -1,6 +1,5 @@
 // Dead letters by cause: look at one, patch all of a cause, requeue.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { segment } from "../api/api.ts";
 import { formatJson, formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
@@ -13,8 +12,8 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import { callBroker } from "./broker.ts";
 import {
+  loadCauses,
   loadLetters,
   readPatch,
   requeue,
@@ -25,17 +24,13 @@ import {
   type RequeueResult,
   type TypedPatch,
 } from "./letters.ts";
-import type { Topic } from "./messages.ts";
+import { chosenTenant } from "./broker.ts";
+import { describeTenant, TenantChip } from "./tenant.tsx";
 
-const TOPICS_MAX = 200;
 const TRIED = 5;
 const TYPING_MS = 300;
 const SHOWN_CHARACTERS = 120;
 const EXAMPLE = '[{ "op": "move", "from": "/currency/code", "path": "/currency" }]';
-
-interface Summary {
-  clusters: { reason: string; count: number; first_seen: number }[];
-}
 
 /** The page: dead letters of all topics. */
 export function DeadLettersPage() {
@@ -50,8 +45,14 @@ export function DeadLetters({ only }: { only?: string }) {
   return (
     <>
       <h1 class="hidden">{t("Dead letters")}</h1>
+      {only === undefined && chosenTenant() !== undefined && (
+        <div class="bar">
+          <TenantChip />
+        </div>
+      )}
       <Loading of={loaded}>
-        {(causes) => {
+        {({ causes, total, isComplete }) => {
+          const isShared = causes.some(({ tenant }) => tenant !== undefined && tenant !== "");
           const cause = causes.find(({ id }) => id === wanted) ?? causes[0];
           if (cause === undefined) {
             return (
@@ -63,6 +64,17 @@ export function DeadLetters({ only }: { only?: string }) {
           return (
             <div class="dead">
               <nav class="causes" aria-label={t("Causes")}>
+                {!isComplete && (
+                  <p class="hint">
+                    {t(
+                      "Counted: the newest {n} of {all}. Requeueing all of a cause includes the rest.",
+                      {
+                        n: formatNumber(causes.reduce((sum, { count }) => sum + count, 0)),
+                        all: formatNumber(total),
+                      },
+                    )}
+                  </p>
+                )}
                 {causes.map((one) => (
                   <button
                     key={one.id}
@@ -72,8 +84,10 @@ export function DeadLetters({ only }: { only?: string }) {
                     onClick={() => setQuery({ cause: one.id, sel: undefined })}
                   >
                     <b class="cut">{one.reason}</b>
-                    <span class={one === cause ? "n bad" : "n"}>{formatNumber(one.count)}</span>
-                    <small class="cut">{one.topic}</small>
+                    <span class={one === cause ? "n bad" : "n"}>{formatCount(one)}</span>
+                    <small class="cut">
+                      {isShared ? `${one.topic} · ${describeTenant(one.tenant ?? "")}` : one.topic}
+                    </small>
                     <small>{t("since {time}", { time: formatTime(one.first * 1000) })}</small>
                   </button>
                 ))}
@@ -87,26 +101,8 @@ export function DeadLetters({ only }: { only?: string }) {
   );
 }
 
-async function loadCauses(only: string | undefined): Promise<Cause[]> {
-  let names = only === undefined ? [] : [only];
-  if (only === undefined) {
-    const { topics } = await callBroker<{ topics: Topic[] }>("/topics");
-    names = topics.slice(0, TOPICS_MAX).map(({ name }) => name);
-  }
-  const summaries = await Promise.all(
-    names.map(async (topic) => {
-      const path = `/topics/${segment(topic)}/dlq/summary`;
-      const { clusters } = await callBroker<Summary>(path);
-      return clusters.map((cluster): Cause => ({
-        id: `${topic} ${cluster.reason}`,
-        topic,
-        reason: cluster.reason,
-        count: cluster.count,
-        first: cluster.first_seen,
-      }));
-    }),
-  );
-  return summaries.flat().sort((one, other) => other.count - one.count);
+function formatCount({ count, isComplete }: Cause): string {
+  return isComplete ? formatNumber(count) : t("{n}+", { n: formatNumber(count) });
 }
 
 /** The trial of a patch on some letters. */
@@ -119,7 +115,7 @@ interface Trial {
 const NO_TRIAL: Trial = { payloads: new Map(), error: undefined };
 
 /** Tries the patch on the selected letter and the first ones, when typing has paused. */
-function useTrial(topic: string, ids: readonly string[], patch: TypedPatch): Trial {
+function useTrial({ topic, tenant }: Cause, ids: readonly string[], patch: TypedPatch): Trial {
   const [trial, setTrial] = useState(NO_TRIAL);
   const key = JSON.stringify([ids, patch]);
   useEffect(() => {
@@ -127,7 +123,7 @@ function useTrial(topic: string, ids: readonly string[], patch: TypedPatch): Tri
     if (patch.operations === undefined || ids.length === 0) return undefined;
     let isCurrent = true;
     const timer = setTimeout(() => {
-      void tryPatch({ topic, ids }, patch)
+      void tryPatch({ topic, tenant, ids }, patch)
         .then(describeTrial)
         .catch((error: unknown) => ({ ...NO_TRIAL, error: toFailure(error).message }))
         .then((found) => isCurrent && setTrial(found));
@@ -160,7 +156,7 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
   const selected = letters.find(({ message_id: id }) => id === queryValue("sel")) ?? letters[0];
   const patch = useMemo(() => readPatch(text), [text]);
   const tried = [selected, ...letters.slice(0, TRIED)].flatMap((one) => one?.message_id ?? []);
-  const trial = useTrial(cause.topic, [...new Set(tried)], patch);
+  const trial = useTrial(cause, [...new Set(tried)], patch);
   const error = patch.error ?? trial.error;
   const isWaiting = patch.operations !== undefined && trial.payloads.size === 0;
   const blocked =
@@ -183,8 +179,8 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
       onChanged();
     });
   };
-  const { topic } = cause;
-  const runSome = (ids: readonly string[]): void => run({ topic, ids });
+  const { topic, tenant } = cause;
+  const runSome = (ids: readonly string[]): void => run({ topic, tenant, ids });
   const chosen = letters.flatMap(({ message_id: id }) => (checked.has(id) ? [id] : []));
   useCommands([
     {
@@ -231,13 +227,12 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
             </Section>
             <div class="dock">
               <small>{t("To the end of {name}", { name: topic })}</small>
-              <span class="grow" />
               <Action
-                onClick={() => run({ topic, cause: cause.reason })}
+                onClick={() => run({ topic, tenant, cause: cause.reason })}
                 blocked={blocked}
                 isSmall={false}
               >
-                {t("Requeue all {n}", { n: formatNumber(cause.count) })}
+                {t("Requeue all {n}", { n: formatCount(cause) })}
               </Action>
               <Action
                 onClick={() => runSome([selected.message_id])}

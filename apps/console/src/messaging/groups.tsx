@@ -1,24 +1,26 @@
-// All groups: which one lags, and its partitions; moving a group to another offset, with a preview.
+// All groups: which one lags, and its partitions.
 import { useState } from "preact/hooks";
-import { formatMoment, formatNumber } from "../format/format.ts";
+import { formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
-import { Action, FilterField, Section, SelectField, TextField } from "../view/controls.tsx";
-import { FormDialog, STAY_OPEN } from "../view/dialog.tsx";
+import { Action, FilterField, Section } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
-import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import { callBroker } from "./broker.ts";
+import { callAllTenants, hasTenants, mayChooseTenant } from "./broker.ts";
 import type { Lag } from "./messages.ts";
-import { TenantChip } from "./tenant.tsx";
+import { MoveGroup } from "./move-group.tsx";
+import { describeTenant, identify, TenantChip } from "./tenant.tsx";
 
 const EVERY_MS = 2_000;
 
 interface Group {
+  /** The name, with its tenant if two tenants have a group of this name. */
   id: string;
+  name: string;
+  tenant: string | undefined;
   lag: number;
   topics: string[];
   parts: Lag[];
@@ -30,7 +32,7 @@ export function GroupsPage() {
   const [isMoving, setMoving] = useState(false);
   const loaded = useLoad(
     "lag",
-    async () => collect((await callBroker<{ groups: Lag[] }>("/consumers/lag")).groups),
+    async () => collect((await callAllTenants<{ groups: Lag[] }>("/consumers/lag")).groups),
     EVERY_MS,
   );
   const filter = queryValue("filter");
@@ -42,7 +44,7 @@ export function GroupsPage() {
       ? []
       : [
           {
-            label: t("Move {name} to another offset…", { name: group.id }),
+            label: t("Move {name} to another offset…", { name: group.name }),
             key: "r",
             icon: "again",
             run: move,
@@ -65,9 +67,10 @@ export function GroupsPage() {
       </div>
       <Loading of={loaded}>
         {(groups) => {
+          const isShared = hasTenants(groups.map(({ tenant = "" }) => tenant)) && mayChooseTenant();
           const shown = groups.filter(
-            ({ id, topics }) =>
-              id.includes(filter) || topics.some((topic) => topic.includes(filter)),
+            ({ name, topics }) =>
+              name.includes(filter) || topics.some((topic) => topic.includes(filter)),
           );
           if (groups.length === 0) {
             return (
@@ -84,7 +87,24 @@ export function GroupsPage() {
               selected={selected}
               onSelect={({ id }) => setQuery({ sel: id })}
               columns={[
-                { title: t("Name"), kind: "mono", sort: ({ id }) => id, render: ({ id }) => id },
+                {
+                  title: t("Name"),
+                  kind: "mono",
+                  sort: ({ name }) => name,
+                  render: ({ name }) => name,
+                },
+                ...(isShared
+                  ? [
+                      {
+                        title: t("Tenant"),
+                        kind: "w-m" as const,
+                        sort: ({ tenant = "" }: Group) => tenant,
+                        render: ({ tenant = "" }: Group) => (
+                          <span class="mono">{describeTenant(tenant)}</span>
+                        ),
+                      },
+                    ]
+                  : []),
                 {
                   title: t("Topics"),
                   kind: "mono wide-only",
@@ -111,8 +131,10 @@ export function GroupsPage() {
         }}
       </Loading>
       {isMoving && group !== undefined && (
-        <MoveDialog
-          group={group}
+        <MoveGroup
+          group={group.name}
+          tenant={group.tenant}
+          topics={group.topics}
           onClose={() => setMoving(false)}
           onMoved={() => void loaded.reload()}
         />
@@ -122,22 +144,25 @@ export function GroupsPage() {
 }
 
 function collect(lags: readonly Lag[]): Group[] {
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, Omit<Group, "id">>();
   for (const lag of lags) {
-    const known = groups.get(lag.group) ?? { id: lag.group, lag: 0, topics: [], parts: [] };
+    const { group: name, tenant } = lag;
+    const key = JSON.stringify([tenant, name]);
+    const known = groups.get(key) ?? { name, tenant, lag: 0, topics: [], parts: [] };
     known.lag += lag.lag;
     known.parts.push(lag);
     if (!known.topics.includes(lag.topic)) known.topics.push(lag.topic);
-    groups.set(lag.group, known);
+    groups.set(key, known);
   }
-  return [...groups.values()].sort((one, other) => other.lag - one.lag);
+  const all = [...groups.values()].sort((one, other) => other.lag - one.lag);
+  return all.map((group) => ({ ...group, id: identify(group, all) }));
 }
 
 function GroupPane({ group, onMove }: { group: Group; onMove: () => void }) {
   return (
     <>
       <Section
-        title={group.id}
+        title={group.name}
         note={t("{n} behind", { n: formatNumber(group.lag) })}
         action={<Action onClick={onMove}>{t("Move…")}</Action>}
       >
@@ -163,104 +188,5 @@ function GroupPane({ group, onMove }: { group: Group; onMove: () => void }) {
         </table>
       </Section>
     </>
-  );
-}
-
-function MoveDialog(props: { group: Group; onClose: () => void; onMoved: () => void }) {
-  const { group } = props;
-  const [topic, setTopic] = useState(group.topics[0] ?? "");
-  const [mode, setMode] = useState("offset");
-  const [value, setValue] = useState("0");
-  const [preview, setPreview] = useState("");
-  const parts = group.parts.filter((part) => part.topic === topic);
-  const findOffsets = async (): Promise<{ part: Lag; offset: number }[]> => {
-    const found = [];
-    for (const part of parts) {
-      let offset = Number(value);
-      if (mode === "time") {
-        const json = { topic, timestamp: Date.parse(value), partition: part.partition };
-        const answer = await callBroker<{ offset?: number }>("/replay/time", {
-          method: "POST",
-          json,
-        });
-        offset = answer.offset ?? part.latest_offset;
-      }
-      if (mode === "end") offset = part.latest_offset;
-      found.push({ part, offset: Math.min(offset, part.latest_offset) });
-    }
-    return found;
-  };
-  const describe = async (): Promise<void> => {
-    const found = await findOffsets();
-    const behind = found.reduce((sum, { part, offset }) => sum + part.latest_offset - offset, 0);
-    setPreview(
-      t("{n} messages are read again or are still to be read, instead of {now}.", {
-        n: formatNumber(behind),
-        now: formatNumber(parts.reduce((sum, { lag }) => sum + lag, 0)),
-      }),
-    );
-  };
-  return (
-    <FormDialog
-      title={t("Move {name} to another offset…", { name: group.id })}
-      submit={preview === "" ? t("Preview") : t("Move")}
-      isDestructive={preview !== ""}
-      onClose={props.onClose}
-      onSubmit={async () => {
-        if (preview === "") {
-          await describe();
-          return STAY_OPEN;
-        }
-        for (const { part, offset } of await findOffsets()) {
-          const json = {
-            topic,
-            group_name: group.id,
-            start_offset: offset,
-            partition: part.partition,
-          };
-          await callBroker("/replay", { method: "POST", json });
-        }
-        props.onMoved();
-        return say(
-          t("{name} was moved at {time}.", { name: group.id, time: formatMoment(Date.now()) }),
-        );
-      }}
-    >
-      <SelectField
-        label={t("Topic")}
-        value={topic}
-        options={group.topics.map((name) => [name, name] as const)}
-        onChange={(name) => {
-          setTopic(name);
-          setPreview("");
-        }}
-      />
-      <SelectField
-        label={t("To")}
-        value={mode}
-        options={[
-          ["offset", t("an offset of each partition")],
-          ["time", t("a time")],
-          ["end", t("the end: skip everything")],
-        ]}
-        onChange={(next) => {
-          setMode(next);
-          setPreview("");
-          setValue(next === "time" ? new Date(Date.now() - 3_600_000).toISOString() : "0");
-        }}
-      />
-      {mode !== "end" && (
-        <TextField
-          label={mode === "time" ? t("Time (RFC 3339)") : t("Offset")}
-          value={value}
-          isMono
-          onInput={(next) => {
-            setValue(next);
-            setPreview("");
-          }}
-        />
-      )}
-      {preview !== "" && <p role="status">{preview}</p>}
-    </FormDialog>
   );
 }

@@ -9,7 +9,7 @@ import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
 import { callBroker } from "./broker.ts";
-import type { Lag } from "./messages.ts";
+import { formatPartitions, type Lag } from "./messages.ts";
 
 const EVERY_MS = 2_000;
 const POINTS = 150;
@@ -73,7 +73,7 @@ export function LagList({ topic }: { topic: string }) {
                   >
                     {group}
                   </a>
-                  <small>{t("{n} partitions", { n: partitions })}</small>
+                  <small>{formatPartitions(partitions)}</small>
                 </span>
                 <Spark values={history.current.get(group) ?? []} hue="hue-pulse" />
                 <span class={lag > 1000 ? "lag-n warn" : "lag-n"}>{formatNumber(lag)}</span>

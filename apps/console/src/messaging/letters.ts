@@ -1,6 +1,6 @@
 // Dead letters as the API sends them, and requeueing with a JSON Patch, which the service applies.
-import { withQuery } from "../api/api.ts";
-import { callBroker } from "./broker.ts";
+import { ApiFailure, withQuery } from "../api/api.ts";
+import { callAllTenants, callTenant } from "./broker.ts";
 
 /** Letters of one request. */
 const PAGE = 500;
@@ -10,10 +10,60 @@ const SHOWN_MAX = 1_000;
 export interface Cause {
   id: string;
   topic: string;
+  /** In lists of all tenants. */
+  tenant: string | undefined;
   reason: string;
+  /** Of the newest letters, which were counted. */
   count: number;
+  /** False if the topic has letters that were not counted. */
+  isComplete: boolean;
   /** Epoch s. */
   first: number;
+}
+
+/** Causes, the most frequent first. */
+export interface Causes {
+  causes: Cause[];
+  /** Letters in all. */
+  total: number;
+  isComplete: boolean;
+}
+
+interface CausesAnswer {
+  causes: {
+    topic: string;
+    tenant?: string;
+    reason: string;
+    count: number;
+    first_seen: number;
+    is_complete: boolean;
+  }[];
+  total: number;
+  is_complete: boolean;
+}
+
+/** Loads the causes of one topic, or of all. */
+export async function loadCauses(topic: string | undefined): Promise<Causes> {
+  const answer = await callAllTenants<CausesAnswer>(withQuery("/dlq/causes", { topic }));
+  const causes = answer.causes.map(
+    ({
+      topic: name,
+      tenant,
+      reason,
+      count,
+      first_seen: first,
+      is_complete: isComplete,
+    }): Cause => ({
+      id: `${tenant ?? ""} ${name} ${reason}`,
+      topic: name,
+      tenant,
+      reason,
+      count,
+      isComplete,
+      first,
+    }),
+  );
+  return { causes, total: answer.total, isComplete: answer.is_complete };
 }
 
 /** A dead letter. */
@@ -40,10 +90,15 @@ export interface RequeueResult {
   succeeded: number;
   failed: number;
   items: Requeued[];
+  /** Continues where the request stopped looking for letters. */
+  next_cursor: string | null;
 }
 
 /** Letters that are requeued: all of a cause, or some by their ids. */
-export type Choice = { topic: string } & ({ cause: string } | { ids: readonly string[] });
+export type Choice = { topic: string; tenant: string | undefined } & (
+  | { cause: string }
+  | { ids: readonly string[] }
+);
 
 /** A typed patch: its operations, and why it is not a patch. */
 export interface TypedPatch {
@@ -64,12 +119,12 @@ export function readPatch(text: string): TypedPatch {
 }
 
 /** Loads letters of a cause, oldest first; at most 1 000. */
-export async function loadLetters({ topic, reason }: Cause): Promise<Letter[]> {
+export async function loadLetters({ topic, tenant, reason }: Cause): Promise<Letter[]> {
   const found: Letter[] = [];
   let cursor: string | undefined;
   do {
     const path = withQuery("/dlq", { topic, cause: reason, limit: PAGE, cursor });
-    const page = await callBroker<{ items: Letter[]; next_cursor: string | null }>(path);
+    const page = await callTenant<{ items: Letter[]; next_cursor: string | null }>(tenant, path);
     found.push(...page.items);
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined && found.length < SHOWN_MAX);
@@ -78,30 +133,52 @@ export async function loadLetters({ topic, reason }: Cause): Promise<Letter[]> {
 
 /** Applies a patch to some letters without sending them. */
 export async function tryPatch(choice: Choice, patch: TypedPatch): Promise<RequeueResult> {
-  return await post(choice, patch, true);
+  return await postAll(choice, patch, true);
 }
 
-/** Requeues letters until none of the choice is left, or none of a request succeeds. */
+/** Requeues all letters of the choice, request by request. Letters that fail are passed over, and counted. */
 export async function requeue(choice: Choice, patch: TypedPatch): Promise<RequeueResult> {
-  const all: RequeueResult = { succeeded: 0, failed: 0, items: [] };
-  for (;;) {
-    const { succeeded, failed, items } = await post(choice, patch, false);
-    all.succeeded += succeeded;
-    all.failed = failed;
-    all.items = items;
-    if ("ids" in choice || succeeded === 0 || items.length < PAGE) return all;
-  }
+  return await postAll(choice, patch, false);
+}
+
+async function postAll(
+  choice: Choice,
+  patch: TypedPatch,
+  isTrial: boolean,
+): Promise<RequeueResult> {
+  const all: RequeueResult = { succeeded: 0, failed: 0, items: [], next_cursor: null };
+  let cursor: string | undefined;
+  do {
+    const page = await post(choice, patch, isTrial, cursor);
+    all.succeeded += page.succeeded;
+    all.failed += page.failed;
+    // Of many only what failed is of interest, and only some of it.
+    const kept = isTrial ? page.items : page.items.filter(({ error }) => error !== null);
+    all.items = all.items.concat(kept).slice(0, PAGE);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return all;
 }
 
 async function post(
   choice: Choice,
   { operations }: TypedPatch,
   isTrial: boolean,
+  cursor?: string,
 ): Promise<RequeueResult> {
+  const { tenant, ...letters } = choice;
   const json = {
-    ...choice,
+    ...letters,
+    ...(cursor === undefined ? {} : { cursor }),
     ...(operations === undefined ? {} : { patch: operations }),
     dry_run: isTrial,
   };
-  return await callBroker("/dlq/requeue", { method: "POST", json });
+  try {
+    return await callTenant(tenant, "/dlq/requeue", { method: "POST", json });
+  } catch (error) {
+    // The last request of several may find none.
+    const isEnd = cursor !== undefined && error instanceof ApiFailure && error.status === 404;
+    if (!isEnd) throw error;
+    return { succeeded: 0, failed: 0, items: [], next_cursor: null };
+  }
 }

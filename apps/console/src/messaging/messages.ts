@@ -1,4 +1,5 @@
 // Messages as the API sends them, and filters over them.
+import { t } from "../words/words.ts";
 
 /** A message of a topic. */
 export interface Message {
@@ -23,7 +24,12 @@ export interface Topic {
   partitions: number;
   has_transform: boolean;
   dlq_topic: string;
+  /** Messages that count for the limit at which publishing is refused. */
   queue_depth: number;
+  /** Null: there is no limit. */
+  queue_depth_max: number | null;
+  /** `groups`: the backlog of the slowest group; `unread`: messages that no one has read. */
+  queue_counts: "groups" | "unread";
   config?: {
     retention_ms: number;
     retention_bytes: number;
@@ -36,6 +42,8 @@ export interface Topic {
 /** Lag of a group in a partition. */
 export interface Lag {
   group: string;
+  /** In lists of all tenants. */
+  tenant?: string;
   topic: string;
   partition: number;
   committed_offset: number;
@@ -152,4 +160,9 @@ export function createParser(): (raw: string) => Message {
     }
     return parsed;
   };
+}
+
+/** `6 partitions`. */
+export function formatPartitions(n: number): string {
+  return n === 1 ? t("1 partition") : t("{n} partitions", { n });
 }

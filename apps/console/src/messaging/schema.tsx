@@ -1,18 +1,36 @@
-// The schema of a topic's payloads.
-import { useState } from "preact/hooks";
+// The schema of a topic's payloads: edited beside the latest messages, which are checked while one types.
+import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, segment, withQuery } from "../api/api.ts";
-import { Action, AreaField, Section, SelectField } from "../view/controls.tsx";
+import { formatNumber } from "../format/format.ts";
+import { useUnsaved } from "../router/unsaved.ts";
+import { Action, Section, SelectField } from "../view/controls.tsx";
+import { CodeEditor } from "../view/code-editor.tsx";
+import { Diff } from "../view/diff.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
-import { JsonBlock } from "../view/json.tsx";
-import { useLoad } from "../view/load.ts";
-import { Empty, Split } from "../view/pane.tsx";
+import { readJson, type EditorProblem } from "../view/editor-text.ts";
+import { toFailure, useLoad } from "../view/load.ts";
+import { Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { State } from "../view/state.tsx";
+import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { callBroker } from "./broker.ts";
 
+const TYPING_MS = 400;
+const VIOLATIONS_SHOWN = 5;
+
+interface Check {
+  is_backward_compatible: boolean;
+  reason: string | null;
+  messages: {
+    partition: number;
+    offset: number;
+    violations: { field: string; message: string }[];
+  }[];
+}
+
 /** The tab. */
 export function SchemaTab({ topic }: { topic: string }) {
-  const [open, setOpen] = useState<"edit" | "delete" | undefined>(undefined);
   const path = `/topics/${segment(topic)}/schema`;
   const loaded = useLoad(`schema ${topic}`, async () => {
     try {
@@ -22,48 +40,91 @@ export function SchemaTab({ topic }: { topic: string }) {
       throw error;
     }
   });
+  return (
+    <Loading of={loaded}>
+      {({ schema }) => (
+        <SchemaEditor
+          key={JSON.stringify(schema)}
+          topic={topic}
+          path={path}
+          schema={schema}
+          onSaved={() => void loaded.reload()}
+        />
+      )}
+    </Loading>
+  );
+}
+
+interface EditorProps {
+  topic: string;
+  path: string;
+  schema: unknown;
+  onSaved: () => void;
+}
+
+function SchemaEditor({ topic, path, schema, onSaved }: EditorProps) {
+  const before = schema === undefined ? "" : format(schema);
+  const [started] = useState(before || format({ id: "string", amount: "number" }));
+  const [text, setText] = useState(started);
+  useUnsaved(text !== started, ["tenant"]);
+  const [open, setOpen] = useState<"save" | "delete" | undefined>(undefined);
+  const { check, problems } = useCheck(path, text);
   const close = (): void => setOpen(undefined);
   return (
-    <Split>
-      <Loading of={loaded}>
-        {({ schema }) => (
-          <>
-            {schema === undefined ? (
-              <Empty title={t("No schema")}>
-                <p>{t("Any payload is accepted.")}</p>
-                <Action onClick={() => setOpen("edit")} kind="primary">
-                  {t("Set a schema…")}
-                </Action>
-              </Empty>
-            ) : (
-              <Section
-                title={t("Schema")}
-                note={t("payloads that do not fit are refused")}
-                action={
-                  <span class="row">
-                    <button type="button" onClick={() => setOpen("edit")}>
-                      {t("Change")}
-                    </button>
-                    <button type="button" onClick={() => setOpen("delete")}>
-                      {t("Delete")}
-                    </button>
-                  </span>
-                }
-              >
-                <JsonBlock text={JSON.stringify(schema)} />
-              </Section>
-            )}
-            {open === "edit" && (
-              <EditSchema
-                path={path}
-                schema={schema}
-                onClose={close}
-                onSaved={() => void loaded.reload()}
-              />
-            )}
-          </>
-        )}
-      </Loading>
+    <Split
+      pane={
+        <CheckPane check={check} hasProblems={problems.length > 0} isFirst={schema === undefined} />
+      }
+    >
+      <div class="schema-editor">
+        <p class="lead">
+          {schema === undefined
+            ? t("Any payload is accepted. The text below is an example.")
+            : t("Payloads that do not fit are refused.")}
+        </p>
+        <CodeEditor
+          label={t("A map of fields to types, or JSON Schema")}
+          language="json"
+          value={text}
+          problems={problems}
+          minLines={12}
+          onInput={setText}
+        />
+        <div class="row">
+          <Action
+            kind="primary"
+            isSmall={false}
+            onClick={() => setOpen("save")}
+            blocked={
+              text === before
+                ? t("Nothing was changed")
+                : check === undefined
+                  ? t("It is not a schema yet")
+                  : undefined
+            }
+          >
+            {t("Review and save…")}
+          </Action>
+          <Action
+            kind="bad"
+            isSmall={false}
+            onClick={() => setOpen("delete")}
+            blocked={schema === undefined ? t("It is not set") : undefined}
+          >
+            {t("Delete…")}
+          </Action>
+        </div>
+      </div>
+      {open === "save" && check !== undefined && (
+        <SaveDialog
+          path={path}
+          before={before}
+          text={text}
+          check={check}
+          onClose={close}
+          onSaved={onSaved}
+        />
+      )}
       {open === "delete" && (
         <ConfirmDialog
           title={t("Delete the schema")}
@@ -72,7 +133,7 @@ export function SchemaTab({ topic }: { topic: string }) {
           onClose={close}
           onSubmit={async () => {
             await callBroker(path, { method: "DELETE" });
-            void loaded.reload();
+            onSaved();
           }}
         >
           <p>{t("Any payload is accepted afterwards.")}</p>
@@ -82,36 +143,117 @@ export function SchemaTab({ topic }: { topic: string }) {
   );
 }
 
-function EditSchema(props: {
+/** Checks the text when typing has paused. */
+function useCheck(path: string, text: string) {
+  const [check, setCheck] = useState<Check | undefined>(undefined);
+  const [problems, setProblems] = useState<readonly EditorProblem[]>([]);
+  useEffect(() => {
+    setCheck(undefined);
+    const { value, problem } = readJson(text);
+    setProblems(problem === undefined ? [] : [problem]);
+    if (problem !== undefined) return undefined;
+    let isCurrent = true;
+    const timer = setTimeout(() => {
+      const json = { schema: value };
+      callBroker<Check>(`${path}/check`, { method: "POST", json }).then(
+        (found) => isCurrent && setCheck(found),
+        (error: unknown) =>
+          isCurrent && setProblems([{ line: 1, message: toFailure(error).message }]),
+      );
+    }, TYPING_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [path, text]);
+  return { check, problems };
+}
+
+function CheckPane(props: {
+  check: Check | undefined;
+  hasProblems: boolean;
+  /** True if the topic has no schema. */
+  isFirst: boolean;
+}) {
+  const { check, hasProblems, isFirst } = props;
+  if (check === undefined) {
+    return (
+      <Section title={t("Check")}>
+        <p class="lead">{hasProblems ? t("It is not a schema yet") : t("Checking…")}</p>
+      </Section>
+    );
+  }
+  return (
+    <>
+      <Section title={t("Compatibility")}>
+        <State kind={isFirst ? "off" : check.is_backward_compatible ? "ok" : "warn"}>
+          {isFirst
+            ? t("No schema to compare with")
+            : check.is_backward_compatible
+              ? t("Payloads of the present schema fit")
+              : t("Breaks: {text}", { text: check.reason ?? "" })}
+        </State>
+      </Section>
+      <Section
+        title={t("Latest messages")}
+        note={t("{n} of {all} would be refused", {
+          n: countRefused(check),
+          all: check.messages.length,
+        })}
+      >
+        {check.messages.map(({ partition, offset, violations }) => (
+          <div key={`${partition}/${offset}`}>
+            <State kind={violations.length === 0 ? "ok" : "bad"}>
+              <span class="mono">{`${partition} / ${formatNumber(offset)}`}</span>
+            </State>
+            {violations.slice(0, VIOLATIONS_SHOWN).map(({ field, message }) => (
+              <p key={`${field} ${message}`} class="hint hint-bad wrap">
+                <code>{field === "" ? "payload" : field}</code> {message}
+              </p>
+            ))}
+          </div>
+        ))}
+      </Section>
+    </>
+  );
+}
+
+function SaveDialog(props: {
   path: string;
-  schema: unknown;
+  before: string;
+  text: string;
+  check: Check;
   onClose: () => void;
   onSaved: () => void;
 }) {
-  const [text, setText] = useState(
-    JSON.stringify(props.schema ?? { id: "string", amount: "number" }, null, 2),
+  const { check } = props;
+  const refused = countRefused(check);
+  const [compatibility, setCompatibility] = useState(
+    check.is_backward_compatible ? "backward" : "none",
   );
-  const [compatibility, setCompatibility] = useState("none");
   return (
     <FormDialog
-      title={t("Schema")}
+      title={t("Save the schema")}
       submit={t("Save")}
+      isDestructive={refused > 0 || !check.is_backward_compatible}
       isWide
       onClose={props.onClose}
       onSubmit={async () => {
-        await callBroker(withQuery(props.path, { compatibility }), {
-          method: "POST",
-          json: JSON.parse(text),
-        });
+        const json: unknown = JSON.parse(props.text);
+        await callBroker(withQuery(props.path, { compatibility }), { method: "POST", json });
+        say(t("Saved."));
         props.onSaved();
       }}
     >
-      <AreaField
-        label={t("A map of fields to types, or JSON Schema")}
-        value={text}
-        rows={16}
-        onInput={setText}
-      />
+      <p class="lead">
+        {refused === 0
+          ? t("The latest {n} messages fit.", { n: check.messages.length })
+          : t("{n} of the latest {all} messages would have been refused.", {
+              n: refused,
+              all: check.messages.length,
+            })}
+      </p>
+      <Diff before={props.before} after={format(JSON.parse(props.text))} />
       <SelectField
         label={t("Compatibility")}
         value={compatibility}
@@ -123,4 +265,12 @@ function EditSchema(props: {
       />
     </FormDialog>
   );
+}
+
+function countRefused({ messages }: Check): number {
+  return messages.filter(({ violations }) => violations.length > 0).length;
+}
+
+function format(document: unknown): string {
+  return JSON.stringify(document, null, 2);
 }

@@ -9,6 +9,18 @@ export function describeTenant(tenant: string): string {
   return tenant === "" ? t("none") : tenant;
 }
 
+/** A topic or a group in a list of all tenants. */
+interface Named {
+  name: string;
+  tenant?: string | undefined;
+}
+
+/** The name, with the tenant if another one has something of this name. */
+export function identify({ name, tenant = "" }: Named, all: readonly Named[]): string {
+  const isOnly = tenant === "" || all.filter((one) => one.name === name).length === 1;
+  return isOnly ? name : `${tenant}:${name}`;
+}
+
 /** The chosen tenant, with the way back to all. */
 export function TenantChip() {
   const tenant = chosenTenant();

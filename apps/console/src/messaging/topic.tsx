@@ -1,19 +1,10 @@
 // One topic: tail, stored messages, groups, dead letters, schema, settings.
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
-import { formatBytes, formatDuration, formatNumber } from "../format/format.ts";
+import { formatNumber } from "../format/format.ts";
 import { navigate } from "../router/router.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
-import {
-  Action,
-  AreaField,
-  FactRow,
-  Facts,
-  Menu,
-  Section,
-  Tabs,
-  TextField,
-} from "../view/controls.tsx";
+import { Action, AreaField, Menu, Tabs, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
@@ -24,9 +15,12 @@ import { callBroker, chosenTenant } from "./broker.ts";
 import { BrowseTab } from "./browse.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { LagList } from "./lag-list.tsx";
-import type { Topic } from "./messages.ts";
+import { formatPartitions, type Topic } from "./messages.ts";
 import { topicPath } from "./paths.ts";
+import { Refusal } from "./refusal.tsx";
 import { SchemaTab } from "./schema.tsx";
+import { describeRetention, SettingsTab } from "./topic-settings.tsx";
+import { TransformTab } from "./transform.tsx";
 import { TailTab } from "./tail.tsx";
 import { describeTenant } from "./tenant.tsx";
 
@@ -38,13 +32,18 @@ export function TopicPage({ params }: { params: Record<string, string> }) {
     { label: t("Topics"), to: "/messaging/topics" },
     { label: name, isName: true },
   ]);
-  const loaded = useLoad(name, () => callBroker<Topic>(`/topics/${segment(name)}`));
+  const loaded = useLoad(name, () => callBroker<Topic>(`/topics/${segment(name)}`), EVERY_MS);
   return (
-    <Loading of={loaded}>
-      {(topic) => <TopicView topic={topic} tab={params["tab"] ?? "tail"} of={loaded} />}
-    </Loading>
+    <>
+      {loaded.data.value === undefined && <h1 class="hidden">{name}</h1>}
+      <Loading of={loaded}>
+        {(topic) => <TopicView topic={topic} tab={params["tab"] ?? "tail"} of={loaded} />}
+      </Loading>
+    </>
   );
 }
+
+const EVERY_MS = 3_000;
 
 type Open = "publish" | "delete" | undefined;
 
@@ -63,7 +62,7 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
           isName
           tags={
             <>
-              <span class="tag">{t("{n} partitions", { n: topic.partitions })}</span>
+              <span class="tag">{formatPartitions(topic.partitions)}</span>
               {tenant !== undefined && (
                 <span class="tag">{t("Tenant {name}", { name: describeTenant(tenant) })}</span>
               )}
@@ -93,9 +92,11 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
             { to: topicPath(name, "groups"), label: t("Groups") },
             { to: topicPath(name, "dead"), label: t("Dead letters") },
             { to: topicPath(name, "schema"), label: t("Schema") },
+            { to: topicPath(name, "transform"), label: t("Transform") },
             { to: topicPath(name, "settings"), label: t("Settings") },
           ]}
         />
+        <Refusal topic={topic} />
       </div>
       <div class="fill" key={tab}>
         {tab === "tail" && <TailTab topic={name} partitions={topic.partitions} />}
@@ -109,7 +110,8 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
         )}
         {tab === "dead" && <DeadLetters only={name} />}
         {tab === "schema" && <SchemaTab topic={name} />}
-        {tab === "settings" && <SettingsTab topic={topic} of={of} />}
+        {tab === "transform" && <TransformTab topic={name} onChanged={() => void of.reload()} />}
+        {tab === "settings" && <SettingsTab topic={topic} onSaved={() => void of.reload()} />}
       </div>
       {open === "publish" && <PublishDialog topic={name} onClose={close} />}
       {open === "delete" && (
@@ -138,14 +140,6 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
   );
 }
 
-function describeRetention({ config }: Topic): string {
-  if (config === undefined) return "";
-  const parts = [];
-  if (config.retention_ms >= 0) parts.push(formatDuration(config.retention_ms));
-  if (config.retention_bytes >= 0) parts.push(formatBytes(config.retention_bytes));
-  return parts.length === 0 ? t("kept forever") : parts.join(` ${t("or")} `);
-}
-
 function PublishDialog({ topic, onClose }: { topic: string; onClose: () => void }) {
   const [key, setKey] = useState("");
   const [payload, setPayload] = useState("{}");
@@ -165,91 +159,6 @@ function PublishDialog({ topic, onClose }: { topic: string; onClose: () => void 
     >
       <TextField label={t("Key")} value={key} onInput={setKey} isMono />
       <AreaField label={t("Payload")} value={payload} rows={10} onInput={setPayload} />
-    </FormDialog>
-  );
-}
-
-function SettingsTab({ topic, of }: { topic: Topic; of: Loaded<Topic> }) {
-  const [isOpen, setOpen] = useState(false);
-  const { config } = topic;
-  return (
-    <Split>
-      <div class="narrow">
-        <Section
-          title={t("Retention")}
-          action={
-            <button type="button" onClick={() => setOpen(true)}>
-              {t("Change")}
-            </button>
-          }
-        >
-          <Facts>
-            <FactRow term={t("Kept")}>{describeRetention(topic)}</FactRow>
-            <FactRow term={t("Clean-up")} isMono>
-              {config?.cleanup_policy}
-            </FactRow>
-            <FactRow term={t("Segment")} isMono>
-              {formatBytes(config?.segment_bytes)}
-            </FactRow>
-            <FactRow term={t("Dead letters")} isMono>
-              {topic.dlq_topic}
-            </FactRow>
-          </Facts>
-        </Section>
-      </div>
-      {isOpen && (
-        <RetentionDialog
-          topic={topic}
-          onClose={() => setOpen(false)}
-          onSaved={() => void of.reload()}
-        />
-      )}
-    </Split>
-  );
-}
-
-const HOUR_MS = 3_600_000;
-
-function RetentionDialog(props: { topic: Topic; onClose: () => void; onSaved: () => void }) {
-  const { name, config } = props.topic;
-  const read = (value: number | undefined, unit: number): string =>
-    value === undefined || value < 0 ? "" : String(value / unit);
-  const [hours, setHours] = useState(read(config?.retention_ms, HOUR_MS));
-  const [megabytes, setMegabytes] = useState(read(config?.retention_bytes, 1e6));
-  return (
-    <FormDialog
-      title={t("Retention of {name}", { name })}
-      submit={t("Save")}
-      onClose={props.onClose}
-      onSubmit={async () => {
-        await callBroker("/topics/retention", {
-          method: "POST",
-          json: {
-            topic: name,
-            retention_ms: hours === "" ? -1 : Math.round(Number(hours) * HOUR_MS),
-            retention_bytes: megabytes === "" ? -1 : Math.round(Number(megabytes) * 1e6),
-          },
-        });
-        props.onSaved();
-      }}
-    >
-      <TextField
-        label={t("Hours")}
-        value={hours}
-        onInput={setHours}
-        type="number"
-        hint={t("Empty: forever")}
-      />
-      <TextField
-        label={t("Megabytes")}
-        value={megabytes}
-        onInput={setMegabytes}
-        type="number"
-        hint={t("Empty: unlimited")}
-      />
-      <p class="hint">
-        {t("Messages beyond the limits are deleted with their segment, without a way back.")}
-      </p>
     </FormDialog>
   );
 }

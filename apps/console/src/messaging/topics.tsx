@@ -13,7 +13,7 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { callService } from "../session/session.ts";
 import { callBroker, chosenTenant, hasTenants, mayChooseTenant } from "./broker.ts";
-import { describeTenant, TenantChip } from "./tenant.tsx";
+import { describeTenant, identify, TenantChip } from "./tenant.tsx";
 import type { Topic } from "./messages.ts";
 import { topicPath } from "./paths.ts";
 
@@ -137,12 +137,6 @@ export function TopicsPage() {
       )}
     </Split>
   );
-}
-
-/** The name, with the tenant if another one has a topic of this name. */
-function identify({ name, tenant = "" }: Topic, all: readonly Topic[]): string {
-  const isOnly = tenant === "" || all.filter((topic) => topic.name === name).length === 1;
-  return isOnly ? name : `${tenant}:${name}`;
 }
 
 /** Shows the topics of one tenant. */

@@ -1,11 +1,11 @@
 // The overview: is all well, and what needs the operator.
 import { useCommands, useCrumbs, useTrace, type Fact } from "../stage/stage.ts";
-import { attention, changes, feeds, historyOf } from "../live/live.ts";
+import { attention, changes, feeds, historyOf, isDown, isRefused } from "../live/live.ts";
 import { config, services } from "../session/session.ts";
 import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
 import { Spark } from "../chart/spark.tsx";
-import { Section } from "../view/controls.tsx";
+import { Facts, FactRow, Section } from "../view/controls.tsx";
 import { ServiceMark } from "../view/icon.tsx";
 import { Split } from "../view/pane.tsx";
 import { State, StateMark, type StateKind } from "../view/state.tsx";
@@ -75,7 +75,7 @@ function Ledger({ list }: { list: readonly ServiceLabel[] }) {
       <thead>
         <tr>
           <th>{t("Service")}</th>
-          <th class="wide-only">{t("State")}</th>
+          <th class="wide-only w-state">{t("State")}</th>
           <th colSpan={3} class="now">
             {t("Now")}
           </th>
@@ -142,7 +142,7 @@ function stateOf({ id, isUp }: ServiceLabel): [StateKind, string] {
   const feed = feeds.value.get(id);
   if (feed === undefined) return isUp ? ["ok", t("Up")] : ["off", t("No answer")];
   if (!feed.isUp) {
-    if (feed.status === 403 || feed.status === 401) return ["off", t("No access")];
+    if (isRefused(feed)) return ["off", t("No access")];
     const since = feed.downSince > 0 ? formatTime(feed.downSince) : "";
     return ["bad", t("Down since {time}", { time: since })];
   }
@@ -159,12 +159,24 @@ function readPath(to: string): string {
 /** Conditions and services that do not answer. */
 function Needs() {
   const items = attention.value;
-  const down = services.value.filter(({ id }) => feeds.value.get(id)?.isUp === false);
+  const down = services.value.filter(({ id }) => isDown(feeds.value.get(id)));
+  const refused = services.value.filter(({ id }) => isRefused(feeds.value.get(id)));
   return (
     <Section title={t("Needs you")} note={items.length + down.length}>
-      {items.length + down.length === 0 && (
+      {items.length + down.length + refused.length === 0 && (
         <p class="lead">
           <State kind="ok">{t("Nothing: all services work.")}</State>
+        </p>
+      )}
+      {refused.length > 0 && (
+        <p class="lead">
+          <State kind="off">
+            {t("This account may not see the state of {names}: it needs a role for that.", {
+              names: describeServices(refused)
+                .map(({ label }) => label)
+                .join(", "),
+            })}
+          </State>
         </p>
       )}
       {down.map(({ id }) => {
@@ -219,14 +231,13 @@ function Side() {
         title={t("Versions")}
         note={config.value?.mode === "service" ? t("one service") : ""}
       >
-        {services.value.map(({ id, version }) => (
-          <div key={id} class="change">
-            <span class="mono i3">{version}</span>
-            <span class="i2">
-              {describeServices(services.value).find((one) => one.id === id)?.label}
-            </span>
-          </div>
-        ))}
+        <Facts>
+          {describeServices(services.value).map(({ id, label }) => (
+            <FactRow key={id} term={label} isMono>
+              {services.value.find((one) => one.id === id)?.version}
+            </FactRow>
+          ))}
+        </Facts>
       </Section>
     </>
   );

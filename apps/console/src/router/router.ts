@@ -4,15 +4,26 @@ import { computed, signal } from "@preact/signals";
 /** Prefix of all pages. */
 const BASE = "/ui";
 
-const address = signal(read());
+/** Path below `/ui` without a trailing slash, and query. */
+export interface Address {
+  path: string;
+  search: string;
+}
+
+/** Returns false to keep the page; `leave` opens the other one nevertheless. */
+type Guard = (from: Address, to: Address, leave: () => void) => boolean;
+
+const address = signal(read(location));
+/** Number of the entry in the history of this tab: a step back is undone by as many steps. */
+let place = readPlace(history.state) ?? 0;
+let isAllowed: Guard = () => true;
 
 /** Path below `/ui`, without a trailing slash: `/gateway/routes`, or `/`. */
 export const path = computed(() => address.value.path);
 /** The query. */
 const query = computed(() => new URLSearchParams(address.value.search));
 
-function read(): { path: string; search: string } {
-  const { pathname, search } = location;
+function read({ pathname, search }: { pathname: string; search: string }): Address {
   const below = pathname.startsWith(BASE) ? pathname.slice(BASE.length) : pathname;
   return { path: below.replace(/\/+$/, "") || "/", search };
 }
@@ -30,11 +41,42 @@ export function navigate(to: string, options: { replace?: boolean } = {}): void 
   open(withKept(to.startsWith("/") ? to : `/${to}`), options);
 }
 
+/** Sets who is asked before another address is opened. */
+export function guardLeaving(guard: Guard): void {
+  isAllowed = guard;
+}
+
 function open(to: string, options: { replace?: boolean }): void {
-  const target = BASE + to;
-  if (options.replace === true) history.replaceState(null, "", target);
-  else history.pushState(null, "", target);
-  address.value = read();
+  const target = new URL(BASE + to, location.origin);
+  const next = read(target);
+  const go = (): void => {
+    if (options.replace !== true) place += 1;
+    const state = { place };
+    if (options.replace === true) history.replaceState(state, "", target);
+    else history.pushState(state, "", target);
+    address.value = next;
+  };
+  if (isAllowed(address.value, next, go)) go();
+}
+
+// The browser has moved already.
+function onMoved({ state }: PopStateEvent): void {
+  let to = readPlace(state);
+  // A fragment was added, for example.
+  if (to === undefined) history.replaceState({ place: (to = place + 1) }, "");
+  const steps = to - place;
+  const next = read(location);
+  if (isAllowed(address.value, next, () => history.go(steps))) {
+    place = to;
+    address.value = next;
+  } else {
+    history.go(-steps);
+  }
+}
+
+function readPlace(state: unknown): number | undefined {
+  const found = (state as { place?: unknown } | null)?.place;
+  return typeof found === "number" ? found : undefined;
 }
 
 /** Sets parameters of the query; undefined and "" delete one. */
@@ -86,9 +128,8 @@ export function href(to: string): string {
 
 /** Handles links to pages of the console without loading the document again. */
 export function startRouter(): void {
-  addEventListener("popstate", () => {
-    address.value = read();
-  });
+  history.replaceState({ place }, "");
+  addEventListener("popstate", onMoved);
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,17 +1,16 @@
 // Schedules of projects: their last and next run, and a run on request.
-import { segment } from "../api/api.ts";
 import { formatAgo, formatDuration, formatMoment, formatTime } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
-import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { labelOfRun, RUN, runSchedule } from "./run-schedule.ts";
 
 const REFRESH_MS = 2_000;
 
@@ -44,6 +43,14 @@ export function useSchedules(): Loaded<Schedule[]> {
 export function SchedulesPage() {
   useCrumbs([{ label: t("Runtime") }, { label: t("Schedules") }]);
   const loaded = useSchedules();
+  useCommands(
+    (loaded.data.value ?? []).map((one) => ({
+      label: labelOfRun(one),
+      icon: "play",
+      needs: RUN,
+      run: () => void runSchedule(one).then(loaded.reload),
+    })),
+  );
   const selected = queryValue("schedule");
   const schedule = loaded.data.value?.find(({ id }) => id === selected);
   return (
@@ -83,16 +90,7 @@ export function ScheduleTable(props: {
   /** Called after a run was requested. */
   onRun: () => void;
 }) {
-  const run = ({ id, name }: Schedule): void => {
-    void attempt(
-      async () => {
-        const path = `/schedules/${segment(id)}/run`;
-        await callService("runtime", path, { method: "POST", json: {} });
-        props.onRun();
-      },
-      t("{name} runs now.", { name }),
-    );
-  };
+  const run = (one: Schedule): void => void runSchedule(one).then(props.onRun);
   return (
     <Table
       label={t("Schedules")}
@@ -127,13 +125,13 @@ export function ScheduleTable(props: {
         },
         {
           title: t("Actions"),
-          kind: "w-m num",
+          kind: "w-xl num",
           render: (one) => (
-            <span class="acts acts-end">
+            <span class="acts">
               <LogLink service={one.service} />
               <Action
                 onClick={() => run(one)}
-                needs="runtime:manage"
+                needs={RUN}
                 blocked={one.is_running ? t("It is running") : undefined}
                 icon="play"
               >

@@ -105,7 +105,7 @@ export function ServicesPage() {
               },
               {
                 title: t("Actions"),
-                kind: "w-l num",
+                kind: "w-xl num",
                 render: (one) => (
                   <Actions
                     service={one}
@@ -174,7 +174,7 @@ function Actions(props: {
   const { state } = props.service;
   if (state === "stopped") {
     return (
-      <span class="acts acts-end">
+      <span class="acts">
         <LogLink service={props.service.id} />
         <Action onClick={() => props.onRun("start")} needs={PERMISSION} icon="play">
           {t("Start")}
@@ -184,7 +184,7 @@ function Actions(props: {
   }
   const blocked = state === "stopping" ? t("It is stopping") : undefined;
   return (
-    <span class="acts acts-end">
+    <span class="acts">
       <LogLink service={props.service.id} />
       <Action
         onClick={() => props.onRun("restart")}

@@ -51,3 +51,8 @@ export function startPreferences(): void {
 export function setPreferences(changes: Preferences): void {
   preferences.value = { ...preferences.value, ...changes };
 }
+
+/** True if the user asks the system for less motion. */
+export function hasReducedMotion(): boolean {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}

@@ -33,6 +33,8 @@ export function listAreas(): readonly Area[] {
       sections: [
         { to: "/gateway/routes", label: t("Routes") },
         { to: "/gateway/upstreams", label: t("Upstreams") },
+        { to: "/gateway/certificates", label: t("Certificates") },
+        { to: "/gateway/cache", label: t("Cache"), feature: "cache" },
         { to: "/gateway/keys", label: t("API keys") },
         { to: "/gateway/log", label: t("Log") },
       ],
@@ -44,8 +46,10 @@ export function listAreas(): readonly Area[] {
       key: "i",
       sections: [
         { to: "/identity/users", label: t("Users") },
+        { to: "/identity/groups", label: t("Groups") },
         { to: "/identity/roles", label: t("Roles") },
         { to: "/identity/clients", label: t("Clients") },
+        { to: "/identity/sessions", label: t("Sessions") },
         { to: "/identity/keys", label: t("Keys") },
         { to: "/identity/audit", label: t("Audit") },
       ],
@@ -58,7 +62,9 @@ export function listAreas(): readonly Area[] {
       sections: [
         { to: "/storage/buckets", label: t("Buckets") },
         { to: "/storage/users", label: t("Users and keys") },
+        { to: "/storage/events", label: t("Events") },
         { to: "/storage/drives", label: t("Drives") },
+        { to: "/storage/jobs", label: t("Jobs") },
       ],
     },
     {
@@ -83,6 +89,8 @@ export function listAreas(): readonly Area[] {
         { to: "/mail/messages", label: t("Messages") },
         { to: "/mail/templates", label: t("Templates") },
         { to: "/mail/suppression", label: t("Suppression") },
+        { to: "/mail/inbound", label: t("Inbound rules"), feature: "inbound" },
+        { to: "/mail/dmarc", label: t("DMARC"), feature: "dmarc" },
       ],
     },
     {

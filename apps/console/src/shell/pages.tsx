@@ -6,6 +6,7 @@ import type { ServiceId } from "@platform/console/contract";
 import { path } from "../router/router.ts";
 import { services } from "../session/session.ts";
 import { t } from "../words/words.ts";
+import { useCrumbs, useTrace } from "../stage/stage.ts";
 import { Empty } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
 import { toFailure } from "../view/load.ts";
@@ -82,8 +83,11 @@ async function load(name: ServiceId | OwnPage): Promise<void> {
 }
 
 function NotFound() {
+  useCrumbs([{ label: t("Not found") }]);
+  useTrace(undefined);
   return (
     <Empty title={t("Not found")}>
+      <h1 class="hidden">{t("Not found")}</h1>
       <p>{t("This address has no page.")}</p>
       <a class="link" href="/ui/">
         {t("Overview")}

@@ -1,10 +1,11 @@
 // The rail: services with a figure each, and the sections of the open one. On phones a bar of five.
 import { useRef } from "preact/hooks";
-import { feeds } from "../live/live.ts";
+import { feeds, isDown } from "../live/live.ts";
 import { href, path } from "../router/router.ts";
 import { config, hasFeature, logout, services, session } from "../session/session.ts";
 import { formatInitials, formatShort } from "../format/format.ts";
-import { attempt } from "../view/toast.tsx";
+import { leaveUnlessUnsaved } from "../router/unsaved.ts";
+import { attempt, runWaiting } from "../view/toast.tsx";
 import { Brand, Icon, ServiceMark } from "../view/icon.tsx";
 import { StateMark } from "../view/state.tsx";
 import { t } from "../words/words.ts";
@@ -80,7 +81,7 @@ function AreaLinks({ area, current }: { area: Area; current: string }) {
         {alarms === 0 && feed?.isUp === true && (
           <span class="fig">{describeRate(feed.values["requests"])}</span>
         )}
-        {feed?.isUp === false && feed.downSince > 0 && (
+        {isDown(feed) && (feed?.downSince ?? 0) > 0 && (
           <span class="fig" title={t("down")}>
             <StateMark kind="bad" />
             <span class="hidden">{t("down")}</span>
@@ -134,7 +135,11 @@ function Who() {
           class="icon-btn"
           aria-label={t("Sign out")}
           title={t("Sign out")}
-          onClick={() => void attempt(logout)}
+          onClick={() =>
+            leaveUnlessUnsaved(() => {
+              void runWaiting().then(() => attempt(logout));
+            })
+          }
         >
           <Icon name="out" size={14} />
         </button>

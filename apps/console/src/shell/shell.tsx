@@ -16,6 +16,7 @@ import { Toasts } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { Head } from "./head.tsx";
 import { KeysHelp } from "./keys.tsx";
+import { LeaveDialog } from "./leave-dialog.tsx";
 import { CurrentPage } from "./pages.tsx";
 import { Palette } from "./palette.tsx";
 import { LoopbackBanner, PhoneBar, Rail } from "./rail.tsx";
@@ -66,6 +67,7 @@ function Frame() {
       <Palette />
       <KeysHelp />
       <RecentSignIn />
+      <LeaveDialog />
       <Toasts />
     </div>
   );

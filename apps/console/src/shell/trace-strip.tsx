@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { effect } from "@preact/signals";
 import { colourOf, watchTheme } from "../chart/colours.ts";
-import { feeds, HISTORY_S, historyOf, liveState } from "../live/live.ts";
+import { feeds, HISTORY_S, historyOf, isDown, isRefused, liveState } from "../live/live.ts";
 import { trace, type Fact, type TraceScope } from "../stage/stage.ts";
 import { formatTime, splitFigure } from "../format/format.ts";
 import { t } from "../words/words.ts";
@@ -15,16 +15,18 @@ export function TraceStrip() {
   if (scope === undefined) return null;
   const state = liveState.value;
   const feed = feeds.value.get(scope.service);
-  const isLost = state.kind === "lost" || feed?.isUp === false;
+  const isLost = state.kind === "lost" || isDown(feed);
   const since = state.kind === "lost" ? state.since : (feed?.downSince ?? 0);
   return (
     <section class={isLost ? "trace lost" : "trace"} aria-label={scope.label}>
       <div class="lab">
         {scope.label}
         <br />
-        {isLost && since > 0
-          ? t("lost since {time}", { time: formatTime(since) })
-          : t("last 5 min")}
+        {isRefused(feed)
+          ? t("No access")
+          : isLost && since > 0
+            ? t("lost since {time}", { time: formatTime(since) })
+            : t("last 5 min")}
       </div>
       <Strokes scope={scope} />
       <dl>

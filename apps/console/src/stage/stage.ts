@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
+import { path } from "../router/router.ts";
 
 /** A part of the path in the head. */
 export interface Crumb {
@@ -69,6 +70,26 @@ export function useTrace(scope: TraceScope | undefined): void {
 /** Lists of the mounted components: a page and a part of it have commands of their own. */
 const mounted = new Map<symbol, readonly Command[]>();
 
+/** Command that is to run when its page shows it. */
+let awaited: { label: string; path: string } | undefined;
+
+/** Runs a command of the page at `to`, which is being opened, as soon as the page has it; never on another page. */
+export function runWhenMounted(label: string, to: string): void {
+  const [wanted = ""] = to.split("?", 1);
+  awaited = path.value === wanted ? { label, path: wanted } : undefined;
+  runAwaited();
+}
+
+function runAwaited(): void {
+  if (awaited === undefined) return;
+  const { label } = awaited;
+  if (awaited.path !== path.value) awaited = undefined;
+  const found = commands.value.find((one) => one.label === label);
+  if (awaited === undefined || found === undefined) return;
+  awaited = undefined;
+  found.run();
+}
+
 /** Sets the commands of a component; they add to those of others, and are removed with it. */
 export function useCommands(list: readonly Command[]): void {
   const [id] = useState(() => Symbol("commands"));
@@ -76,6 +97,7 @@ export function useCommands(list: readonly Command[]): void {
   useLayoutEffect(() => {
     mounted.set(id, list);
     commands.value = [...mounted.values()].flat();
+    runAwaited();
   });
   useLayoutEffect(
     () => () => {

@@ -14,9 +14,10 @@ import { t } from "../words/words.ts";
 import { BucketPane } from "./bucket-pane.tsx";
 import { DeleteObjects } from "./delete-objects.tsx";
 import { FolderDialog } from "./folder-dialog.tsx";
+import { ROWS_MAX } from "./folder-list.ts";
 import { useListing, type ListRow } from "./listing.ts";
 import { ObjectPane } from "./object-pane.tsx";
-import { folderHref, listBuckets, splitPrefix, type Bucket } from "./objects.ts";
+import { folderHref, listBuckets, showKey, splitPrefix, type Bucket } from "./objects.ts";
 import { UploadDock } from "./upload/dock.tsx";
 import { readDrop, readInput } from "./upload/dropped-files.ts";
 import { addUploads, writes, type NamedFile } from "./upload/queue.ts";
@@ -40,14 +41,17 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
   const buckets = useLoad("buckets", listBuckets, REFRESH_MS);
   const own = buckets.data.value?.find(({ name }) => name === bucket);
   const start = queryValue("starts");
-  const list = useListing(bucket, prefix + start);
-  const { rows, isLoading, failure, hasMore } = list.listing.value;
+  const withDeleted = queryValue("deleted") === "1";
+  const list = useListing(bucket, prefix + start, withDeleted);
+  const { rows, isLoading, failure, hasMore } = list;
   const [checked, setChecked] = useState<ReadonlySet<string>>(new Set());
   const [dialog, setDialog] = useState<"folder" | "delete" | undefined>(undefined);
   const selected = queryValue("key");
   const input = useRef<HTMLInputElement>(null);
   const hasVersions = own?.versioning === "Enabled";
-  useEffect(() => setChecked(new Set()), [bucket, prefix, start]);
+  const hadVersions = own !== undefined && own.versioning !== "Unset";
+  const toggleDeleted = (): void => setQuery({ deleted: withDeleted ? undefined : "1" });
+  useEffect(() => setChecked(new Set()), [bucket, prefix, start, withDeleted]);
   useReloadAfterUploads(() => {
     void list.reload();
     void buckets.reload();
@@ -58,7 +62,10 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
     if (refused > 0) say(t("{n} files were left out: 10 000 at a time.", { n: refused }));
   };
   const choose = (): void => input.current?.click();
-  const chosen = useMemo(() => rows.filter(({ id }) => checked.has(id)), [rows, checked]);
+  const chosen = useMemo(
+    () => rows.filter((row) => checked.has(row.id) && !isDeleted(row)),
+    [rows, checked],
+  );
   useCommands([
     { label: t("Upload…"), key: "u", icon: "up", run: choose },
     { label: t("New folder…"), icon: "folder", run: () => setDialog("folder") },
@@ -76,7 +83,8 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
               key={selected}
               bucket={bucket}
               objectKey={selected}
-              hasVersions={own !== undefined && own.versioning !== "Unset"}
+              hasVersions={hadVersions}
+              hasLock={own?.object_lock === true}
               onChanged={() => void list.reload()}
             />
           ) : own !== undefined ? (
@@ -91,8 +99,14 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
           <h1 class="hidden">{t("Objects of {name}", { name: bucket })}</h1>
           <div class="bar">
             <FolderPath bucket={bucket} prefix={prefix} />
-            {hasVersions && <span class="tag">{t("versions on")}</span>}
+            {own?.has_public_policy === true && <span class="tag tag-warn">{t("public")}</span>}
             <span class="grow" />
+            {hadVersions && (
+              <label class="check-line">
+                <input type="checkbox" checked={withDeleted} onChange={toggleDeleted} />
+                {t("Deleted too")}
+              </label>
+            )}
             <FilterField
               label={t("Starts with")}
               value={start}
@@ -138,6 +152,13 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
             </p>
           ) : (
             failure === undefined && <EmptyFolder hasFilter={start !== ""} onUpload={choose} />
+          )}
+          {hasMore && rows.length >= ROWS_MAX && (
+            <p class="bar i2">
+              {t("There are more: the first {n} are listed. Type how a key starts to see others.", {
+                n: formatNumber(ROWS_MAX),
+              })}
+            </p>
           )}
           <UploadDock />
         </DropZone>
@@ -190,11 +211,11 @@ function FolderPath({ bucket, prefix }: { bucket: string; prefix: string }) {
     <span class="folder-path mono">
       {folders.map((folder, index) =>
         index === folders.length - 1 ? (
-          <b key={folder.prefix}>{folder.name === "" ? "/" : folder.name}</b>
+          <b key={folder.prefix}>{folder.name === "" ? "/" : showKey(folder.name)}</b>
         ) : (
           <span key={folder.prefix}>
             <a href={href(folderHref(bucket, folder.prefix))}>
-              {folder.name === "" ? "/" : folder.name}
+              {folder.name === "" ? "/" : showKey(folder.name)}
             </a>
             {" / "}
           </span>
@@ -238,7 +259,14 @@ function ObjectTable(props: {
           title: t("Size"),
           kind: "w-s",
           isNumber: true,
-          render: (row) => (row.kind === "object" ? formatBytes(row.object.size) : "–"),
+          render: (row) =>
+            row.kind === "folder" ? (
+              "–"
+            ) : isDeleted(row) ? (
+              <span class="i2">{t("deleted")}</span>
+            ) : (
+              formatBytes(row.object.size)
+            ),
         },
         {
           title: t("Changed"),
@@ -258,6 +286,10 @@ function ObjectTable(props: {
   );
 }
 
+function isDeleted(row: ListRow): boolean {
+  return row.kind === "object" && row.object.is_delete_marker === true;
+}
+
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp|ico|svg|tiff?)$/i;
 
 function NameCell({ row, prefix, bucket }: { row: ListRow; prefix: string; bucket: string }) {
@@ -266,14 +298,14 @@ function NameCell({ row, prefix, bucket }: { row: ListRow; prefix: string; bucke
     return (
       <a class="object-name folder hue-vault" href={href(folderHref(bucket, row.id))}>
         <Icon name="folder" size={15} />
-        <span class="cut">{name}</span>
+        <span class="cut">{showKey(name)}</span>
       </a>
     );
   }
   return (
     <span class="object-name">
       <Icon name={IMAGE.test(name) ? "image" : "file"} size={15} />
-      <span class="cut">{name === "" ? "/" : name}</span>
+      <span class="cut">{name === "" ? "/" : showKey(name)}</span>
     </span>
   );
 }

@@ -146,10 +146,10 @@ function Upkeep({ upkeep }: { upkeep: Maintenance }) {
           <FactRow term={t("Quarantined")} isMono>
             {formatNumber(quarantine.files)}, {formatBytes(quarantine.bytes)}
           </FactRow>
-          <FactRow term={t("Damaged blocks")}>
+          <FactRow term={t("Damaged blocks")} isMono>
             <Bad count={upkeep.corrupt_blocks} />
           </FactRow>
-          <FactRow term={t("Damaged rows")}>
+          <FactRow term={t("Damaged rows")} isMono>
             <Bad count={upkeep.damaged_rows} />
           </FactRow>
         </Facts>
@@ -179,7 +179,7 @@ function LastCheck({ last }: { last: NonNullable<Scrub["last"]> }) {
         <FactRow term={t("Files")}>{formatNumber(last.files)}</FactRow>
         <FactRow term={t("Size")}>{formatBytes(last.bytes)}</FactRow>
         <FactRow term={t("Healed")}>{formatNumber(last.healed)}</FactRow>
-        <FactRow term={t("Damaged")}>
+        <FactRow term={t("Damaged")} isMono>
           <Bad count={last.damaged} />
         </FactRow>
         <FactRow term={t("Missing")}>

@@ -1,6 +1,7 @@
 // Buckets and objects in the API of storage, and their addresses in the console.
 import { segment, withQuery } from "../api/api.ts";
 import { api, callService } from "../session/session.ts";
+import type { FolderPage } from "./folder-list.ts";
 
 /** A bucket with its use. */
 export interface Bucket {
@@ -9,6 +10,7 @@ export interface Bucket {
   region: string;
   versioning: "Unset" | "Enabled" | "Suspended";
   object_lock: boolean;
+  has_public_policy: boolean;
   /** Names of the settings that are set. */
   settings: string[];
   objects: number;
@@ -33,10 +35,17 @@ export interface StoredObject {
 }
 
 /** A page of a listing. */
-export interface ObjectPage {
-  items: StoredObject[];
-  prefixes: string[];
-  next_cursor: string | null;
+type ObjectPage = FolderPage<StoredObject>;
+
+/** Characters that are invisible, or that change the order of others, but for those that join letters and emoji. */
+const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A key, or a part of it, as it is shown: `photo\u202egpj.exe` must not look like a picture. */
+export function showKey(key: string): string {
+  return key.replaceAll(
+    UNSEEN,
+    (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`,
+  );
 }
 
 /** Path of a bucket in the API. */

@@ -1,52 +1,22 @@
-// Captured requests of a tunnel: request and answer, replay, also edited.
-import { useState } from "preact/hooks";
+// Captured requests of a tunnel, live: they appear when they begin, and again with their answer.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
-import { formatBytes, formatMoment, formatTime } from "../format/format.ts";
+import { formatNumber, formatTime } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
+import { api, callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
-import { Action, AreaField, FilterField, Section, Segments, TextField } from "../view/controls.tsx";
+import { Action, FilterField, Segments } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
-import { FormDialog } from "../view/dialog.tsx";
 import { HttpStatus } from "../view/http-status.tsx";
-import { JsonBlock } from "../view/json.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
-import { Loading } from "../view/problem.tsx";
+import { Problem } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
-import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import type { Captured } from "./captured.ts";
+import { ExchangePane } from "./exchange-pane.tsx";
+import { LiveRequests } from "./live-requests.ts";
 import { ShareDialog, type Tunnel } from "./tunnels.tsx";
-
-const EVERY_MS = 1_500;
-
-interface Captured {
-  id: string;
-  method: string;
-  path: string;
-  status: number;
-  latency_ms: number;
-  timestamp: string;
-  state: "open" | "complete" | "broken";
-  client: string;
-  error: string;
-  request_bytes: number;
-  response_bytes: number;
-  replay_of?: string;
-}
-
-interface Body {
-  encoding: "utf8" | "base64";
-  text: string;
-  bytes: number;
-  truncated: boolean;
-  decoded?: string;
-}
-
-interface Exchange extends Captured {
-  request: { line: string; headers: [string, string][]; body: Body } | null;
-  response: { status: number; reason: string; headers: [string, string][]; body: Body } | null;
-}
 
 const CLASSES = ["all", "2xx", "4xx", "5xx"] as const;
 
@@ -57,35 +27,43 @@ export function RequestsPage({ id }: { id: string }) {
     { label: id, isName: true },
   ]);
   const [isSharing, setSharing] = useState(false);
-  const search = queryValue("filter");
-  const status = CLASSES.find((one) => one === queryValue("status")) ?? "all";
+  const q = queryValue("filter");
+  const status = CLASSES.find((one) => one !== "all" && one === queryValue("status"));
   const tunnel = useLoad(id, () => callService<Tunnel>("tunnel", `/tunnels/${segment(id)}`));
-  const loaded = useLoad(
-    `${id} ${status} ${search}`,
-    async () =>
-      (
-        await callService<{ requests: Captured[] }>(
-          "tunnel",
-          withQuery(`/tunnels/${segment(id)}/requests`, {
-            q: status === "all" ? search : `status:${status} ${search}`,
-            limit: 100,
-          }),
-        )
-      ).requests,
-    EVERY_MS,
-  );
-  const selected = queryValue("sel") || (loaded.data.value?.[0]?.id ?? "");
-  const slowest = Math.max(1, ...(loaded.data.value ?? []).map(({ latency_ms: ms }) => ms));
+  const list = useMemo(() => new LiveRequests(id, { q, status }), [id, q, status]);
+  useEffect(() => () => list.close(), [list]);
+  const chosen = queryValue("sel");
+  useEffect(() => list.hold(chosen !== ""), [list, chosen]);
+  const rows = list.rows.value;
+  const waiting = list.waiting.value.length;
+  // Until one is chosen, the pane shows the newest request of the moment at which the page was opened.
+  const first = useRef({ list, id: "" });
+  if (first.current.list !== list) first.current = { list, id: "" };
+  if (first.current.id === "") first.current.id = rows?.[0]?.id ?? "";
+  const selected = chosen || first.current.id;
+  useCommands([{ label: t("Show newer requests"), key: "end", run: () => list.showWaiting() }]);
+  const url = tunnel.data.value?.url ?? "";
+  const all = [...list.waiting.value, ...(rows ?? [])];
   return (
     <Split
       isWide
-      pane={selected === "" ? undefined : <ExchangePane key={selected} tunnel={id} id={selected} />}
-      onClosePane={queryValue("sel") === "" ? undefined : () => setQuery({ sel: undefined })}
+      pane={
+        selected === "" ? undefined : (
+          <ExchangePane
+            key={`${selected} ${all.find((one) => one.id === selected)?.state}`}
+            tunnel={id}
+            origin={url}
+            id={selected}
+            replays={all.filter(({ replay_of: of }) => of === selected)}
+          />
+        )
+      }
+      onClosePane={chosen === "" ? undefined : () => setQuery({ sel: undefined })}
     >
       <h1 class="hidden">{t("Requests")}</h1>
       <div class="bar">
-        <b class="mono cut">{tunnel.data.value?.url ?? id}</b>
-        <CopyButton text={tunnel.data.value?.url ?? ""} />
+        <b class="mono cut">{url || id}</b>
+        <CopyButton text={url} />
         <span class="mono i2 cut">→ {tunnel.data.value?.target}</span>
         <span class="grow" />
         <a class="btn sm" href={href(`/tunnels/${encodeURIComponent(id)}/shares`)}>
@@ -96,189 +74,105 @@ export function RequestsPage({ id }: { id: string }) {
       <div class="bar">
         <FilterField
           label={t("Path, header or text of a body")}
-          value={search}
+          value={q}
           isMono
           onInput={(value) => setQuery({ filter: value }, { replace: true })}
         />
         <Segments
           label={t("Status")}
-          value={status}
+          value={status ?? "all"}
           options={CLASSES.map((one) => [one, one === "all" ? t("All") : one] as const)}
           onChange={(value) => setQuery({ status: value === "all" ? undefined : value })}
         />
+        <a
+          class="btn sm wide-only"
+          href={api(
+            "tunnel",
+            withQuery(`/tunnels/${segment(id)}/requests`, { q, status, format: "har" }),
+          )}
+          download={`${id}.har`}
+        >
+          {t("Export as HAR")}
+        </a>
       </div>
-      <Loading of={loaded}>
-        {(requests) => {
-          if (requests.length === 0) return <Empty title={t("No requests yet")} />;
-          return (
-            <Table
-              label={t("Requests")}
-              rows={requests}
-              idOf={(one) => one.id}
-              selected={selected}
-              onSelect={(one) => setQuery({ sel: one.id })}
-              columns={[
-                {
-                  title: t("Time"),
-                  kind: "w-s mono wide-only",
-                  render: ({ timestamp }) => <span class="i3">{formatTime(timestamp)}</span>,
-                },
-                { title: t("Method"), kind: "w-xs mono", render: ({ method }) => method },
-                { title: t("Path"), kind: "mono", render: ({ path }) => path },
-                {
-                  title: t("Status"),
-                  kind: "w-xs mono",
-                  render: (one) => <HttpStatus status={one.status} />,
-                },
-                {
-                  title: t("Latency"),
-                  kind: "w-m",
-                  isNumber: true,
-                  render: ({ latency_ms: ms, state }) => (
-                    <span class="latency">
-                      <meter min={0} max={slowest} value={ms} aria-label={t("Latency")} />
-                      {state === "open" ? t("open") : `${ms} ms`}
-                    </span>
-                  ),
-                },
-              ]}
-            />
-          );
-        }}
-      </Loading>
+      <Notices list={list} />
+      {waiting > 0 && (
+        <div class="bar">
+          <Action onClick={() => list.showWaiting()} icon="up" shortcut="end">
+            {t("{n} newer", { n: formatNumber(waiting) })}
+          </Action>
+        </div>
+      )}
+      {rows?.length === 0 && <Empty title={t("No requests yet")} />}
+      {rows !== undefined && rows.length > 0 && <Requests rows={rows} selected={selected} />}
+      {list.hasOlder.value && (
+        <div class="bar">
+          <Action onClick={() => void list.loadOlder()}>{t("Older requests")}</Action>
+        </div>
+      )}
       {isSharing && <ShareDialog tunnel={{ id }} onClose={() => setSharing(false)} />}
     </Split>
   );
 }
 
-function ExchangePane({ tunnel, id }: { tunnel: string; id: string }) {
-  const [isEditing, setEditing] = useState(false);
-  const path = `/tunnels/${segment(tunnel)}`;
-  const loaded = useLoad(id, () =>
-    callService<Exchange>("tunnel", `${path}/requests/${segment(id)}`),
-  );
-  const replay = async (json: object): Promise<void> => {
-    const answer = await callService<{ response_status: number; request_id: string }>(
-      "tunnel",
-      `${path}/replay/${segment(id)}`,
-      { method: "POST", json },
-    );
-    setQuery({ sel: answer.request_id });
-    say(t("Replayed: {n}", { n: answer.response_status }));
-  };
-  const again = (): void => void attempt(() => replay({}));
-  useCommands([
-    { label: t("Replay"), key: "r", icon: "again", run: again },
-    { label: t("Edit and replay…"), key: "e", icon: "edit", run: () => setEditing(true) },
-  ]);
+function Notices({ list }: { list: LiveRequests }) {
+  const state = list.state.value;
+  const missed = list.missed.value;
   return (
-    <Loading of={loaded}>
-      {(exchange) => (
-        <>
-          <div class="bar">
-            <b class="mono cut">
-              {exchange.method} {exchange.path}
-            </b>
-            <span class={`tag ${exchange.status >= 500 ? "tag-bad" : ""}`}>
-              {exchange.status || "–"}
-            </span>
-            <span class="grow" />
-            <CopyButton text={describeCurl(exchange)} label={t("Copy as curl")} />
-            <Action onClick={() => setEditing(true)} shortcut="e">
-              {t("Edit")}
-            </Action>
-            <Action onClick={again} kind="primary" icon="again" shortcut="r">
-              {t("Replay")}
-            </Action>
-          </div>
-          {exchange.error !== "" && <p class="banner">{exchange.error}</p>}
-          <Part
-            title={t("Request")}
-            note={`${formatBytes(exchange.request_bytes)}, ${exchange.client}, ${formatMoment(exchange.timestamp)}`}
-            part={exchange.request}
-          />
-          <Part
-            title={t("Response")}
-            note={formatBytes(exchange.response_bytes)}
-            part={exchange.response}
-          />
-          {isEditing && (
-            <EditDialog exchange={exchange} onClose={() => setEditing(false)} onReplay={replay} />
-          )}
-        </>
+    <>
+      {list.failure.value !== undefined && <Problem failure={list.failure.value} />}
+      {state.kind === "lost" && (
+        <p class="banner" role="status">
+          {t("The stream is lost since {time}; it is connected again.", {
+            time: formatTime(state.since),
+          })}
+        </p>
       )}
-    </Loading>
+      {missed > 0 && (
+        <p class="banner" role="status">
+          {t("{n} changes came faster than this page reads; the list was loaded again.", {
+            n: formatNumber(missed),
+          })}
+        </p>
+      )}
+    </>
   );
 }
 
-function Part(props: {
-  title: string;
-  note: string;
-  part: { headers: [string, string][]; body: Body } | null;
-}) {
-  const { title, note, part } = props;
-  if (part === null) return null;
-  const { body } = part;
-  const text = body.decoded ?? (body.encoding === "utf8" ? body.text : "");
+function Requests({ rows, selected }: { rows: readonly Captured[]; selected: string }) {
+  const slowest = Math.max(1, ...rows.map(({ latency_ms: ms }) => ms));
   return (
-    <Section title={title} note={note}>
-      <details>
-        <summary>{t("Headers {n}", { n: part.headers.length })}</summary>
-        <dl class="headers">
-          {part.headers.map(([name, value], index) => (
-            // A header may be repeated.
-            // oxlint-disable-next-line react/no-array-index-key
-            <div key={`${index} ${name}`}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
-      </details>
-      {text !== "" && <JsonBlock text={text} label={title} />}
-      {text === "" && body.bytes > 0 && <p class="i3">{t("Binary content")}</p>}
-      {body.truncated && <p class="hint">{t("Only the beginning was captured.")}</p>}
-    </Section>
+    <Table
+      label={t("Requests")}
+      rows={rows}
+      idOf={(one) => one.id}
+      selected={selected}
+      onSelect={(one) => setQuery({ sel: one.id })}
+      columns={[
+        {
+          title: t("Time"),
+          kind: "w-s mono wide-only",
+          render: ({ timestamp }) => <span class="i3">{formatTime(timestamp)}</span>,
+        },
+        { title: t("Method"), kind: "w-xs mono", render: ({ method }) => method },
+        { title: t("Path"), kind: "mono", render: ({ path }) => path },
+        {
+          title: t("Status"),
+          kind: "w-xs mono",
+          render: (one) => <HttpStatus status={one.status} />,
+        },
+        {
+          title: t("Latency"),
+          kind: "w-m",
+          isNumber: true,
+          render: ({ latency_ms: ms, state }) => (
+            <span class="latency">
+              <meter min={0} max={slowest} value={ms} aria-label={t("Latency")} />
+              {state === "open" ? t("open") : `${ms} ms`}
+            </span>
+          ),
+        },
+      ]}
+    />
   );
-}
-
-function EditDialog(props: {
-  exchange: Exchange;
-  onClose: () => void;
-  onReplay: (json: object) => Promise<void>;
-}) {
-  const { exchange } = props;
-  const [method, setMethod] = useState(exchange.method);
-  const [path, setPath] = useState(exchange.path);
-  const [body, setBody] = useState(exchange.request?.body.text ?? "");
-  return (
-    <FormDialog
-      title={t("Edit and replay…")}
-      submit={t("Replay")}
-      isWide
-      onClose={props.onClose}
-      onSubmit={() =>
-        props.onReplay({
-          method,
-          path,
-          ...(body === exchange.request?.body.text ? {} : { body }),
-        })
-      }
-    >
-      <TextField label={t("Method")} value={method} onInput={setMethod} isMono required />
-      <TextField label={t("Path")} value={path} onInput={setPath} isMono required />
-      <AreaField label={t("Body")} value={body} rows={14} onInput={setBody} />
-    </FormDialog>
-  );
-}
-
-/** The request as a command; hidden credentials stay hidden. */
-function describeCurl({ method, path, request }: Exchange): string {
-  const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  const headers = (request?.headers ?? [])
-    .filter(([name]) => !/^(?:host|content-length|connection)$/i.test(name))
-    .map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`);
-  const body = request?.body;
-  const data = body === undefined || body.text === "" ? [] : [`--data-raw ${quote(body.text)}`];
-  return ["curl", `-X ${method}`, ...headers, ...data, quote(`http://localhost${path}`)].join(" ");
 }

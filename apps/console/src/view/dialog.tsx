@@ -10,7 +10,7 @@ import { Problem } from "./problem.tsx";
 /** Answer of a form's step that is not its last one. */
 export const STAY_OPEN = Symbol("stay open");
 
-const FIRST_FIELD = ".dialog-body :is(input, select, textarea)";
+const FIRST_FIELD = ".dialog-body :is(input, select, textarea, [data-editor])";
 
 /** Properties of a dialog. */
 interface DialogProps {

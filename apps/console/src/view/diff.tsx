@@ -10,8 +10,8 @@ interface DiffLine {
 
 /** Compares by lines: the longest common subsequence. */
 function diffLines(before: string, after: string): DiffLine[] {
-  const old = before.split("\n").slice(0, LINES_MAX);
-  const next = after.split("\n").slice(0, LINES_MAX);
+  const old = splitLines(before);
+  const next = splitLines(after);
   let start = 0;
   while (start < old.length && start < next.length && old[start] === next[start]) start += 1;
   let end = 0;
@@ -28,6 +28,10 @@ function diffLines(before: string, after: string): DiffLine[] {
     ...compareMiddle(old.slice(start, old.length - end), next.slice(start, next.length - end)),
     ...old.slice(old.length - end).map(same),
   ];
+}
+
+function splitLines(text: string): string[] {
+  return text === "" ? [] : text.split("\n").slice(0, LINES_MAX);
 }
 
 function compareMiddle(old: readonly string[], next: readonly string[]): DiffLine[] {
@@ -63,10 +67,11 @@ function compareMiddle(old: readonly string[], next: readonly string[]): DiffLin
   return lines;
 }
 
-/** Both texts in one, with what is removed and added. */
-export function Diff({ before, after }: { before: string; after: string }) {
+/** Both texts in one, with what is removed and added; `label` tells several on a page apart. */
+export function Diff(props: { before: string; after: string; label?: string }) {
+  const { before, after, label = t("Difference") } = props;
   return (
-    <pre class="code" tabIndex={0} role="region" aria-label={t("Difference")}>
+    <pre class="code" tabIndex={0} role="region" aria-label={label}>
       {diffLines(before, after).map((line, index) => (
         // Lines have no identity of their own.
         // oxlint-disable-next-line react/no-array-index-key

@@ -1,6 +1,7 @@
-// A live tail as a window over a bounded ring: a fixed pool of rows whose text is replaced, painted at most `paintHz` times a
-// second. Only visible rows are parsed. Sequence numbers never repeat, so that scrolling back stays put while new rows come:
+// A live tail as a window over a bounded ring: a fixed pool of rows whose text is replaced, painted the less often the
+// faster rows come. Only visible rows are parsed. Sequence numbers never repeat, so that scrolling back stays put while new rows come:
 // the spacer's height is constant once the ring is full.
+import { hasReducedMotion } from "../session/preferences.ts";
 
 /** Options of a tail. */
 export interface TailOptions<Row> {
@@ -14,9 +15,15 @@ export interface TailOptions<Row> {
   onPick: (row: Row) => void;
 }
 
-const FAST_ROWS_PER_S = 100;
-const SLOW_HZ = 10;
-const FAST_HZ = 60;
+/** Paints a second by the rows that come in one: the more scroll by, the less of it can be read. */
+const PAINT_HZ = [
+  { fromRows: 1_000, hz: 5 },
+  { fromRows: 100, hz: 10 },
+  { fromRows: 0, hz: 60 },
+] as const;
+const RATE_MS = 1_000;
+/** Rows that scroll by are motion: for people who ask for less of it. */
+const CALM_HZ = 0.5;
 
 interface PooledRow {
   element: HTMLElement;
@@ -41,7 +48,10 @@ export class TailView<Row> {
   #frame = 0;
   #lastPaintMs = 0;
   #height = -1;
+  /** Rows of this second. */
   #rate = 0;
+  /** Rows of the second before. */
+  #rateBefore = 0;
   #rateAtMs = 0;
   #selected = -1;
 
@@ -166,12 +176,7 @@ export class TailView<Row> {
   #schedule(): void {
     if (this.#timer !== 0 || this.#frame !== 0) return;
     const now = performance.now();
-    if (now - this.#rateAtMs > 1000) {
-      this.#rateAtMs = now;
-      this.#rate = 0;
-    }
-    const hz = this.#rate > FAST_ROWS_PER_S ? SLOW_HZ : FAST_HZ;
-    const waitMs = this.#lastPaintMs + 1000 / hz - now;
+    const waitMs = this.#lastPaintMs + 1000 / this.#choosePaintHz(now) - now;
     const paint = (): void => {
       this.#timer = 0;
       this.#frame = requestAnimationFrame(() => {
@@ -181,6 +186,18 @@ export class TailView<Row> {
     };
     if (waitMs <= 0) paint();
     else this.#timer = window.setTimeout(paint, waitMs);
+  }
+
+  #choosePaintHz(now: number): number {
+    const elapsedMs = now - this.#rateAtMs;
+    if (elapsedMs > RATE_MS) {
+      this.#rateBefore = elapsedMs > 2 * RATE_MS ? 0 : this.#rate;
+      this.#rateAtMs = now;
+      this.#rate = 0;
+    }
+    if (hasReducedMotion()) return CALM_HZ;
+    const rate = Math.max(this.#rate, this.#rateBefore);
+    return PAINT_HZ.find(({ fromRows }) => rate >= fromRows)!.hz;
   }
 
   #scrolled(): void {

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { t } from "../words/words.ts";
 import { toFailure } from "./load.ts";
 import { Problem } from "./problem.tsx";
-import type { ApiFailure } from "../api/api.ts";
+import { type ApiFailure, outlivePage } from "../api/api.ts";
 
 const SHOWN_MS = 5_000;
 const UNDO_MS = 8_000;
@@ -45,20 +45,47 @@ export async function attempt(work: () => Promise<unknown>, done?: string): Prom
   return true;
 }
 
-/** Runs an action after 8 s unless the user undoes it. */
-export function runUnlessUndone(text: string, work: () => Promise<unknown>): void {
-  const timer = setTimeout(() => {
+/** An action that can be undone. */
+interface UndoableAction {
+  /** Identifies what the action changes: a second click while it waits does nothing. */
+  key: string;
+  text: string;
+  run: () => Promise<unknown>;
+  onUndone?: () => void;
+}
+
+/** Actions that can still be undone, by key. */
+const waiting = new Map<string, () => Promise<void>>();
+
+/** Runs an action after 8 s unless the user undoes it; immediately if the page is closed or the user signs out. */
+export function runUnlessUndone({ key, text, run, onUndone }: UndoableAction): void {
+  if (waiting.has(key)) return;
+  const settle = (): void => {
+    clearTimeout(timer);
+    waiting.delete(key);
     remove(id);
-    void attempt(work);
-  }, UNDO_MS);
+  };
+  const complete = async (): Promise<void> => {
+    settle();
+    await attempt(run);
+  };
+  const timer = setTimeout(() => void complete(), UNDO_MS);
+  waiting.set(key, complete);
   const id = add({
     text,
     undo: () => {
-      clearTimeout(timer);
-      remove(id);
+      settle();
+      onUndone?.();
     },
   });
 }
+
+/** Runs all actions that can still be undone. */
+export async function runWaiting(): Promise<void> {
+  await Promise.all([...waiting.values()].map((complete) => complete()));
+}
+
+addEventListener("pagehide", () => outlivePage(() => void runWaiting()));
 
 function add(toast: Omit<Toast, "id">): number {
   lastId += 1;

@@ -1,5 +1,8 @@
 // German texts of the console.
+import { FINDINGS } from "./german/findings.ts";
 import { FRAME } from "./german/frame.ts";
+import { GATEWAY } from "./german/gateway.ts";
+import { MAIL } from "./german/mail.ts";
 import { MESSAGING } from "./german/messaging.ts";
 import { RUNTIME } from "./german/runtime.ts";
 import { SERVICES } from "./german/services.ts";
@@ -7,7 +10,10 @@ import { STORAGE } from "./german/storage.ts";
 
 /** German texts by the English ones. */
 export const DE: Readonly<Record<string, string>> = {
+  ...FINDINGS,
   ...FRAME,
+  ...GATEWAY,
+  ...MAIL,
   ...MESSAGING,
   ...SERVICES,
   ...RUNTIME,

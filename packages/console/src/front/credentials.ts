@@ -1,10 +1,10 @@
 // Credentials with which a session calls a service: identity's token, renewed in time, or the service's own.
-import { toPlatformError } from "@platform/kernel/errors";
+import { createRetryLaterError, toPlatformError } from "@platform/kernel/errors";
 import type { ServiceId } from "../contract.ts";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 import type { IdentityClient } from "../oidc/identity-client.ts";
 import type { IdentityTokens, Session } from "../session/session.ts";
-import type { Sessions } from "../session/sessions.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import type { Clock } from "@platform/kernel/time";
 import type { Target } from "./target.ts";
 
@@ -14,15 +14,21 @@ export interface SessionCredentialsOptions {
   client: IdentityClient | undefined;
   /** Throws for a service that does not check credentials. */
   requireCredentials: (id: ServiceId) => Promise<void>;
-  sessions: Sessions;
+  sessions: SessionStore;
   clock: Clock;
+}
+
+/** Credentials of a session that a service has refused. */
+export interface RefusedCredentials {
+  session: Session;
+  target: Target;
+  /** Headers that were sent. */
+  authorization: Readonly<Record<string, string>>;
 }
 
 /** Finds and renews credentials. */
 export class SessionCredentials {
   readonly #options: SessionCredentialsOptions;
-  /** Renewals in flight: concurrent requests of a session share one. */
-  readonly #renewals = new WeakMap<Session, Promise<IdentityTokens>>();
 
   constructor(options: SessionCredentialsOptions) {
     this.#options = options;
@@ -32,52 +38,60 @@ export class SessionCredentials {
   async authorize(session: Session, { id, url }: Target): Promise<Record<string, string>> {
     await this.#options.requireCredentials(id);
     const own = session.credentials.get(id);
-    if (own?.kind === "bearer") return { authorization: `Bearer ${own.token}` };
+    if (own?.kind === "bearer") return formatBearer(own.token);
     // The service's console accepts its cookie from its own origin only.
     if (own?.kind === "cookie") {
       return { cookie: own.cookie, origin: url.origin, "sec-fetch-site": "same-origin" };
     }
     if (session.tokens === undefined) throw createConsoleError("not_signed_in_to_service");
     const { accessToken } = await this.#readTokens(session, session.tokens);
-    return { authorization: `Bearer ${accessToken}` };
+    return formatBearer(accessToken);
   }
 
-  /** A service has refused the credentials of a session: they, or the session, end. */
-  forget(session: Session, id: ServiceId): Error {
-    if (session.credentials.has(id)) {
-      session.credentials.delete(id);
-      if (session.credentials.size > 0 || session.tokens !== undefined) {
+  /** A service has refused the credentials of a session: they, or the session, end. Returns the error for the page. */
+  async forget({ session, target, authorization }: RefusedCredentials): Promise<Error> {
+    const { sessions } = this.#options;
+    const { id } = session;
+    if (session.credentials.has(target.id)) {
+      const left = await sessions.update(id, ({ credentials }) => ({
+        credentials: new Map([...credentials].filter(([service]) => service !== target.id)),
+      }));
+      if (left !== undefined && (left.credentials.size > 0 || left.tokens !== undefined)) {
         return createConsoleError("not_signed_in_to_service");
       }
+    } else {
+      const current = (await sessions.find(id))?.tokens?.accessToken;
+      // It was renewed after it had been read for this request.
+      if (
+        current !== undefined &&
+        formatBearer(current).authorization !== authorization["authorization"]
+      ) {
+        return createRetryLaterError("unavailable", "The sign-in was just renewed; try again.", 1);
+      }
     }
-    this.#options.sessions.endWhere((one) => one === session);
+    await sessions.end(id);
     return createConsoleError("session_expired");
   }
 
   async #readTokens(session: Session, tokens: IdentityTokens): Promise<IdentityTokens> {
-    const { client, clock } = this.#options;
-    if (client === undefined || clock.now() < tokens.renewAtMs) return tokens;
-    const known = this.#renewals.get(session);
-    if (known !== undefined) return known;
-    const renewal = this.#renew(client, session, tokens).finally(() =>
-      this.#renewals.delete(session),
-    );
-    this.#renewals.set(session, renewal);
-    return renewal;
-  }
-
-  async #renew(
-    client: IdentityClient,
-    session: Session,
-    tokens: IdentityTokens,
-  ): Promise<IdentityTokens> {
+    const { client, sessions, clock } = this.#options;
+    const isDue = ({ tokens: held }: Pick<Session, "tokens">): boolean =>
+      held !== undefined && clock.now() >= held.renewAtMs;
+    if (client === undefined || !isDue(session)) return tokens;
     try {
-      session.tokens = await client.renew(tokens);
-      return session.tokens;
+      const renewed = await sessions.renew(session.id, isDue, async (current) => ({
+        tokens: await client.renew(current.tokens ?? tokens),
+      }));
+      if (renewed?.tokens !== undefined) return renewed.tokens;
     } catch (error) {
       if (toPlatformError(error).code !== "forbidden") throw error;
-      this.#options.sessions.endWhere((one) => one === session);
+      await sessions.end(session.id);
       throw createConsoleError("session_expired", { cause: error });
     }
+    throw createConsoleError("session_expired");
   }
+}
+
+function formatBearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
 }

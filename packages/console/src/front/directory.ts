@@ -3,7 +3,7 @@ import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
 import type { ConsoleSession, LoginRequest, ServiceId, ServiceInfo } from "../contract.ts";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 import type { Credential, Grant, Session } from "../session/session.ts";
 import { askTarget } from "./target-request.ts";
 import type { Target } from "./target.ts";

@@ -11,10 +11,10 @@ import { Agent as TlsAgent, request as tlsRequest } from "node:https";
 import { pipeline, type Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
 import { refuseUpgrade } from "@platform/kernel/feeds";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 import type { Session } from "../session/session.ts";
-import type { Sessions } from "../session/sessions.ts";
-import type { SessionCredentials } from "./credentials.ts";
+import type { SessionStore } from "../session/session-store.ts";
+import type { RefusedCredentials, SessionCredentials } from "./credentials.ts";
 import { isVerified, readHostname } from "./target-request.ts";
 import { pickRequestHeaders, pickResponseHeaders, type Target, type TargetPath } from "./target.ts";
 
@@ -36,10 +36,17 @@ const ACCEPT_HEADERS = [
   "sec-websocket-extensions",
 ] as const;
 
+/** Headers of answers that are no page: nothing in them may act, be framed, or be kept. */
+export const PLAIN_HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+} as const;
+
 /** Options of {@link Forwarder}. */
 export interface ForwarderOptions {
   credentials: SessionCredentials;
-  sessions: Sessions;
+  sessions: SessionStore;
 }
 
 /** Forwards. Only addresses of targets are connected to, whatever a request contains. */
@@ -49,7 +56,8 @@ export class Forwarder {
     "http:": new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX }),
     "https:": new TlsAgent({ keepAlive: true, maxSockets: SOCKETS_MAX }),
   };
-  readonly #streams = new Map<Session, number>();
+  /** By session. */
+  readonly #streams = new Map<string, number>();
   readonly #open = new Set<Duplex>();
 
   constructor(options: ForwarderOptions) {
@@ -65,12 +73,17 @@ export class Forwarder {
   ): Promise<void> {
     try {
       const authorization = await this.#options.credentials.authorize(session, target);
+      if (response.destroyed) return;
       const headers = { ...pickRequestHeaders(request.headers), ...authorization };
       const outgoing = this.#connect(target, { method: request.method, path, headers });
       response.once("close", () => outgoing.destroy());
       pipeline(request, outgoing, () => undefined);
       const incoming = await readResponse(outgoing);
-      this.#answer(incoming, response, request, target, session);
+      if (incoming.statusCode === 401) {
+        incoming.resume();
+        throw await this.#explain(incoming, { target, session, authorization });
+      }
+      answer(incoming, response);
     } catch (error) {
       answerProblem(response, request, error);
     }
@@ -109,7 +122,7 @@ export class Forwarder {
       const { incoming, upstream, rest } = await readUpgrade(outgoing);
       if (upstream === undefined) {
         incoming.resume();
-        throw this.#explain(incoming, target, session);
+        throw await this.#explain(incoming, { target, session, authorization });
       }
       if (socket.destroyed) {
         upstream.destroy();
@@ -152,34 +165,14 @@ export class Forwarder {
     return outgoing;
   }
 
-  #answer(
-    incoming: IncomingMessage,
-    response: ServerResponse,
-    request: IncomingMessage,
-    target: Target,
-    session: Session,
-  ): void {
-    if (incoming.statusCode === 401) {
-      incoming.resume();
-      answerProblem(response, request, this.#explain(incoming, target, session));
-      return;
-    }
-    // A stream may be silent for as long as it likes.
-    incoming.socket.setTimeout(0);
-    response.writeHead(incoming.statusCode ?? 502, pickResponseHeaders(incoming.headers));
-    response.flushHeaders();
-    pipeline(incoming, response, () => undefined);
-  }
-
-  #explain(
+  async #explain(
     { statusCode = 502, headers }: IncomingMessage,
-    target: Target,
-    session: Session,
-  ): Error {
+    refused: RefusedCredentials,
+  ): Promise<Error> {
     if (statusCode === 401) {
       const isStepUp = headers["www-authenticate"]?.includes("insufficient_user_authentication");
       if (isStepUp === true) return createConsoleError("recent_sign_in_required");
-      return this.#options.credentials.forget(session, target.id);
+      return this.#options.credentials.forget(refused);
     }
     return new PlatformError("forbidden", `The service refused with ${statusCode}.`, {
       status: statusCode >= 400 ? statusCode : 502,
@@ -193,7 +186,7 @@ export class Forwarder {
       socket.destroy();
       upstream.destroy();
     };
-    const forget = this.#options.sessions.watch(session, end);
+    const forget = this.#options.sessions.watch(session.id, end);
     this.#open.add(socket);
     upstream.on("error", end);
     socket.on("close", end);
@@ -202,21 +195,21 @@ export class Forwarder {
     upstream.pipe(socket);
   }
 
-  #count(session: Session): void {
-    const own = this.#streams.get(session) ?? 0;
+  #count({ id }: Session): void {
+    const own = this.#streams.get(id) ?? 0;
     const all = [...this.#streams.values()].reduce((sum, count) => sum + count, 0);
     if (own >= STREAMS_PER_SESSION_MAX || all >= STREAMS_MAX) {
       throw new PlatformError("overloaded", "Too many live views are open.", {
         headers: { "Retry-After": "5" },
       });
     }
-    this.#streams.set(session, own + 1);
+    this.#streams.set(id, own + 1);
   }
 
-  #uncount(session: Session): void {
-    const own = (this.#streams.get(session) ?? 1) - 1;
-    if (own === 0) this.#streams.delete(session);
-    else this.#streams.set(session, own);
+  #uncount({ id }: Session): void {
+    const own = (this.#streams.get(id) ?? 1) - 1;
+    if (own === 0) this.#streams.delete(id);
+    else this.#streams.set(id, own);
   }
 }
 
@@ -234,12 +227,18 @@ export function answerProblem(
   const body = JSON.stringify(problem);
   response.writeHead(problem.status, {
     ...getProblemHeaders(error),
+    ...PLAIN_HEADERS,
     "content-length": Buffer.byteLength(body),
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
   });
   response.end(body);
+}
+
+function answer(incoming: IncomingMessage, response: ServerResponse): void {
+  // A stream may be silent for as long as it likes.
+  incoming.socket.setTimeout(0);
+  response.writeHead(incoming.statusCode ?? 502, pickResponseHeaders(incoming.headers));
+  response.flushHeaders();
+  pipeline(incoming, response, () => undefined);
 }
 
 function pick(message: IncomingMessage, names: readonly string[]): Record<string, string> {

@@ -6,8 +6,9 @@ import { LIVE_PATH, refuseUpgrade } from "@platform/kernel/feeds";
 import type { Clock } from "@platform/kernel/time";
 import { WebSocket, WebSocketServer } from "ws";
 import type { LiveMessage, SessionEndedCloseCode } from "../contract.ts";
+import { createConsoleError } from "../errors.ts";
 import type { Session } from "../session/session.ts";
-import type { Sessions } from "../session/sessions.ts";
+import type { SessionStore } from "../session/session-store.ts";
 import type { SessionCredentials } from "./credentials.ts";
 import { isVerified } from "./target-request.ts";
 import type { Target } from "./target.ts";
@@ -21,16 +22,19 @@ const WAITING_BYTES_MAX = 1024 * 1024;
 const MISSED_MAX = 200;
 const PING_MS = 30_000;
 const HANDSHAKE_MS = 10_000;
+/** Services send figures each second: a process that hangs keeps its connection, but is silent. */
+const SILENCE_MS = 10_000;
 const RETRY_MS = { first: 500, last: 15_000 };
 /** A service that refuses the session is asked again after this time. */
 const REFUSED_RETRY_MS = 60_000;
 const SESSION_ENDED: SessionEndedCloseCode = 4401;
+const TRY_AGAIN_LATER = 1013;
 
 /** Options of {@link LiveHub}. */
 export interface LiveHubOptions {
   targets: ReadonlyMap<string, Target>;
   credentials: SessionCredentials;
-  sessions: Sessions;
+  sessions: SessionStore;
   clock: Clock;
 }
 
@@ -71,11 +75,12 @@ export class LiveHub {
     const { targets, sessions } = this.#options;
     const page = new LivePage(client);
     const feeds = [...targets.values()].map(
-      (target) => new ServiceFeed(target, session, page, this.#options),
+      (target) => new ServiceFeed(target, session.id, page, this.#options),
     );
-    const forget = sessions.watch(session, () =>
-      page.close(SESSION_ENDED, "the session has ended"),
-    );
+    const forget = sessions.watch(session.id, (reason) => {
+      if (reason === "ended") page.close(SESSION_ENDED, "the session has ended");
+      else page.close(TRY_AGAIN_LATER, "sessions cannot be read now");
+    });
     client.on("close", () => {
       forget();
       page.stop();
@@ -123,7 +128,7 @@ class LivePage {
 /** The feed of one service, connected again after it was lost. */
 class ServiceFeed {
   readonly #target: Target;
-  readonly #session: Session;
+  readonly #sessionId: string;
   readonly #page: LivePage;
   readonly #options: LiveHubOptions;
   #socket: WebSocket | undefined;
@@ -132,17 +137,22 @@ class ServiceFeed {
   #lostMs: number | undefined;
   #isStopped = false;
 
-  constructor(target: Target, session: Session, page: LivePage, options: LiveHubOptions) {
+  constructor(target: Target, sessionId: string, page: LivePage, options: LiveHubOptions) {
     this.#target = target;
-    this.#session = session;
+    this.#sessionId = sessionId;
     this.#page = page;
     this.#options = options;
   }
 
   async connect(): Promise<void> {
+    const { sessions, credentials } = this.#options;
+    let session: Session | undefined;
     let headers: Record<string, string>;
     try {
-      headers = await this.#options.credentials.authorize(this.#session, this.#target);
+      // Credentials change while the feed is open.
+      session = await sessions.find(this.#sessionId);
+      if (session === undefined) throw createConsoleError("session_expired");
+      headers = await credentials.authorize(session, this.#target);
     } catch (error) {
       const { status, detail } = toPlatformError(error);
       this.#lose(status >= 500 ? 0 : status, detail);
@@ -165,10 +175,22 @@ class ServiceFeed {
     let status = 0;
     socket.on("unexpected-response", (request, response) => {
       status = response.statusCode ?? 0;
+      // A session that identity has ended ends in a page that only watches, too.
+      if (status === 401) {
+        const refused = { session, target: this.#target, authorization: headers };
+        credentials.forget(refused).catch(() => undefined);
+      }
       request.destroy();
       socket.terminate();
     });
+    let silence: NodeJS.Timeout | undefined;
+    const expectMessage = (): void => {
+      clearTimeout(silence);
+      silence = setTimeout(() => socket.terminate(), SILENCE_MS);
+    };
+    socket.on("open", expectMessage);
     socket.on("message", (data, isBinary) => {
+      expectMessage();
       if (isBinary || !Buffer.isBuffer(data)) return;
       this.#delayMs = RETRY_MS.first;
       this.#lostMs = undefined;
@@ -176,6 +198,7 @@ class ServiceFeed {
     });
     socket.on("error", () => socket.terminate());
     socket.on("close", (code) => {
+      clearTimeout(silence);
       if (socket !== this.#socket) return;
       // The token had expired: a new one follows without a gap.
       if (code === SESSION_ENDED && this.#lostMs === undefined) this.#schedule(0);

@@ -2,7 +2,7 @@
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { isLoopbackHost } from "@platform/kernel/http";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 
 const ANSWER_BYTES_MAX = 65_536;
 

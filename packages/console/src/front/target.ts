@@ -111,6 +111,12 @@ export function pickRequestHeaders(
   return picked;
 }
 
+// Without any `allow-…`. A second directive of that name has no effect, and a comma begins another policy.
+function isSandboxed(policy: string): boolean {
+  const directives = policy.split(";").map((one) => one.trim().toLowerCase());
+  return directives.find((one) => /^sandbox\b/.test(one)) === "sandbox";
+}
+
 /**
  * The response headers that pass. Bytes of users cannot act in the console's origin: they are sandboxed and
  * downloaded, unless the service has sandboxed them itself to be shown in a frame.
@@ -124,7 +130,7 @@ export function pickResponseHeaders(
     if (passes && typeof value === "string") picked[name] = value;
   }
   const policy = headers["content-security-policy"];
-  const isFramed = typeof policy === "string" && /^sandbox\s*;/.test(policy);
+  const isFramed = typeof policy === "string" && isSandboxed(policy);
   picked["content-security-policy"] = isFramed ? policy : USER_BYTES_POLICY;
   if (!isFramed) {
     picked["x-frame-options"] = "DENY";

@@ -1,7 +1,7 @@
 // Rules for requests that a browser sends with the console's cookie: only the console's own page may send them.
 import { PlatformError } from "@platform/kernel/errors";
 import type { HeaderReader } from "@platform/kernel/http";
-import { createConsoleError } from "./errors.ts";
+import { createConsoleError } from "../errors.ts";
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 const BODY_TYPES: ReadonlySet<string> = new Set(["application/json", "application/octet-stream"]);

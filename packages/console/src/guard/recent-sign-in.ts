@@ -1,7 +1,7 @@
 // Changes that need a recent sign-in: deletions, and changes of people and keys.
 import type { Clock } from "@platform/kernel/time";
 import type { Session } from "../session/session.ts";
-import { createConsoleError } from "./errors.ts";
+import { createConsoleError } from "../errors.ts";
 
 /** Age at which a sign-in is no longer recent. */
 export const RECENT_MS = 600_000;

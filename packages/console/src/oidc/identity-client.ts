@@ -3,7 +3,7 @@ import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { createTokenVerifier, parseJwt, type TokenVerifier } from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
-import type { Grant, IdentityTokens } from "../session/session.ts";
+import type { EndedSessions, Grant, IdentityTokens } from "../session/session.ts";
 
 const DISCOVERY_AGE_MS = 600_000;
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -38,12 +38,6 @@ export interface PendingSignIn {
   isFresh: boolean;
   /** Epoch ms. */
   expiresMs: number;
-}
-
-/** Sessions that a logout token ends: one session of identity, or all of a user. */
-export interface EndedSessions {
-  sub: string | undefined;
-  sid: string | undefined;
 }
 
 /** The client. */

@@ -1,20 +1,13 @@
 // Sign-in through identity: the start and the callback of the browser; sign-out by identity.
-import { randomBytes } from "node:crypto";
 import { toPlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import { createSecretBox } from "@platform/kernel/secrets";
+import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
 import { z } from "zod";
 import { ConsoleCookie } from "../session/cookies.ts";
-import type { Session } from "../session/session.ts";
-import { AGE_MS, type Sessions } from "../session/sessions.ts";
-import {
-  PENDING_MS,
-  type EndedSessions,
-  type IdentityClient,
-  type PendingSignIn,
-} from "./identity-client.ts";
+import { AGE_MS, nameSession, type SessionStore } from "../session/session-store.ts";
+import { PENDING_MS, type IdentityClient, type PendingSignIn } from "./identity-client.ts";
 
 const TARGET_CHARACTERS_MAX = 2_048;
 const LOGOUT_BYTES_MAX = 16_384;
@@ -24,17 +17,18 @@ const SIGN_IN_PAGE = "/ui/sign-in";
 export interface OidcRouteOptions {
   client: IdentityClient;
   cookie: ConsoleCookie;
-  sessions: Sessions;
+  sessions: SessionStore;
+  /** Encrypts the state of a sign-in in its cookie; all consoles of one name have the same keys. */
+  box: SecretBox;
   isSecure: boolean;
   clock: Clock;
 }
 
 /** Creates the routes. */
 export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
-  const { client, cookie, sessions, isSecure, clock } = options;
+  const { client, cookie, sessions, box, isSecure, clock } = options;
   // Lax: the way back from identity begins on another site.
   const state = new ConsoleCookie("platform_console_sign_in", { isSecure, sameSite: "Lax" });
-  const box = createSecretBox("console", [randomBytes(32)]);
   const own = { method: "GET", tag: "Console", access: "public", answerType: "text/html" } as const;
   return [
     defineRoute({
@@ -75,8 +69,8 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
         try {
           const grant = await client.finish(new URL(request.url).searchParams, pending);
           const before = cookie.read(cookies);
-          if (before !== undefined) sessions.end(before);
-          const { token } = sessions.begin(grant);
+          if (before !== undefined) await sessions.end(nameSession(before));
+          const { token } = await sessions.begin(grant);
           return redirect(pending.to, [state.clear(), cookie.format(token, AGE_MS / 1_000)]);
         } catch (error) {
           const { code, fields } = toPlatformError(error);
@@ -96,11 +90,14 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
       bodyKind: "bytes",
       bodyBytesMax: LOGOUT_BYTES_MAX,
       status: 200,
-      problems: { 400: "The logout token is not valid", 503: "Identity does not answer" },
+      problems: {
+        400: "The logout token is not valid",
+        503: "Identity or the store of sessions does not answer",
+      },
       handle: async ({ body }) => {
         const token = new URLSearchParams(Buffer.from(body).toString("latin1")).get("logout_token");
         const ended = await client.readLogout(token ?? "");
-        sessions.endWhere(({ subject }) => isEnded(subject, ended));
+        await sessions.endSubject(ended);
         return new Response(null, { headers: { "Cache-Control": "no-store" } });
       },
     }),
@@ -116,12 +113,6 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
       return undefined;
     }
   }
-}
-
-// A token with `sid` ends one session; one without it all sessions of the user.
-function isEnded(subject: Session["subject"], { sub, sid }: EndedSessions): boolean {
-  if (subject === undefined || (sub !== undefined && subject.sub !== sub)) return false;
-  return sid === undefined || (subject.sid === undefined ? sub !== undefined : subject.sid === sid);
 }
 
 /** A path of the page; another target would let a link lead through the sign-in to any site. */

@@ -1,5 +1,11 @@
 // The endpoints of the page: configuration, sign-in with own credentials, sign-out, session.
-import { defineRoute, type ApiRoute, type GuardedRequest, type Peer } from "@platform/kernel/http";
+import { CONSOLE_LIVE_PATH } from "@platform/kernel/feeds";
+import {
+  defineRoute,
+  defineUpgradeRoute,
+  type ApiRoute,
+  type GuardedRequest,
+} from "@platform/kernel/http";
 import { toPlatformError } from "@platform/kernel/errors";
 import { z } from "zod";
 import type {
@@ -9,13 +15,13 @@ import type {
   LogoutAnswer,
   ServiceId,
 } from "../contract.ts";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 import { checkPageRequest, type OriginRule } from "../guard/origin.ts";
 import { RECENT_MS } from "../guard/recent-sign-in.ts";
 import type { SignInThrottle } from "../guard/throttle.ts";
 import type { ConsoleCookie } from "../session/cookies.ts";
 import type { Grant, Session } from "../session/session.ts";
-import { AGE_MS, IDLE_MS, type Sessions } from "../session/sessions.ts";
+import { AGE_MS, IDLE_MS, nameSession, type SessionStore } from "../session/session-store.ts";
 
 /** Ids of services; must match the contract. */
 const SERVICE_IDS = [
@@ -67,9 +73,11 @@ const COOKIE_SECONDS = AGE_MS / 1_000;
 /** Options of {@link createSessionRoutes}. */
 export interface SessionRouteOptions {
   cookie: ConsoleCookie;
-  sessions: Sessions;
+  sessions: SessionStore;
   throttle: SignInThrottle;
   rule: OriginRule;
+  /** Field with the client's address, of a proxy that removes the one of clients; default: the peer's address. */
+  clientHeader?: string | undefined;
   /** The configuration of the page. */
   describe: () => Promise<ConsoleConfig>;
   /** Checks credentials; throws 401 if they are wrong. `current` is the session that they are added to. */
@@ -111,9 +119,9 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       problems: { 401: "The credentials are wrong", 429: "Too many failed attempts" },
       handle: async (exchange) => {
         checkSender(exchange, rule);
-        const address = nameAddress(exchange.peer);
+        const address = nameClient(exchange, options.clientHeader);
         const before = cookie.read(exchange.headers.get("cookie"));
-        const current = before === undefined ? undefined : sessions.use(before);
+        const current = before === undefined ? undefined : await sessions.use(nameSession(before));
         throttle.begin(address);
         const grant = await options
           .login(exchange.body as LoginRequest, exchange, current)
@@ -123,8 +131,8 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
           });
         throttle.succeed(address);
         // A token that was known before the sign-in is never valid after it.
-        if (before !== undefined) sessions.end(before);
-        const { token, session } = sessions.begin(grant);
+        if (before !== undefined) await sessions.end(nameSession(before));
+        const { token, session } = await sessions.begin(grant);
         exchange.answerHeaders.append("Set-Cookie", cookie.format(token, COOKIE_SECONDS));
         return show(session);
       },
@@ -138,7 +146,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       handle: async (exchange): Promise<LogoutAnswer> => {
         checkSender(exchange, rule);
         const token = cookie.read(exchange.headers.get("cookie"));
-        const session = token === undefined ? undefined : sessions.end(token);
+        const session = token === undefined ? undefined : await sessions.end(nameSession(token));
         exchange.answerHeaders.append("Set-Cookie", cookie.clear());
         const url = session === undefined ? null : await options.endElsewhere(session);
         return { end_session_url: url };
@@ -152,15 +160,22 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       summary: "The console session and its permissions",
       answer: sessionAnswer,
       problems: { 401: "There is no session, or it has ended (`reason`)" },
-      handle: (exchange) => {
+      handle: async (exchange) => {
         checkPageRequest("GET", exchange.headers, rule);
         const token = cookie.read(exchange.headers.get("cookie"));
-        const session = token === undefined ? undefined : sessions.peek(token);
+        const session = token === undefined ? undefined : await sessions.find(nameSession(token));
         if (session !== undefined) return show(session);
         const local = options.findLoopback(exchange);
         if (local !== undefined) return local;
         throw createConsoleError(token === undefined ? "no_session" : "session_expired");
       },
+    }),
+    defineUpgradeRoute({
+      ...own,
+      path: CONSOLE_LIVE_PATH,
+      summary: "Live figures and conditions of the page's services: a WebSocket",
+      description:
+        "The messages of `/api/v1/admin/live`, with the service that each is of. Authenticated by the cookie of the session.",
     }),
   ];
 }
@@ -204,6 +219,7 @@ function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function nameAddress(peer: Peer): string {
-  return peer.kind === "tcp" ? peer.address : peer.kind;
+function nameClient({ headers, peer }: GuardedRequest, header: string | undefined): string {
+  const named = header === undefined ? null : headers.get(header);
+  return named ?? (peer.kind === "tcp" ? peer.address : peer.kind);
 }

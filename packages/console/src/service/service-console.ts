@@ -16,7 +16,7 @@ import type {
   LoginRequest,
   ServiceId,
 } from "../contract.ts";
-import { createConsoleError } from "../guard/errors.ts";
+import { createConsoleError } from "../errors.ts";
 import { checkPageRequest, type OriginRule } from "../guard/origin.ts";
 import { checkRecentSignIn } from "../guard/recent-sign-in.ts";
 import { SignInThrottle } from "../guard/throttle.ts";
@@ -25,7 +25,8 @@ import { createPageRoutes } from "../page/page-routes.ts";
 import { createSessionRoutes } from "../routes/session-routes.ts";
 import { ConsoleCookie } from "../session/cookies.ts";
 import { describeCaller, type Credential, type Grant } from "../session/session.ts";
-import { AGE_MS, IDLE_MS, Sessions } from "../session/sessions.ts";
+import { MemorySessions } from "../session/memory-sessions.ts";
+import { AGE_MS, IDLE_MS, nameSession } from "../session/session-store.ts";
 
 /** Checks credentials that are not bearer tokens; throws 401 if they are wrong. */
 type CredentialCheck = (
@@ -76,7 +77,7 @@ export class ServiceConsole {
   readonly #options: ServiceConsoleOptions;
   readonly #rule: OriginRule;
   readonly #cookie: ConsoleCookie;
-  readonly #sessions: Sessions;
+  readonly #sessions: MemorySessions;
 
   constructor(options: ServiceConsoleOptions) {
     const { id, publicUrl, isTls = false, clock } = options;
@@ -87,7 +88,7 @@ export class ServiceConsole {
       isSecure: origin?.startsWith("https:") ?? isTls,
       sameSite: "Strict",
     });
-    this.#sessions = new Sessions(clock);
+    this.#sessions = new MemorySessions(clock);
   }
 
   /** Accepts the service's own credentials, and the cookie of a session from the console's page. */
@@ -126,7 +127,10 @@ export class ServiceConsole {
     const { method, headers, path } = request;
     // A live stream alone does not keep a session.
     const isStream = headers.has("upgrade");
-    const session = isStream ? this.#sessions.peek(token) : this.#sessions.use(token);
+    const sessionId = nameSession(token);
+    const session = await (isStream
+      ? this.#sessions.find(sessionId)
+      : this.#sessions.use(sessionId));
     if (session === undefined) {
       if (credentials === undefined) return guard(request);
       throw createConsoleError("session_expired");
@@ -136,20 +140,23 @@ export class ServiceConsole {
     const credential = session.credentials.get(id);
     if (credential?.kind === "caller") return credential.caller;
     if (credential?.kind !== "bearer") throw createConsoleError("session_expired");
-    const caller = await this.#askGuard(token, credential.token, request);
+    const caller = await this.#askGuard(sessionId, credential.token, request);
     const renewed = renew?.(caller);
     if (renewed === undefined) return caller;
-    credential.token = renewed.token;
+    const renewal = [id, { kind: "bearer", token: renewed.token }] as const;
+    await this.#sessions.update(sessionId, ({ credentials: held }) => ({
+      credentials: new Map([...held, renewal]),
+    }));
     return renewed.caller;
   }
 
   // The token was revoked or has expired: the session has nothing left to act with.
-  async #askGuard(token: string, bearer: string, request: GuardedRequest): Promise<Caller> {
+  async #askGuard(sessionId: string, bearer: string, request: GuardedRequest): Promise<Caller> {
     try {
       return await this.#options.guard({ ...request, headers: addBearer(request.headers, bearer) });
     } catch (error) {
       if (toPlatformError(error).code !== "unauthorized") throw error;
-      this.#sessions.end(token);
+      await this.#sessions.end(sessionId);
       throw createConsoleError("session_expired", { cause: error });
     }
   }

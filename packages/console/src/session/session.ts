@@ -38,8 +38,16 @@ export interface Grant {
   authenticatedMs?: number;
 }
 
-/** A live session. */
+/** Subject and session of identity. A logout token without `sid` names all sessions of the subject. */
+export interface EndedSessions {
+  sub: string | undefined;
+  sid: string | undefined;
+}
+
+/** A live session. Stores return it as it was when it was read; they change it by `update`. */
 export interface Session extends Grant {
+  /** Hash of the token, which only the browser has. */
+  id: string;
   /** Begin of the session. */
   signedInMs: number;
   /** Time at which the user last proved who they are. */
@@ -47,6 +55,12 @@ export interface Session extends Grant {
   lastUsedMs: number;
   /** End of the session, however much it is used. */
   endsMs: number;
+}
+
+/** True if a logout token ends the session of a subject. */
+export function isEnded(subject: Grant["subject"], { sub, sid }: EndedSessions): boolean {
+  if (subject === undefined || (sub !== undefined && subject.sub !== sub)) return false;
+  return sid === undefined || (subject.sid === undefined ? sub !== undefined : subject.sid === sid);
 }
 
 /** Describes the permissions of a caller. */

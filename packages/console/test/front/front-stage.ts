@@ -16,11 +16,12 @@ import {
   type Stage,
 } from "../stage.ts";
 
-/** Starts a front of these services; `identity` is the client at an issuer. */
+/** Starts a front of these services; `identity` is the client at an issuer, `more` are further options. */
 export async function start(
   t: TestContext,
   targets: readonly { id: ServiceId; url: string }[],
   identity?: FrontOptions["identity"],
+  more: Partial<FrontOptions> = {},
 ) {
   const { clock, advance } = createMovedClock();
   const log: string[] = [];
@@ -39,9 +40,10 @@ export async function start(
     tracer: createTracer({ ids: createIdSource(), clock }),
     clock,
     pageFolder: writePage(t),
+    ...more,
   });
   t.after(() => front.close(0));
-  const send = createCaller(front.url);
+  const send = createCaller(front.url, new URL(`http://127.0.0.1:${front.port}`));
   const { host } = new URL(front.url);
   const call: Stage["call"] = (method, path, body, headers) =>
     send(method, path, body, { host, ...headers });

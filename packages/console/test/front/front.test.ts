@@ -1,69 +1,12 @@
 // The front of several services: sign-in with their credentials, forwarding, live feed, and attacks on each.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { test, type TestContext } from "node:test";
-import { WebSocketServer } from "ws";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { test } from "node:test";
 import type { LiveMessage } from "@platform/console/contract";
 import { startStage, TOKEN } from "../stage.ts";
 import { start } from "./front-stage.ts";
-
-/** A service that records what reaches it. */
-async function startRecorder(t: TestContext) {
-  const seen: IncomingMessage[] = [];
-  const server: Server = createServer((request, response) => {
-    if (request.url === "/console/config") {
-      const services = [{ version: "1", features: [], credentials: "token" }];
-      response.writeHead(200).end(JSON.stringify({ services }));
-      return;
-    }
-    seen.push(request);
-    if (request.url?.includes("/refused") === true) {
-      response.writeHead(401, { "www-authenticate": "Bearer" }).end();
-      return;
-    }
-    if (request.url?.includes("/object") === true) {
-      response.writeHead(200, {
-        "content-type": "text/html",
-        "set-cookie": "platform_console=stolen",
-        "clear-site-data": '"*"',
-        "service-worker-allowed": "/",
-        "access-control-allow-origin": "*",
-        location: "https://evil.example/",
-        link: "<https://evil.example/>; rel=preload",
-        refresh: "0; url=https://evil.example/",
-      });
-      response.end("<script>alert(1)</script>");
-      return;
-    }
-    if (request.url?.includes("/preview") === true) {
-      response.writeHead(200, {
-        "content-type": "text/html",
-        "content-disposition": "inline",
-        "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'self'",
-      });
-      response.end("<p>mail</p>");
-      return;
-    }
-    response.writeHead(200, { "content-type": "application/json" }).end("[]");
-  });
-  const sockets = new WebSocketServer({ noServer: true });
-  server.on("upgrade", (request, socket, head) => {
-    seen.push(request);
-    sockets.handleUpgrade(request, socket, head, (client) => {
-      client.on("message", (data: Buffer) => client.send(`echo ${data.toString()}`));
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    sockets.clients.forEach((client) => client.terminate());
-    server.closeAllConnections();
-    server.close();
-  });
-  return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
+import { startRecorder } from "./recorder.ts";
 
 test("the page, the configuration and the session belong to all services", async (t) => {
   const mail = await startStage(t, { id: "notify" });
@@ -165,6 +108,36 @@ test("bytes of users cannot act in the console's origin", async (t) => {
   const preview = await call("GET", "/svc/vault/api/v1/preview", undefined, { cookie });
   assert.equal(preview.headers.get("content-disposition"), "inline");
   assert.match(preview.headers.get("content-security-policy")!, /^sandbox; default-src 'none'/);
+});
+
+test("bytes that a service has sandboxed can be shown in a frame, unless its policy allows them anything", async (t) => {
+  const recorder = await startRecorder(t);
+  const { call, signIn } = await start(t, [{ id: "notify", url: recorder.url }]);
+  const cookie = await signIn("notify");
+  const read = async (policy: string): Promise<(string | null)[]> => {
+    const path = `/svc/notify/api/v1/preview?${new URLSearchParams({ policy }).toString()}`;
+    const { headers } = await call("GET", path, undefined, { cookie });
+    return [headers.get("content-security-policy"), headers.get("content-disposition")];
+  };
+  for (const policy of [
+    "sandbox; default-src 'none'; frame-ancestors 'self'",
+    "default-src 'none'; img-src data:; sandbox; frame-ancestors 'self'",
+    "default-src 'none'; sandbox",
+  ]) {
+    assert.deepEqual(await read(policy), [policy, "inline"], policy);
+  }
+  for (const policy of [
+    "default-src 'none'",
+    "default-src 'none'; sandbox allow-scripts",
+    "sandbox allow-scripts; sandbox",
+    "img-src sandbox; sandbox-not",
+    "sandbox allow-scripts, sandbox",
+  ]) {
+    const [shown, disposition] = await read(policy);
+    assert.notEqual(shown, policy);
+    assert.match(shown!, /^sandbox; default-src 'none'/, policy);
+    assert.equal(disposition, "attachment", policy);
+  }
 });
 
 test("no path leads to another address, or out of the API of a service", async (t) => {
@@ -366,6 +339,44 @@ test("the live feed combines the services, and reports those that are down", asy
   await call("POST", "/console/logout", {}, { cookie });
   const [code] = (await closed) as [number];
   assert.equal(code, 4401);
+});
+
+test("a service that hangs counts as down although its connection stays open", async (t) => {
+  const storage = await startStage(t, { id: "vault" });
+  // Stands between the front and the service: while it hangs, connections are open and silent.
+  let isHung = false;
+  const wire = createServer((socket) => {
+    const upstream = connect(Number(new URL(storage.url).port), "127.0.0.1");
+    socket.on("data", (data) => isHung || upstream.write(data));
+    upstream.on("data", (data) => isHung || socket.write(data));
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      one.on("error", () => other.destroy()).on("close", () => other.destroy());
+    }
+  }).listen(0, "127.0.0.1");
+  await once(wire, "listening");
+  t.after(() => wire.close());
+  const { port } = wire.address() as AddressInfo;
+  const { open, signIn, url } = await start(t, [{ id: "vault", url: `http://127.0.0.1:${port}` }]);
+  const socket = open("/console/live", { cookie: await signIn("vault"), origin: url });
+  const seen: string[] = [];
+  const down = Promise.withResolvers<void>();
+  const back = Promise.withResolvers<void>();
+  socket.on("message", (data: Buffer) => {
+    const message = JSON.parse(data.toString()) as LiveMessage;
+    seen.push(message.type === "down" ? message.detail : message.type);
+    if (message.type === "figures") isHung ||= !seen.includes("The service does not answer.");
+    if (message.type === "down") {
+      isHung = false;
+      down.resolve();
+    }
+    if (message.type === "hello" && seen.indexOf("hello") < seen.length - 1) back.resolve();
+  });
+  await down.promise;
+  assert.deepEqual([seen[0], seen.at(-1)], ["hello", "The service does not answer."]);
+  await back.promise;
 });
 
 test("tokens are in no log line", async (t) => {

@@ -15,11 +15,14 @@ export interface Issuer {
   sign: (claims: object, header?: object) => string;
   /** Session and subject of the next sign-in. */
   next: { sub: string; sid: string | undefined; nonce: string };
+  /** Number of refresh tokens that were redeemed. */
+  countRenewals: () => number;
 }
 
 /** Starts it. */
 export async function startIssuer(t: TestContext): Promise<Issuer> {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  let renewals = 0;
   const next: Issuer["next"] = { sub: "ada", sid: "session-1", nonce: "" };
   const signToken = (claims: object, header: object = {}): string => {
     const parts = [{ alg: "ES256", kid: "k1", ...header }, claims].map((part) =>
@@ -35,6 +38,7 @@ export async function startIssuer(t: TestContext): Promise<Issuer> {
     return {
       token_type: "Bearer",
       expires_in: 300,
+      refresh_token: "refresh-token",
       access_token: signToken({ ...claims, aud: "platform" }, { typ: "at+jwt" }),
       id_token: signToken({ ...claims, aud: CLIENT.clientId, nonce: next.nonce, auth_time: now }),
     };
@@ -54,8 +58,14 @@ export async function startIssuer(t: TestContext): Promise<Issuer> {
       "/token": issue,
     };
     const found = documents[request.url ?? ""];
-    response.writeHead(found === undefined ? 404 : 200, { "content-type": "application/json" });
-    response.end(JSON.stringify(found?.() ?? {}));
+    let body = "";
+    request.setEncoding("utf8");
+    request.on("data", (text: string) => (body += text));
+    request.on("end", () => {
+      if (body.includes("grant_type=refresh_token")) renewals += 1;
+      response.writeHead(found === undefined ? 404 : 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(found?.() ?? {}));
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -64,5 +74,5 @@ export async function startIssuer(t: TestContext): Promise<Issuer> {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, sign: signToken, next };
+  return { url, sign: signToken, next, countRenewals: () => renewals };
 }

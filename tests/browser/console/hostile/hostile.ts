@@ -28,13 +28,24 @@ const STRUCTURE = new Set([
   "mode",
   "sign_in",
   "features",
+  "channel",
 ]);
 const TIME = /^\d{4}-\d\d-\d\dT/;
 
 /** Adds the payload to every text that the services send to a page. */
 export async function poison(page: Page): Promise<void> {
   await page.route(/\/api\/v1\//, poisonAnswer);
-  await page.routeWebSocket(/\/console\/live|\/ws\//, poisonSocket);
+  await page.routeWebSocket(/\/console\/live|\/ws(?:[/?]|$)/, poisonSocket);
+}
+
+/** A text as a poisoned answer has it. */
+export function withPayload(text: string): string {
+  return text + PAYLOAD;
+}
+
+/** Ends `poison`: a screen may still wait for an answer. */
+export async function stopPoison(page: Page): Promise<void> {
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
 async function poisonAnswer(route: Route): Promise<void> {
@@ -79,7 +90,7 @@ function poisonValue(value: unknown, name: string): unknown {
   }
   if (typeof value !== "string" || STRUCTURE.has(name) || TIME.test(value)) return value;
   if (name === "href") return ADDRESSES[value.length % ADDRESSES.length];
-  return value + PAYLOAD;
+  return withPayload(value);
 }
 
 /** Opens a screen, its first row, and what that shows; asserts that the text is shown and that none of it has run. */

@@ -1,64 +1,79 @@
 // Hostile text in every field of the gateway, identity, storage and the runtime: shown, never run.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../../identity/platform.ts";
 import { openPlatform } from "../chromium.ts";
-import { checkHarmless, checkScreen, poison } from "./hostile.ts";
+import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
+import { checkCovered, ROUTE, SERVICE_SCREENS } from "./screens.ts";
 
-const SCREENS = [
-  "/",
-  "/gateway/routes",
-  "/gateway/upstreams",
-  "/gateway/keys",
-  "/gateway/log",
-  "/identity/users",
-  "/identity/roles",
-  "/identity/clients",
-  "/identity/keys",
-  "/identity/audit",
-  "/storage/buckets",
-  "/storage/buckets/pictures",
-  "/storage/users",
-  "/storage/drives",
-  "/runtime/services",
-  "/runtime/schedules",
-  "/runtime/logs",
-];
 const PROJECT = `server { port: 3000 }
 every 1h { log.info("counted"); }
 `;
 
+const folder = mkdtempSync(join(tmpdir(), "console-"));
 let browser: Browser;
 let platform: Platform;
 
 before(async () => {
   if (chromiumSkip !== false) return;
   [platform, browser] = await Promise.all([Platform.start({ project: PROJECT }), startChromium()]);
+  await platform.identity("POST", "/api/v1/groups", { name: "Night shift" }, platform.admin);
   await platform.storage("PUT", "/pictures");
   await platform.storage("PUT", "/pictures/notes.txt", "text", { "content-type": "text/plain" });
   await platform.storage("PUT", "/api/v1/users/shop", "{}", { "content-type": "application/json" });
+  await platform.storage(
+    "POST",
+    "/api/v1/events/subscribe",
+    JSON.stringify({
+      bucket: "pictures",
+      events: ["objstore:ObjectCreated:*"],
+      webhook: "http://hook.invalid/",
+    }),
+    { "content-type": "application/json" },
+  );
   const key = JSON.stringify({ user: "shop" });
   await platform.storage("POST", "/api/v1/keys", key, { "content-type": "application/json" });
-  await platform.breakRoute("/broken");
+  await platform.breakRoute(ROUTE);
+  const target = "https://127.0.0.1:9";
+  const open = { auth: { type: "none" }, target };
+  await platform.addRoute({ ...open, prefix: "/cached", cache_ttl_seconds: 60, access_log: true });
+  await platform.ask("/cached/anything");
+  await platform.addRoute({ ...open, prefix: "/sealed", root_ca_path: makeCertificate() });
   await platform.gateway("POST", "/api/v1/admin/api-keys", { name: "shop", tenant: "main" });
 });
 
 after(async () => {
   await browser?.close();
   await platform?.stop();
+  rmSync(folder, { recursive: true, force: true });
 });
+
+/** Writes a certificate of an authority. */
+function makeCertificate(): string {
+  const file = join(folder, "ca.pem");
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", "/dev/null"];
+  const options = ["-nodes", "-days", "400", "-subj", "/CN=sealed", "-out", file];
+  execFileSync("openssl", ["req", "-x509", ...key, ...options], { stdio: "ignore" });
+  return file;
+}
 
 test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t) => {
   const console = await openPlatform(t, browser, platform);
   const { page } = console;
+  await checkCovered(console);
   page.on("dialog", () => console.reports.push("a dialog opened"));
   await poison(page);
   await page.reload();
   await page.locator("main#content").waitFor();
-  for (const path of SCREENS) await checkScreen(console, path);
+  for (const path of SERVICE_SCREENS) await checkScreen(console, path);
   await page.keyboard.press("Control+k");
   await page.getByRole("dialog").getByRole("combobox").fill("onerror");
   await page.getByRole("dialog").getByRole("option").first().waitFor();
   await checkHarmless(console, "palette");
+  await stopPoison(page);
 });

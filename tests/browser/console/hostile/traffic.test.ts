@@ -1,30 +1,13 @@
-// Hostile text in every field of messaging, mail and tunnels: shown, never run.
+// Hostile text in every field of messaging and tunnels: shown, never run.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform, startUpstream } from "../../../identity/platform.ts";
-import { HOSTILE, openPlatform, PATIENCE_MS } from "../chromium.ts";
-import { checkScreen, poison } from "./hostile.ts";
-
-const TOPIC = "orders";
-const SCREENS = [
-  "/messaging/topics",
-  `/messaging/topics/${TOPIC}/tail`,
-  `/messaging/topics/${TOPIC}/browse`,
-  `/messaging/topics/${TOPIC}/groups`,
-  `/messaging/topics/${TOPIC}/schema`,
-  `/messaging/topics/${TOPIC}/settings`,
-  "/messaging/groups",
-  "/messaging/dead",
-  "/messaging/connections",
-  "/mail/inbox",
-  "/mail/messages",
-  "/mail/templates",
-  "/mail/suppression",
-  "/tunnels",
-];
+import { goTo, HOSTILE, openPlatform, PATIENCE_MS } from "../chromium.ts";
+import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
+import { checkCovered, TOPIC, TRAFFIC_SCREENS } from "./screens.ts";
 
 let browser: Browser;
 let platform: Platform;
@@ -65,13 +48,10 @@ async function sendThroughTunnel(): Promise<void> {
   });
 }
 
+/** Sends a mail, whose HTML the console of the platform shows in a frame. */
 async function prepareMail(): Promise<void> {
-  const send = (path: string, body: object): Promise<unknown> =>
-    platform.callService(platform.notify, "PLATFORM_NOTIFY_TOKEN", path, body);
-  const mail = { to: "eve@example.org", subject: HOSTILE, text: HOSTILE, html: HOSTILE };
-  await send("/send", mail);
-  await send("/templates", { name: "welcome", subject: "Hello", html: HOSTILE, text: HOSTILE });
-  await send("/suppression", { email: "gone@example.org", reason: "manual" });
+  const mail = { to: "eve@example.org", subject: HOSTILE, text: HOSTILE, html: "<p>the rest</p>" };
+  await platform.callService(platform.notify, "PLATFORM_NOTIFY_TOKEN", "/send", mail);
 }
 
 async function prepareMessages(): Promise<void> {
@@ -104,9 +84,31 @@ async function subscribe(): Promise<void> {
 test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t) => {
   const console = await openPlatform(t, browser, platform);
   const { page } = console;
+  await checkCovered(console);
   page.on("dialog", () => console.reports.push("a dialog opened"));
   await poison(page);
   await page.reload();
   await page.locator("main#content").waitFor();
-  for (const path of SCREENS) await checkScreen(console, path);
+  for (const path of TRAFFIC_SCREENS) await checkScreen(console, path);
+  const { tunnels } = (await platform.callService(platform.tunnel, platform.admin, "/tunnels")) as {
+    tunnels: { id: string }[];
+  };
+  const base = `/tunnels/${tunnels[0]!.id}`;
+  await checkScreen(console, `${base}/requests`);
+  // A request that arrives while the list is shown, and none of its rows is read.
+  await goTo(console, `${base}/requests`);
+  const rows = page.locator("main [data-row]:visible");
+  const before = await rows.count();
+  await sendThroughTunnel();
+  await rows.nth(before).waitFor();
+  await checkHarmless(console, "a live request");
+  await goTo(console, `${base}/shares`);
+  await page.getByRole("button", { name: "Share…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+  await page.getByRole("dialog").locator("code").waitFor();
+  // The list shows only times.
+  await checkHarmless(console, "a new share link");
+  await stopPoison(page);
+  await goTo(console, "/mail/inbox");
+  await page.frameLocator("iframe.mail-frame").getByText("the rest").waitFor();
 });

@@ -1,9 +1,10 @@
-// Tasks of operators: is all well, why does a route fail, is my job running.
+// Tasks of operators: is all well, why does a route fail, roll a canary back, is my job running.
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../../identity/platform.ts";
+import { Canary } from "./canary.ts";
 import { onPlatform, testTask, type Task } from "./hands.ts";
 
 const PROJECT = `server { port: 3000 }
@@ -14,17 +15,20 @@ every 1s ({ log }) { log.info("counted the orders"); }
 let browser: Browser;
 let platform: Platform;
 let target = "";
+let canary: Canary;
 
 before(async () => {
   if (chromiumSkip !== false) return;
   [platform, browser] = await Promise.all([Platform.start({ project: PROJECT }), startChromium()]);
   target = await platform.breakRoute("/broken");
+  canary = await Canary.start(platform);
   await platform.storage("PUT", "/pictures");
   await platform.storage("PUT", "/pictures/notes.txt", "an installation in use");
 });
 
 after(async () => {
   await browser?.close();
+  await canary?.stop();
   await platform?.stop();
 });
 
@@ -34,6 +38,11 @@ function findCondition(page: Page): Locator {
     .locator(".need:visible")
     .filter({ hasText: `Requests to ${target} are stopped` })
     .first();
+}
+
+/** The row of a route. */
+function findRoute(page: Page, prefix: string): Locator {
+  return page.getByRole("table", { name: "Routes" }).locator(`tr[data-row='${prefix}']`);
 }
 
 const TASKS: readonly Task[] = [
@@ -77,6 +86,29 @@ const TASKS: readonly Task[] = [
       assert.equal(new URL(page.url()).searchParams.get("q"), target);
       await page.locator(".tail-row:visible").first().waitFor();
     },
+  },
+  {
+    name: "roll a canary back",
+    clicks: 2,
+    byMouse: async (hand) => {
+      const { page } = hand;
+      await canary.waitForTraffic();
+      await hand.openArea("Gateway");
+      await findRoute(page, Canary.prefix).getByRole("button", { name: "Roll back" }).click();
+      await findRoute(page, Canary.prefix).getByText("canary rolled back").waitFor();
+      await canary.waitForStable();
+    },
+    byKeyboard: async (hand) => {
+      const { page } = hand;
+      await canary.waitForTraffic();
+      await hand.press("g", "g");
+      await hand.moveToRow(findRoute(page, Canary.prefix));
+      await hand.tabTo(findRoute(page, Canary.prefix).getByRole("button", { name: "Roll back" }));
+      await hand.press("Enter");
+      await findRoute(page, Canary.prefix).getByText("canary rolled back").waitFor();
+      await canary.waitForStable();
+    },
+    after: () => canary.restart(),
   },
   {
     name: "is my job running, and its log",

@@ -58,7 +58,7 @@ const TASKS: readonly Task[] = [
       const { page } = hand;
       await hand.openArea("Identity");
       await page.locator(`main tr[data-row='${bob}']`).click();
-      await page.getByRole("button", { name: "Disable" }).click();
+      await page.getByRole("button", { name: /^Disable(?!d)/ }).click();
       await page.getByText("all sessions have ended").waitFor();
     },
     byKeyboard: async (hand) => {
@@ -66,7 +66,7 @@ const TASKS: readonly Task[] = [
       await hand.press("g", "i");
       await hand.moveToRow(page.locator(`main tr[data-row='${bob}']`));
       await hand.press("Enter");
-      await page.getByRole("button", { name: "Disable" }).waitFor();
+      await page.getByRole("button", { name: /^Disable(?!d)/ }).waitFor();
       await hand.press("d");
       await page.getByText("all sessions have ended").waitFor();
     },

@@ -2,6 +2,12 @@
 
 /** German texts by the English ones. */
 export const FRAME: Readonly<Record<string, string>> = {
+  "Leave without saving?": "Ohne Speichern verlassen?",
+  "Changes on this page are not saved. They are lost if you leave it.":
+    "Änderungen auf dieser Seite sind nicht gespeichert. Sie gehen verloren, wenn Sie sie verlassen.",
+  Stay: "Bleiben",
+  Do: "Ausführen",
+  Leave: "Verlassen",
   "Requires the permission {name}": "Erfordert die Berechtigung {name}",
   Copied: "Kopiert",
   Copy: "Kopieren",
@@ -18,6 +24,8 @@ export const FRAME: Readonly<Record<string, string>> = {
   Retry: "Wiederholen",
   "Loading …": "Lädt …",
   "No answer": "Keine Antwort",
+  "The service did not answer within {n} s.": "Der Dienst hat {n} s lang nicht geantwortet.",
+  "The connection to the console failed.": "Die Verbindung zur Konsole ist fehlgeschlagen.",
   "Not in this version": "Nicht in dieser Version",
   "Not permitted": "Nicht erlaubt",
   "Not found": "Nicht gefunden",
@@ -27,6 +35,10 @@ export const FRAME: Readonly<Record<string, string>> = {
   "Select all": "Alle auswählen",
   "Select {name}": "{name} auswählen",
   Undo: "Rückgängig",
+  "Tab leaves the editor.": "Tab verlässt den Editor.",
+  "Line {line}": "Zeile {line}",
+  "Line {line}, column {column}": "Zeile {line}, Spalte {column}",
+  "{n} more problems": "{n} weitere Fehler",
   Gateway: "Gateway",
   Routes: "Routen",
   Upstreams: "Upstreams",
@@ -174,6 +186,8 @@ export const FRAME: Readonly<Record<string, string>> = {
   "Last 5 minutes": "Letzte 5 Minuten",
   Up: "Läuft",
   "No access": "Kein Zugang",
+  "This account may not see the state of {names}: it needs a role for that.":
+    "Dieses Konto darf den Zustand von {names} nicht sehen: Dazu braucht es eine Rolle.",
   "Down since {time}": "Ausgefallen seit {time}",
   Serving: "In Betrieb",
   "Needs you": "Zu tun",
@@ -183,6 +197,7 @@ export const FRAME: Readonly<Record<string, string>> = {
   Open: "Öffnen",
   Changes: "Änderungen",
   "since the start": "seit dem Start",
+  "{n} changes": "{n} Änderungen",
   "No changes yet.": "Noch keine Änderungen.",
   Versions: "Versionen",
   "one service": "ein Dienst",
@@ -210,4 +225,6 @@ export const FRAME: Readonly<Record<string, string>> = {
   "Identity: OAuth client": "Identität: OAuth-Client",
   "Signs users in, or gets tokens of its own for all services.":
     "Meldet Benutzer an oder erhält eigene Token für alle Dienste.",
+  "Edit…": "Bearbeiten…",
+  "not set": "nicht gesetzt",
 };

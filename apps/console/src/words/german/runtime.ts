@@ -2,10 +2,10 @@
 
 /** German texts by the English ones. */
 export const RUNTIME: Readonly<Record<string, string>> = {
+  "Run {name} of {service} now": "{name} von {service} jetzt ausführen",
   Schedules: "Zeitpläne",
   Logs: "Protokolle",
   project: "Projekt",
-  Since: "Seit",
   Restarts: "Neustarts",
   "Stop {name}": "{name} anhalten",
   Stop: "Anhalten",
@@ -18,7 +18,6 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   Restart: "Neu starten",
   "Stop…": "Anhalten…",
   Log: "Protokoll",
-  Reason: "Grund",
   Process: "Prozess",
   Started: "Gestartet",
   "Last failure": "Letzter Fehler",
@@ -51,7 +50,6 @@ export const RUNTIME: Readonly<Record<string, string>> = {
     "Der Strom ist seit {time} unterbrochen; er wird wieder verbunden.",
   "{n} lines came faster than this page reads; they are in the log.":
     "{n} Zeilen kamen schneller, als diese Seite liest; sie stehen im Protokoll.",
-  Message: "Meldung",
   "Lines of the log": "Zeilen des Protokolls",
   "No line matches": "Keine Zeile passt",
   "Copy the line": "Zeile kopieren",

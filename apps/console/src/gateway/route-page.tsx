@@ -1,0 +1,280 @@
+// One route: its targets, canary, last errors and rules.
+import { useState } from "preact/hooks";
+import { formatNumber } from "../format/format.ts";
+import { href, navigate } from "../router/router.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
+import { FactRow, Facts, Menu, Section, Tabs } from "../view/controls.tsx";
+import { FormDialog } from "../view/dialog.tsx";
+import { JsonBlock } from "../view/json.tsx";
+import { useLoad, type Loaded } from "../view/load.ts";
+import { Empty, Split, Title } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { Table } from "../view/table.tsx";
+import { runUnlessUndone } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+import { CanarySection, CanaryState } from "./canary.tsx";
+import { LastErrors } from "./last-errors.tsx";
+import { LiveRequests } from "./live-requests.tsx";
+import { logPath } from "./requests.ts";
+import { RouteEditor } from "./route-editor.tsx";
+import { TargetState } from "./route-state.tsx";
+import {
+  CHANGE,
+  deleteRoute,
+  formatSettings,
+  leaving,
+  loadRoutes,
+  nameOf,
+  routePath,
+  settingsOf,
+  type Route,
+  type Target,
+} from "./routes.ts";
+
+const EVERY_MS = 2_000;
+const DRAFT = { prefix: "/shop", target: "http://127.0.0.1:3000", strip_prefix: true };
+
+/** One route. */
+export function RoutePage({ name, tab }: { name: string; tab: string }) {
+  useCrumbs([
+    { label: t("Gateway"), to: "/gateway/routes" },
+    { label: t("Routes"), to: "/gateway/routes" },
+    { label: name, isName: true },
+  ]);
+  const loaded = useLoad("routes", loadRoutes, EVERY_MS);
+  return (
+    <Loading of={loaded}>
+      {(routes) => {
+        const route = routes.find((one) => nameOf(one) === name);
+        // While it is edited, the route may be renamed or deleted elsewhere: the editor says so.
+        if (tab === "edit") {
+          return <Editing key={name} name={name} route={route} />;
+        }
+        if (route === undefined) return <Missing name={name} />;
+        return <RouteView route={route} tab={tab} of={loaded} />;
+      }}
+    </Loading>
+  );
+}
+
+/** A new route. */
+export function NewRoutePage() {
+  useCrumbs([
+    { label: t("Gateway"), to: "/gateway/routes" },
+    { label: t("Routes"), to: "/gateway/routes" },
+    { label: t("New route") },
+  ]);
+  return <RouteEditor draft={DRAFT} />;
+}
+
+function Editing(props: { name: string; route: Route | undefined }) {
+  // The first version that was read is the origin of the changes.
+  const [first] = useState(props);
+  const { route } = first;
+  if (route === undefined) return <Missing name={props.name} />;
+  return <RouteEditor base={{ settings: settingsOf(route), etag: route.status.etag ?? "" }} />;
+}
+
+function Missing({ name }: { name: string }) {
+  return (
+    <Split>
+      <Title isName>{name}</Title>
+      <Empty title={t("Not found")}>
+        <p>{t("The gateway has no route {name}.", { name })}</p>
+      </Empty>
+    </Split>
+  );
+}
+
+function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<Route[]> }) {
+  const [isDeleting, setDeleting] = useState(false);
+  const name = nameOf(route);
+  const { source, targets, canary } = route.status;
+  const editPath = routePath(route, "edit");
+  useCommands([
+    {
+      label: t("Edit {name}", { name }),
+      key: "e",
+      icon: "edit",
+      run: () => navigate(editPath),
+    },
+    {
+      label: t("Delete {name}", { name }),
+      icon: "trash",
+      needs: CHANGE,
+      run: () => setDeleting(true),
+    },
+  ]);
+  return (
+    <Split
+      pane={
+        <>
+          {canary !== undefined && <CanarySection route={route} onDone={() => void of.reload()} />}
+          <Rules route={route} />
+        </>
+      }
+    >
+      <Title
+        isName
+        tags={
+          <>
+            <span class="tag">{route.auth?.type ?? "none"}</span>
+            {source === "configuration" && (
+              <span class="tag tag-line">{t("from the configuration file")}</span>
+            )}
+            {canary !== undefined && <CanaryState canary={canary} />}
+            {leaving.value.has(name) && <span class="tag tag-line">{t("being deleted")}</span>}
+          </>
+        }
+        actions={
+          <>
+            <a class="btn sm" href={href(logPath(route))}>
+              {t("Log")}
+            </a>
+            <a class="btn sm" href={href(editPath)}>
+              {t("Edit")}
+              <kbd>e</kbd>
+            </a>
+            <Menu
+              label={t("More actions")}
+              items={[
+                {
+                  label: t("Delete the route…"),
+                  isBad: true,
+                  needs: CHANGE,
+                  onClick: () => setDeleting(true),
+                },
+              ]}
+            />
+          </>
+        }
+      >
+        <span class="i3">{route.host}</span>
+        {route.prefix}
+      </Title>
+      <Tabs
+        label={t("Route")}
+        tabs={[
+          { to: routePath(route), label: t("Targets"), count: targets.length },
+          { to: routePath(route, "json"), label: "JSON" },
+        ]}
+      />
+      {tab === "json" ? (
+        <div class="sec">
+          <JsonBlock text={formatSettings(settingsOf(route))} />
+        </div>
+      ) : (
+        <>
+          <Targets targets={targets} weights={route["targets_weighted"]} />
+          <LastErrors route={route} />
+          {route["access_log"] === true && <LiveRequests route={route} />}
+        </>
+      )}
+      {isDeleting && <DeleteRoute route={route} onClose={() => setDeleting(false)} />}
+    </Split>
+  );
+}
+
+/** Says what will be gone; the route is deleted when the time to undo it is over. */
+function DeleteRoute({ route, onClose }: { route: Route; onClose: () => void }) {
+  const name = nameOf(route);
+  const { targets, source } = route.status;
+  return (
+    <FormDialog
+      title={t("Delete {name}", { name })}
+      submit={t("Delete")}
+      isDestructive
+      onClose={onClose}
+      onSubmit={async () => {
+        deleteUnlessUndone(route);
+        navigate("/gateway/routes");
+        return await Promise.resolve();
+      }}
+    >
+      <div class="lead">
+        <p>
+          {t(
+            "Targets that get no more requests: {n}. Active requests, which end normally: {active}.",
+            {
+              n: targets.length,
+              active: formatNumber(targets.reduce((sum, { active }) => sum + active, 0)),
+            },
+          )}
+        </p>
+        <p>{t("Further requests go to the next matching route, or get 404.")}</p>
+        {source === "configuration" && (
+          <p>{t("The configuration file keeps the route; the deletion is stored beside it.")}</p>
+        )}
+      </div>
+    </FormDialog>
+  );
+}
+
+function deleteUnlessUndone(route: Route): void {
+  const name = nameOf(route);
+  const setLeaving = (isLeaving: boolean): void => {
+    const next = new Set(leaving.value);
+    if (isLeaving) next.add(name);
+    else next.delete(name);
+    leaving.value = next;
+  };
+  setLeaving(true);
+  runUnlessUndone({
+    key: `route ${name}`,
+    text: t("Deleting {name}", { name }),
+    run: () => deleteRoute(route).finally(() => setLeaving(false)),
+    onUndone: () => setLeaving(false),
+  });
+}
+
+function Targets({ targets, weights }: { targets: readonly Target[]; weights: unknown }) {
+  const list = Array.isArray(weights) ? (weights as { url: string; weight: number }[]) : [];
+  return (
+    <Table
+      label={t("Targets")}
+      rows={targets}
+      idOf={({ url }) => url}
+      columns={[
+        { title: t("Target"), kind: "mono", render: ({ url }) => url },
+        {
+          title: t("Weight"),
+          kind: "w-s",
+          isNumber: true,
+          render: ({ url }) => list.find((one) => one.url === url)?.weight ?? "–",
+        },
+        {
+          title: t("Active"),
+          kind: "w-s wide-only",
+          isNumber: true,
+          render: ({ active }) => formatNumber(active),
+        },
+        { title: t("State"), kind: "w-l", render: (target) => <TargetState target={target} /> },
+      ]}
+    />
+  );
+}
+
+const HIDDEN = new Set([
+  "prefix",
+  "host",
+  "methods",
+  "target",
+  "targets",
+  "targets_weighted",
+  "status",
+]);
+
+function Rules({ route }: { route: Route }) {
+  const rules = Object.entries(route).filter(([name]) => !HIDDEN.has(name));
+  return (
+    <Section title={t("Active rules")} note={route.status.source}>
+      <Facts>
+        {rules.map(([name, value]) => (
+          <FactRow key={name} term={name.replaceAll("_", " ")} isMono>
+            <span class="wrap">{typeof value === "string" ? value : JSON.stringify(value)}</span>
+          </FactRow>
+        ))}
+      </Facts>
+    </Section>
+  );
+}

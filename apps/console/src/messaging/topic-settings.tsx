@@ -1,0 +1,171 @@
+// Settings of a topic: retention, clean-up, where its dead letters go.
+import { useState } from "preact/hooks";
+import { segment } from "../api/api.ts";
+import { formatBytes, formatDuration, formatNumber } from "../format/format.ts";
+import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view/controls.tsx";
+import { FormDialog } from "../view/dialog.tsx";
+import { Split } from "../view/pane.tsx";
+import { t } from "../words/words.ts";
+import { callBroker } from "./broker.ts";
+import type { Topic } from "./messages.ts";
+
+const HOUR_MS = 3_600_000;
+const MEGABYTE = 1e6;
+
+interface PartProps {
+  topic: Topic;
+  onSaved: () => void;
+}
+
+/** Limits after which messages are deleted. */
+export function describeRetention({ config }: Topic): string {
+  if (config === undefined) return "";
+  const parts = [];
+  if (config.retention_ms >= 0) parts.push(formatDuration(config.retention_ms));
+  if (config.retention_bytes >= 0) parts.push(formatBytes(config.retention_bytes));
+  return parts.length === 0 ? t("kept forever") : parts.join(` ${t("or")} `);
+}
+
+/** The tab. */
+export function SettingsTab(props: PartProps) {
+  const { topic } = props;
+  const { config } = topic;
+  const [open, setOpen] = useState<"retention" | "letters" | undefined>(undefined);
+  const close = (): void => setOpen(undefined);
+  return (
+    <Split>
+      <div class="narrow">
+        <Section
+          title={t("Retention")}
+          action={
+            <Action kind="quiet" onClick={() => setOpen("retention")}>
+              {t("Change")}
+            </Action>
+          }
+        >
+          <Facts>
+            <FactRow term={t("Kept")}>{describeRetention(topic)}</FactRow>
+            <FactRow term={t("Clean-up")} isMono>
+              {config?.cleanup_policy}
+            </FactRow>
+            <FactRow term={t("Segment")} isMono>
+              {formatBytes(config?.segment_bytes)}
+            </FactRow>
+            <FactRow term={t("Deletions kept")}>
+              {config === undefined ? "–" : formatDuration(config.delete_retention_ms)}
+            </FactRow>
+          </Facts>
+        </Section>
+        <Section
+          title={t("Dead letters")}
+          action={
+            <Action kind="quiet" onClick={() => setOpen("letters")}>
+              {t("Change the topic of dead letters…")}
+            </Action>
+          }
+        >
+          <Facts>
+            <FactRow term={t("Topic")} isMono>
+              {topic.dlq_topic}
+            </FactRow>
+          </Facts>
+        </Section>
+        <Section title={t("Queue")}>
+          <Facts>
+            <FactRow term={t("Waiting")} isMono>
+              {formatNumber(topic.queue_depth)}
+            </FactRow>
+            <FactRow term={t("Limit")} isMono>
+              {topic.queue_depth_max === null
+                ? t("unlimited")
+                : formatNumber(topic.queue_depth_max)}
+            </FactRow>
+          </Facts>
+        </Section>
+      </div>
+      {open === "retention" && <RetentionDialog {...props} onClose={close} />}
+      {open === "letters" && <LettersDialog {...props} onClose={close} />}
+    </Split>
+  );
+}
+
+function RetentionDialog(props: PartProps & { onClose: () => void }) {
+  const { name, config } = props.topic;
+  const read = (value: number | undefined, unit: number): string =>
+    value === undefined || value < 0 ? "" : String(value / unit);
+  const [hours, setHours] = useState(read(config?.retention_ms, HOUR_MS));
+  const [megabytes, setMegabytes] = useState(read(config?.retention_bytes, MEGABYTE));
+  const [policy, setPolicy] = useState(config?.cleanup_policy ?? "delete");
+  const [segmentSize, setSegmentSize] = useState(read(config?.segment_bytes, MEGABYTE));
+  const doesDelete = policy.includes("delete");
+  return (
+    <FormDialog
+      title={t("Retention of {name}", { name })}
+      submit={t("Save")}
+      isDestructive={doesDelete && (hours !== "" || megabytes !== "")}
+      onClose={props.onClose}
+      onSubmit={async () => {
+        await callBroker("/topics/retention", {
+          method: "POST",
+          json: {
+            topic: name,
+            retention_ms: hours === "" ? -1 : Math.round(Number(hours) * HOUR_MS),
+            retention_bytes: megabytes === "" ? -1 : Math.round(Number(megabytes) * MEGABYTE),
+            cleanup_policy: policy,
+            ...(segmentSize === ""
+              ? {}
+              : { segment_bytes: Math.round(Number(segmentSize) * MEGABYTE) }),
+          },
+        });
+        props.onSaved();
+      }}
+    >
+      <SelectField
+        label={t("Clean-up")}
+        value={policy}
+        options={[
+          ["delete", t("Delete what is too old or too much")],
+          ["compact", t("Compact: keep the latest message of each key")],
+          ["compact,delete", t("Both")],
+        ]}
+        onChange={setPolicy}
+      />
+      <TextField label={t("Hours")} value={hours} onInput={setHours} hint={t("Empty: forever")} />
+      <TextField
+        label={t("Megabytes")}
+        value={megabytes}
+        onInput={setMegabytes}
+        hint={t("Empty: unlimited")}
+      />
+      <TextField label={t("Megabytes of a segment")} value={segmentSize} onInput={setSegmentSize} />
+      <p class="hint">
+        {t("Messages beyond the limits are deleted with their segment, without a way back.")}
+      </p>
+      {policy !== "delete" && (
+        <p class="hint">
+          {t("Older messages of the same key are deleted; messages without a key are refused.")}
+        </p>
+      )}
+    </FormDialog>
+  );
+}
+
+function LettersDialog({ topic, onSaved, onClose }: PartProps & { onClose: () => void }) {
+  const [name, setName] = useState(topic.dlq_topic);
+  return (
+    <FormDialog
+      title={t("Dead letters of {name}", { name: topic.name })}
+      submit={t("Save")}
+      isDisabled={name === "" || name === topic.dlq_topic}
+      onClose={onClose}
+      onSubmit={async () => {
+        const path = `/topics/${segment(topic.name)}/dlq`;
+        await callBroker(path, { method: "POST", json: { dlq_topic: name } });
+        onSaved();
+      }}
+    >
+      <TextField label={t("Topic")} value={name} onInput={setName} isMono required />
+      <p class="hint">{t("Letters that are in the topic so far stay there and are not listed.")}</p>
+    </FormDialog>
+  );
+}

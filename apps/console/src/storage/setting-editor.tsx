@@ -1,0 +1,180 @@
+// A setting as JSON: edited, reviewed with its consequences, and saved only if nobody else changed it meanwhile.
+import { useState } from "preact/hooks";
+import type { ApiFailure } from "../api/api.ts";
+import { useUnsaved } from "../router/unsaved.ts";
+import { Action } from "../view/controls.tsx";
+import { CodeEditor } from "../view/code-editor.tsx";
+import { Diff } from "../view/diff.tsx";
+import { FormDialog } from "../view/dialog.tsx";
+import { readJson, type EditorProblem } from "../view/editor-text.ts";
+import { placeFaults } from "../view/json-place.ts";
+import { toFailure, useLoad } from "../view/load.ts";
+import { Loading, Problem } from "../view/problem.tsx";
+import { StateMark } from "../view/state.tsx";
+import { say } from "../view/toast.tsx";
+import { t } from "../words/words.ts";
+import type { Bucket } from "./objects.ts";
+import { readSetting, writeSetting, type StoredSetting } from "./setting.ts";
+import type { Consequence, SettingKind } from "./setting-kinds.ts";
+
+/** Properties of the editor. */
+interface SettingEditorProps {
+  bucket: Bucket;
+  kind: SettingKind;
+  onSaved: () => void;
+}
+
+/** The editor of one setting. */
+export function SettingEditor(props: SettingEditorProps) {
+  const { bucket, kind } = props;
+  const loaded = useLoad(`${bucket.name} ${kind.name}`, (signal) =>
+    readSetting(bucket.name, kind.name, signal),
+  );
+  // A new editor after each save: services add members, such as the ids of rules.
+  const [savedCount, setSavedCount] = useState(0);
+  return (
+    <Loading of={loaded}>
+      {(stored) => (
+        <Editor
+          key={savedCount}
+          {...props}
+          stored={stored}
+          onSaved={() => {
+            void loaded.reload().then(() => setSavedCount((count) => count + 1));
+            props.onSaved();
+          }}
+          reload={() => void loaded.reload()}
+        />
+      )}
+    </Loading>
+  );
+}
+
+/** A change that waits for its confirmation. */
+interface Review {
+  document: unknown;
+  consequences: readonly Consequence[];
+}
+
+function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () => void }) {
+  const { bucket, kind, stored } = props;
+  const before = stored.document === undefined ? "" : format(stored.document);
+  const [started] = useState(before === "" ? format(kind.sample(bucket.name)) : before);
+  const [text, setText] = useState(started);
+  const release = useUnsaved(text !== started && text !== before);
+  const [problems, setProblems] = useState<readonly EditorProblem[]>([]);
+  const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
+  const [review, setReview] = useState<Review | undefined>(undefined);
+  const fail = (error: unknown): void => {
+    const found = toFailure(error);
+    const places = placeFaults(text, found.fields);
+    setProblems(places);
+    setFailure(places.length > 0 ? undefined : found);
+  };
+  const open = async (document: unknown): Promise<void> => {
+    setProblems([]);
+    setFailure(undefined);
+    try {
+      setReview({ document, consequences: await kind.describe(bucket, document) });
+    } catch (error) {
+      fail(error);
+    }
+  };
+  const save = (): void => {
+    const { value, problem } = readJson(text);
+    if (problem === undefined) void open(value);
+    else setProblems([problem]);
+  };
+  const write = async (): Promise<void> => {
+    try {
+      await writeSetting(bucket.name, kind.name, review!.document, stored.etag);
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    release();
+    say(t("Saved."));
+    props.onSaved();
+  };
+  return (
+    <div class="setting-editor">
+      {stored.document === undefined && (
+        <p class="lead">{t("Not set. The text below is an example.")}</p>
+      )}
+      <CodeEditor
+        label={t("{setting} as JSON", { setting: kind.label })}
+        language="json"
+        value={text}
+        problems={problems}
+        minLines={12}
+        onInput={(next) => {
+          setText(next);
+          setProblems([]);
+        }}
+      />
+      <p class="hint">{t("Members are named as in the command line of AWS.")}</p>
+      {failure !== undefined && <Problem failure={failure} />}
+      {failure?.status === 412 && (
+        <div class="bar">
+          <span>{t("Somebody else changed it. Your text stays; compare it before saving.")}</span>
+          <Action
+            onClick={() => {
+              setFailure(undefined);
+              props.reload();
+            }}
+          >
+            {t("Compare with the new one")}
+          </Action>
+        </div>
+      )}
+      <div class="row">
+        <Action
+          kind="primary"
+          isSmall={false}
+          onClick={save}
+          blocked={text === before ? t("Nothing was changed") : undefined}
+        >
+          {t("Review and save…")}
+        </Action>
+        <Action
+          kind="bad"
+          isSmall={false}
+          onClick={() => void open(undefined)}
+          blocked={stored.document === undefined ? t("It is not set") : undefined}
+        >
+          {t("Remove…")}
+        </Action>
+      </div>
+      {review !== undefined && (
+        <FormDialog
+          title={
+            review.document === undefined
+              ? t("Remove: {setting} of {name}", { setting: kind.label, name: bucket.name })
+              : t("Save: {setting} of {name}", { setting: kind.label, name: bucket.name })
+          }
+          submit={review.document === undefined ? t("Remove") : t("Save")}
+          isDestructive={
+            review.document === undefined || review.consequences.some((one) => one.isWarning)
+          }
+          isWide
+          onClose={() => setReview(undefined)}
+          onSubmit={write}
+        >
+          {review.consequences.map(({ text: said, isWarning = false }) => (
+            <p key={said} class="lead">
+              <StateMark kind={isWarning ? "warn" : "ok"} /> {said}
+            </p>
+          ))}
+          <Diff
+            before={before}
+            after={review.document === undefined ? "" : format(review.document)}
+          />
+        </FormDialog>
+      )}
+    </div>
+  );
+}
+
+function format(document: unknown): string {
+  return JSON.stringify(document, null, 2);
+}

@@ -1,0 +1,146 @@
+// Settings that are edited as JSON: an example of each, and the consequences of a change.
+import { formatNumber } from "../format/format.ts";
+import { callService } from "../session/session.ts";
+import { t } from "../words/words.ts";
+import { bucketPath, type Bucket } from "./objects.ts";
+
+/** A setting that is edited as JSON. */
+export interface SettingKind {
+  name: string;
+  label: string;
+  sample: (bucket: string) => object;
+  /** Sentences about a document that is to be saved; undefined: to be removed. */
+  describe: (bucket: Bucket, document: unknown) => Promise<Consequence[]> | Consequence[];
+}
+
+/** A consequence of a change. */
+export interface Consequence {
+  text: string;
+  isWarning?: boolean;
+}
+
+/** All of them, in the order of their tabs. */
+export function listSettingKinds(): readonly SettingKind[] {
+  return [
+    {
+      name: "policy",
+      label: t("Policy"),
+      sample: (bucket) => ({
+        Version: "2012-10-17",
+        Statement: [
+          {
+            Effect: "Allow",
+            Principal: { AWS: "arn:aws:iam:::user/NAME" },
+            Action: ["s3:GetObject"],
+            Resource: [`arn:aws:s3:::${bucket}/*`],
+          },
+        ],
+      }),
+      describe: describePolicy,
+    },
+    {
+      name: "lifecycle",
+      label: t("Lifecycle"),
+      sample: () => ({
+        Rules: [
+          { ID: "old", Status: "Enabled", Filter: { Prefix: "tmp/" }, Expiration: { Days: 30 } },
+        ],
+      }),
+      describe: (_bucket, document) =>
+        document === undefined
+          ? [{ text: t("No object expires by itself any more.") }]
+          : [
+              {
+                text: t("{n} rules. What is due is deleted within an hour, without a way back.", {
+                  n: formatNumber(countItems(document, "Rules")),
+                }),
+                isWarning: true,
+              },
+            ],
+    },
+    {
+      name: "cors",
+      label: t("Cross-origin access"),
+      sample: () => ({
+        CORSRules: [
+          { AllowedOrigins: ["https://app.example.com"], AllowedMethods: ["GET", "PUT"] },
+        ],
+      }),
+      describe: describeCors,
+    },
+    {
+      name: "website",
+      label: t("Website"),
+      sample: () => ({ IndexDocument: { Suffix: "index.html" } }),
+      describe: (_bucket, document) => [
+        {
+          text:
+            document === undefined
+              ? t("The website addresses of this bucket answer with an error.")
+              : t("Objects that a request may read are answered as pages of a website."),
+        },
+      ],
+    },
+    {
+      name: "events",
+      label: t("Events"),
+      sample: () => ({
+        subscriptions: [
+          { events: ["objstore:ObjectCreated:*"], webhook: "https://hooks.example.com/objects" },
+        ],
+      }),
+      describe: (_bucket, document) => [
+        {
+          text:
+            document === undefined
+              ? t("Events of this bucket are sent nowhere.")
+              : t("{n} subscriptions. Names of objects are sent to their addresses.", {
+                  n: formatNumber(countItems(document, "subscriptions")),
+                }),
+        },
+      ],
+    },
+  ];
+}
+
+async function describePolicy(bucket: Bucket, document: unknown): Promise<Consequence[]> {
+  if (document === undefined) {
+    return [
+      ...(bucket.has_public_policy ? [{ text: t("The bucket is no longer public.") }] : []),
+      { text: t("Only the policies of users and roles decide who may use the bucket.") },
+    ];
+  }
+  const path = bucketPath(bucket.name, "/config/policy/check");
+  const check = await callService<{ is_public: boolean }>("vault", path, {
+    method: "POST",
+    json: document,
+  });
+  if (check.is_public) {
+    return [
+      {
+        text: t("The bucket becomes public: everyone, without a sign-in, may do what it allows."),
+        isWarning: true,
+      },
+    ];
+  }
+  return bucket.has_public_policy ? [{ text: t("The bucket is no longer public.") }] : [];
+}
+
+function describeCors(_bucket: Bucket, document: unknown): Consequence[] {
+  if (document === undefined) {
+    return [{ text: t("Pages of other sites cannot read answers any more.") }];
+  }
+  const { CORSRules: rules = [] } = document as { CORSRules?: { AllowedOrigins?: string[] }[] };
+  const origins = [...new Set(rules.flatMap(({ AllowedOrigins: list = [] }) => list))];
+  if (origins.includes("*")) {
+    const text = t("Pages of any site can send requests and read the answers.");
+    return [{ text, isWarning: true }];
+  }
+  const names = origins.slice(0, 5).join(", ");
+  return [{ text: t("Pages of {names} can send requests and read the answers.", { names }) }];
+}
+
+function countItems(document: unknown, name: string): number {
+  const list = (document as Record<string, unknown>)[name];
+  return Array.isArray(list) ? list.length : 0;
+}

@@ -1,0 +1,52 @@
+// Settings of buckets in the API of storage: read with their ETag, written only if they are still the ones that were read.
+import { ApiFailure, send, type CallOptions } from "../api/api.ts";
+import { api } from "../session/session.ts";
+import { bucketPath } from "./objects.ts";
+
+/** A setting as it is stored; without a document it is not set. */
+export interface StoredSetting {
+  document: unknown;
+  etag: string | undefined;
+}
+
+/** Reads a setting. */
+export async function readSetting(
+  bucket: string,
+  name: string,
+  signal?: AbortSignal,
+): Promise<StoredSetting> {
+  try {
+    const response = await send(pathOf(bucket, name), signal === undefined ? {} : { signal });
+    const document = (await response.json()) as object;
+    const isEmpty = Object.values(document).every(
+      (value) => Array.isArray(value) && value.length === 0,
+    );
+    const etag = response.headers.get("etag") ?? undefined;
+    return { document: isEmpty ? undefined : document, etag };
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
+    return { document: undefined, etag: undefined };
+  }
+}
+
+/** Replaces a setting, or removes it without a document. Rejects with 412 if it is no longer the one that was read. */
+export async function writeSetting(
+  bucket: string,
+  name: string,
+  document: unknown,
+  etag: string | undefined,
+): Promise<void> {
+  const options: CallOptions =
+    document === undefined ? { method: "DELETE" } : { method: "PUT", json: document };
+  const headers = etag === undefined ? {} : { "if-match": etag };
+  await send(pathOf(bucket, name), { ...options, headers });
+}
+
+function pathOf(bucket: string, name: string): string {
+  return api("vault", bucketPath(bucket, `/config/${name}`));
+}
+
+/** Address of the settings of a bucket in the console. No bucket has the name `-`, so that it is no folder's address. */
+export function settingsHref(bucket: string, tab = "general"): string {
+  return `/storage/buckets/-/${encodeURIComponent(bucket)}/${tab}`;
+}

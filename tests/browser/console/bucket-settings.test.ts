@@ -1,0 +1,234 @@
+// Settings of buckets, and tags, locks and copies of objects in Chromium: both looks, by mouse and by keyboard.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Platform } from "../../identity/platform.ts";
+import {
+  checkPage,
+  goTo,
+  HOSTILE,
+  LOOKS,
+  openPlatform,
+  replaceText,
+  takePicture,
+} from "./chromium.ts";
+
+const BUCKET = "papers";
+const TEXT = { "content-type": "text/plain" };
+const POLICY = (action: string) =>
+  JSON.stringify(
+    {
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Effect: "Allow",
+          Principal: "*",
+          Action: [action],
+          Resource: [`arn:aws:s3:::${BUCKET}/*`],
+        },
+      ],
+    },
+    null,
+    2,
+  );
+
+let platform: Platform;
+let browser: Browser;
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  await platform.storage("PUT", `/${BUCKET}`);
+  await platform.storage("PUT", "/archive");
+});
+
+after(async () => {
+  await browser?.close();
+  await platform?.stop();
+});
+
+test(
+  "a policy: the fault at its line, the consequence before it is saved, and the change of another",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, `/storage/buckets/${BUCKET}`);
+    await page.getByRole("link", { name: "Open settings" }).click();
+    await page.getByRole("link", { name: "Policy" }).click();
+    await page.getByText("Not set. The text below is an example.").waitFor();
+    await replaceText(page, POLICY("s3:Fly"));
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await page.getByText("the action s3:Fly does not exist").waitFor();
+    await page.getByRole("button", { name: "Line 7, column 7" }).waitFor();
+    await checkPage(console, "fault of a policy");
+
+    await replaceText(page, POLICY("s3:GetObject"));
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("The bucket becomes public").waitFor();
+    await checkPage(console, "review of a policy");
+    await takePicture(console, "bucket-policy-review");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.locator("main .tag-warn").getByText("public").waitFor();
+    await platform.storage("PUT", `/${BUCKET}/open.txt`, "open", TEXT);
+    assert.match(await platform.storage("GET", `/${BUCKET}?policy`), /s3:GetObject/);
+
+    // Somebody else saves while this text is being edited.
+    await replaceText(page, POLICY("s3:PutObject"));
+    await platform.storage("DELETE", `/${BUCKET}?policy`);
+    await platform.storage("PUT", `/${BUCKET}?policy`, POLICY("s3:DeleteObject"));
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody else changed it.").waitFor();
+    assert.match(await platform.storage("GET", `/${BUCKET}?policy`), /s3:DeleteObject/);
+    await page.getByRole("button", { name: "Compare with the new one" }).click();
+    await page.getByText("Somebody else changed it.").waitFor({ state: "detached" });
+    assert.match(await page.locator(".cm-content").innerText(), /s3:PutObject/, "the text stays");
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await dialog.locator("pre .del", { hasText: "s3:DeleteObject" }).waitFor();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+
+    await page.getByRole("button", { name: "Remove…" }).click();
+    await dialog.getByText("The bucket is no longer public.").waitFor();
+    await dialog.getByRole("button", { name: "Remove" }).click();
+    await page.locator("main .tag-warn").waitFor({ state: "detached" });
+  },
+);
+
+test(
+  "an edited setting is not lost without a question, and a saved one is left at once",
+  { skip: chromiumSkip },
+  async (t) => {
+    const { page } = await openPlatform(
+      t,
+      browser,
+      platform,
+      LOOKS[0],
+      `/storage/buckets/-/${BUCKET}/policy`,
+    );
+    const question = page.getByRole("dialog", { name: "Leave without saving?" });
+    await page.getByText("Not set. The text below is an example.").waitFor();
+    // The example is nobody's work.
+    await page.getByRole("link", { name: "Website" }).click();
+    await page.getByRole("textbox", { name: "Website as JSON" }).waitFor();
+    await page.getByRole("link", { name: "Policy" }).click();
+    await page.getByRole("textbox", { name: "Policy as JSON" }).waitFor();
+    await replaceText(page, POLICY("s3:GetObject"));
+    await page.getByRole("link", { name: "Website" }).click();
+    await question.getByRole("button", { name: "Stay" }).click();
+    await question.waitFor({ state: "detached" });
+    assert.match(await page.locator(".cm-content").innerText(), /s3:GetObject/, "the text stays");
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    await page.getByRole("link", { name: "Website" }).click();
+    await page.getByRole("textbox", { name: "Website as JSON" }).waitFor();
+    assert.equal(await question.count(), 0);
+    await platform.storage("DELETE", `/${BUCKET}?policy`);
+  },
+);
+
+test(
+  "forms by keyboard: versions, lock and tags with their consequences",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/-/archive");
+    const dialog = page.getByRole("dialog");
+    const section = (name: string) =>
+      page.locator("main section", { has: page.getByRole("heading", { name, exact: true }) });
+    await section("Versions").getByRole("button", { name: "Switch on" }).press("Enter");
+    await dialog.getByText("cannot be switched off again").waitFor();
+    await dialog.getByRole("button", { name: "Switch on" }).press("Enter");
+    await page.getByText("each write is kept").waitFor();
+
+    await section("Object lock").getByRole("button", { name: "Switch on" }).press("Enter");
+    await dialog.getByText("Object lock cannot be switched off again").waitFor();
+    await dialog.getByLabel("New objects").selectOption("GOVERNANCE");
+    await dialog.getByLabel("Period").fill("0");
+    await dialog.getByRole("button", { name: "Save" }).press("Enter");
+    await dialog.getByText("must be a positive integer").waitFor();
+    await checkPage(console, "fault of a lock");
+    await dialog.getByLabel("Period").fill("2");
+    await dialog.getByRole("button", { name: "Save" }).press("Enter");
+    await page.getByText("locked for 2 days (GOVERNANCE)").waitFor();
+
+    await section("Tags").getByRole("button", { name: "Edit tags…" }).press("Enter");
+    await page.locator("dialog input:focus").waitFor();
+    await page.keyboard.type("owner");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("billing");
+    await page.keyboard.press("Enter");
+    await page.locator("main .tags").getByText("owner=billing").waitFor();
+    assert.match(await platform.storage("GET", "/archive?tagging"), /<Value>billing<\/Value>/);
+    await takePicture(console, "bucket-settings");
+  },
+);
+
+test(
+  "an object with a hostile name is tagged, copied, moved and held",
+  { skip: chromiumSkip },
+  async (t) => {
+    const name = `${HOSTILE} \u202e..`;
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await platform.storage("PUT", `/${BUCKET}/${encodeURIComponent(name)}`, "text", TEXT);
+    await goTo(console, `/storage/buckets/${BUCKET}?key=${encodeURIComponent(name)}`);
+    const pane = page.getByRole("complementary", { name: "Details" });
+    const dialog = page.getByRole("dialog");
+    await pane.getByRole("button", { name: "Edit tags…" }).click();
+    await page.getByLabel("Key of tag 1").fill("year");
+    await page.getByLabel("Value of tag 1").fill("<b>");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Allowed are letters").waitFor();
+    await checkPage(console, "refused tag");
+    await page.getByLabel("Value of tag 1").fill("2026");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await pane.getByText("year=2026").waitFor();
+    await pane.getByText("⟨U+202E⟩..").first().waitFor();
+    await takePicture(console, "object-tags");
+
+    await pane.getByRole("button", { name: "Copy or move…" }).click();
+    await dialog.getByLabel("Action").selectOption("move");
+    await dialog.getByLabel("Bucket").selectOption("archive");
+    await dialog.getByLabel("Key", { exact: true }).fill("moved.txt");
+    await checkPage(console, "move");
+    await dialog.getByRole("button", { name: "Move", exact: true }).click();
+    await page.getByText("Moved to archive.").waitFor();
+    assert.equal(await platform.storage("GET", "/archive/moved.txt"), "text");
+    assert.doesNotMatch(await platform.storage("GET", `/${BUCKET}?list-type=2`), /onerror/);
+
+    await goTo(console, "/storage/buckets/archive?key=moved.txt");
+    await pane.getByText("year=2026").waitFor();
+    await pane.getByRole("button", { name: "Hold" }).click();
+    await pane.getByRole("button", { name: "Release" }).waitFor();
+    assert.match(await platform.storage("GET", "/archive/moved.txt?legal-hold"), />ON</);
+    await pane.getByRole("button", { name: "Change the retention…" }).click();
+    await dialog.getByLabel("Mode").selectOption("COMPLIANCE");
+    await dialog.getByText("not even by root").waitFor();
+    await checkPage(console, "retention");
+    await page.keyboard.press("Escape");
+  },
+);
+
+for (const look of LOOKS) {
+  test(`the pages of settings: ${look.name}`, { skip: chromiumSkip }, async (t) => {
+    const console = await openPlatform(t, browser, platform, look);
+    const { page } = console;
+    await platform.storage("PUT", `/${BUCKET}/${"k".repeat(1_000)}`, "x", TEXT);
+    for (const tab of ["general", "policy", "lifecycle", "cors", "website", "events"]) {
+      await goTo(console, `/storage/buckets/-/${BUCKET}/${tab}`);
+      if (tab !== "general") await page.locator(".cm-content").waitFor();
+      await checkPage(console, `${tab} ${look.name}`);
+    }
+    await takePicture(console, `bucket-events-${look.width}`);
+    await goTo(console, `/storage/buckets/${BUCKET}?key=${"k".repeat(1_000)}`);
+    await page.getByRole("button", { name: "Edit tags…" }).waitFor();
+    await checkPage(console, `object ${look.name}`);
+    await takePicture(console, `object-${look.width}`);
+  });
+}

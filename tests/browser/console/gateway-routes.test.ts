@@ -1,0 +1,231 @@
+// Routes in Chromium: edited as fields and as JSON, tried before they are saved, merged after another change, deleted with undo.
+import assert from "node:assert/strict";
+import { after, before, test, type TestContext } from "node:test";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import {
+  runtimes,
+  startGate,
+  type GateProcess,
+} from "../../../services/gate/test/fixture/gate-process.ts";
+import {
+  checkPage,
+  LOOKS,
+  openConsole,
+  takePicture,
+  type ConsolePage,
+  type Look,
+} from "./chromium.ts";
+
+const TOKEN = "operator-token";
+const TARGET = "http://127.0.0.1:9";
+
+let browser: Browser;
+
+before(async () => {
+  if (chromiumSkip === false) browser = await startChromium();
+});
+after(() => browser?.close());
+
+interface Gateway extends GateProcess {
+  url: string;
+  ports: Record<string, number>;
+}
+
+async function start(t: TestContext): Promise<Gateway> {
+  return await startGate(t, {
+    runtime: runtimes[0]!,
+    config: {},
+    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
+  });
+}
+
+/** Sends a request to the gateway's API. */
+async function ask(gate: Gateway, method: string, path: string, body?: object): Promise<unknown> {
+  const answer = await fetch(`${gate.url}/api/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+  return text.startsWith("[") ? (JSON.parse(text) as unknown) : text;
+}
+
+/** The settings of the routes, without their status. */
+async function readRoutes(gate: Gateway): Promise<Record<string, unknown>[]> {
+  const routes = (await ask(gate, "GET", "/routes")) as Record<string, unknown>[];
+  return routes.map(({ status: _status, ...settings }) => settings);
+}
+
+async function open(t: TestContext, gate: Gateway, look: Look, path: string): Promise<ConsolePage> {
+  const url = `http://localhost:${gate.ports["console"]}`;
+  return await openConsole(t, browser, { url, token: TOKEN, look, path });
+}
+
+for (const look of LOOKS) {
+  test(`a route is made and changed: ${look.name}`, { skip: chromiumSkip }, async (t) => {
+    const gate = await start(t);
+    const opened = await open(t, gate, look, "/gateway/routes");
+    const { page } = opened;
+    await page.getByRole("button", { name: "New route" }).click();
+    await page.getByLabel("Prefix", { exact: true }).fill("/orders");
+    await page.getByRole("textbox", { name: /^Targets/ }).fill(`${TARGET} 3\nhttp://127.0.0.1:10`);
+    await page.getByLabel("Requests a minute and address").fill("-1");
+    const save = page.getByRole("button", { name: "Save" });
+    await page
+      .getByText(/rate_limit_rpm/)
+      .first()
+      .waitFor();
+    assert.equal(await save.getAttribute("aria-disabled"), "true");
+    await checkPage(opened, "refused");
+    await page.getByLabel("Requests a minute and address").fill("600");
+    await page.getByText("adds a route").waitFor();
+    await checkPage(opened, "new route");
+    await takePicture(opened, `route-new-${look.width}`);
+    await save.click();
+    await page.getByRole("heading", { name: "/orders" }).waitFor();
+    const targets_weighted = [
+      { url: TARGET, weight: 3 },
+      { url: "http://127.0.0.1:10", weight: 1 },
+    ];
+    const made = { prefix: "/orders", targets_weighted, strip_prefix: true, rate_limit_rpm: 600 };
+    assert.deepEqual(await readRoutes(gate), [made]);
+
+    await page.getByRole("link", { name: "Edit" }).click();
+    assert.equal(await save.getAttribute("title"), "Nothing was changed");
+    await page.getByRole("button", { name: "JSON" }).click();
+    const editor = page.locator(".cm-content");
+    await editor.fill(JSON.stringify({ ...made, rate_limit_rpm: -1, colour: 1 }, null, 2));
+    const problem = page.getByRole("button", { name: /^Line 14/ });
+    await problem.waitFor();
+    await page
+      .getByText(/colour: /)
+      .first()
+      .waitFor();
+    await checkPage(opened, "problems");
+    await takePicture(opened, `route-problems-${look.width}`);
+    await editor.fill(JSON.stringify({ ...made, rate_limit_rpm: 60, access_log: true }, null, 2));
+    await page.getByText(/changes .*rate_limit_rpm/).waitFor();
+    await page.locator("pre .add", { hasText: '"rate_limit_rpm": 60' }).waitFor();
+    await checkPage(opened, "difference");
+    await takePicture(opened, `route-diff-${look.width}`);
+    await save.click();
+    await page.getByRole("link", { name: "Edit" }).waitFor();
+    assert.deepEqual(await readRoutes(gate), [{ ...made, rate_limit_rpm: 60, access_log: true }]);
+  });
+
+  test(`two changes of one route are merged: ${look.name}`, { skip: chromiumSkip }, async (t) => {
+    const gate = await start(t);
+    const route = { prefix: "/orders", target: TARGET, rate_limit_rpm: 600 };
+    await ask(gate, "POST", "/routes", route);
+    const opened = await open(t, gate, look, "/gateway/routes/%2Forders/edit");
+    const { page } = opened;
+    await page.getByLabel("Requests a minute and address").fill("60");
+    await page.getByLabel("Log each request").check();
+    await page.getByText(/changes /).waitFor();
+    // A change of another route is no conflict.
+    await ask(gate, "POST", "/routes", { prefix: "/other", target: TARGET });
+    const theirs = { ...route, rate_limit_rpm: 6_000, max_body_size: 1_000 };
+    await ask(gate, "POST", "/routes", theirs);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("alert").getByText("The route was changed meanwhile").waitFor();
+    assert.deepEqual((await readRoutes(gate))[0], theirs, "nothing was overwritten");
+    const use = page.getByRole("button", { name: "Use the chosen values" });
+    assert.equal(await use.getAttribute("title"), "Settings not chosen yet: 1");
+    await checkPage(opened, "conflict");
+    await takePicture(opened, `route-conflict-${look.width}`);
+    const limit = page.getByRole("group", { name: "rate_limit_rpm" });
+    assert.deepEqual(await limit.locator("code").allTextContents(), ["600", "6000", "60"]);
+    await limit.getByLabel("Mine").check();
+    await use.click();
+    await page.getByText(/changes /).waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The route /orders was saved.").waitFor();
+    const merged = { ...theirs, rate_limit_rpm: 60, access_log: true };
+    const found = (await readRoutes(gate)).find(({ prefix }) => prefix === "/orders");
+    assert.deepEqual(found, merged);
+  });
+}
+
+test(
+  "the palette lists every section, and routes by methods",
+  { skip: chromiumSkip },
+  async (t) => {
+    const gate = await start(t);
+    await ask(gate, "POST", "/routes", { prefix: "/orders", methods: ["GET"], target: TARGET });
+    const { page } = await open(t, gate, LOOKS[0], "/gateway/routes");
+    const sections = await page.locator("nav.rail .sub a, nav.rail a[href^='/ui/gateway/']").all();
+    const names = await Promise.all(sections.map((one) => one.innerText()));
+    assert.ok(names.length >= 6, names.join());
+    await page.keyboard.press("Control+k");
+    const options = page.getByRole("dialog").getByRole("option");
+    const shown = await options.allInnerTexts();
+    for (const name of names.map((one) => one.split("\n")[0]!)) {
+      assert.ok(
+        shown.some((one) => one.includes(name)),
+        `${name} is not among ${shown.join()}`,
+      );
+    }
+    await page.getByRole("dialog").getByRole("combobox").fill("/orders");
+    await options.filter({ hasText: "/orders GET" }).first().click();
+    await page.getByRole("heading", { name: "/orders" }).waitFor();
+    await page.getByRole("link", { name: "Edit" }).waitFor();
+  },
+);
+
+test("another route's change does not disturb a save", { skip: chromiumSkip }, async (t) => {
+  const gate = await start(t);
+  await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
+  const { page } = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
+  await page.getByLabel("Log each request").check();
+  await page.getByText(/changes /).waitFor();
+  await ask(gate, "POST", "/routes", { prefix: "/other", target: TARGET });
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("The route /orders was saved.").waitFor();
+  assert.deepEqual(
+    (await readRoutes(gate)).map(({ prefix }) => prefix),
+    ["/orders", "/other"],
+  );
+});
+
+test("a route that was deleted elsewhere can be added again", { skip: chromiumSkip }, async (t) => {
+  const gate = await start(t);
+  await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
+  const { page } = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
+  await page.getByLabel("Log each request").check();
+  await page.getByText(/changes /).waitFor();
+  await ask(gate, "DELETE", "/routes?prefix=/orders");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("The route was deleted meanwhile").waitFor();
+  assert.deepEqual(await readRoutes(gate), []);
+  await page.getByRole("button", { name: "Continue with a new route" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("The route /orders was saved.").waitFor();
+  assert.deepEqual(await readRoutes(gate), [
+    { prefix: "/orders", target: TARGET, access_log: true },
+  ]);
+});
+
+test("a deletion is undone within 8 s, or happens", { skip: chromiumSkip }, async (t) => {
+  const gate = await start(t);
+  await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
+  const opened = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders");
+  const { page } = opened;
+  const remove = async (): Promise<void> => {
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("button", { name: "Delete the route…" }).click();
+    await page.getByText("Targets that get no more requests: 1.").waitFor();
+    await checkPage(opened, "delete");
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("row").getByText("being deleted").waitFor();
+  };
+  await remove();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("row").getByText("Serving").waitFor();
+  assert.equal((await readRoutes(gate)).length, 1);
+  await page.getByRole("link", { name: "/orders" }).click();
+  await remove();
+  await page.getByText("No routes yet").waitFor();
+  assert.deepEqual(await readRoutes(gate), []);
+});

@@ -1,0 +1,266 @@
+// Schema, transform, settings and refusals of a topic, moved groups and many dead letters, in Chromium.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import {
+  startPulseProcess,
+  type PulseProcess,
+} from "../../../services/pulse/test/fixture/pulse-process.ts";
+import { assemble, shorten, trap } from "../../../services/pulse/test/fixture/transforms.ts";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import {
+  checkPage,
+  goTo,
+  HOSTILE,
+  LOOKS,
+  openConsole,
+  replaceText,
+  takePicture,
+  type Look,
+} from "./chromium.ts";
+
+const TOKEN = "operator-token";
+const TOPIC = "orders";
+const LIMIT = 6;
+
+let browser: Browser;
+let pulse: PulseProcess;
+const ends: (() => unknown)[] = [];
+const folder = mkdtempSync(join(tmpdir(), "console-topics-"));
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  browser = await startChromium();
+  pulse = await startPulseProcess(
+    { after: (end) => void ends.push(end) },
+    { PLATFORM_PULSE_TOKEN: TOKEN, PLATFORM_PULSE_BACKPRESSURE_LIMIT: String(LIMIT) },
+  );
+  for (let n = 1; n <= 4; n += 1) {
+    const payload = JSON.stringify({ id: n, note: HOSTILE });
+    assert.equal((await pulse.publish({ topic: TOPIC, payload })).status, 200);
+  }
+});
+
+after(async () => {
+  await browser?.close();
+  for (const end of ends.reverse()) await end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const open = (t: Parameters<typeof openConsole>[0], path: string, look: Look = LOOKS[0]) =>
+  openConsole(t, browser, { url: pulse.url, token: TOKEN, path, look });
+
+test(
+  "a schema is checked against the latest messages while one types, and saved with its difference",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await open(t, `/messaging/topics/${TOPIC}/schema`);
+    const { page } = console;
+    await replaceText(page, '{ "id": "numbr" }');
+    await page.getByRole("button", { name: "Line 1" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Review and save…" }).isDisabled(), true);
+    await replaceText(page, '{ "id": "string" }');
+    await page.getByText("4 of 4 would be refused").waitFor();
+    await checkPage(console, "refused by the schema");
+    await takePicture(console, "schema-1440");
+    await replaceText(page, '{\n  "id": "number"\n}');
+    await page.getByText("0 of 4 would be refused").waitFor();
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("The latest 4 messages fit.").waitFor();
+    await dialog.locator("pre .add", { hasText: '"id": "number"' }).waitFor();
+    await checkPage(console, "review of a schema");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Payloads that do not fit are refused.").waitFor();
+    assert.deepEqual((await pulse.get(`/api/v1/topics/${TOPIC}/schema`)).body, { id: "number" });
+    await replaceText(page, '{ "id": "number", "note": "string" }');
+    await page.getByText("Breaks: field note was not required before").waitFor();
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await dialog.getByRole("textbox").fill(TOPIC);
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("Any payload is accepted.").waitFor();
+  },
+);
+
+test(
+  "a transform is tried on the latest messages, set and removed",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await open(t, `/messaging/topics/${TOPIC}/transform`);
+    const { page } = console;
+    const choose = async (name: string, bytes: Buffer | string): Promise<void> => {
+      const path = join(folder, name);
+      writeFileSync(path, bytes);
+      await page.locator("input[type=file]").setInputFiles(path);
+    };
+    await page.getByText("payloads are stored as they are published").waitFor();
+    await choose("broken.wasm", "no module");
+    await page.getByText("The module is invalid").waitFor();
+    const set = page.getByRole("button", { name: "Set the transform" });
+    assert.equal(await set.isDisabled(), true);
+    await choose("trap.wasm", assemble(trap));
+    await page.getByText("4 of 4 failed").waitFor();
+    await choose("<img src=x onerror='globalThis.ran=1'>.wasm", assemble(shorten));
+    await page.getByText("0 of 4 failed").waitFor();
+    await checkPage(console, "tried transform");
+    await takePicture(console, "transform-1440");
+    await set.press("Enter");
+    await page.getByText("SHA-256").waitFor();
+    assert.equal((await pulse.get(`/api/v1/topics/${TOPIC}/transform`)).status, 200);
+    await page.getByRole("button", { name: "Remove…" }).click();
+    await page.getByRole("dialog").getByRole("textbox").fill(TOPIC);
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await page.getByText("payloads are stored as they are published").waitFor();
+    assert.equal((await pulse.get(`/api/v1/topics/${TOPIC}/transform`)).status, 404);
+  },
+);
+
+test(
+  "a full topic says why it refuses, until a group has read it",
+  { skip: chromiumSkip },
+  async (t) => {
+    // Before the page is open: what comes while its tail is watching counts as read.
+    for (let n = 0; n < LIMIT; n += 1) await pulse.publish({ topic: "full", payload: "x" });
+    const console = await open(t, "/messaging/topics/full/tail");
+    const { page } = console;
+    await page
+      .getByText(`Publishing is refused: ${LIMIT} messages wait, and ${LIMIT} may.`)
+      .waitFor();
+    await page.getByText("no one has read them").waitFor();
+    await checkPage(console, "refusal");
+    await takePicture(console, "refusal-1440");
+    await page.keyboard.press("p");
+    await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+    await page.getByRole("dialog").getByText("waiting messages").waitFor();
+    await page.keyboard.press("Escape");
+    const reading = await fetch(`${pulse.url}/api/v1/subscribe/full?from=earliest`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    await page.getByText("Publishing is refused").waitFor({ state: "detached" });
+    await reading.body?.cancel();
+  },
+);
+
+test(
+  "a group is moved after a preview in numbers, and settings are changed",
+  { skip: chromiumSkip },
+  async (t) => {
+    await pulse.post("/api/v1/offsets", { group: "billing", topic: TOPIC, offset: 3 });
+    const console = await open(t, "/messaging/groups?sel=billing");
+    const { page } = console;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Move…" }).click();
+    await dialog.locator("select").nth(1).selectOption("start");
+    await dialog.getByRole("button", { name: "Preview" }).click();
+    await dialog.getByText("3 messages are delivered again, 0 are never delivered.").waitFor();
+    await checkPage(console, "preview of a move");
+    await takePicture(console, "move-1440");
+    const { body: before } = await pulse.get("/api/v1/groups/billing");
+    assert.equal(before.offsets[0].committed_offset, 3, "a preview changes nothing");
+    await dialog.getByRole("button", { name: "Deliver 3 again" }).press("Enter");
+    await page.getByText("billing was moved: 3 again, 0 skipped.").waitFor();
+    const { body } = await pulse.get("/api/v1/groups/billing");
+    assert.equal(body.offsets[0].committed_offset, 0);
+
+    await goTo(console, `/messaging/topics/${TOPIC}/settings`);
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await dialog.getByLabel("Clean-up").selectOption("compact,delete");
+    await dialog.getByLabel("Hours").fill("24");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.locator("dd", { hasText: "compact,delete" }).waitFor();
+    await checkPage(console, "settings of a topic");
+  },
+);
+
+test(
+  "more dead letters than are counted: the list says so, and a rare cause is requeued",
+  { skip: chromiumSkip },
+  async (t) => {
+    const many = await startPulseProcess(t, {
+      PLATFORM_PULSE_TOKEN: TOKEN,
+      PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0",
+      PLATFORM_PULSE_PUBLISH_RATE: "0",
+    });
+    await many.publish({ topic: TOPIC, payload: "x" });
+    const bury = async (count: number, failure_reason: string): Promise<void> => {
+      const messages = Array.from({ length: count }, (_, n) => {
+        const letter = {
+          message_id: `${failure_reason}-${n}`,
+          source_topic: TOPIC,
+          original_payload: "{}",
+          failure_reason,
+          timestamp: 1,
+          retry_count: 0,
+        };
+        return { topic: `${TOPIC}.dlq`, payload: JSON.stringify(letter) };
+      });
+      const { status } = await many.post("/api/v1/publish/batch", { messages });
+      assert.equal(status, 200);
+    };
+    const kinds = "abcdefghijk".split("");
+    for (const kind of kinds) await bury(1_000, `early ${kind}`);
+    await bury(2, "late");
+    const console = await openConsole(t, browser, {
+      url: many.url,
+      token: TOKEN,
+      path: "/messaging/dead",
+    });
+    const { page } = console;
+    await page.getByText(/Counted: the newest 10.000 of 11.002/).waitFor();
+    await checkPage(console, "many dead letters");
+    await takePicture(console, "dead-1440");
+    await page.getByRole("navigation", { name: "Causes" }).getByText("late").click();
+    await page.getByRole("button", { name: "Requeue all 2" }).click();
+    await page.getByText("2 messages were requeued to orders.").waitFor();
+    const left = await many.get("/api/v1/dlq/causes");
+    assert.equal(left.body.total, 11_000);
+  },
+);
+
+test("huge and deep payloads do not stop the pages", { skip: chromiumSkip }, async (t) => {
+  const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+  const huge = JSON.stringify({ text: "x".repeat(900_000) });
+  for (const payload of [deep, huge]) {
+    assert.equal((await pulse.publish({ topic: "heavy", payload })).status, 200);
+  }
+  const console = await open(t, "/messaging/topics/heavy/browse");
+  const { page } = console;
+  const rows = page.locator("main tr[data-row]");
+  await rows.nth(1).waitFor();
+  for (const index of [0, 1]) {
+    await rows.nth(index).click();
+    await page.getByRole("complementary", { name: "Details" }).locator("pre").first().waitFor();
+    await checkPage(console, `payload ${index}`);
+  }
+  for (const tab of ["schema", "transform"]) {
+    await goTo(console, `/messaging/topics/heavy/${tab}`);
+    await page.getByText(tab === "schema" ? "would be refused" : "Another module").waitFor();
+    await checkPage(console, `heavy ${tab}`);
+  }
+});
+
+for (const look of LOOKS) {
+  test(`the tabs of a topic: ${look.name}`, { skip: chromiumSkip }, async (t) => {
+    const console = await open(t, "/messaging/topics", look);
+    const { page } = console;
+    for (const path of [
+      `/messaging/topics/${TOPIC}/schema`,
+      `/messaging/topics/${TOPIC}/transform`,
+      `/messaging/topics/${TOPIC}/settings`,
+      "/messaging/topics/full/tail",
+      "/messaging/groups",
+      "/messaging/dead",
+    ]) {
+      await goTo(console, path);
+      // The check colours its button.
+      if (path.endsWith("/schema")) {
+        await page.locator("main button.pri:enabled").waitFor({ state: "attached" });
+      }
+      await checkPage(console, `${path} ${look.name}`);
+      await takePicture(console, `topic-${path.split("/").at(-1)}-${look.width}`);
+    }
+  });
+}
