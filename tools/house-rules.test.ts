@@ -227,6 +227,18 @@ test("all bins of package.json exist and start the launcher", () => {
   }
 });
 
+test("packages have the version of the platform, or that of the specification: probes, logs and metrics show it", () => {
+  const read = (path: string): unknown => JSON.parse(readFileSync(path, "utf8")).version;
+  const specified = new Map([
+    ["services/tunnel", "0.1.0"],
+    ["services/vault", "2.0.0"],
+  ]);
+  const version = read("package.json");
+  for (const folder of packages) {
+    assert.equal(read(join(folder, "package.json")), specified.get(folder) ?? version, folder);
+  }
+});
+
 test("the lock file contains no download URLs and no packages with install scripts", () => {
   const { packages: locked } = JSON.parse(read("package-lock.json")) as {
     packages: Record<string, { resolved?: string; hasInstallScript?: boolean; link?: boolean }>;

@@ -54,7 +54,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function waitForEnd(pid: number): Promise<void> {
-  for (let i = 0; i < 100 && isAlive(pid); i += 1) await sleep(50);
+  for (let i = 0; i < 600 && isAlive(pid); i += 1) await sleep(50);
 }
 
 test("on the pinned runtime the program runs in the same process", () => {

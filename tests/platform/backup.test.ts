@@ -13,9 +13,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { parseEnv } from "node:util";
 import { emptyDatabase, findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import {
   ask,
+  askStorage,
   Clients,
   ContinuousWrites,
   signIn,
@@ -68,6 +70,14 @@ async function finish(
   return { code, text: out + err };
 }
 
+/** Creates an application with a bucket, and returns its access key. */
+async function addApplication(data: string): Promise<{ id: string; secret: string }> {
+  const command = run(["app", "add", "shop", "--bucket", "shop-files", "--data", data]);
+  assert.equal(await command.exit, 0, command.output().err);
+  const env = parseEnv(command.output().out);
+  return { id: env["AWS_ACCESS_KEY_ID"]!, secret: env["AWS_SECRET_ACCESS_KEY"]! };
+}
+
 // Tokens and passkeys belong to the origin of identity.
 function keepIdentity(flags: readonly string[], { started }: Running): string[] {
   const { port } = new URL(find(started, "auth").url);
@@ -100,6 +110,9 @@ test("everything acknowledged before a backup under load is restored after the d
   const tokens = await signIn(first, admin);
   const clients = new Clients(first, tokens);
   await clients.createBucket();
+  const key = await addApplication(data);
+  const receipt = { path: "/shop-files/receipt", body: "paid" };
+  assert.equal((await askStorage(first, key, { method: "PUT", ...receipt })).status, 200);
   const writes = new ContinuousWrites(clients, ALL);
   await writes.waitFor(20);
   const before = writes.copy();
@@ -134,7 +147,10 @@ test("everything acknowledged before a backup under load is restored after the d
     `${counts}; saved in ${Math.round(savedMs)} ms, restored in ${Math.round(performance.now() - restoreMs)} ms`,
   );
   assert.equal(restored.code, 0, restored.text);
-  assert.match(restored.text, /restored the backup of .*\nstart it with: platform up --data/);
+  assert.match(
+    restored.text,
+    /restored the backup of .*\nstart it with: (?:npx )?platform up --data/,
+  );
   assert.deepEqual(readdirSync(base).sort(), ["backup", "data", "passphrase"]);
 
   const second = await start(data, keepIdentity(anyPort, first));
@@ -143,6 +159,10 @@ test("everything acknowledged before a backup under load is restored after the d
   const again = new Clients(second, tokens);
   await requireAll(again, before);
   await again.usePasskey(passkey);
+  const read = await askStorage(second, key, { method: "GET", path: receipt.path });
+  assert.deepEqual([read.status, read.text], [200, receipt.body]);
+  const foreign = await askStorage(second, key, { method: "GET", path: "/photos/1.txt" });
+  assert.equal(foreign.status, 403, foreign.text);
   const account = await ask(`${find(second.started, "auth").url}/api/v1/auth/account`, {
     headers: { authorization: `Bearer ${tokens.session}` },
   });

@@ -41,6 +41,8 @@ interface Answer {
   body: Record<string, unknown>;
 }
 
+type StoreMethod = Parameters<ReturnType<typeof createSigner>>[0];
+
 const BUCKET = "photos";
 const TOPIC = "orders";
 const PAUSE_MS = 30;
@@ -57,6 +59,18 @@ export async function ask(url: string, { headers, ...init }: Ask = {}): Promise<
   const text = await answer.text();
   const body = text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {};
   return { status: answer.status, text, body };
+}
+
+/** Sends a request to storage, signed with an access key. */
+export function askStorage(
+  { started }: Running,
+  key: { id: string; secret: string },
+  { method, path, body = "" }: { method: StoreMethod; path: string; body?: string },
+): Promise<Answer> {
+  const url = new URL(path, find(started, "vault").url);
+  const signed = createSigner(key.id, key.secret)(method, url, body);
+  const headers = { ...signed, "content-type": "text/plain" };
+  return ask(url.href, { method, headers, ...(body === "" ? {} : { body }) });
 }
 
 /** Signs in by password. */
@@ -200,19 +214,11 @@ export class Clients {
     return answer.body;
   }
 
-  #store(
-    method: Parameters<ReturnType<typeof createSigner>>[0],
-    path: string,
-    body: string,
-  ): Promise<Answer> {
+  #store(method: StoreMethod, path: string, body: string): Promise<Answer> {
     const { credentials } = this.#running;
-    const url = new URL(path, find(this.#running.started, "vault").url);
-    const sign = createSigner(
-      credentials.get("STORE_ACCESS_KEY_ID")!,
-      credentials.get("STORE_SECRET_ACCESS_KEY")!,
-    );
-    const headers = { ...sign(method, url, body), "content-type": "text/plain" };
-    return ask(url.href, { method, headers, ...(body === "" ? {} : { body }) });
+    const id = credentials.get("STORE_ACCESS_KEY_ID")!;
+    const secret = credentials.get("STORE_SECRET_ACCESS_KEY")!;
+    return askStorage(this.#running, { id, secret }, { method, path, body });
   }
 
   #authorize(name: string): Record<string, string> {

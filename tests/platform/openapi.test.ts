@@ -1,0 +1,204 @@
+// The OpenAPI document of every service is complete: it lists every route, with parameters, bodies and responses, and
+// nothing else.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  anyPort,
+  find,
+  findStarted,
+  makeFolder,
+  parseEnv,
+  run,
+  type Started,
+} from "../../services/runtime/test/fixture/platform-process.ts";
+
+interface Operation {
+  operationId?: string;
+  summary?: string;
+  tags?: string[];
+  security?: object[];
+  parameters?: { name: string; in: string; schema?: object }[];
+  requestBody?: { content: Record<string, { schema?: object }> };
+  responses: Record<string, { description?: string; content?: object }>;
+  "x-protocol"?: unknown;
+}
+
+interface Described {
+  id: string;
+  method: string;
+  path: string;
+  operation: Operation;
+}
+
+interface Service {
+  /** Folder below `services`. */
+  name: string;
+  url: string;
+  /** Name in `credentials.env` of the token that its paths require, or "". */
+  token: string;
+}
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+/** Operations without a body, whose method usually has one. */
+const BODILESS =
+  /^POST .*\/(?:logout|hold|resume|promote|rollback|reload|rotate|rotate-secret|secret|begin|backup-codes|recovery|restart|stop|start|cancel|run|scrub|replay|forward|keys|activate|invitations|disconnect|disable|enable|verify|connect)$|^PUT .*\/members\/\{user_id\}$/;
+/** Paths in the source that other services serve. */
+const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
+  auth: ["/api/v1/send"],
+  gate: ["/console/"],
+};
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+let up: ReturnType<typeof run>;
+let started: Started;
+let credentials: Record<string, string>;
+
+before(async () => {
+  const data = makeFolder();
+  up = run(["up", "--json", "--data", data, ...anyPort]);
+  started = await up.waitFor(findStarted);
+  credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+});
+after(async () => {
+  up.child.kill("SIGTERM");
+  await up.exit;
+});
+
+function locate(name: string): Service {
+  if (name === "runtime") return { name, url: started.api_url, token: "PLATFORM_RUNTIME_TOKEN" };
+  const { url, listeners } = find(started, name);
+  const admin = listeners.find((listener) => listener.name === "admin");
+  const place = name === "vault" ? `http://127.0.0.1:${admin!.port}` : url;
+  return { name, url: place, token: name === "gate" ? "PLATFORM_GATE_AUTH_TOKEN" : "" };
+}
+
+async function readDocument({ url }: Service): Promise<Described[]> {
+  const answer = await fetch(`${url}/api/docs/openapi.json`);
+  assert.equal(answer.status, 200);
+  const { paths } = (await answer.json()) as { paths: Record<string, Record<string, Operation>> };
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    METHODS.flatMap((method) => {
+      const operation = operations[method];
+      // Routes of the gateway are described by their upstreams.
+      if (operation === undefined || operation.tags?.[0] === "Proxied") return [];
+      return { id: `${method.toUpperCase()} ${path}`, method, path, operation };
+    }),
+  );
+}
+
+/** Gaps in the description of an operation. */
+function findGaps({ id, method, path, operation }: Described): string[] {
+  const { operationId, summary, tags, parameters = [], requestBody, responses } = operation;
+  const statuses = Object.keys(responses);
+  const isNotYet = "501" in responses;
+  // OAuth and OpenID Connect describe their bodies and errors.
+  const isStandard = operation["x-protocol"] !== undefined;
+  const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name);
+  const described = parameters.filter((item) => item.in === "path").map(({ name }) => name);
+  const isOpen = operation.security?.length === 0;
+  const isWrite = ["post", "put", "patch"].includes(method);
+  const hasBody = isWrite && !BODILESS.test(id) && !isNotYet && !isStandard;
+  const hasJson = requestBody?.content["application/json"] !== undefined && !isStandard;
+  const rules: [isMissing: boolean, gap: string][] = [
+    [operationId === undefined || summary === undefined || summary === "", "no name or summary"],
+    [tags?.length !== 1, "no tag"],
+    [/:\w/.test(path), "a parameter that is not written as {name}"],
+    [names.some((name) => !described.includes(name!)), "a path parameter is not described"],
+    [parameters.some(({ schema }) => schema === undefined), "a parameter without a schema"],
+    [hasBody && requestBody === undefined, "no request body"],
+    [!statuses.some((status) => /^[123]/.test(status)), "no success"],
+    [!("default" in responses), "no error"],
+    [!isOpen && !("401" in responses && "403" in responses), "no 401 or 403"],
+    [hasJson && !("400" in responses), "no 400"],
+  ];
+  return rules.flatMap(([isMissing, gap]) => (isMissing ? [`${id}: ${gap}`] : []));
+}
+
+/** Paths of operations in the source of a service. */
+function listSourcePaths(name: string): string[] {
+  // The command line of the runtime calls all others.
+  const folder = name === "runtime" ? "runtime/src/api" : `${name}/src`;
+  const found = globSync(`services/${folder}/**/*.ts`, { cwd: root }).flatMap((file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    return Array.from(
+      text.matchAll(/\bpath: "(\/[^"]*)"|"(\/(?:api|ws|console)\/[^"]*[^"/…])"/g),
+      ([, path, literal]) => (path ?? literal)!,
+    );
+  });
+  return [...new Set(found.filter((path) => /^\/(?:api\/v1|ws|console)\//.test(path)))];
+}
+
+const toPattern = (path: string): string => path.replaceAll(/\{\w+\*?\}/g, "{}");
+
+for (const name of ["gate", "auth", "vault", "pulse", "notify", "tunnel", "runtime"]) {
+  test(`${name}: operations are described with parameters, bodies and responses`, async () => {
+    const operations = await readDocument(locate(name));
+    assert.ok(operations.length >= 15);
+    assert.deepEqual(operations.flatMap(findGaps), []);
+  });
+
+  test(`${name}: each path of its source is documented`, async () => {
+    const documented = new Set(
+      (await readDocument(locate(name))).map(({ path }) => toPattern(path)),
+    );
+    const isDocumented = (path: string): boolean =>
+      documented.has(toPattern(path)) || OF_OTHERS[name]?.includes(path) === true;
+    const paths = listSourcePaths(name);
+    assert.ok(paths.length > 0);
+    assert.deepEqual(
+      paths.filter((path) => !isDocumented(path)),
+      [],
+    );
+  });
+
+  test(`${name}: documented operations exist, and no other methods of their paths`, async () => {
+    const service = locate(name);
+    const operations = await readDocument(service);
+    const token = credentials[service.token];
+    const headers: Record<string, string> =
+      token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const isSocket = ({ operation }: Described): boolean => "101" in operation.responses;
+    // At the gateway, pages and other paths are for requests without a route.
+    const isOwn = ({ path }: Described): boolean => name !== "gate" || path.startsWith("/api/v1/");
+    const methods = Map.groupBy(
+      operations.filter((one) => isOwn(one) && !isSocket(one)),
+      ({ path }) => path,
+    );
+    // A path may also match one with parameters.
+    const patterns = operations.map(({ path, method }) => ({
+      method: method.toUpperCase(),
+      pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, ".+")}$`),
+    }));
+    for (const [path, listed] of methods) {
+      const place = `${service.url}${path.replaceAll(/\{\w+\}/g, "x")}`;
+      const { status, headers: answered } = await fetch(place, { method: "OPTIONS", headers });
+      assert.ok(status === 204 || status === 405, `OPTIONS ${path}: ${status}`);
+      const allowed = (answered.get("allow") ?? "")
+        .split(/, */)
+        .filter((method) => method !== "HEAD" && method !== "OPTIONS");
+      for (const { id, method } of listed) assert.ok(allowed.includes(method.toUpperCase()), id);
+      for (const method of allowed) {
+        const isDocumented = patterns.some(
+          (one) => one.method === method && one.pattern.test(new URL(place).pathname),
+        );
+        assert.ok(isDocumented, `${method} ${path} is not documented`);
+      }
+    }
+  });
+
+  test(`${name}: documented WebSockets exist`, async () => {
+    const service = locate(name);
+    const sockets = (await readDocument(service)).filter(
+      ({ operation }) => "101" in operation.responses,
+    );
+    assert.ok(sockets.length > 0);
+    for (const { path } of sockets) {
+      const answer = await fetch(`${service.url}${path.replaceAll(/\{\w+\}/g, "x")}`);
+      await answer.body?.cancel();
+      assert.ok([401, 426].includes(answer.status), `${path}: ${answer.status}`);
+    }
+  });
+}
