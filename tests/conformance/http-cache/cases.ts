@@ -103,6 +103,27 @@ export const cases: readonly Case[] = [
       assert.equal((await scene.ask()).body, "abcdefghi");
     },
   },
+  {
+    rule: "3.19",
+    title: "statuses of a condition or a range are not stored, whatever their lifetime",
+    run: async (scene) => {
+      const refused = [412, 416].map((status) => ({ status, ...control("public, max-age=60") }));
+      scene.play(...refused, {});
+      assert.equal((await scene.ask({ "If-Match": '"x"' })).status, 412);
+      assert.equal((await scene.ask({ Range: "bytes=99-" })).status, 416);
+      assert.equal((await scene.ask()).status, 200);
+    },
+  },
+  {
+    rule: "3.20",
+    title: "a response to a GET with content, which no key contains, is not stored",
+    run: async (scene) => {
+      scene.play(control("max-age=60"));
+      await scene.ask({ "Transfer-Encoding": "chunked" }, "GET", "x");
+      await scene.ask({ "Content-Length": 1 }, "GET", "x");
+      assert.equal((await scene.ask()).headers["x-cache"], "MISS");
+    },
+  },
   // Section 3.5: authenticated requests.
   second(
     "3.5.1",
@@ -206,6 +227,47 @@ export const cases: readonly Case[] = [
       assert.equal((await scene.ask({ "X-A": "2", "X-B": "1" })).body, "body 2");
     },
   },
+  {
+    rule: "4.1.3",
+    title: "a selecting field cannot complete the address of another resource",
+    run: async (scene) => {
+      const varied = control("max-age=60", { Vary: "Accept-Language" });
+      const [short, long] = [scene.withQuery("a"), scene.withQuery("ab")];
+      for (const each of [short, long]) each.play({ ...varied, body: each.path });
+      await long.ask({ "Accept-Language": "de" });
+      await short.ask({ "Accept-Language": "ben" });
+      assert.equal((await long.ask({ "Accept-Language": "en" })).body, long.path);
+    },
+  },
+  {
+    rule: "4.1.4",
+    title: "a variant is selected by the fields that its own response names",
+    run: async (scene) => {
+      scene.play(
+        control("max-age=60", { Vary: "X-A" }),
+        control("max-age=60", { Vary: "X-B" }),
+        control("max-age=60", { Vary: "X-B" }),
+      );
+      await scene.ask({ "X-A": "1" });
+      await scene.ask({ "X-B": "2" });
+      assert.equal((await scene.ask({ "X-B": "1" })).headers["x-cache"], "MISS");
+    },
+  },
+  {
+    rule: "4.1.5",
+    title: "an absent selecting field does not match an empty one",
+    run: async (scene) => {
+      scene.play(control("max-age=60", { Vary: "X-A" }));
+      await scene.ask({ "X-A": "" });
+      assert.equal((await scene.ask()).headers["x-cache"], "MISS");
+    },
+  },
+  second(
+    "4.1.6",
+    "a response that depends on the client's address is not stored",
+    control("max-age=60", { Vary: "Accept-Encoding, X-Forwarded-For" }),
+    "MISS",
+  ),
   // Section 4.2: freshness.
   second(
     "4.2.1",
@@ -641,6 +703,16 @@ export const cases: readonly Case[] = [
       assert.equal((await scene.ask({ Range: `bytes=${ranges.slice(1).join()}` })).status, 206);
       const answer = await scene.ask({ Range: `bytes=${ranges.join()}` });
       assert.deepEqual([answer.status, answer.body], [200, body]);
+    },
+  },
+  {
+    rule: "14.12",
+    title: "HEAD has no ranges",
+    run: async (scene) => {
+      scene.play({ ...control("max-age=60"), body: "0123456789" });
+      await scene.ask();
+      const { status, headers } = await scene.ask({ Range: "bytes=0-1" }, "HEAD");
+      assert.deepEqual([status, headers["content-length"]], [200, "10"]);
     },
   },
   {

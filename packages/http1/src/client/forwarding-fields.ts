@@ -32,6 +32,11 @@ export class ForwardingFields {
   /** Scheme and host with which the client sent the current request; the host may be empty. */
   proto: "http" | "https" = "http";
   host = "";
+  /**
+   * Whatever else upstreams receive about the address that the client asked: the scheme and the port, from a trusted proxy
+   * also the Host field, which may differ from `host`. A cache must keep responses apart by it.
+   */
+  origin = "";
   /** Field lines of the current request, each with its CRLF. */
   lines: Buffer = NO_HOST;
   #trusted: AddressSet | undefined;
@@ -61,6 +66,7 @@ export class ForwardingFields {
     this.clientAddress = remoteAddress;
     this.proto = proto;
     this.host = host;
+    this.origin = `${proto} ${localPort}`;
     this.lines = layOutLines(
       remoteAddress,
       proto,
@@ -81,15 +87,17 @@ export class ForwardingFields {
     const forwarded = joinLines(fields, Known.Forwarded);
     const sent = joinLines(fields, Known.XForwardedProto).toLowerCase();
     const proto = sent === "https" || sent === "http" ? sent : secure ? "https" : "http";
-    const port = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
+    const sentPort = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
+    const port = sentPort ?? String(localPort);
     const ownForwarded = formatForwarded(remoteAddress, host, secure ? "https" : "http");
     this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
     this.proto = proto;
     this.host = joinLines(fields, Known.XForwardedHost) || host;
+    this.origin = `${proto} ${port} ${host.toLowerCase()}`;
     this.lines = layOutLines(
       chain === "" ? remoteAddress : `${chain}, ${remoteAddress}`,
       proto,
-      port ?? String(localPort),
+      port,
       this.host,
       forwarded === "" ? ownForwarded : `${forwarded}, ${ownForwarded}`,
     );

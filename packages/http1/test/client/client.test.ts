@@ -40,6 +40,7 @@ test("the fields follow the Host of each request, and a reload of trusted proxie
   assert.equal(fields.lines, first);
   fields.read(CLIENT, parse(["Host: b"]), nobody);
   assert.match(fields.lines.toString(), /X-Forwarded-Host: b\r\n/);
+  assert.equal(fields.origin, "http 8080");
   const head = parse(["Host: b", "X-Forwarded-For: 198.51.100.7"]);
   fields.read(CLIENT, head, new AddressSet(["203.0.113.0/24"]));
   assert.equal(fields.clientAddress, "198.51.100.7");
@@ -61,6 +62,7 @@ test("all values of a trusted proxy are kept, and the proxy is appended", () => 
   const peer = { remoteAddress: "2001:db8::5", localPort: 80, secure: false };
   fields.read(peer, head, new AddressSet(["2001:db8::/32", "203.0.113.0/24"]));
   assert.equal(fields.clientAddress, "198.51.100.1");
+  assert.deepEqual([fields.host, fields.origin], ["outer.example", "https 443 inner"]);
   assert.equal(
     fields.lines.toString(),
     'X-Forwarded-For: 198.51.100.1, 203.0.113.77, 2001:db8::5\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Port: 443\r\nX-Forwarded-Host: outer.example\r\nForwarded: for=198.51.100.1;proto=https, for="[2001:db8::5]";host="inner";proto=http\r\n',

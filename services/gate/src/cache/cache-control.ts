@@ -1,6 +1,7 @@
 // Cache-Control of requests and responses (RFC 9111 section 5.2).
 
-const SECONDS_MAX = 2_147_483_648;
+/** Longer times are as good as this one (RFC 9111 section 1.2.2). */
+export const SECONDS_MAX = 2_147_483_648;
 const DIRECTIVE =
   /([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?\s*(?:,|$)/g;
 

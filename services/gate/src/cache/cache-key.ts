@@ -1,9 +1,16 @@
-// Keys of stored responses: route, host and target of a request, its caller, and the fields that select a variant.
+// Keys of stored responses: route, address and target of a request, its caller, and the fields that select a variant.
+//
+//   route LF scheme and port LF host LF target [LF caller LF] [NUL names LF (value LF)…]
+//
+// NUL occurs in no target and in no field value: what a client sends in one part cannot look like another part.
 import type { RequestHead } from "@platform/http1";
 import { CACHE_KEY_BYTES_MAX, type CacheKey } from "../shared-state/index.ts";
 import type { GateExchange } from "../exchange/exchange.ts";
 
 const SEPARATOR = 0x0a;
+const VARIANT = 0x00;
+/** Stands for a field that the request does not have: no value contains this byte. */
+const ABSENT = "\u0001";
 
 /** Builds keys in one scratch buffer: a key is valid until the next one is built. */
 export class CacheKeys {
@@ -18,17 +25,21 @@ export class CacheKeys {
   /** The key of a request; `undefined` if it is too long. `scope` is the caller whose responses are kept apart. */
   build(exchange: GateExchange, routeKey: string, scope: string): CacheKey | undefined {
     const { head, userData, forwardPath } = exchange;
+    const { forwarding } = userData;
     this.#length = 0;
     this.#text(routeKey);
-    this.#text(userData.forwarding.host.toLowerCase());
+    this.#text(forwarding.origin);
+    const resourceAt = this.#length;
+    this.#text(forwarding.host.toLowerCase());
     if (forwardPath === null) this.#bytes(head.bytes, head.pathStart, head.targetEnd);
     else {
       this.#bytes(Buffer.from(forwardPath, "latin1"), 0, forwardPath.length);
       if (head.queryStart !== -1) this.#bytes(head.bytes, head.queryStart - 1, head.targetEnd);
     }
-    const resource = this.#hash(this.#seed);
+    // Without the route and the scheme: an unsafe request may pass another route for its method.
+    const resource = this.#hash(this.#seed, resourceAt);
     if (scope !== "") {
-      this.#scratch[Math.min(this.#length++, CACHE_KEY_BYTES_MAX)] = SEPARATOR;
+      this.#byte(SEPARATOR);
       this.#text(scope);
     }
     return this.#finish(resource);
@@ -38,8 +49,10 @@ export class CacheKeys {
   select(key: CacheKey, head: RequestHead, names: string): CacheKey | undefined {
     this.#length = 0;
     this.#bytes(key.bytes, 0, key.bytes.length);
+    this.#byte(VARIANT);
+    this.#text(names);
     for (const name of names.split(",")) {
-      const value = head.fields.find(name) ?? "";
+      const value = head.fields.find(name) ?? ABSENT;
       this.#text(name === "accept-encoding" ? value.toLowerCase().replaceAll(/\s/g, "") : value);
     }
     return this.#finish(key.resourceHash);
@@ -59,7 +72,11 @@ export class CacheKeys {
     const space = CACHE_KEY_BYTES_MAX - this.#length;
     if (text.length < space) this.#scratch.write(text, this.#length, "latin1");
     this.#length += text.length;
-    this.#scratch[Math.min(this.#length++, CACHE_KEY_BYTES_MAX)] = SEPARATOR;
+    this.#byte(SEPARATOR);
+  }
+
+  #byte(byte: number): void {
+    this.#scratch[Math.min(this.#length++, CACHE_KEY_BYTES_MAX)] = byte;
   }
 
   #bytes(bytes: Buffer, start: number, end: number): void {
@@ -71,11 +88,11 @@ export class CacheKeys {
   }
 
   // FNV-1a with a final mix; equal hashes only cost a comparison.
-  #hash(seed: number): number {
+  #hash(seed: number, start = 0): number {
     const bytes = this.#scratch;
     const end = Math.min(this.#length, CACHE_KEY_BYTES_MAX);
     let hash = seed ^ 0x811c9dc5;
-    for (let at = 0; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     return (hash ^ (hash >>> 16)) | 0;
@@ -84,8 +101,8 @@ export class CacheKeys {
 
 /** The path in a key that {@link CacheKeys} has built, without the query. */
 export function readPathOfKey(key: Buffer): string {
-  const [, , target = ""] = key.toString("latin1").split("\n", 3);
-  const end = target.indexOf("?");
+  const [, , , target = ""] = key.toString("latin1").split("\n", 4);
+  const end = target.search(/[?\0]/);
   return end === -1 ? target : target.slice(0, end);
 }
 

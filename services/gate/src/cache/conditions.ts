@@ -1,5 +1,5 @@
 // Conditions and ranges of requests that are answered from the store (RFC 9110 sections 13 and 14).
-import { Known, type RequestHead } from "@platform/http1";
+import { Known, Method, type RequestHead } from "@platform/http1";
 import { type ByteRange, readRanges } from "@platform/kernel/content";
 import { readDateMs } from "./store-rules.ts";
 
@@ -22,12 +22,13 @@ export function isNotModified({ fields }: RequestHead, validators: Validators): 
 
 /** The ranges of a request for a body of `size` bytes: empty if none is satisfiable, `undefined` for the whole body. */
 export function findRanges(
-  { fields }: RequestHead,
+  { fields, methodId }: RequestHead,
   size: number,
   validators: Validators,
 ): readonly ByteRange[] | undefined {
   const range = fields.get(Known.Range);
-  if (range === undefined || size === 0) return undefined;
+  // Only GET has ranges (RFC 9110 section 14.2).
+  if (range === undefined || size === 0 || methodId !== Method.GET) return undefined;
   const condition = fields.find("if-range");
   if (condition !== undefined && !isSame(condition, validators)) return undefined;
   return readRanges(range, size);

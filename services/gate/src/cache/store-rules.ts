@@ -1,8 +1,16 @@
 // The rules of RFC 9111 for a shared cache: which responses are stored, how old and how fresh they are.
-import { type Directives, parseDirectives, readSeconds } from "./cache-control.ts";
+import { type Directives, parseDirectives, readSeconds, SECONDS_MAX } from "./cache-control.ts";
 
 /** Statuses that are stored with the route's time to live if the upstream states none (RFC 9110 section 15.1). */
 const DEFAULT_STATUSES: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
+
+/**
+ * Statuses that are about the conditions and the range of one request, which are no part of a key: other requests would get
+ * them, whatever their Cache-Control says.
+ */
+const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([206, 304, 412, 416]);
+/** Members of Vary that no other request is known to match; the gateway writes the fields itself. */
+const UNSELECTABLE = /(?:^|[\s,])(?:\*|x-forwarded-for|forwarded)(?:$|[\s,])/i;
 
 /** Properties of a stored response. */
 export const Flag = {
@@ -50,11 +58,11 @@ export interface Lifetime {
 export function judgeResponse(head: StorableHead, request: StoringRequest): Lifetime | undefined {
   const { status } = head;
   const directives = parseDirectives(head.get("cache-control"));
-  if (status < 200 || status === 206 || status === 304) return undefined;
+  if (status < 200 || CONDITIONAL_STATUSES.has(status)) return undefined;
   if (request.directives.has("no-store")) return undefined;
   if (directives.has("no-store") && !directives.has("must-understand")) return undefined;
   if (directives.has("private") || head.get("set-cookie") !== undefined) return undefined;
-  if (head.get("vary")?.includes("*") === true) return undefined;
+  if (UNSELECTABLE.test(head.get("vary") ?? "")) return undefined;
   if (/^text\/event-stream/i.test(head.get("content-type") ?? "")) return undefined;
   const sharedAge = readSeconds(directives, "s-maxage");
   const isForAuthorized =
@@ -116,7 +124,7 @@ function readInitialAgeMs(head: StorableHead, request: StoringRequest): number {
   const dateMs = readDateMs(head.get("date")) || answeredAtMs;
   const apparentMs = Math.max(0, answeredAtMs - dateMs);
   const [first = ""] = (head.get("age") ?? "").split(",");
-  const ageMs = /^\s*\d+\s*$/.test(first) ? Number(first) * 1_000 : 0;
+  const ageMs = /^\s*\d+\s*$/.test(first) ? Math.min(Number(first), SECONDS_MAX) * 1_000 : 0;
   return Math.max(apparentMs, ageMs + answeredAtMs - sentAtMs);
 }
 

@@ -36,6 +36,13 @@ export function checkCacheFields(
       message: "requires cache_ttl_seconds",
     });
   }
+  if (methods?.includes("GET") === false) {
+    context.addIssue({
+      code: "custom",
+      path: ["cache_methods"],
+      message: "must contain GET: only its responses are stored, and answer HEAD, too",
+    });
+  }
   if (ttl !== undefined && origin !== undefined && !origin.startsWith("target")) {
     context.addIssue({
       code: "custom",

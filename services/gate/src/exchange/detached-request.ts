@@ -17,7 +17,7 @@ export function detachRequest(
   const { forwardPath, forwardQuery, userData } = exchange;
   const { caller, apiKey, identityLines, authLines, cookies } = userData;
   const { holdsOperatorToken, preferredTarget, path, method } = userData;
-  const { clientAddress, proto, host, lines } = userData.forwarding;
+  const { clientAddress, proto, host, origin, lines } = userData.forwarding;
   const state: Partial<RequestState> = {
     route,
     caller,
@@ -37,7 +37,13 @@ export function detachRequest(
     hasBegun: false,
     restore(detached) {
       Object.assign(detached.userData, state);
-      Object.assign(detached.userData.forwarding, { clientAddress, proto, host, lines });
+      Object.assign(detached.userData.forwarding, {
+        clientAddress,
+        proto,
+        host,
+        origin,
+        lines,
+      });
       detached.forwardPath = forwardPath;
       detached.forwardQuery = forwardQuery;
     },

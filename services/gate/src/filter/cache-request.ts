@@ -28,6 +28,11 @@ export function readScope({ userData }: GateExchange): string {
   return lines === "" && user === "" ? "" : `${user}\n${lines}`;
 }
 
+/** True if the request has content: an upstream may read it, but no key contains it. */
+export function hasBody({ head }: GateExchange): boolean {
+  return head.contentLength > 0 || head.fields.has(Known.TransferEncoding);
+}
+
 /** True if the response may be a part, or none if the client has it. */
 export function isConditional({ head }: GateExchange): boolean {
   const { fields } = head;

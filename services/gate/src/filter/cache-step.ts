@@ -16,6 +16,7 @@ import type { CacheTicket, PinnedEntry } from "../exchange/cache-ticket.ts";
 import type { CompiledRoute, GateExchange, Step } from "../exchange/exchange.ts";
 import type { CacheFlights, CacheKey, RouteSpec, SharedCache } from "../shared-state/index.ts";
 import {
+  hasBody,
   isConditional,
   isSafe,
   NO_DIRECTIVES,
@@ -40,9 +41,10 @@ interface Lookup {
   readonly hash: number;
 }
 
-/** Caches the responses of a route. */
+/** Caches the responses of a route; on one of several routes of a prefix, invalidates those that another one stores. */
 export function createCacheStep(spec: RouteSpec, parts: StepParts): Step | undefined {
-  return spec.steps.cache === undefined ? undefined : new CacheStep(spec, parts);
+  if (spec.steps.cache !== undefined) return new CacheStep(spec, parts);
+  return spec.methods === undefined ? undefined : createInvalidationStep(parts);
 }
 
 class CacheStep implements Step {
@@ -80,10 +82,10 @@ class CacheStep implements Step {
       return true;
     }
     const isRead = head.methodId === Method.GET || (head.methodId === Method.HEAD && this.#hasHead);
-    if (!isSafe(exchange)) exchange.userData.changedResource = this.#hashResource(exchange);
-    if (!isRead || head.upgrade || head.contentLength > 0) return true;
+    if (!isSafe(exchange)) userData.changedResource = hashResource(exchange, this.#keys);
+    if (!isRead || head.upgrade || hasBody(exchange)) return true;
     const directives = readDirectives(exchange);
-    return this.#serve(exchange, route, directives, false);
+    return this.#serve(exchange, route, directives, undefined);
   }
 
   #find(
@@ -106,7 +108,7 @@ class CacheStep implements Step {
     exchange: GateExchange,
     route: CompiledRoute,
     directives: Directives,
-    hasWaited: boolean,
+    deadlineMs: number | undefined,
   ): boolean | Promise<boolean> {
     const scope = readScope(exchange);
     const key = this.#keys.build(exchange, this.#routeKey, scope);
@@ -137,7 +139,7 @@ class CacheStep implements Step {
         "The response is not stored, and the request allows nothing else.",
       );
     }
-    return this.#fetch(exchange, route, lookup, pinned, hasWaited);
+    return this.#fetch(exchange, route, lookup, pinned, deadlineMs);
   }
 
   /** Revalidates a response that the client gets now; false if the client's own request must do it. */
@@ -162,7 +164,7 @@ class CacheStep implements Step {
     route: CompiledRoute,
     lookup: Lookup,
     stale: PinnedEntry | undefined,
-    hasWaited: boolean,
+    deadlineMs = performance.now() + FLIGHT_WAIT_MS,
   ): boolean | Promise<boolean> {
     const { head } = exchange;
     const { directives, isAuthorized, hash } = lookup;
@@ -171,13 +173,14 @@ class CacheStep implements Step {
       head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
     const isShared = isPlain && !isAuthorized && !directives.has("no-store");
     const role = isShared ? this.#flights.take(hash) : "passes";
-    if (role === "waits" && !hasWaited) {
+    const waitMs = deadlineMs - performance.now();
+    if (role === "waits" && waitMs > 0) {
       if (stale !== undefined && this.#isUsableMeanwhile(stale, directives)) {
         this.#cache.answer(exchange, stale, "STALE");
         return false;
       }
       if (stale !== undefined) this.#store.unpin(stale.entry);
-      return this.#wait(exchange, route, lookup);
+      return this.#wait(exchange, route, lookup, deadlineMs);
     }
     this.#begin(exchange, lookup, stale, role === "leader");
     return true;
@@ -208,15 +211,17 @@ class CacheStep implements Step {
     exchange.userData.revalidates = hasValidator;
   }
 
+  // If the one that fetches ends without a response, because its client left, one of those that wait takes its place.
   async #wait(
     exchange: GateExchange,
     route: CompiledRoute,
     { directives, hash }: Lookup,
+    deadlineMs: number,
   ): Promise<boolean> {
     const { sequence } = exchange;
-    await this.#flights.wait(hash, FLIGHT_WAIT_MS);
+    await this.#flights.wait(hash, Math.max(1, deadlineMs - performance.now()));
     if (exchange.sequence !== sequence || exchange.aborted) return false;
-    return this.#serve(exchange, route, directives, true);
+    return this.#serve(exchange, route, directives, deadlineMs);
   }
 
   #isUsableMeanwhile({ entry, record }: PinnedEntry, directives: Directives): boolean {
@@ -252,19 +257,8 @@ class CacheStep implements Step {
   filterResponse(exchange: GateExchange, draft: ResponseDraft): readonly ContentFilter[] {
     const { cacheTicket: ticket } = exchange.userData;
     if (ticket !== null) return this.#cache.receive(exchange, ticket, draft);
-    this.#invalidate(exchange, draft);
+    invalidate(exchange, draft.status, this.#store);
     return [];
-  }
-
-  /** A successful unsafe request changes the resource (RFC 9111 section 4.4). */
-  #invalidate(exchange: GateExchange, draft: ResponseDraft): void {
-    const { changedResource } = exchange.userData;
-    if (changedResource === null || draft.status < 200 || draft.status >= 400) return;
-    this.#store.invalidate(changedResource);
-  }
-
-  #hashResource(exchange: GateExchange): number | null {
-    return this.#keys.build(exchange, this.#routeKey, "")?.resourceHash ?? null;
   }
 
   answerFailure(exchange: GateExchange): boolean {
@@ -278,6 +272,29 @@ class CacheStep implements Step {
     exchange.userData.cacheTicket = null;
     this.#cache.close(ticket);
   }
+}
+
+function createInvalidationStep({ cache: { keys, store } }: StepParts): Step {
+  return {
+    run(exchange) {
+      if (!isSafe(exchange)) exchange.userData.changedResource = hashResource(exchange, keys);
+      return true;
+    },
+    onResponseHead(exchange, head) {
+      invalidate(exchange, head.status, store);
+    },
+  };
+}
+
+function hashResource(exchange: GateExchange, keys: CacheKeys): number | null {
+  return keys.build(exchange, "", "")?.resourceHash ?? null;
+}
+
+/** A successful unsafe request changes the resource (RFC 9111 section 4.4). */
+function invalidate({ userData }: GateExchange, status: number, store: SharedCache): void {
+  const { changedResource } = userData;
+  if (changedResource === null || status < 200 || status >= 400) return;
+  store.invalidate(changedResource);
 }
 
 function copyKey(key: CacheKey): CacheKey {

@@ -13,7 +13,10 @@ const BUSY_MS = 100;
 
 const query = z
   .object({
-    prefix: z.string({ error: "must be given once" }).min(1).optional(),
+    prefix: z
+      .string({ error: "must be given once" })
+      .regex(/^\//, { error: 'expected a path that starts with "/"' })
+      .optional(),
     tag: z.string({ error: "must be given once" }).min(1).max(1_024).optional(),
   })
   .refine(({ prefix, tag }) => (prefix === undefined) !== (tag === undefined), {
@@ -65,7 +68,7 @@ export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRo
       path: "/api/v1/admin/cache",
       summary: "Invalidate stored responses by path prefix or by Cache-Tag",
       description:
-        "The prefix matches by whole segments; `/` matches all. Applies to all workers at once, and to responses that are being received.",
+        "The prefix matches by whole segments, with or without its percent-encoding; `/` matches all. Applies to all workers at once, and to responses that are being received.",
       query,
       answerType: "application/json",
       answer: z.object({
@@ -79,7 +82,7 @@ export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRo
         const { prefix, tag } = exchange.query;
         const matches =
           tag === undefined
-            ? createPrefixMatch(normalizePrefix(prefix ?? "/"))
+            ? createPrefixMatch(prefix ?? "/")
             : (_key: Buffer, readTags: () => string) => isTaggedWith(readTags(), tag);
         const entries = await purge(cache, matches);
         return {
@@ -94,11 +97,21 @@ export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRo
 }
 
 function createPrefixMatch(prefix: string): (key: Buffer) => boolean {
-  const below = prefix.endsWith("/") ? prefix : `${prefix}/`;
+  const isWithin = (path: string, outer: string): boolean =>
+    path === outer || path.startsWith(outer.endsWith("/") ? outer : `${outer}/`);
+  const encoded = normalizePrefix(prefix);
+  // Stored paths are encoded; the query, from which the prefix comes, has been decoded.
+  const bytes = Buffer.from(prefix).toString("latin1");
   return (key) => {
     const path = readPathOfKey(key);
-    return path === prefix || path.startsWith(below);
+    return isWithin(path, encoded) || isWithin(decodeBytes(path), bytes);
   };
+}
+
+function decodeBytes(path: string): string {
+  return path.replace(/%([0-9A-F]{2})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
 }
 
 // A worker that dies within the store keeps it busy until its end has been noticed here.

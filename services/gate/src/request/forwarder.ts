@@ -108,6 +108,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
   onResponseHead(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void {
     const state = exchange.userData;
     state.route!.resilience?.noteStatus(state.target!.link, head.status);
+    // The client may get another status, such as that of a stored response.
+    this.#noteHealth(state, head.status);
     state.responseFields.write(writer);
     for (const step of state.route!.steps.responseHooks)
       step.onResponseHead!(exchange, head, writer);
@@ -140,7 +142,6 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   /** Accounts for the end of a request that {@link start} forwarded. */
   finish(state: RequestState, end: RequestEnd): void {
-    if (end.upstreamMs >= 0) this.#noteHealth(state, end.status);
     if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
     if (end.outcome === "request-refused") state.code = codeOfRefusal(end.status);
     this.#leave(state);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, type ServerResponse, createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
 import { waitFor } from "../fixture/condition.ts";
@@ -76,6 +76,19 @@ for (const runtime of runtimes) {
     assert.equal(count, 1);
     assert.equal(await readMetric(port, "platform_gate_cache_hits_total"), 39);
     assert.equal(await readMetric(port, "platform_gate_cache_entries"), 1);
+
+    // A client that leaves is replaced by one of those that wait, not by all of them.
+    const left = request({ host: "127.0.0.1", port, path: "/left", agent: false }).end();
+    left.on("error", () => undefined);
+    await waitFor("the request that leaves", () => waiting.length === 2);
+    const waiters = Array.from({ length: 20 }, () => ask(port, "/left"));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    (left.socket as Socket).resetAndDestroy();
+    await waitFor("its successor", () => waiting.length === 3);
+    waiting[2]!.end("shared");
+    const bodies = (await Promise.all(waiters)).map(({ body }) => body.toString());
+    assert.deepEqual(new Set(bodies), new Set(["shared"]));
+    assert.equal(count, 3);
   });
 
   test(`while one request revalidates, others get the stale response, on ${runtime.name}`, async (context) => {
@@ -155,7 +168,11 @@ for (const runtime of runtimes) {
 test("a stale response is used in place of an error while the circuit is open, too", async (context) => {
   let isFailing = false;
   let failures = 0;
-  const target = await startUpstream(context, (_incoming, response) => {
+  const target = await startUpstream(context, (incoming, response) => {
+    if (isFailing && incoming.url === "/outlier") {
+      response.writeHead(502).end();
+      return;
+    }
     if (isFailing) {
       failures++;
       response.destroy();
@@ -174,10 +191,23 @@ test("a stale response is used in place of an error while the circuit is open, t
   };
   const { port } = await startGate(context, {
     runtime: runtimes[0]!,
-    config: { workers: 1, routes: [route] },
+    config: {
+      workers: 1,
+      routes: [
+        route,
+        { ...route, prefix: "/outlier", circuit_breaker: false, outlier_statuses: [502] },
+      ],
+    },
   });
-  assert.equal((await ask(port, "/stored")).body.toString(), "kept");
+  for (const path of ["/stored", "/outlier"]) {
+    assert.equal((await ask(port, path)).body.toString(), "kept");
+  }
   isFailing = true;
+  for (let times = 0; times < 3; times++) {
+    assert.equal((await ask(port, "/outlier")).headers["x-cache"], "STALE");
+  }
+  const ejections = await readMetric(port, "platform_gate_ejections_total");
+  assert.equal(ejections, 1, "the upstream's status counts against its health");
   const askStored = async (): Promise<void> => {
     const { status, headers, body } = await ask(port, "/stored");
     assert.deepEqual([status, headers["x-cache"], body.toString()], [200, "STALE", "kept"]);
@@ -276,8 +306,13 @@ for (const runtime of runtimes.slice(0, 1)) {
       response.setHeader("Cache-Tag", `all, tag-${incoming.url!.split("/")[2]}`);
       response.end("x");
     });
-    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
-    const { port } = await startGate(context, { runtime, config });
+    const cached = { target, cache_ttl_seconds: 60 };
+    const routes = [
+      { prefix: "/", ...cached },
+      { prefix: "/notes", ...cached, methods: ["GET"] },
+      { prefix: "/notes", target, methods: ["POST"] },
+    ];
+    const { port } = await startGate(context, { runtime, config: { workers: 2, routes } });
     const paths = ["/shop/1", "/shop/2?q=1", "/shops/3", "/other/1"];
     const listHits = async (): Promise<string[]> => {
       const hits: string[] = [];
@@ -300,7 +335,19 @@ for (const runtime of runtimes.slice(0, 1)) {
     assert.deepEqual(await listHits(), ["/shop/2?q=1", "/shops/3"]);
     const all = await ask(port, "/api/v1/admin/cache?prefix=/", {}, "DELETE");
     assert.equal(JSON.parse(all.body.toString()).entries_invalidated, 4);
-    assert.equal((await ask(port, "/api/v1/admin/cache", {}, "DELETE")).status, 400);
+    for (const query of ["", "?prefix=shop"]) {
+      assert.equal((await ask(port, `/api/v1/admin/cache${query}`, {}, "DELETE")).status, 400);
+    }
+    for (const prefix of ["/caf%C3%A9/a%20b", "/caf%25c3%25a9", "/caf%C3%A9/"]) {
+      await ask(port, "/caf%C3%A9/a%20b");
+      const { body } = await ask(port, `/api/v1/admin/cache?prefix=${prefix}`, {}, "DELETE");
+      assert.equal(JSON.parse(body.toString()).entries_invalidated, 1, prefix);
+    }
+    await ask(port, "/notes/1");
+    assert.equal((await ask(port, "/notes/1")).headers["x-cache"], "HIT");
+    await ask(port, "/notes/1", {}, "POST");
+    const changed = await ask(port, "/notes/1");
+    assert.equal(changed.headers["x-cache"], "MISS", "a route for another method has changed it");
   });
 
   test(`the use of the cache is shown, on ${runtime.name}`, async (context) => {
@@ -326,9 +373,18 @@ for (const runtime of runtimes.slice(0, 1)) {
   test(`a user gets only own or public responses, on ${runtime.name}`, async (context) => {
     const target = await startUpstream(context, (incoming, response) => {
       if (incoming.url === "/public") response.setHeader("Cache-Control", "public, max-age=60");
-      response.end(`for ${String(incoming.headers["x-user-id"])}`);
+      const { host, "x-forwarded-proto": proto, "x-forwarded-port": sentPort } = incoming.headers;
+      if (incoming.url === "/address") response.end([proto, host, sentPort].join(" "));
+      else response.end(`for ${String(incoming.headers["x-user-id"])}`);
     });
-    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
+    const config = {
+      workers: 2,
+      trusted_proxies: ["127.0.0.1"],
+      routes: [
+        { prefix: "/", target, cache_ttl_seconds: 60 },
+        { prefix: "/address", target, cache_ttl_seconds: 60, auth: { type: "none" } },
+      ],
+    };
     const env = { PLATFORM_JWT_SECRET: SECRET };
     const { port } = await startGate(context, { runtime, config, env });
     const sign = async (sub: string): Promise<Record<string, string>> => {
@@ -352,6 +408,20 @@ for (const runtime of runtimes.slice(0, 1)) {
     await ask(port, "/public", one);
     assert.equal((await ask(port, "/public", other)).body.toString(), "for one");
     assert.equal((await ask(port, "/public")).status, 401);
+
+    // A proxy may pass on what clients claim about the address that they asked for.
+    const claims = [
+      { Host: "one.test", "X-Forwarded-Host": "shop.test" },
+      { Host: "shop.test", "X-Forwarded-Host": "shop.test" },
+      { Host: "shop.test", "X-Forwarded-Proto": "https" },
+      { Host: "shop.test", "X-Forwarded-Port": "81" },
+    ];
+    for (const claim of claims) {
+      const { body } = await ask(port, "/address", claim);
+      const { Host: host, "X-Forwarded-Proto": proto = "http", ...others } = claim;
+      const sentPort = others["X-Forwarded-Port"] ?? port;
+      assert.equal(body.toString(), `${proto} ${host} ${sentPort}`);
+    }
   });
 
   test(`configuration of the cache that cannot work is refused, on ${runtime.name}`, async (context) => {
@@ -372,6 +442,10 @@ for (const runtime of runtimes.slice(0, 1)) {
     };
     const target = "http://127.0.0.1:1";
     assert.match(await post({ prefix: "/", target, cache_methods: ["GET"] }), /^4\d\d .*requires/);
+    assert.match(
+      await post({ prefix: "/", target, cache_ttl_seconds: 1, cache_methods: ["HEAD"] }),
+      /^4\d\d .*must contain GET/,
+    );
     assert.match(
       await post({ prefix: "/", target, cache_ttl_seconds: 1, cache_methods: ["POST"] }),
       /^4\d\d .*is not allowed/,
