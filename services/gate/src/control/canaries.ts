@@ -19,6 +19,8 @@ import { createEphemeralState, createStateFile } from "./state-file.ts";
 
 const TICK_MS = 1_000;
 const FULL = 100;
+/** Units of effective weights per percent, if it is not whole: rounded to percents, a small canary would get nothing. */
+const FRACTIONS = 100;
 const FILE_NAME = "canaries.json";
 
 /** Options of {@link startCanaries}. */
@@ -86,8 +88,9 @@ function describeCanary(spec: RouteSpec, options: CanariesOptions): CanaryRoute[
       readCounts: () => links.readCanary(canary.link),
       restartWindow: () => links.restartCanary(canary.link),
       setWeight: (percent) => {
-        const share = Math.round(percent);
-        links.setWeight(stable.link, FULL - share);
+        const units = Number.isInteger(percent) ? 1 : FRACTIONS;
+        const share = Math.round(percent * units);
+        links.setWeight(stable.link, FULL * units - share);
         links.setWeight(canary.link, share);
         routeStates.changeWeights(spec.slot);
       },

@@ -169,6 +169,8 @@ function probe({ target, spec, tls }: Check): Promise<string | undefined> {
     };
     const sent = isSecure ? requestHttps(options, onResponse) : requestHttp(options, onResponse);
     sent.on("error", (error) => resolve(error.message));
+    // Node reports a 101 as an upgrade, and without a listener only as the end of the connection.
+    sent.on("close", () => resolve("no response"));
     sent.end();
   });
 }

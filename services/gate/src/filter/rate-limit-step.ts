@@ -39,7 +39,9 @@ function createStep(
   isHere: (by: RateKeySpec) => boolean,
   countsKeys = false,
 ): Step | undefined {
-  const label = makeRouteLabel(spec.host, spec.prefix);
+  // Routes of one prefix for different methods have limits of their own, in Redis, too.
+  const methods = spec.methods === undefined ? "" : ` ${spec.methods.join()}`;
+  const label = makeRouteLabel(spec.host, spec.prefix) + methods;
   const limits: Limit[] = (spec.steps.rateLimits ?? [])
     .map((limit, index) => new RouteLimit(limit, `${label}:${limit.name}`, spec.slot, index))
     .filter(({ by }) => isHere(by));

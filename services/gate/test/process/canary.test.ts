@@ -41,15 +41,28 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
         canary_promote_sec: 1,
         canary_max_error_rate: 0.2,
       },
+      {
+        prefix: "/small",
+        targets_weighted: [
+          { url: stable.url, weight: 249 },
+          { url: canary.url, weight: 1 },
+        ],
+        canary_auto_promote: true,
+        canary_promote_sec: 3_600,
+      },
     ],
   };
   const gate = await startGate(context, { runtime: runtimes[0]!, folder, config });
   const view = async (url: string) => {
-    const [route] = (await (await fetch(`${url}/api/v1/routes`)).json()) as [
-      { status: { canary: { id: string; phase: string; weight: number } } },
-    ];
-    return route.status.canary;
+    const routes = (await (await fetch(`${url}/api/v1/routes`)).json()) as {
+      prefix: string;
+      status: { canary: { id: string; phase: string; weight: number } };
+    }[];
+    return routes.find(({ prefix }) => prefix === "/")!.status.canary;
   };
+  // 0.4 % is less than half a percent, which must not become nothing.
+  const small = Array.from({ length: 250 }, async () => (await fetch(`${gate.url}/small`)).text());
+  assert.equal((await Promise.all(small)).filter((name) => name === "canary").length, 1);
   const names = { stable: 0, canary: 0 };
   const send = async (): Promise<void> => {
     const answer = await fetch(`${gate.url}/shop`);

@@ -7,8 +7,11 @@ import { test, type TestContext } from "node:test";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { waitFor } from "../fixture/condition.ts";
 
+const SWITCHING =
+  "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n";
+
 async function startChecked(context: TestContext, name: string) {
-  const state = { url: "", health: "ok" as "ok" | "failing" | "silent", checks: 0 };
+  const state = { url: "", health: "ok" as "ok" | "failing" | "silent" | "switching", checks: 0 };
   const server = createServer((request, response) => {
     if (request.url !== "/health?deep") {
       response.end(name);
@@ -16,6 +19,10 @@ async function startChecked(context: TestContext, name: string) {
     }
     state.checks++;
     if (state.health === "silent") return;
+    if (state.health === "switching") {
+      request.socket.write(SWITCHING);
+      return;
+    }
     response.writeHead(state.health === "ok" ? 204 : 500).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -62,7 +69,7 @@ for (const runtime of runtimes) {
     };
     await waitFor("checks of both targets", () => one.checks > 0 && two.checks > 0);
     assert.deepEqual([...(await readNames())].sort(), ["one", "two"]);
-    for (const health of ["failing", "silent"] as const) {
+    for (const health of ["failing", "silent", "switching"] as const) {
       one.health = health;
       await waitFor(
         `a ${health} target is left out`,
@@ -80,7 +87,7 @@ for (const runtime of runtimes) {
       .filter(({ msg }) => msg === "upstream fails its health checks")
       .map((line) => line["fault"]);
     assert.equal(faults[0], "status 500");
-    assert.equal(faults.length, 2);
+    assert.equal(faults.length, 3);
     const scrape = await (await fetch(`${gate.url}/metrics`)).text();
     assert.match(scrape, /^platform_gate_health_checks_total\{result="failed"\} [1-9]/m);
   });

@@ -146,30 +146,48 @@ function assertWindows(arrivals: readonly Arrival[], localPeriods: readonly Loca
   }
 }
 
-test("counts in Redis end with their window", { skip: findRedisSkip() }, async (context) => {
-  const redis = await startRedis(context, await findFreePort());
-  const ignore = (): void => undefined;
-  const client = new RedisClient({ url: redis.url, onFailure: ignore, onRecovery: ignore });
-  context.after(() => client.close());
-  const gate = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: {
-      workers: 1,
-      limits_redis_url: redis.url,
-      routes: [{ prefix: "/", respond: { status: 200 }, rate_limit_rpm: 3 }],
-    },
-  });
-  let keys: string[] = [];
-  await waitFor("a count in Redis", async () => {
-    await (await fetch(gate.url)).arrayBuffer();
-    keys = client.isReady ? ((await client.send("KEYS", "platform:gate:rate:*")) as string[]) : [];
-    return keys.length > 0;
-  });
-  for (const key of keys) {
-    const seconds = Number(await client.send("TTL", key));
-    assert.ok(seconds > 0 && seconds <= WINDOW_MS / 1_000 + 1, `${key}: ${seconds}`);
-  }
-});
+test(
+  "counts in Redis end with their window, and belong to one route",
+  { skip: findRedisSkip() },
+  async (context) => {
+    const redis = await startRedis(context, await findFreePort());
+    const ignore = (): void => undefined;
+    const client = new RedisClient({ url: redis.url, onFailure: ignore, onRecovery: ignore });
+    context.after(() => client.close());
+    const gate = await startGate(context, {
+      runtime: runtimes[0]!,
+      config: {
+        workers: 1,
+        limits_redis_url: redis.url,
+        routes: ["GET", "POST"].map((method) => ({
+          prefix: "/",
+          methods: [method],
+          respond: { status: 200 },
+          rate_limit_rpm: 3,
+        })),
+      },
+    });
+    let keys: string[] = [];
+    await waitFor("a count in Redis", async () => {
+      await (await fetch(gate.url)).arrayBuffer();
+      keys = client.isReady
+        ? ((await client.send("KEYS", "platform:gate:rate:*")) as string[])
+        : [];
+      return keys.length > 0;
+    });
+    for (const key of keys) {
+      const seconds = Number(await client.send("TTL", key));
+      assert.ok(seconds > 0 && seconds <= WINDOW_MS / 1_000 + 1, `${key}: ${seconds}`);
+    }
+    for (let times = 0; times < 3; times++) await (await fetch(gate.url)).arrayBuffer();
+    const posted = await fetch(gate.url, { method: "POST" });
+    assert.match(
+      posted.headers.get("ratelimit") ?? "",
+      /;r=2;/,
+      "another route of the same prefix",
+    );
+  },
+);
 
 test(
   "a Redis that accepts but does not answer delays requests by its deadline only",
