@@ -55,8 +55,25 @@ function longForm(file: string, env: Record<string, string>): TestPlan {
   return { file, env, timeoutMs: HOUR_MS };
 }
 
+/** Tests of the gateway's rules, which short runs try on Node alone. */
+const RULES_OF_GATEWAY = [
+  "access",
+  "address-lists",
+  "change",
+  "control-folder",
+  "openapi",
+  "register",
+  "replay",
+  "response-validation",
+  "route-auth",
+  "shared-console",
+];
+
 /** The long forms, which `npm test` runs in short. */
 export const longForms: readonly TestPlan[] = [
+  ...RULES_OF_GATEWAY.map((name) =>
+    longForm(`services/gate/test/process/${name}.test.ts`, { PLATFORM_TEST_RUNTIMES: "all" }),
+  ),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),

@@ -39,7 +39,12 @@ test("the first example is a service that keeps its notes over a restart", async
   const main = writeBlock(folder, "main.ts");
   writeBlock(folder, "migrations/0001-notes.sql");
   const start = async () => {
-    const env = { PATH: process.env["PATH"], PORT: "0", PLATFORM_LOG_FORMAT: "json" };
+    const env = {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      PORT: "0",
+      PLATFORM_LOG_FORMAT: "json",
+    };
     const child = spawn(process.execPath, [main], {
       cwd: folder,
       env,

@@ -1,9 +1,18 @@
 // A private PostgreSQL for tests: a new cluster in a temporary folder, reachable only by a Unix socket.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
 
 /** A running cluster. */
@@ -28,6 +37,10 @@ export interface PostgresMissing {
 }
 
 const START_TIMEOUT_MS = 20_000;
+/** Empty clusters by version of PostgreSQL and owner. */
+const SAVED_CLUSTERS = fileURLToPath(
+  new URL("../../../../node_modules/.cache/postgres", import.meta.url),
+);
 // No listener on TCP, no durability, no background work: the data does not outlive the test.
 const SETTINGS = [
   "listen_addresses=",
@@ -63,11 +76,7 @@ export async function startPostgresCluster(
   if (identity !== undefined) chownSync(folder, identity.uid, identity.gid);
   const data = join(folder, "data");
   const own = { ...identity, cwd: folder };
-  execFileSync(
-    join(programs.folder, "initdb"),
-    ["-D", data, "-U", "platform", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
-    { ...own, stdio: ["ignore", "ignore", "pipe"] },
-  );
+  makeCluster(programs, data);
   const settings = [
     ...SETTINGS,
     `synchronous_commit=${options.keepsCommits === true ? "on" : "off"}`,
@@ -90,7 +99,7 @@ export async function startPostgresCluster(
   process.once("exit", kill);
   const stop = async (): Promise<void> => {
     process.off("exit", kill);
-    await endServer(server, "fast");
+    await endServer(server, "immediate");
     rmSync(folder, { recursive: true, force: true });
   };
   const urlOf = (database: string): string =>
@@ -153,6 +162,30 @@ function findPrograms(): Programs | PostgresMissing {
   } catch {
     return { reason: "running as root, and there is no user postgres to run PostgreSQL as" };
   }
+}
+
+/** Makes the files of an empty cluster: a copy of those that `initdb`, which takes a second, made for an earlier test. */
+function makeCluster({ folder, identity }: Programs, data: string): void {
+  const initdb = join(folder, "initdb");
+  const version = execFileSync(initdb, ["--version"], { encoding: "utf8" }).replaceAll(/\W+/g, "-");
+  const saved = join(SAVED_CLUSTERS, `${version}${identity?.uid ?? "own"}`);
+  const copy = (from: string, to: string): void => void execFileSync("cp", ["-a", from, to]);
+  if (existsSync(saved)) return copy(saved, data);
+  execFileSync(
+    initdb,
+    ["-D", data, "-U", "platform", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
+    { ...identity, cwd: dirname(data), stdio: ["ignore", "ignore", "pipe"] },
+  );
+  mkdirSync(SAVED_CLUSTERS, { recursive: true });
+  const own = mkdtempSync(`${saved}-`);
+  copy(data, join(own, "data"));
+  try {
+    renameSync(join(own, "data"), saved);
+  } catch (error) {
+    // Another test was faster.
+    if (!existsSync(saved)) throw error;
+  }
+  rmSync(own, { recursive: true, force: true });
 }
 
 async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {

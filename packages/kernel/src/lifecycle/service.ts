@@ -1,4 +1,5 @@
 // Lifecycle of a service process: start, ready, reload, drain, exit.
+import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
 import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
 
@@ -176,6 +177,8 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
         listeners,
       });
       for (const callback of readyCallbacks) callback();
+      // Node does so when a process ends by itself; one that is killed would leave nothing for the next start. Bun lacks it.
+      modules.flushCompileCache?.();
     },
     reload: () => void reload(),
     hasReload: () => reloads.length > 0,

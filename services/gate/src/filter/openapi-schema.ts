@@ -1,7 +1,12 @@
 // Schemas of OpenAPI documents: those of version 3.0 are converted to JSON Schema 2020-12, then compiled.
+import { createRequire } from "node:module";
 import { isIP } from "node:net";
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import type * as ajv2020 from "ajv/dist/2020.js";
+import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
+
+// Loaded with the first document: every thread of a gateway would otherwise load 86 modules at its start.
+const require = createRequire(import.meta.url);
 
 /** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -66,7 +71,8 @@ export class SchemaCompiler {
 }
 
 function createAjv(coerceTypes: boolean, $defs: JsonObject): Ajv2020 {
-  const ajv = new Ajv2020({
+  const { Ajv2020: Compiler } = require("ajv/dist/2020.js") as typeof ajv2020;
+  const ajv = new Compiler({
     strict: false,
     logger: false,
     // Defaults would change values that are not forwarded anyway.

@@ -1,4 +1,5 @@
 // Entry point of a worker thread: passes messages of the control plane to the data plane.
+import * as modules from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { RevocationSet } from "@platform/kernel/identity";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
@@ -61,3 +62,5 @@ port.on("message", (message: ToWorker) => {
       message satisfies never;
   }
 });
+// Threads end with the process, which may be killed: the next start finds their modules compiled. Bun lacks it.
+modules.flushCompileCache?.();

@@ -5,7 +5,12 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { type GateProcess, makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import {
+  type GateProcess,
+  makeFolder,
+  runtimesOfRules,
+  startGate,
+} from "../fixture/gate-process.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
@@ -77,7 +82,7 @@ async function openStream(gate: Gate, path: string, headers: Record<string, stri
   return { ended, stop: () => reader.cancel() };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   const start = (context: TestContext, folder: string, target: string) =>
     startGate(context, {
       runtime,

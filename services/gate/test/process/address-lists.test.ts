@@ -6,7 +6,13 @@ import type { AddressInfo } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import {
+  makeFolder,
+  runtimes,
+  runtimesOfRules,
+  spawnGate,
+  startGate,
+} from "../fixture/gate-process.ts";
 import { waitFor } from "../fixture/condition.ts";
 
 async function startUpstream(context: TestContext): Promise<string> {
@@ -30,7 +36,7 @@ async function askFrom(
   return { status: answer.statusCode ?? 0, body };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`lists refuse addresses, and a changed file applies within seconds (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
     const folder = makeFolder(context);

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 
 async function startUpstream(
@@ -49,7 +49,7 @@ function ask(
   });
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: acknowledged changes of the API survive kill -9`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const folder = makeFolder(context);

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(
     `${runtime.name}: a start removes what killed gateways left, and nothing of those that run`,
     { skip: process.platform === "win32" ? "control sockets are named pipes" : false },

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
 
 const YAML = `
 openapi: 3.0.3
@@ -97,7 +97,7 @@ async function ask(url: string, body?: string, type = "application/json") {
   return { status: answer.status, text, errors };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   const start = async (context: TestContext) => {
     const folder = makeFolder(context);
     writeFileSync(join(folder, "pets.yaml"), YAML);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 async function startUpstream(context: TestContext, name: string): Promise<string> {
   const server = createServer((request, response) => response.end(`${name} ${request.method}`));
@@ -24,7 +24,7 @@ async function send(url: string, method: string, body?: unknown) {
   return { status: answer.status, allow: answer.headers.get("allow"), text: await answer.text() };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`methods of one prefix can belong to different routes (${runtime.name})`, async (context) => {
     const [reads, writes, rest] = await Promise.all(
       ["reads", "writes", "rest"].map((name) => startUpstream(context, name)),

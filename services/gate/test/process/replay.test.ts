@@ -12,6 +12,7 @@ import {
   makeFolder,
   type Runtime,
   runtimes,
+  runtimesOfRules,
   spawnGate,
   startGate,
 } from "../fixture/gate-process.ts";
@@ -110,7 +111,7 @@ async function replay(context: TestContext, runtime: Runtime, args: readonly str
   return { code, stdout, stderr };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`exchanges with the upstream are recorded without credentials (${runtime.name})`, async (context) => {
     const mirrored: string[] = [];
     const mirror = await startServer(context, (request, response) => {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import { waitFor } from "../fixture/condition.ts";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 const PET = {
   type: "object",
@@ -57,7 +57,7 @@ async function startUpstream(context: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`responses that do not conform are counted and logged, not changed (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
     const route = { prefix: "/", target, openapi: DOCUMENT, openapi_responses: "report" };

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const keys = await generateKeyPair("ES256");
@@ -41,7 +41,7 @@ async function ask(url: string, headers: Record<string, string> = {}, init: Requ
 
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`auth with a key set alone verifies the signature and the scope (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
     const auth = { type: "bearer", jwks_url: await startIssuer(context), required_scope: "orders" };

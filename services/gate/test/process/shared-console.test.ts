@@ -10,7 +10,7 @@ import { findFreePort } from "@platform/kernel/testing";
 import { WebSocket } from "ws";
 import { makeAuthority, makeCertificate, opensslSkip } from "../fixture/certificates.ts";
 import { openConsolePage } from "../fixture/console-page.ts";
-import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, type Runtime, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 import { openClient, type RawClient, until } from "../fixture/raw-client.ts";
 
@@ -76,7 +76,7 @@ function readForwarded(text: string): string | undefined {
   }
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`a host of its own serves the console and the routes that name it, other hosts have their own paths (${runtime.name})`, async (t) => {
     const { ask, route } = await start(t, runtime, { console_url: CONSOLE });
     const forwarded = async (path: string, host: string): Promise<string | undefined> =>

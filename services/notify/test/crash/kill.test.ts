@@ -28,6 +28,7 @@ async function start(smtpPort: number): Promise<string> {
   const started = spawn(process.execPath, [MAIN], {
     env: {
       PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       PLATFORM_NOTIFY_ADDR: "127.0.0.1:0",
       PLATFORM_NOTIFY_DATA_DIR: folder,
       PLATFORM_NOTIFY_SMTP_HOST: "127.0.0.1",

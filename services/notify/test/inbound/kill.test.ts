@@ -32,6 +32,7 @@ async function start(): Promise<Listeners> {
   const started = spawn(process.execPath, [MAIN], {
     env: {
       PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       PLATFORM_NOTIFY_ADDR: "127.0.0.1:0",
       PLATFORM_NOTIFY_DATA_DIR: folder,
       PLATFORM_NOTIFY_FROM_DOMAIN: "shop.example",

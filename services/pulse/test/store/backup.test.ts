@@ -16,7 +16,11 @@ import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.t
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
 function run(pulse: PulseProcess, ...words: string[]): Promise<{ code: number; text: string }> {
-  const env = { PATH: process.env["PATH"], PLATFORM_PULSE_DATA_DIR: pulse.folder };
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_PULSE_DATA_DIR: pulse.folder,
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, [main, ...words], { env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });

@@ -14,7 +14,11 @@ interface Outcome {
 }
 
 function run(pulse: PulseProcess, ...words: string[]): Promise<Outcome> {
-  const env = { PATH: process.env["PATH"], PLATFORM_PULSE_DATA_DIR: pulse.folder };
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_PULSE_DATA_DIR: pulse.folder,
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, [main, ...words], { env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });

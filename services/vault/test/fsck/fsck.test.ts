@@ -13,7 +13,11 @@ import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture
 const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 function runFsck(dataDir: string, ...words: string[]): Promise<{ code: number; text: string }> {
-  const env = { PATH: process.env["PATH"], PLATFORM_VAULT_DATA_DIR: dataDir };
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_VAULT_DATA_DIR: dataDir,
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, [PROGRAM, "fsck", ...words], { env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });

@@ -34,7 +34,12 @@ function runWith(
   dataDir: string,
   ...words: string[]
 ): Promise<{ code: number; text: string }> {
-  const env = { PATH: process.env["PATH"], PLATFORM_VAULT_DATA_DIR: dataDir, ...more };
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_VAULT_DATA_DIR: dataDir,
+    ...more,
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, [PROGRAM, ...words], { env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });
