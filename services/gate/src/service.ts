@@ -29,7 +29,7 @@ import {
   getStateFolder,
 } from "./control/overlay-file.ts";
 import { createGateTracer } from "./control/gate-tracer.ts";
-import { countWorkers } from "./control/worker-count.ts";
+import { countSharing, countWorkers } from "./control/worker-count.ts";
 import { HealthChecks } from "./control/health-checks.ts";
 import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
 import { OidcSignIn } from "./control/oidc-sign-in.ts";
@@ -90,10 +90,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
   const workers = countWorkers(config, log);
-  const descriptors = {
-    limit: readDescriptorLimit(),
-    workers: config.admin_addr === undefined ? workers : workers + 1,
-  };
+  const descriptors = { limit: readDescriptorLimit(), workers: countSharing(config, workers) };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
   const context = {
     control: address,
@@ -138,7 +135,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   lifecycle.onDrain("state folder", () => access.close());
 
-  const shared = allocateSharedBuffers(hasAdminListener ? workers + 1 : workers, config.cache_size);
+  const shared = allocateSharedBuffers(descriptors.workers, config.cache_size);
   const cache = new SharedCache(shared.cache, shared.workers);
   const active = new ActiveCounts(shared);
   const targets = new SharedTargetState(shared.targets);

@@ -15,7 +15,7 @@ import {
 import { BackupError } from "./error.ts";
 import type { BackupManifest } from "./manifest.ts";
 import { readPassphrase } from "./passphrase.ts";
-import { createProgressPrinter } from "./progress.ts";
+import { createProgressPrinter, formatCount } from "./progress.ts";
 import { loadManifest, restoreBackup, verifyBackup } from "./restore.ts";
 import { openSnapshotFile, readSnapshotFile, type Snapshot } from "./snapshot.ts";
 
@@ -107,7 +107,9 @@ export async function restoreDatabaseBackup(
   if (options.dry_run) {
     const manifest = await verifyBackup(source);
     requireSameDatabase(state, manifest);
-    print(`${folder}: intact, ${manifest.files.length} files of ${manifest.created_at}.`);
+    print(
+      `${folder}: intact, ${formatCount(manifest.files.length, "file")} of ${manifest.created_at}.`,
+    );
     return;
   }
   requireSameDatabase(state, await loadManifest(folder));

@@ -11,9 +11,9 @@ export { type BackupManifest } from "./manifest.ts";
 export type { BackupProgress } from "./files.ts";
 export { fetchBackup } from "./fetch.ts";
 export { readPassphrase } from "./passphrase.ts";
-export { createProgressPrinter, formatSize } from "./progress.ts";
+export { createProgressPrinter, formatCount, formatSize } from "./progress.ts";
 export { receiveBackup } from "./receive.ts";
-export { loadManifest, restoreBackup, verifyBackup } from "./restore.ts";
+export { loadManifest, requireVacant, restoreBackup, verifyBackup } from "./restore.ts";
 export { createBackupRoute } from "./route.ts";
 export {
   openSnapshotFile,

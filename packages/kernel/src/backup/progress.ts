@@ -20,6 +20,11 @@ export function createProgressPrinter(
   };
 }
 
+/** A number of things: `1 file`, `14 files`. */
+export function formatCount(count: number, singular: string, plural = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : plural}`;
+}
+
 /** A size with its unit: `512 bytes`, `3.4 KiB`, `1.2 MiB`, with one decimal. */
 export function formatSize(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;

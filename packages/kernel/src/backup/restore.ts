@@ -79,9 +79,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<BackupMani
   if (manifest.encryption !== undefined && key === undefined) {
     throw new BackupError(`${options.folder} is encrypted: a passphrase is required`);
   }
-  if (!(await isVacant(target))) {
-    throw new BackupError(`${target} is not empty; move it away to restore into it`);
-  }
+  await requireVacant(target);
   await requireRoom(
     dirname(target),
     sumBytes(manifest, (path) => !isElsewhere(path, elsewhere)),
@@ -109,6 +107,12 @@ export async function restoreBackup(options: RestoreOptions): Promise<BackupMani
     await placed.remove();
     throw error;
   }
+}
+
+/** Rejects with BackupError unless a folder is missing or empty. */
+export async function requireVacant(target: string): Promise<void> {
+  if (await isVacant(target)) return;
+  throw new BackupError(`${target} is not empty; move it away to restore into it`);
 }
 
 async function verifyFiles(options: VerifyOptions, manifest: BackupManifest): Promise<void> {

@@ -32,8 +32,15 @@ const VALUE_CHARACTERS_MAX = 1_024;
 const SWEEP_MS = 60_000;
 /** Interval between two log lines about the same outage. */
 const REPEAT_LOG_MS = 60_000;
-/** Age of the last successful read from which readiness shows a warning; until then a start logs no refused connections and no 503. */
+/** Age of the last successful read from which readiness shows a warning. */
 const LATE_MS = 10_000;
+/**
+ * Time for identity to start: until the first successful read, its refused connections, 503 and timeouts are not logged.
+ * As long as `platform up` waits for a service.
+ */
+const START_MS = 90_000;
+/** Failures of a service that is still starting. */
+const STARTING = /ECONNREFUSED|ECONNRESET|status 503|timeout/;
 
 interface Page {
   entries: readonly Revocation[];
@@ -192,8 +199,8 @@ export class RevocationFollower implements Collector {
     const now = clock.monotonicMs();
     this.#failures++;
     // At a start of the platform, identity may be starting as well.
-    const isStarting = this.#readAtMs === undefined && this.#readAgeMs() < LATE_MS;
-    if (isStarting && /ECONNREFUSED|status 503/.test(describeError(error))) return;
+    const isStarting = this.#readAtMs === undefined && this.#readAgeMs() < START_MS;
+    if (isStarting && STARTING.test(describeError(error))) return;
     const isFirst = this.#failingSinceMs === undefined;
     this.#failingSinceMs ??= now;
     if (!isFirst && now - this.#loggedAtMs < REPEAT_LOG_MS) return;

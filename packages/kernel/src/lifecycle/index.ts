@@ -5,6 +5,6 @@ export {
   isServiceMessage,
   type ListenerReport,
 } from "./parent.ts";
-export { explainListenError, findFileHolder } from "./port-holder.ts";
+export { explainListenError, findFileHolder, holdsFile, type Holder } from "./port-holder.ts";
 export { runProgram } from "./program.ts";
 export { runService, type DrainHook, type Lifecycle } from "./service.ts";

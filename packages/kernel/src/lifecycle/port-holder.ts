@@ -1,4 +1,5 @@
 // Finds the process that holds a port or a file (Linux only).
+import { existsSync } from "node:fs";
 import { readFile, readdir, readlink, realpath } from "node:fs/promises";
 
 const LISTEN_STATE = "0A";
@@ -28,6 +29,23 @@ async function findPortHolder(port: number): Promise<Holder | undefined> {
 export async function findFileHolder(path: string): Promise<Holder | undefined> {
   const real = await realpath(path).catch(() => undefined);
   return real === undefined ? undefined : findHolder((link) => link === real);
+}
+
+/**
+ * True if a process has a file open; undefined if the system does not tell: the process belongs to another user, or the
+ * system is not Linux.
+ */
+export async function holdsFile(pid: number, path: string): Promise<boolean | undefined> {
+  const real = await realpath(path).catch(() => undefined);
+  if (real === undefined) return false;
+  if (!existsSync("/proc/self/fd")) return undefined;
+  if (!existsSync(`/proc/${pid}`)) return false;
+  try {
+    await readdir(`/proc/${pid}/fd`);
+  } catch {
+    return undefined;
+  }
+  return hasOpen(String(pid), (link) => link === real);
 }
 
 /**

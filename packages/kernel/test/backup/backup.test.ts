@@ -21,6 +21,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import {
   BackupError,
+  formatCount,
   restoreBackup,
   verifyBackup,
   writeBackup,
@@ -183,6 +184,12 @@ test("backups of another service, format or data format are rejected with the re
   await assert.rejects(restore(base), /demo 1\.2\.3 with data format 3; this version reads 1 to 2/);
   editManifest(base, (manifest) => void Object.assign(manifest, { format: 3 }));
   await assert.rejects(restore(base), /backup format 3; this version reads formats 1 and 2/);
+});
+
+test("counts have the right plural", () => {
+  const counts = [0, 1, 14].map((count) => formatCount(count, "file"));
+  assert.deepEqual(counts, ["0 files", "1 file", "14 files"]);
+  assert.equal(formatCount(2, "entry", "entries"), "2 entries");
 });
 
 test("non-empty folders are never written to", async (t) => {

@@ -1,6 +1,7 @@
 // Revocations: matching, bounds, and a follower whose feed is up, down, slow, reset or lying.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
@@ -246,6 +247,50 @@ test("a feed that is not ready yet when the service starts is not reported", asy
     lines.filter(({ level }) => level !== "debug"),
     [],
   );
+});
+
+test("an identity service that needs a minute to start is not reported, and an outage after it once", async (t) => {
+  let nowMs = 0;
+  const lines: { level: string; msg: string }[] = [];
+  const server = createServer((_request, response) => send(response, { status: "DOWN" }, 503));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const follower = new RevocationFollower({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    token: TOKEN,
+    revocations: new RevocationSet(ISSUER),
+    onAdded: () => undefined,
+    clock: { now: () => nowMs, monotonicMs: () => nowMs },
+    log: createLogger({
+      service: "test",
+      format: "json",
+      write: (line) => void lines.push(JSON.parse(line) as { level: string; msg: string }),
+    }),
+    intervalMs: INTERVAL_MS,
+  });
+  t.after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await follower.stop();
+  });
+  const countFailures = () => {
+    const families = follower.collect().filter(({ name }) => name.endsWith("failures_total"));
+    const [family] = families;
+    assert.ok(family?.type === "counter");
+    return [...family.samples][0]!.value;
+  };
+  const failMore = async () => {
+    const before = countFailures();
+    await until("more failures", () => countFailures() >= before + 3);
+  };
+  follower.start();
+  nowMs = 60_000;
+  await failMore();
+  assert.equal(lines.length, 0);
+  nowMs = 90_000;
+  await failMore();
+  assert.equal(lines.length, 1);
+  assert.equal(lines[0]!.level, "warn");
 });
 
 test("an outage of ten seconds is a warning of readiness", () => {

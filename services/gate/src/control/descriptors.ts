@@ -50,25 +50,51 @@ export function planConnections(
   };
 }
 
-/**
- * Reports that the descriptor limit is too low for `max_connections`: as a warning if the operator has chosen a number, or
- * if the limit is low for any service (as `platform doctor` finds), otherwise for information.
- */
+/** A descriptor limit that is too low for `max_connections`. */
+export interface DescriptorShortage {
+  limit: number;
+  needed: number;
+  workers: number;
+  connectionsMax: number;
+  /** Connections of a worker that are accepted nevertheless. */
+  connectionsAccepted: number;
+  /** True if the operator has chosen the number of connections, or the limit is low for any service. */
+  isFault: boolean;
+}
+
+/** Compares the descriptor limit with `max_connections`; undefined if it is high enough or unknown. */
+export function findDescriptorShortage(
+  connectionsMax: number,
+  share: DescriptorShare,
+): DescriptorShortage | undefined {
+  const { limit, workers } = share;
+  const connectionsAccepted = planConnections(connectionsMax, share).connectionsMax;
+  if (limit === undefined || connectionsAccepted === connectionsMax) return undefined;
+  return {
+    limit,
+    needed: countNeeded(connectionsMax, workers),
+    workers,
+    connectionsMax,
+    connectionsAccepted,
+    isFault: limit < DESCRIPTORS_MIN || connectionsMax !== LIMITS_DEFAULT.connectionsMax,
+  };
+}
+
+/** Logs a shortage: as a warning if it is a fault, otherwise for information. */
 export function warnOfDescriptorLimit(
   connectionsMax: number,
   share: DescriptorShare,
   log: Logger,
 ): void {
-  const { limit, workers } = share;
-  const accepted = planConnections(connectionsMax, share).connectionsMax;
-  if (limit === undefined || accepted === connectionsMax) return;
-  const isFault = limit < DESCRIPTORS_MIN || connectionsMax !== LIMITS_DEFAULT.connectionsMax;
+  const shortage = findDescriptorShortage(connectionsMax, share);
+  if (shortage === undefined) return;
+  const { limit, needed, workers, isFault } = shortage;
   log[isFault ? "warn" : "info"]("the file descriptor limit is too low for max_connections", {
     limit,
-    needed: countNeeded(connectionsMax, workers),
+    needed,
     workers,
     max_connections: connectionsMax,
-    connections_accepted: accepted,
+    connections_accepted: shortage.connectionsAccepted,
     remedy: "raise the limit (ulimit -n, LimitNOFILE=) or lower max_connections or workers",
   });
 }

@@ -1,7 +1,11 @@
 // Connection limits derived from the file descriptor limit.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
+import { checkDescriptorLimit } from "../../src/control/descriptor-check.ts";
 import { planConnections, warnOfDescriptorLimit } from "../../src/control/descriptors.ts";
 import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 
@@ -40,6 +44,18 @@ test("a limit that platform doctor accepts causes a warning only if the operator
   assert.deepEqual(report(LIMITS_DEFAULT.connectionsMax, 1_024), ["warn"]);
   assert.deepEqual(report(30_000, 20_000), ["warn"]);
   assert.deepEqual(report(1_000, 20_000), []);
+});
+
+test("a configuration is judged without starting the gateway", () => {
+  const path = join(mkdtempSync(join(tmpdir(), "platform-gate-")), "config.json");
+  writeFileSync(path, JSON.stringify({ max_connections: 30_000, workers: 2 }));
+  const argv = ["--config", path];
+  const found = checkDescriptorLimit({ argv, env: {} }, 20_000);
+  assert.equal(found?.isFault, true);
+  assert.equal(found.needed, 64 + 2 * (16 + 2 * 30_000 + shedConnectionsMax));
+  const env = { PLATFORM_GATE_MAX_CONNECTIONS: "100" };
+  assert.equal(checkDescriptorLimit({ argv, env }, 20_000), undefined);
+  rmSync(dirname(path), { recursive: true });
 });
 
 for (const limit of [100, 256, 1_024, 4_096, 65_536]) {

@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import {
   createProgressPrinter,
+  formatCount,
   readPassphrase,
   restoreBackup,
   verifyBackup,
@@ -56,7 +57,7 @@ export async function backupFolder(
     ),
   ).catch((error: unknown) => explainLocked(explainOpenError(error), source));
   print(
-    `${resolve(folder)}: complete, ${manifest.files.length} files with every message that was acknowledged before the broker stopped.`,
+    `${resolve(folder)}: complete, ${formatCount(manifest.files.length, "file")} with every message that was acknowledged before the broker stopped.`,
   );
   print("Not included: the configuration, users_file, TLS files and the folder quarantine.");
 }
@@ -87,7 +88,7 @@ export async function restoreFolder(
   };
   if (options.dry_run) {
     const { files, created_at } = await verifyBackup(source);
-    print(`${folder}: intact, ${files.length} files of ${created_at}.`);
+    print(`${folder}: intact, ${formatCount(files.length, "file")} of ${created_at}.`);
     return;
   }
   if (existsSync(folder)) {
@@ -106,7 +107,7 @@ export async function restoreFolder(
     },
   });
   print(
-    `${target}: restored, ${manifest.files.length} files of the backup of ${manifest.created_at}.`,
+    `${target}: restored, ${formatCount(manifest.files.length, "file")} of the backup of ${manifest.created_at}.`,
   );
 }
 

@@ -7,6 +7,7 @@ import {
   BackupKey,
   createProgressPrinter,
   fetchBackup,
+  formatCount,
   formatSize,
   readPassphrase,
   receiveBackup,
@@ -162,7 +163,7 @@ async function receivePart(entry: ServiceEntry, options: PartOptions): Promise<B
       stream,
     );
     const bytes = manifest.files.reduce((sum, { size }) => sum + size, 0);
-    say(`${manifest.files.length} files, ${formatSize(bytes)}`);
+    say(`${formatCount(manifest.files.length, "file")}, ${formatSize(bytes)}`);
     return manifest;
   } catch (cause) {
     if (!(cause instanceof BackupError)) throw cause;

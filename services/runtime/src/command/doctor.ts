@@ -3,14 +3,16 @@ import { constants, existsSync, statSync } from "node:fs";
 import { access, readFile, statfs } from "node:fs/promises";
 import { freemem } from "node:os";
 import { join, resolve } from "node:path";
-import type { ListenAddress } from "@platform/kernel/config";
+import { ConfigError, type ListenAddress } from "@platform/kernel/config";
+import { formatCount } from "@platform/kernel/backup";
 import { DESCRIPTORS_MIN, readDescriptorLimit } from "@platform/kernel/sockets";
 import { connectIdentity } from "../client/connect.ts";
 import type { Target } from "../client/target.ts";
 import { readCredentials } from "../credentials/credentials.ts";
 import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
+import { getConfigPath } from "../services/gate.ts";
 import { suggestStep } from "./status.ts";
-import { readRunning } from "../data-folder/running-file.ts";
+import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { SERVICES } from "../services/index.ts";
 import { RUNTIME_LISTENER } from "../services/runtime.ts";
 import { findPortProblems } from "./ports.ts";
@@ -42,7 +44,7 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   const findings = [
     checkRuntime(),
     await checkMemory(),
-    checkDescriptors(),
+    await checkDescriptors(dataDir),
     ...(await checkFolder(dataDir)),
     ...(await checkServices(dataDir, options.addresses)),
   ];
@@ -79,15 +81,39 @@ async function checkMemory(): Promise<Finding> {
   };
 }
 
-function checkDescriptors(): Finding {
+async function checkDescriptors(dataDir: string): Promise<Finding> {
   const limit = readDescriptorLimit();
-  if (limit === undefined || limit >= DESCRIPTORS_MIN)
+  if (limit !== undefined && limit < DESCRIPTORS_MIN) {
+    return {
+      level: "warn",
+      text: `file descriptors: the limit is ${limit}`,
+      remedy: `raise it to ${DESCRIPTORS_MIN} or more: ulimit -n 65536, or LimitNOFILE= in systemd`,
+    };
+  }
+  const shortage = await findGatewayShortage(dataDir, limit);
+  if (shortage === undefined || !shortage.isFault)
     return { level: "ok", text: `file descriptors: ${limit ?? "not limited"}` };
+  const { needed, connectionsMax, workers } = shortage;
+  const each = workers === 1 ? "" : ` for each of ${workers} workers`;
   return {
     level: "warn",
-    text: `file descriptors: the limit is ${limit}`,
-    remedy: `raise it to ${DESCRIPTORS_MIN} or more: ulimit -n 65536, or LimitNOFILE= in systemd`,
+    text: `file descriptors: the limit is ${limit}, and max_connections ${connectionsMax} of the gateway${each} needs ${needed}`,
+    remedy: `raise it with ulimit -n or LimitNOFILE= in systemd, or lower max_connections or workers`,
   };
+}
+
+// The gateway is configured by the environment of `platform up`, and by its file once it has been started.
+async function findGatewayShortage(dataDir: string, limit: number | undefined) {
+  const path = getConfigPath({ dataDir });
+  const { checkDescriptorLimit } = await import("@platform/gate/descriptor-check");
+  try {
+    const argv = existsSync(path) ? ["--config", path] : [];
+    return checkDescriptorLimit({ argv, env: process.env }, limit);
+  } catch (error) {
+    // The gateway reports an invalid configuration when it starts.
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
 
 async function checkFolder(dataDir: string): Promise<Finding[]> {
@@ -139,11 +165,13 @@ async function checkCredentials(dataDir: string): Promise<Finding> {
   }
   try {
     const count = (await readCredentials(dataDir)).size;
-    return { level: "ok", text: `credentials: ${shown}, ${count} entries` };
+    return {
+      level: "ok",
+      text: `credentials: ${shown}, ${formatCount(count, "entry", "entries")}`,
+    };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     const remedy = "restore it from a backup, or correct the line";
-    return { level: "fail", text: `credentials: ${reason}`, remedy };
+    return { level: "fail", text: `credentials: ${describeError(error)}`, remedy };
   }
 }
 
@@ -166,7 +194,13 @@ async function checkServices(
   dataDir: string,
   addresses: ReadonlyMap<string, ListenAddress>,
 ): Promise<Finding[]> {
-  const state = existsSync(dataDir) ? readRunning(dataDir) : undefined;
+  let state: RunningState | undefined;
+  try {
+    state = readRunning(dataDir);
+  } catch (error) {
+    const remedy = "run as the user that runs the platform";
+    return [{ level: "fail", text: `services: ${describeError(error)}`, remedy }];
+  }
   if (state === undefined) {
     const problems = await findPortProblems(
       [...SERVICES, { listeners: [RUNTIME_LISTENER] }],
@@ -189,7 +223,11 @@ async function checkServices(
     if (status !== "up") return { level: "fail", text, remedy };
     if (detail !== "") return { level: "warn", text, remedy };
     if (restarts === 0) return { level: "ok", text };
-    return { level: "warn", text: `${label}: up, restarted ${restarts} times`, remedy };
+    return {
+      level: "warn",
+      text: `${label}: up, restarted ${formatCount(restarts, "time")}`,
+      remedy,
+    };
   });
   const credentials = await readCredentials(dataDir).catch(() => new Map<string, string>());
   return [...findings, ...(await checkIdentity({ dataDir, state, credentials }))];
@@ -201,9 +239,13 @@ async function checkIdentity(target: Target): Promise<Finding[]> {
     await connectIdentity(target);
     return [{ level: "ok", text: "command line: identity accepts its credential" }];
   } catch (error) {
-    const text = `command line: ${error instanceof Error ? error.message : String(error)}`;
+    const text = `command line: ${describeError(error)}`;
     return [{ level: "fail", text, remedy: "restart the platform" }];
   }
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function formatSize(bytes: number): string {

@@ -8,6 +8,7 @@ import {
   createProgressPrinter,
   loadManifest,
   readPassphrase,
+  requireVacant,
   restoreBackup,
   verifyBackup,
   type BackupManifest,
@@ -44,6 +45,7 @@ export async function runRestore(options: RestoreOptions): Promise<number> {
     dataFormats: { oldest: 1, newest: PLATFORM_DATA_FORMAT },
     onProgress: createProgressPrinter(print),
   };
+  if (!options.dryRun) await requireVacant(target);
   const passphrase =
     passphraseFile === undefined ? undefined : await readPassphrase(passphraseFile);
   const parts = findParts(await explainPart(folder));

@@ -1,7 +1,7 @@
 // `platform status`: the state of each service.
 import { resolve } from "node:path";
 import { readRunning } from "../data-folder/running-file.ts";
-import { explainFileError, formatCommand } from "../data-folder/data-folder.ts";
+import { formatCommand } from "../data-folder/data-folder.ts";
 import { explainStopped } from "../client/target.ts";
 import { readStatus, type ServiceStatus } from "../control/service-status.ts";
 import { formatTextTable } from "./text-table.ts";
@@ -9,12 +9,7 @@ import { formatTextTable } from "./text-table.ts";
 /** Prints a table, or JSON; exit code 1 unless every service is up. */
 export async function runStatus(options: { data: string; json: boolean }): Promise<number> {
   const dataDir = resolve(options.data);
-  let state: ReturnType<typeof readRunning>;
-  try {
-    state = readRunning(dataDir);
-  } catch (error) {
-    throw explainFileError(error, dataDir);
-  }
+  const state = readRunning(dataDir);
   if (state === undefined) throw explainStopped(dataDir);
   const services = await Promise.all(state.services.map(readStatus));
   const isUp = services.every(({ status }) => status === "up");

@@ -20,7 +20,7 @@ import {
   type DataFolder,
 } from "../data-folder/data-folder.ts";
 import { writePrivateText } from "../data-folder/private-file.ts";
-import type { RunningState } from "../data-folder/running-file.ts";
+import { removeRunning, type RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
 import {
@@ -83,6 +83,8 @@ export async function runUp(options: UpOptions): Promise<never> {
   const consoleNotes = checkConsole({ addresses, consoleUrl, domain }, entries);
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
+  // Of a platform that was killed: its process number may be that of any program.
+  if (lock !== undefined) removeRunning(dataDir);
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
   await probePorts(listening, addresses);
   await choosePorts(listening, addresses);

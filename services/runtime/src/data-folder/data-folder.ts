@@ -4,7 +4,7 @@ import { isAbsolute, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { nameProgram, quoteShell } from "@platform/kernel/config";
 import { FileLockedError, lockFile } from "@platform/kernel/files";
-import { findFileHolder } from "@platform/kernel/lifecycle";
+import { findFileHolder, holdsFile, type Holder } from "@platform/kernel/lifecycle";
 import { writePrivateFile } from "./private-file.ts";
 
 /** Format of the directory as a whole; each service versions its own files. */
@@ -65,24 +65,35 @@ export async function openDataFolder(
   }
 }
 
-/** True if another process has locked the directory. */
+/** True if another process has locked the directory. Throws the system's error if this user may not find out. */
 export function isLocked(path: string): boolean {
-  if (!existsSync(join(path, LOCK))) return false;
+  const file = join(path, LOCK);
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return false;
   try {
-    lockFile(join(path, LOCK))();
+    lockFile(file)();
     return false;
   } catch (error) {
-    return error instanceof FileLockedError;
+    if (error instanceof FileLockedError) return true;
+    throw error;
   }
 }
 
-/** True if the process has locked the directory, as far as the system tells. */
-export async function isLockedBy(path: string, pid: number): Promise<boolean> {
+/**
+ * True if the process has locked the directory, false if another one has, and undefined if the system does not tell. The
+ * number of a process that has ended may be that of any program.
+ */
+export function isLockedBy(path: string, pid: number): Promise<boolean | undefined> {
+  return holdsFile(pid, join(path, LOCK));
+}
+
+/** The process that has locked the directory for longer than a command does; undefined if there is none or it is unknown. */
+export async function findLockHolder(
+  path: string,
+): Promise<{ holder: Holder | undefined } | undefined> {
   for (let attempt = 1; ; attempt += 1) {
-    const holder = await findFileHolder(join(path, LOCK));
-    if (holder === undefined || holder.pid === pid) return true;
+    if (!isLocked(path)) return undefined;
     // `platform status` holds it for a moment.
-    if (attempt === LOCK_ATTEMPTS) return false;
+    if (attempt === LOCK_ATTEMPTS) return { holder: await findFileHolder(join(path, LOCK)) };
     await sleep(LOCK_RETRY_MS);
   }
 }
@@ -205,7 +216,11 @@ function checkClock(marker: Marker | undefined, nowMs: number): string[] {
 
 function findOwner(path: string): number | undefined {
   for (let place = path; ; place = join(place, "..")) {
-    if (existsSync(place)) return statSync(place).uid;
-    if (join(place, "..") === place) return undefined;
+    try {
+      return statSync(place).uid;
+    } catch {
+      // It is missing, or its folder may not be entered.
+      if (join(place, "..") === place) return undefined;
+    }
   }
 }

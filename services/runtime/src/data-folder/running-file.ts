@@ -1,8 +1,8 @@
 // The file in which `platform up` describes its processes for the other commands.
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { isLocked } from "./data-folder.ts";
+import { explainFileError, isLocked } from "./data-folder.ts";
 import { writePrivateFile } from "./private-file.ts";
 
 const FILE_NAME = "running.json";
@@ -44,10 +44,15 @@ export function removeRunning(folder: string): void {
   rmSync(join(folder, FILE_NAME), { force: true });
 }
 
-/** The running platform; undefined if none runs with this folder. */
+/** The running platform; undefined if none runs with this folder. Throws an explanation if this user may not find out. */
 export function readRunning(folder: string): RunningState | undefined {
   const path = join(folder, FILE_NAME);
   // A killed platform leaves its file, but not its lock.
-  if (!existsSync(path) || !isLocked(folder)) return undefined;
-  return runningSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  try {
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+    if (!isLocked(folder)) return undefined;
+    return runningSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    throw explainFileError(error, folder);
+  }
 }

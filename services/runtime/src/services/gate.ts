@@ -83,8 +83,9 @@ export function getIndexPath(context: EntryContext): string {
   return join(context.dataDir, "gate", "index.html");
 }
 
-function getConfigPath(context: EntryContext): string {
-  return join(context.dataDir, "gate", "config.json");
+/** The gateway's configuration file. */
+export function getConfigPath({ dataDir }: Pick<EntryContext, "dataDir">): string {
+  return join(dataDir, "gate", "config.json");
 }
 
 // An existing file belongs to the operator: missing and differing routes are only reported.
