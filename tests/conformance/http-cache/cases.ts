@@ -262,6 +262,26 @@ export const cases: readonly Case[] = [
       assert.equal((await scene.ask()).headers["x-cache"], "MISS");
     },
   },
+  {
+    rule: "4.1.7",
+    title: "a selecting field that Connection names is absent, as it is for the upstream",
+    run: async (scene) => {
+      scene.play(control("max-age=60", { Vary: "Accept-Language" }));
+      const headers = { "Accept-Language": "en" };
+      await scene.ask({ ...headers, Connection: "close, Accept-Language" });
+      assert.equal(scene.received[0]!.headers["accept-language"], undefined);
+      assert.equal((await scene.ask(headers)).headers["x-cache"], "MISS");
+    },
+  },
+  {
+    rule: "4.1.8",
+    title: "a selecting field with underscores belongs to the one with hyphens",
+    run: async (scene) => {
+      scene.play(control("max-age=60", { Vary: "Accept-Language" }));
+      await scene.ask({ "Accept-Language": "en", Accept_Language: "de" });
+      assert.equal((await scene.ask({ "Accept-Language": "en" })).headers["x-cache"], "MISS");
+    },
+  },
   second(
     "4.1.6",
     "a response that depends on the client's address is not stored",

@@ -52,7 +52,7 @@ export class CacheKeys {
     this.#byte(VARIANT);
     this.#text(names);
     for (const name of names.split(",")) {
-      const value = head.fields.find(name) ?? ABSENT;
+      const value = readSelecting(head, name);
       this.#text(name === "accept-encoding" ? value.toLowerCase().replaceAll(/\s/g, "") : value);
     }
     return this.#finish(key.resourceHash);
@@ -97,6 +97,22 @@ export class CacheKeys {
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     return (hash ^ (hash >>> 16)) | 0;
   }
+}
+
+/**
+ * The joined values of a field as the upstream receives it: without lines that Connection names, which end here, and with
+ * those whose name has underscores, which some upstreams take for hyphens.
+ */
+function readSelecting({ fields }: RequestHead, name: string): string {
+  const wanted = name.replaceAll("_", "-");
+  let joined = ABSENT;
+  for (let index = 0; index < fields.count; index++) {
+    if (fields.nameEnd(index) - fields.nameStart(index) !== wanted.length) continue;
+    if (fields.name(index).toLowerCase().replaceAll("_", "-") !== wanted) continue;
+    if (fields.isNominated(index)) continue;
+    joined = joined === ABSENT ? fields.value(index) : `${joined}, ${fields.value(index)}`;
+  }
+  return joined;
 }
 
 /** The path in a key that {@link CacheKeys} has built, without the query. */
