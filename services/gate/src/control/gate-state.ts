@@ -61,6 +61,7 @@ export function buildState(
     logs.recording ||= resolved.get(key)!.spec.steps.record !== undefined;
   }
   const globals = buildGlobals(config, logs);
+  if (known === undefined) networks.end();
   return { config, base, overlay, routes, resolved, globals, etag: makeEtag(resolved) };
 }
 
