@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
 import { chromiumSkip, findFreePort, startChromium } from "@platform/kernel/testing";
 import { openConsolePage } from "../../../services/gate/test/fixture/console-page.ts";
 import {
@@ -95,6 +96,27 @@ test(
         (await (await page.goto(address))?.text()) ?? "";
       assert.doesNotMatch(await read(`${url}/shop`), /a page of a program/);
       assert.match(await read(`http://localhost:${port}/ui/`), /a page of a program/);
+      await signOutInAnotherTab(page, url);
     }
   },
 );
+
+/** The other tab says why it shows the sign-in page, and is live again after it. */
+async function signOutInAnotherTab(page: Page, url: string): Promise<void> {
+  await page.goto(`${url}/ui/settings`);
+  await page.getByText("live", { exact: true }).first().waitFor();
+  const other = await page.context().newPage();
+  await other.goto(`${url}/ui/settings`);
+  await other.locator("main#content").waitFor();
+  if ((page.viewportSize()?.width ?? 0) < 600) {
+    await other.getByRole("button", { name: "More" }).click();
+  }
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await other.getByLabel("Token").waitFor();
+  assert.equal(await other.getByText("The session has ended.").count(), 0, "the user signed out");
+  await page.getByText("The session has ended. Sign in again.").waitFor();
+  await page.getByLabel("Token").fill(TOKEN);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("main#content").waitFor();
+  await page.getByText("live", { exact: true }).first().waitFor();
+}

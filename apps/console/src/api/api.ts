@@ -2,7 +2,8 @@
 import type { ConsoleProblem, ConsoleReason } from "@platform/console/contract";
 import { t } from "../words/words.ts";
 
-const REQUEST_TIMEOUT_MS = 30_000;
+/** A service that is silent for this time does not answer. */
+const SILENCE_MS = 30_000;
 
 /** A problem of one field of a request. */
 export interface FieldProblem {
@@ -68,9 +69,24 @@ export function listenForSessionFailures(listener: FailureListener): void {
   onSessionFailure = listener;
 }
 
-/** Sends a request; rejects with an {@link ApiFailure} unless the status is 2xx. */
-export async function send(path: string, options: CallOptions = {}): Promise<Response> {
-  const { method = "GET", json, bytes, headers = {}, signal } = options;
+/** Sends a request; rejects with an {@link ApiFailure} unless the status is 2xx. The time of its body is not limited. */
+export async function send(path: string, options?: CallOptions): Promise<Response> {
+  return await exchange(path, options, async (response) => response);
+}
+
+/** Sends a request and parses its JSON; an empty body is `undefined`. */
+export async function call<Answer>(path: string, options?: CallOptions): Promise<Answer> {
+  const text = await exchange(path, options, (response) => response.text());
+  return (text === "" ? undefined : JSON.parse(text)) as Answer;
+}
+
+// A caller that gives up has a signal of its own, which must not replace the limit.
+async function exchange<Read>(
+  path: string,
+  { method = "GET", json, bytes, headers = {}, signal }: CallOptions = {},
+  read: (response: Response) => Promise<Read>,
+): Promise<Read> {
+  const silence = new Silence();
   let response: Response;
   try {
     response = await fetch(path, {
@@ -78,7 +94,7 @@ export async function send(path: string, options: CallOptions = {}): Promise<Res
       credentials: "same-origin",
       redirect: "error",
       keepalive: isPageLeft,
-      signal: signal ?? AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      signal: signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal]),
       headers: {
         ...(json === undefined ? {} : { "content-type": "application/json" }),
         ...(bytes === undefined ? {} : { "content-type": "application/octet-stream" }),
@@ -87,14 +103,41 @@ export async function send(path: string, options: CallOptions = {}): Promise<Res
       ...(json === undefined ? {} : { body: JSON.stringify(json) }),
       ...(bytes === undefined ? {} : { body: bytes }),
     });
+    if (response.ok) return await read(response);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiFailure(0, { detail: describeSilence(error) });
+    throw silence.signal.aborted ? describeSilence() : describeLoss();
+  } finally {
+    silence.end();
   }
-  if (response.ok) return response;
   const failure = await readFailure(response);
   if (failure.reason !== undefined) onSessionFailure(failure);
   throw failure;
+}
+
+/** Aborts its signal when nothing was heard for {@link SILENCE_MS}. */
+class Silence {
+  readonly #stop = new AbortController();
+  #timer = 0;
+
+  constructor() {
+    this.restart();
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  restart(): void {
+    this.end();
+    this.#timer = setTimeout(() => {
+      this.#stop.abort(new DOMException("No answer", "TimeoutError"));
+    }, SILENCE_MS);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 /** Options of {@link sendBlob}. */
@@ -105,22 +148,33 @@ export interface BlobOptions {
   onProgress: (bytes: number) => void;
 }
 
-/** Sends bytes by PUT and reports the progress, which `fetch` does not. Rejects like {@link send}. */
+/**
+ * Sends bytes by PUT and reports the progress, which `fetch` does not. Rejects like {@link send}; the limit begins again
+ * with each progress.
+ */
 export function sendBlob<Answer>(path: string, bytes: Blob, options: BlobOptions): Promise<Answer> {
   const { headers = {}, signal, onProgress } = options;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const request = new XMLHttpRequest();
+  const silence = new Silence();
+  const stop = AbortSignal.any([signal, silence.signal]);
   const abort = (): void => request.abort();
-  signal.addEventListener("abort", abort, { once: true });
+  stop.addEventListener("abort", abort, { once: true });
   request.open("PUT", path);
   request.setRequestHeader("content-type", "application/octet-stream");
   for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-  request.upload.addEventListener("progress", ({ loaded }) => onProgress(loaded));
-  request.addEventListener("abort", () => reject(new DOMException("Aborted", "AbortError")));
-  request.addEventListener("error", () =>
-    reject(new ApiFailure(0, { detail: t("The connection to the console failed.") })),
+  request.upload.addEventListener("progress", ({ loaded }) => {
+    silence.restart();
+    onProgress(loaded);
+  });
+  request.addEventListener("abort", () =>
+    reject(signal.aborted ? new DOMException("Aborted", "AbortError") : describeSilence()),
   );
-  request.addEventListener("loadend", () => signal.removeEventListener("abort", abort));
+  request.addEventListener("error", () => reject(describeLoss()));
+  request.addEventListener("loadend", () => {
+    silence.end();
+    stop.removeEventListener("abort", abort);
+  });
   request.addEventListener("load", () => {
     const { status, responseText } = request;
     if (status >= 200 && status < 300) {
@@ -134,13 +188,6 @@ export function sendBlob<Answer>(path: string, bytes: Blob, options: BlobOptions
   if (signal.aborted) abort();
   else request.send(bytes);
   return promise;
-}
-
-/** Sends a request and parses its JSON; an empty body is `undefined`. */
-export async function call<Answer>(path: string, options?: CallOptions): Promise<Answer> {
-  const response = await send(path, options);
-  const text = await response.text();
-  return (text === "" ? undefined : JSON.parse(text)) as Answer;
 }
 
 /** Path with query parameters; undefined and empty ones are left out. */
@@ -163,10 +210,13 @@ export function segment(value: string): string {
 }
 
 // The browser's own words are "signal timed out" and "Failed to fetch".
-function describeSilence(error: unknown): string {
-  const isTimeout = error instanceof DOMException && error.name === "TimeoutError";
-  if (!isTimeout) return t("The connection to the console failed.");
-  return t("The service did not answer within {n} s.", { n: REQUEST_TIMEOUT_MS / 1000 });
+function describeSilence(): ApiFailure {
+  const detail = t("The service did not answer within {n} s.", { n: SILENCE_MS / 1000 });
+  return new ApiFailure(0, { detail });
+}
+
+function describeLoss(): ApiFailure {
+  return new ApiFailure(0, { detail: t("The connection to the console failed.") });
 }
 
 async function readFailure(response: Response): Promise<ApiFailure> {

@@ -9,7 +9,7 @@ import type {
   ServiceId,
 } from "@platform/console/contract";
 import { call } from "../api/api.ts";
-import { api, session } from "../session/session.ts";
+import { api, endSession, session } from "../session/session.ts";
 
 /** Seconds of history: the width of the trace. */
 export const HISTORY_S = 300;
@@ -84,14 +84,24 @@ let attempts = 0;
 let retryTimer = 0;
 let hiddenTimer = 0;
 let silenceTimer = 0;
-let isWanted = false;
 
-/** Connects, and stays connected while the tab is visible. */
-export function startLive(): void {
-  if (isWanted) return;
-  isWanted = true;
+/**
+ * Connects, and stays connected while the tab is visible. Returns a function that ends it: the next session may see
+ * less.
+ */
+export function startLive(): () => void {
   document.addEventListener("visibilitychange", handleVisibility);
   connect();
+  return () => {
+    document.removeEventListener("visibilitychange", handleVisibility);
+    for (const timer of [retryTimer, hiddenTimer, silenceTimer]) clearTimeout(timer);
+    const closed = socket;
+    socket = undefined;
+    closed?.close();
+    attempts = 0;
+    liveState.value = { kind: "connecting" };
+    feeds.value = new Map();
+  };
 }
 
 /** Connects immediately instead of waiting for the next attempt. */
@@ -159,7 +169,7 @@ function lose(code: number): void {
   socket = undefined;
   clearTimeout(silenceTimer);
   if (code === SESSION_ENDED) {
-    session.value = null;
+    endSession();
     return;
   }
   const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)]!;

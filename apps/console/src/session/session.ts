@@ -52,11 +52,25 @@ export async function login(request: LoginRequest): Promise<void> {
   signInReason.value = undefined;
 }
 
+/** True while the user signs out: the end of the session needs no explanation. */
+let isSigningOut = false;
+
 /** Ends the session, here and at identity. */
 export async function logout(): Promise<void> {
-  const answer = await call<LogoutAnswer>("/console/logout", { method: "POST", json: {} });
+  isSigningOut = true;
+  try {
+    const answer = await call<LogoutAnswer>("/console/logout", { method: "POST", json: {} });
+    session.value = null;
+    if (answer.end_session_url !== null) location.assign(answer.end_session_url);
+  } finally {
+    isSigningOut = false;
+  }
+}
+
+/** Shows the sign-in page after the server has ended the session: it expired, or another tab or identity ended it. */
+export function endSession(): void {
+  if (session.value && !isSigningOut) signInReason.value = "expired";
   session.value = null;
-  if (answer.end_session_url !== null) location.assign(answer.end_session_url);
 }
 
 /**
@@ -117,8 +131,5 @@ export function may(permission: string): boolean {
 
 function handleFailure(failure: ApiFailure): void {
   if (failure.reason === "recent_sign_in_required") signInReason.value = "recent";
-  if (failure.reason === "no_session" || failure.reason === "session_expired") {
-    if (session.value) signInReason.value = "expired";
-    session.value = null;
-  }
+  if (failure.reason === "no_session" || failure.reason === "session_expired") endSession();
 }
