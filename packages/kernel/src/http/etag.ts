@@ -26,6 +26,19 @@ export function requireIfMatch(
   });
 }
 
+/**
+ * Throws `precondition_failed` unless If-Match and If-None-Match allow to change what has the tag `current` (undefined:
+ * it does not exist). RFC 9110 section 13.2.2
+ */
+export function requirePreconditions(headers: HeaderReader, current: string | undefined): void {
+  requireIfMatch(headers, current);
+  const header = headers.get("if-none-match");
+  if (header === null || current === undefined || !matchesTag(header, current, "weak")) return;
+  throw new PlatformError("precondition_failed", "The resource exists; read it first.", {
+    headers: { ETag: current },
+  });
+}
+
 /** True if If-None-Match contains `current`: GET and HEAD then return 304. */
 export function isNotModified(headers: Headers, current: string): boolean {
   const header = headers.get("if-none-match");

@@ -2,7 +2,7 @@
 export { createApi, type Api } from "./api.ts";
 export type { ApiOptions } from "./api-options.ts";
 export { findOutflow } from "./connections.ts";
-export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
+export { createEtag, isNotModified, requireIfMatch, requirePreconditions } from "./etag.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
 export { type JsonObject } from "./openapi.ts";
 export { pageQuery, readPage, type PagedList } from "./page.ts";

@@ -10,6 +10,7 @@ import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import type { Identification } from "./principal.ts";
 import { client, clientsAnswer, keysAnswer, logoAnswer } from "./responses.ts";
+import { CHANGED, requireVersion, showVersion } from "./versions.ts";
 
 const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);
@@ -70,12 +71,14 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/clients/{id}",
       summary: "An OAuth client without its secret",
+      description: "The answer has an ETag for If-Match.",
       params: z.object({ id: clientId }),
       answer: client,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
         const found = await oauth.clients.find(exchange.params.id);
         if (found === undefined) throw noSuchClient();
+        showVersion(exchange, found);
         return found;
       },
     }),
@@ -88,12 +91,14 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       body: metadata,
       problems: {
         ...FORBIDDEN,
+        ...CHANGED,
         409: "The client registered itself and can be neither first-party nor have the platform's audience",
       },
       answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
+        await requireVersion(exchange, async () => (await oauth.clients.find(id)) ?? null);
         const changed = await oauth.clients.change(id, exchange.body, principal.rights);
         const fields = Object.keys(exchange.body);
         await record(exchange, principal, "client.change", `client:${id}`, { fields });

@@ -10,6 +10,7 @@ import type { Rbac, Scope } from "../rbac/rights.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import type { Identification } from "./principal.ts";
 import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./responses.ts";
+import { CHANGED, requireVersion, showVersion } from "./versions.ts";
 
 const roleName = z
   .string()
@@ -94,11 +95,14 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/rbac/roles/{role}",
       summary: "A role",
+      description: "The answer has an ETag for If-Match.",
       params,
       answer: role,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
-        return policy.findRole(exchange.params.role);
+        const found = await policy.findRole(exchange.params.role);
+        showVersion(exchange, found);
+        return found;
       },
     }),
     defineRoute({
@@ -121,10 +125,12 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         summary: `${verb} permissions of a role`,
         params,
         body: z.strictObject({ permissions }),
+        problems: CHANGED,
         answer: role,
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.permissions.${change}`, `role:${role}`, async (grantor) => {
+            await requireVersion(exchange, () => policy.findRole(role));
             await policy.changePermissions(role, change, exchange.body.permissions, grantor);
             return policy.findRole(role);
           });
@@ -137,11 +143,12 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         summary: `${verb} parents of a role`,
         params,
         body: z.strictObject({ parents: roles }),
-        problems: { 409: "The role would inherit from itself" },
+        problems: { ...CHANGED, 409: "The role would inherit from itself" },
         answer: role,
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.parents.${change}`, `role:${role}`, async (grantor) => {
+            await requireVersion(exchange, () => policy.findRole(role));
             await policy.changeParents(role, change, exchange.body.parents, grantor);
             return policy.findRole(role);
           });
@@ -173,6 +180,7 @@ function createBindingRoutes(
       method: "GET",
       path: `/api/v1/rbac/${path}/{id}/roles`,
       summary: `Roles of a ${kind}`,
+      description: "The answer has an ETag for If-Match.",
       params,
       answer: bindingAnswer,
       handle: async (exchange) => {
@@ -180,6 +188,7 @@ function createBindingRoutes(
         const isOwn = principal.kind === kind && principal.id === exchange.params.id;
         if (!isOwn) await identification.requirePermission(exchange, "rbac:read");
         else if (kind === "user") identification.requireUser(exchange);
+        showVersion(exchange, await policy.listBindings(kind, exchange.params.id));
         return show(exchange.params.id);
       },
     }),
@@ -194,11 +203,13 @@ function createBindingRoutes(
         problems: {
           403: "You lack a permission that you would grant or revoke",
           409: "No administrator would be left",
+          ...CHANGED,
         },
         answer: bindingAnswer,
         handle: (exchange) => {
           const subject = exchange.params.id;
           return write(exchange, `binding.${change}`, `${kind}:${subject}`, async (grantor) => {
+            await requireVersion(exchange, () => policy.listBindings(kind, subject));
             await policy.changeBindings(
               { kind, id: subject },
               change,

@@ -323,6 +323,19 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
     }),
     defineRoute({
       tag,
+      method: "GET",
+      path: "/api/v1/groups/{id}",
+      summary: "A group",
+      params,
+      answer: groupAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const group = await groups.find(exchange.params.id);
+        return { group: { ...group, created_at: formatTime(group.created_at) } };
+      },
+    }),
+    defineRoute({
+      tag,
       method: "DELETE",
       path: "/api/v1/groups/{id}",
       summary: "Delete a group",

@@ -52,6 +52,11 @@ export class Groups {
     return row;
   }
 
+  /** A group. Throws 404 if it does not exist. */
+  find(id: string): Promise<GroupRow> {
+    return requireGroup(this.#database.db, id);
+  }
+
   /** Ids of the members, sorted, after `after`. */
   async listMembers(id: string, limit: number, after: string | undefined): Promise<GroupMember[]> {
     await requireGroup(this.#database.db, id);
@@ -111,13 +116,14 @@ export class Groups {
   }
 }
 
-async function requireGroup(trx: PolicyTransaction, id: string): Promise<void> {
+async function requireGroup(trx: PolicyTransaction, id: string): Promise<GroupRow> {
   const row = await trx
     .selectFrom("auth_groups")
-    .select("id")
+    .selectAll()
     .where("id", "=", id)
     .executeTakeFirst();
   if (row === undefined) throw new PlatformError("not_found", "There is no such group.");
+  return row;
 }
 
 async function requireGroupGrantable(

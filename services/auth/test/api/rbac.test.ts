@@ -52,6 +52,53 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await stage.close();
     });
 
+    test("roles, bindings and clients are changed only as their sender has seen them", async () => {
+      const stage = await startWithAdmin(await prepare());
+      const { token } = await signIn(stage, ADMIN);
+      const ada = await join(stage, "ada");
+      const first = { name: "reader", permissions: ["users:read"] };
+      await expectStatus(201, stage, "POST", ROLES, { token, body: first });
+      const made = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {
+        token,
+        body: { client_name: "Shop", redirect_uris: ["https://shop.example/back"] },
+      });
+      const { client_id: client } = made.body as never as { client_id: string };
+      const bindings = `/api/v1/rbac/users/${ada.id}/roles`;
+      for (const [read, method, path, body, other] of [
+        [
+          `${ROLES}/reader`,
+          "PUT",
+          `${ROLES}/reader/permissions`,
+          { permissions: ["users:write"] },
+          { permissions: ["audit:read"] },
+        ],
+        [bindings, "PUT", bindings, { roles: ["reader"] }, { roles: [] }],
+        [
+          `/api/v1/auth/clients/${client}`,
+          "PATCH",
+          `/api/v1/auth/clients/${client}`,
+          { client_name: "Shop one" },
+          { client_name: "Shop two" },
+        ],
+      ] as const) {
+        const etag = async (): Promise<Record<string, string>> => {
+          const { headers } = await expectStatus(200, stage, "GET", read, { token });
+          return { "If-Match": headers.get("etag")! };
+        };
+        const known = await etag();
+        assert.deepEqual(await etag(), known, "nothing has changed");
+        await expectStatus(200, stage, method, path, { token, body, headers: known });
+        await expectStatus(412, stage, method, path, { token, body: other, headers: known });
+        await expectStatus(403, stage, method, path, {
+          token: ada.token,
+          body: other,
+          headers: known,
+        });
+        await expectStatus(200, stage, method, path, { token, body: other, headers: await etag() });
+      }
+      await stage.close();
+    });
+
     test("members have the roles of their groups", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, ADMIN);
@@ -61,6 +108,11 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         body: { name: "Helpdesk" },
       });
       const { id } = (made.body as never as { group: { id: string } }).group;
+      const read = await expectStatus(200, stage, "GET", `/api/v1/groups/${id}`, { token });
+      assert.deepEqual(read.body, made.body);
+      const ada = await signIn(stage, { username: "ada", password: person.password });
+      await expectStatus(403, stage, "GET", `/api/v1/groups/${id}`, ada);
+      await expectStatus(404, stage, "GET", "/api/v1/groups/nothing", { token });
       await expectStatus(409, stage, "POST", "/api/v1/groups", {
         token,
         body: { name: "Helpdesk" },

@@ -1,7 +1,12 @@
 // Topics over HTTP: list, create, delete, settings, schema, transform, dead letters.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import {
+  createEtag,
+  defineRoute,
+  requirePreconditions,
+  type ApiRoute,
+} from "@platform/kernel/http";
 import type { TopicConfig } from "@platform/log";
 import type { Activity } from "../activity/activity.ts";
 import type { DeadLetterQueue } from "../deadletter/dead-letter-queue.ts";
@@ -120,6 +125,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/topics/{topic}",
       summary: "Describe a topic",
+      description: "`config_etag` is for If-Match in changes of its settings.",
       tag,
       access: admission.anyRight,
       handle: ({ params, caller }) => {
@@ -127,7 +133,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
           tenantOf(caller),
           admission.allow(caller, "any", params["topic"]!),
         );
-        return describeTopic(options, topic);
+        return { ...describeTopic(options, topic), config_etag: tagConfig(options, topic) };
       },
     }),
     defineRoute({
@@ -146,12 +152,15 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       method: "POST",
       path: "/api/v1/topics/retention",
       summary: "Set the retention of a topic; settings that are not given stay",
+      description: "With If-Match, only if `config_etag` of the topic is still the same.",
       tag,
       access: admission.managers,
       body: z.strictObject({ topic: z.string(), ...configFields }),
-      handle: async ({ body, caller }) => {
+      problems: { 412: "The settings have changed" },
+      handle: async ({ body, headers, caller }) => {
         const { topic: name, ...changes } = body;
         const topic = topics.get(tenantOf(caller), admission.allow(caller, "manage", name));
+        requirePreconditions(headers, tagConfig(options, topic));
         await topics.configure(topic, toConfig(changes));
         return { topic: topic.name, ...describeConfig(topic) };
       },
@@ -166,17 +175,23 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
       method: "POST",
       path: "/api/v1/topics/{topic}/schema",
       summary: "Set the schema of payloads: a map of fields to types, or JSON Schema",
+      description:
+        "With If-Match, only if the schema has this ETag; with `If-None-Match: *`, only if there is none.",
       tag,
       access: admission.managers,
       bodyBytesMax: SCHEMA_BYTES_MAX,
       query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
       body: z.record(z.string(), z.unknown()),
-      problems: { 409: "The schema is not backward compatible" },
-      handle: async ({ params, query, body, caller }) => {
+      problems: {
+        409: "The schema is not backward compatible",
+        412: "The schema has changed",
+      },
+      handle: async ({ params, query, body, headers, caller }) => {
         const topic = await topics.ensure(
           tenantOf(caller),
           admission.allow(caller, "manage", params["topic"]!),
         );
+        requirePreconditions(headers, tagSchema(schemas, topic));
         const { kind, document } = await schemas.register(topic, body, query.compatibility);
         return { status: "success", topic: topic.name, kind, schema: document };
       },
@@ -187,11 +202,14 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
       summary: "The schema of a topic",
       tag,
       access: admission.anyRight,
-      handle: ({ params, caller }) => {
-        const schema = schemas.find(
-          topics.get(tenantOf(caller), admission.allow(caller, "any", params["topic"]!)),
+      handle: ({ params, caller, answerHeaders }) => {
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "any", params["topic"]!),
         );
+        const schema = schemas.find(topic);
         if (schema === undefined) throw new PlatformError("not_found", "The topic has no schema.");
+        answerHeaders.set("ETag", tagSchema(schemas, topic)!);
         return schema.document;
       },
     }),
@@ -201,10 +219,14 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
       summary: "Delete the schema",
       tag,
       access: admission.managers,
-      handle: async ({ params, caller }) => {
-        await schemas.clear(
-          topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
+      problems: { 412: "The schema has changed" },
+      handle: async ({ params, headers, caller }) => {
+        const topic = topics.get(
+          tenantOf(caller),
+          admission.allow(caller, "manage", params["topic"]!),
         );
+        requirePreconditions(headers, tagSchema(schemas, topic));
+        await schemas.clear(topic);
       },
     }),
   ];
@@ -225,12 +247,14 @@ function createDeadLetterRoutes({
       tag,
       access: admission.managers,
       body: z.strictObject({ dlq_topic: z.string() }),
-      handle: async ({ params, body, caller }) => {
+      problems: { 412: "The settings have changed" },
+      handle: async ({ params, body, headers, caller }) => {
         checkTopicName(admission.allow(caller, "manage", body.dlq_topic));
         const topic = await topics.ensure(
           tenantOf(caller),
           admission.allow(caller, "manage", params["topic"]!),
         );
+        requirePreconditions(headers, tagConfig({ deadLetters }, topic));
         if (topic.name === body.dlq_topic) {
           throw new PlatformError(
             "validation_failed",
@@ -331,6 +355,15 @@ function describeConfig({ stored: { config } }: Topic) {
     segment_bytes: config.segmentBytes,
     delete_retention_ms: config.deleteRetentionMs,
   };
+}
+
+function tagConfig({ deadLetters }: Pick<TopicRoutesOptions, "deadLetters">, topic: Topic): string {
+  return createEtag(JSON.stringify([describeConfig(topic), deadLetters.nameFor(topic)]));
+}
+
+function tagSchema(schemas: Schemas, topic: Topic): string | undefined {
+  const schema = schemas.find(topic);
+  return schema === undefined ? undefined : createEtag(JSON.stringify(schema.document));
 }
 
 function toConfig(fields: z.output<z.ZodObject<typeof configFields>>): Partial<TopicConfig> {

@@ -1,7 +1,7 @@
 // The transform of a topic over HTTP: describe, set, delete, and try a module on the latest messages.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, requirePreconditions, type ApiRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { readText } from "../message.ts";
 import { readLatest } from "../store/read-latest.ts";
@@ -38,11 +38,15 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       summary: "Size and SHA-256 of the WebAssembly module that transforms payloads",
       access: admission.anyRight,
       problems: { 404: "The topic does not exist or has no transform." },
-      handle: ({ params, caller }) => {
+      handle: ({ params, caller, answerHeaders }) => {
         const name = admission.allow(caller, "any", params["topic"]!);
-        const described = transforms.describe(topics.get(tenantOf(caller), name));
-        if (described !== undefined) return { topic: name, ...described };
-        throw new PlatformError("not_found", "The topic has no transform.");
+        const topic = topics.get(tenantOf(caller), name);
+        const described = transforms.describe(topic);
+        if (described === undefined) {
+          throw new PlatformError("not_found", "The topic has no transform.");
+        }
+        answerHeaders.set("ETag", tagOf(described)!);
+        return { topic: name, ...described };
       },
     }),
     defineRoute({
@@ -66,10 +70,16 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       ...module,
       method: "PUT",
       summary: "Set the WebAssembly module that transforms payloads",
-      problems: { 400: "The body is not a module that can run." },
-      handle: async ({ params, body, caller }) => {
+      description:
+        "With If-Match, only if the transform has this ETag; with `If-None-Match: *`, only if there is none.",
+      problems: {
+        400: "The body is not a module that can run.",
+        412: "The transform has changed.",
+      },
+      handle: async ({ params, body, headers, caller }) => {
         if (body.length === 0) throw new PlatformError("validation_failed", "The body is empty.");
         const topic = await ensureTopic(options, caller, params["topic"]!);
+        requirePreconditions(headers, tagOf(transforms.describe(topic)));
         await transforms.register(topic, Buffer.from(body));
         return { topic: topic.name, ...transforms.describe(topic) };
       },
@@ -78,9 +88,12 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       ...change,
       method: "DELETE",
       summary: "Delete the transform; payloads are stored as they are published",
-      handle: async ({ params, caller }) => {
+      problems: { 412: "The transform has changed." },
+      handle: async ({ params, headers, caller }) => {
         const name = admission.allow(caller, "manage", params["topic"]!);
-        await transforms.clear(topics.get(tenantOf(caller), name));
+        const topic = topics.get(tenantOf(caller), name);
+        requirePreconditions(headers, tagOf(transforms.describe(topic)));
+        await transforms.clear(topic);
       },
     }),
     createTrialRoute(options),
@@ -136,6 +149,10 @@ function createTrialRoute(options: TransformRoutesOptions): ApiRoute {
       return { topic: topic.name, messages };
     },
   });
+}
+
+function tagOf(described: { sha256: string } | undefined): string | undefined {
+  return described === undefined ? undefined : `"${described.sha256}"`;
 }
 
 function show(payload: Buffer) {

@@ -57,6 +57,50 @@ test("a transform is tried on the latest messages, set, and deleted", async (t) 
   assert.equal((await send(pulse, "DELETE", "/api/v1/topics/none/transform")).status, 404);
 });
 
+test("rules and settings are changed only if they are still those that were read", async (t) => {
+  const pulse = await startPulseProcess(t);
+  await pulse.publish({ topic: "orders", payload: "{}" });
+  const topic = "/api/v1/topics/orders";
+  const json = { "content-type": "application/json" };
+  const none = { "if-none-match": "*" };
+  const tagOf = async (path: string): Promise<Headers> => {
+    const answer = await fetch(`${pulse.url}${path}`);
+    assert.equal(answer.status, 200, await answer.text());
+    return { "if-match": answer.headers.get("etag")! };
+  };
+  const configOf = async (): Promise<Headers> => ({
+    "if-match": (await pulse.get(topic)).body.config_etag as string,
+  });
+  const status = async (...[method, path, body, headers]: Parameters<typeof sendTo>) =>
+    (await sendTo(method, path, body, headers)).status;
+  const sendTo = (method: string, path: string, body: Body | undefined, headers: Headers) =>
+    send(pulse, method, path, body, { ...json, ...headers });
+
+  const schema = `${topic}/schema`;
+  assert.equal(await status("POST", schema, '{"id":"number"}', none), 200);
+  assert.equal(await status("POST", schema, '{"id":"string"}', none), 412);
+  const first = await tagOf(schema);
+  assert.equal(await status("POST", schema, '{"id":"string"}', first), 200);
+  assert.equal(await status("POST", schema, '{"id":"boolean"}', first), 412);
+  assert.equal(await status("DELETE", schema, undefined, first), 412);
+  assert.equal(await status("DELETE", schema, undefined, await tagOf(schema)), 204);
+
+  const transform = `${topic}/transform`;
+  assert.equal(await status("PUT", transform, shortening, none), 200);
+  assert.equal(await status("PUT", transform, trapping, none), 412);
+  const set = await tagOf(transform);
+  assert.equal(await status("PUT", transform, trapping, set), 200);
+  assert.equal(await status("DELETE", transform, undefined, set), 412);
+
+  const retention = (hours: number) => JSON.stringify({ topic: "orders", retention_ms: hours });
+  const read = await configOf();
+  assert.equal(await status("POST", "/api/v1/topics/retention", retention(1_000), read), 200);
+  assert.equal(await status("POST", "/api/v1/topics/retention", retention(2_000), read), 412);
+  const letters = `${topic}/dlq`;
+  assert.equal(await status("POST", letters, '{"dlq_topic":"dead"}', read), 412);
+  assert.equal(await status("POST", letters, '{"dlq_topic":"dead"}', await configOf()), 200);
+});
+
 test("a trial requires the rights to manage and to read, in the own tenant", async (t) => {
   const { env } = await startFeed(t);
   const pulse = await startPulseProcess(t, env);

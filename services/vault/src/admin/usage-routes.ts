@@ -1,13 +1,23 @@
 // Usage and quotas of buckets in the admin API.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  createEtag,
+  defineRoute,
+  type HeaderReader,
+  pageQuery,
+  readPage,
+  requirePreconditions,
+} from "@platform/kernel/http";
 import { z } from "zod";
+import type { Bucket } from "../model/bucket.ts";
 import type { BucketQuota } from "../model/usage.ts";
 import type { Store } from "../object-store.ts";
 import { asProblem } from "./problem.ts";
 
 const TAG = "Usage";
 const PROBLEMS = { 404: "The bucket does not exist." };
+const CHANGE_PROBLEMS = { ...PROBLEMS, 412: "The quota has changed." };
 const params = z.object({ bucket: z.string().min(1).max(63).describe("Name of the bucket.") });
 const limit = z.int().min(1);
 
@@ -85,14 +95,16 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       method: "GET",
       path: "/api/v1/buckets/{bucket}/quota",
       summary: "Quota of a bucket",
+      description: "The answer has an ETag for If-Match.",
       tag: TAG,
       params,
       answer: quotaAnswer,
       problems: { 404: "The bucket does not exist or has no quota." },
-      handle: async ({ params: { bucket } }) => {
-        const quota = describeQuota(await readQuota(store, bucket));
-        if (quota === null) throw new PlatformError("not_found", "The bucket has no quota.");
-        return quota;
+      handle: async ({ params: { bucket }, answerHeaders }) => {
+        const { quota } = (await readBucket(store, bucket)).settings;
+        if (quota === undefined) throw new PlatformError("not_found", "The bucket has no quota.");
+        answerHeaders.set("ETag", tagOf(quota)!);
+        return toDocument(quota);
       },
     }),
     defineRoute({
@@ -101,18 +113,20 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       summary: "Set the quota of a bucket",
       description:
         "Replaces both limits. Writes that would exceed a limit are refused with 403 `QuotaExceeded`; data that is already " +
-        "stored stays, and deletions always work.",
+        "stored stays, and deletions always work. With If-Match, only if the quota still has this ETag; with " +
+        "`If-None-Match: *`, only if there is none.",
       tag: TAG,
       params,
       body: quotaBody,
       answer: quotaAnswer,
-      problems: PROBLEMS,
-      handle: async ({ params: { bucket }, body }) => {
+      problems: CHANGE_PROBLEMS,
+      handle: async ({ params: { bucket }, body, headers }) => {
         const quota: BucketQuota = {
           ...(body.max_bytes === undefined ? {} : { bytesMax: body.max_bytes }),
           ...(body.max_objects === undefined ? {} : { objectsMax: body.max_objects }),
         };
-        await asProblem(store.buckets.setSetting(bucket, "quota", quota));
+        const expected = await requireKnownQuota(store, bucket, headers);
+        await asProblem(store.buckets.setSetting(bucket, "quota", quota, expected));
         return toDocument(quota);
       },
     }),
@@ -123,8 +137,11 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       description: "Succeeds where the bucket has none.",
       tag: TAG,
       params,
-      problems: PROBLEMS,
-      handle: ({ params: { bucket } }) => asProblem(store.buckets.deleteSetting(bucket, "quota")),
+      problems: CHANGE_PROBLEMS,
+      handle: async ({ params: { bucket }, headers }) => {
+        const expected = await requireKnownQuota(store, bucket, headers);
+        await asProblem(store.buckets.deleteSetting(bucket, "quota", expected));
+      },
     }),
   ];
 }
@@ -162,6 +179,22 @@ function toDocument({
   return { max_bytes: bytesMax, max_objects: objectsMax };
 }
 
-async function readQuota(store: Store, bucket: string): Promise<BucketQuota | undefined> {
-  return asProblem(Promise.resolve().then(() => store.buckets.require(bucket).settings.quota));
+function tagOf(quota: BucketQuota | undefined): string | undefined {
+  return quota === undefined ? undefined : createEtag(JSON.stringify(toDocument(quota)));
+}
+
+async function readBucket(store: Store, bucket: string): Promise<Bucket> {
+  return asProblem(Promise.resolve().then(() => store.buckets.require(bucket)));
+}
+
+/** Checks the preconditions; the bucket as which the writer must still find it, undefined without one. */
+async function requireKnownQuota(
+  store: Store,
+  name: string,
+  headers: HeaderReader,
+): Promise<Bucket | undefined> {
+  if (headers.get("if-match") === null && headers.get("if-none-match") === null) return undefined;
+  const bucket = await readBucket(store, name);
+  requirePreconditions(headers, tagOf(bucket.settings.quota));
+  return bucket;
 }

@@ -59,7 +59,9 @@ describe("settings", () => {
     const path = `${API}/set/config/cors`;
     const anyTag = { headers: { "if-match": '"x"' } };
     assert.equal((await call("PUT", path, cors("https://a.example"), anyTag)).status, 412);
-    assert.equal((await call("PUT", path, cors("https://a.example"))).status, 204);
+    const none = { headers: { "if-none-match": "*" } };
+    assert.equal((await call("PUT", path, cors("https://a.example"), none)).status, 204);
+    assert.equal((await call("PUT", path, cors("https://b.example"), none)).status, 412);
     const etag = String((await call("GET", path)).headers["etag"]);
     const known = { headers: { "if-match": etag } };
     assert.equal((await call("PUT", path, cors("https://b.example"), known)).status, 204);

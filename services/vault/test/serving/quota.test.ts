@@ -149,6 +149,18 @@ describe("a quota", () => {
     for (const wrong of [{}, { max_bytes: 0 }, { max_bytes: 1.5 }, { max_size: 1 }]) {
       assert.equal((await setQuota("kept", wrong)).status, 400, JSON.stringify(wrong));
     }
+    const headers = {
+      "if-match": String((await serving.admin.must("GET", target)).headers["etag"]),
+    };
+    const change = (quota: object, condition: Record<string, string>) =>
+      serving.admin.send("PUT", target, {
+        headers: { ...JSON_TYPE, ...condition },
+        body: JSON.stringify(quota),
+      });
+    assert.equal((await change({ max_objects: 3 }, headers)).status, 200);
+    assert.equal((await change({ max_objects: 4 }, headers)).status, 412);
+    assert.equal((await change({ max_objects: 4 }, { "if-none-match": "*" })).status, 412);
+    assert.equal((await serving.admin.send("DELETE", target, { headers })).status, 412);
     const remove = () => serving.admin.send("DELETE", target);
     assert.equal((await remove()).status, 204);
     assert.equal((await remove()).status, 204);

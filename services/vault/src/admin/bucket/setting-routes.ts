@@ -1,6 +1,11 @@
 // Settings of a bucket in the admin API, as JSON.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, createEtag, defineRoute, requireIfMatch } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  createEtag,
+  defineRoute,
+  requirePreconditions,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import { S3Error } from "../../model/s3-error.ts";
 import { subscriptionSchema } from "../../s3/bucket/notification.ts";
@@ -81,7 +86,7 @@ const SETTINGS: readonly Setting[] = [
 ];
 const WRITE_PROBLEMS = {
   ...BUCKET_PROBLEMS,
-  412: "The setting, or another one of the bucket, has changed since the ETag in If-Match.",
+  412: "The setting, or another one of the bucket, has changed since the ETag in If-Match, or since there was none.",
 };
 
 /** Routes that read, replace and remove settings. */
@@ -119,7 +124,7 @@ function createPutRoute(operations: ConsoleOperations, setting: Setting): ApiRou
     summary: `Replace: ${setting.title}`,
     description:
       "Members are named as in the SDKs and the command line of AWS. With If-Match, only if the setting is still the one " +
-      "with this ETag.",
+      "with this ETag; with `If-None-Match: *`, only if it is not set.",
     body: setting.document.schema,
     problems: WRITE_PROBLEMS,
     handle: (request) => put(operations, request, request.params.bucket, setting, request.body),
@@ -194,14 +199,16 @@ function put(
   return change(operations, request, setting, { ...toCall("PUT", bucket, setting), body });
 }
 
-/** Changes a setting, with If-Match only if it is the one of the ETag: the writer compares the settings once more. */
+/** Changes a setting, with a precondition only if it is the one that the caller knows: the writer compares the settings once more. */
 async function change(
   operations: ConsoleOperations,
   request: SentRequest,
   setting: Setting,
   call: OperationCall,
 ): Promise<undefined> {
-  const hasCondition = request.headers.get("if-match") !== null;
+  const hasCondition = ["if-match", "if-none-match"].some(
+    (name) => request.headers.get(name) !== null,
+  );
   const work = operations.perform(request, call, async (context) => {
     if (!hasCondition) {
       await context.operation.handler(context);
@@ -210,7 +217,7 @@ async function change(
     const expectedBucket = getBucket(context);
     const document = await read(operations, request, call.bucket, setting).catch(ignoreMissing);
     const current = document === undefined ? undefined : createDocumentTag(document);
-    requireIfMatch(request.headers, current);
+    requirePreconditions(request.headers, current);
     await context.operation.handler({ ...context, expectedBucket });
   });
   await namePlace(setting.document.locate, work);
