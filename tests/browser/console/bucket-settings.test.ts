@@ -68,6 +68,16 @@ test(
     await page.getByRole("button", { name: "Review and save…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("The bucket becomes public").waitFor();
+    // Somebody else sets the first one.
+    await platform.storage("PUT", `/${BUCKET}?policy`, POLICY("s3:DeleteObject"));
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody else changed it.").waitFor();
+    assert.match(await platform.storage("GET", `/${BUCKET}?policy`), /s3:DeleteObject/);
+    await platform.storage("DELETE", `/${BUCKET}?policy`);
+    await page.getByRole("button", { name: "Compare with the new one" }).click();
+    await page.getByText("Somebody else changed it.").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await dialog.getByText("The bucket becomes public").waitFor();
     await checkPage(console, "review of a policy");
     await takePicture(console, "bucket-policy-review");
     await dialog.getByRole("button", { name: "Save" }).click();

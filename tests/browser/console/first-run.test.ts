@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser } from "playwright-core";
@@ -20,9 +19,8 @@ import { checkPage, openAt, signInAtIdentity } from "./chromium.ts";
 const PROGRAMS = ["curl", "aws", "kcat"];
 const missing = PROGRAMS.filter((name) => spawnSync("which", [name]).status !== 0);
 const skip = missing.length > 0 ? `${missing.join(", ")}: not installed` : chromiumSkip;
-/** The command of the checkout, as `npx` finds it in one. */
-const PLATFORM = `"${process.execPath}" "${join(import.meta.dirname, "../../../bin/platform.js")}"`;
-
+/** The page shows the folder of this installation, quoted. */
+const DATA = "all data";
 const SETTLE_MS = 6_000;
 
 const folder = makeFolder();
@@ -36,7 +34,7 @@ before(async () => {
     PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
   };
   browser = await startChromium();
-  up = run(["up", "--json", ...anyPort], env, "", folder);
+  up = run(["up", "--json", "--data", DATA, ...anyPort], env, "", folder);
   await up.waitFor(findStarted);
 });
 
@@ -48,7 +46,7 @@ after(async () => {
 
 /** Runs a command of the page in a shell, in the folder of the installation, until the test ends. */
 function runCommand(t: TestContext, command: string): ChildProcess {
-  const child = spawn("sh", ["-c", command.replace("npx platform", PLATFORM)], {
+  const child = spawn("sh", ["-c", command], {
     cwd: folder,
     stdio: "inherit",
     detached: true,

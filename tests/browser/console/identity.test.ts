@@ -12,6 +12,8 @@ const LOGO = Buffer.from(
   "base64",
 );
 
+const LEAVE = "Leave without saving?";
+
 let platform: Platform;
 let browser: Browser;
 let bob = "";
@@ -83,14 +85,42 @@ for (const look of LOOKS) {
 }
 
 test("a client is changed, and its new secret is shown once", { skip: chromiumSkip }, async (t) => {
-  const console = await openPlatform(t, browser, platform, LOOKS[0], "/identity/clients");
+  const console = await openPlatform(t, browser, platform, LOOKS[0], "/settings");
   const { page } = console;
+  await goTo(console, "/identity/clients");
   await page.getByRole("button", { name: "New client" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("Reports");
-  await dialog.getByRole("button", { name: "Create" }).click();
+  const create = dialog.getByRole("button", { name: "Create" });
+  // The second Escape closes a dialog whether the page agrees or not.
+  const closeTwice = async (): Promise<void> => {
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+  };
+  const held = Promise.withResolvers<void>();
+  await page.route("**/api/v1/auth/clients", async (route) => {
+    await held.promise;
+    await route.continue();
+  });
+  await create.click();
+  await closeTwice();
+  assert.ok(await create.isVisible(), "the secret is on its way");
+  await page.evaluate("history.back()");
+  await page.getByRole("dialog", { name: LEAVE }).getByRole("button", { name: "Stay" }).click();
+  held.resolve();
   const first = await dialog.locator("code").nth(1).innerText();
+  await page.unroute("**/api/v1/auth/clients");
+  await closeTwice();
+  await dialog.getByText("cannot be shown again").waitFor();
+  await checkPage(console, "a secret that would be lost");
+  await dialog.getByRole("button", { name: "Keep open" }).click();
+  await page.evaluate("history.back()");
+  await page.getByRole("dialog", { name: LEAVE }).getByRole("button", { name: "Stay" }).click();
+  assert.equal(await dialog.locator("code").nth(1).innerText(), first);
+  await dialog.getByRole("button", { name: "Copy", exact: true }).last().click();
+  await dialog.getByRole("button", { name: "Copied" }).waitFor();
   await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
   await page.locator("main tr[data-row]").filter({ hasText: "Reports" }).click();
   await page.getByRole("button", { name: "Change", exact: true }).click();
   await dialog.getByLabel("Name").fill(`Reports ${HOSTILE}`);
@@ -104,7 +134,7 @@ test("a client is changed, and its new secret is shown once", { skip: chromiumSk
   await page.getByRole("dialog", { name: "Client secret" }).waitFor();
   const second = await page.getByRole("dialog").locator("code").nth(1).innerText();
   assert.notEqual(second, first);
-  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "I have kept it" }).click();
   assert.ok(!(await page.content()).includes(second), "it is gone with its dialog");
   await checkPage(console, "client");
 

@@ -76,6 +76,22 @@ test(
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByText("Payloads that do not fit are refused.").waitFor();
     assert.deepEqual((await pulse.get(`/api/v1/topics/${TOPIC}/schema`)).body, { id: "number" });
+    // Another tab saves while this text is being edited.
+    await replaceText(page, '{ "id": "number", "total": "number" }');
+    await page.getByText("Breaks: field total").waitFor();
+    const theirs = { id: "number", note: "string" };
+    assert.equal((await pulse.post(`/api/v1/topics/${TOPIC}/schema`, theirs)).status, 200);
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody else changed it.").waitFor();
+    await checkPage(console, "a schema that was changed meanwhile");
+    assert.deepEqual((await pulse.get(`/api/v1/topics/${TOPIC}/schema`)).body, theirs);
+    await page.getByRole("button", { name: "Compare with the new one" }).click();
+    await page.getByRole("button", { name: "Review and save…" }).click();
+    await dialog.locator("pre .del", { hasText: '"note": "string"' }).waitFor();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody else").waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
     await replaceText(page, '{ "id": "number", "note": "string" }');
     await page.getByText("Breaks: field note was not required before").waitFor();
     await page.getByRole("button", { name: "Delete…" }).click();
@@ -166,6 +182,15 @@ test(
     assert.equal(body.offsets[0].committed_offset, 0);
 
     await goTo(console, `/messaging/topics/${TOPIC}/settings`);
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await dialog.getByLabel("Clean-up").selectOption("compact,delete");
+    await dialog.getByLabel("Hours").fill("24");
+    const other = { topic: TOPIC, segment_bytes: 5_000_000 };
+    assert.equal((await pulse.post("/api/v1/topics/retention", other)).status, 200);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Changed meanwhile").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText("5.00 MB").waitFor();
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await dialog.getByLabel("Clean-up").selectOption("compact,delete");
     await dialog.getByLabel("Hours").fill("24");

@@ -129,7 +129,7 @@ for (const look of LOOKS) {
       const link = await page.getByRole("dialog").locator("code").textContent();
       const { pathname, search } = new URL(link ?? "");
       assert.equal(await visit(`${pathname}${search}`), 200);
-      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "I have kept it" }).click();
       await page.getByText("Active", { exact: true }).waitFor();
       await checkPage(console, "share links");
       await takePicture(console, `shares-${look.width}`);

@@ -3,11 +3,13 @@ import { useState } from "preact/hooks";
 import type { ComponentType } from "preact";
 import type { ServiceId } from "@platform/console/contract";
 import { NewApiKey } from "../gateway/api-keys.tsx";
+import { CHANGE } from "../gateway/routes.ts";
 import { NewClient } from "../identity/clients.tsx";
 import { href } from "../router/router.ts";
 import { services } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { NewStorageKey } from "../storage/new-key.tsx";
+import { ADMINISTER } from "../storage/permission.ts";
 import { Action } from "../view/controls.tsx";
 import { ServiceMark } from "../view/icon.tsx";
 import { Empty, Split, Title } from "../view/pane.tsx";
@@ -22,7 +24,7 @@ interface Kind {
   key: string;
   /** Page with all of them. */
   to: string;
-  needs?: string;
+  needs: string;
   Dialog: ComponentType<{ onClose: () => void }>;
 }
 
@@ -38,7 +40,7 @@ export default function AccessPage() {
       label: kind.action,
       key: kind.key,
       icon: "plus",
-      ...(kind.needs === undefined ? {} : { needs: kind.needs }),
+      needs: kind.needs,
       run: () => setOpen(kind),
     })),
   );
@@ -82,6 +84,7 @@ function listKinds(): Kind[] {
       action: t("New S3 key"),
       key: "s",
       to: "/storage/users",
+      needs: ADMINISTER,
       Dialog: NewStorageKey,
     },
     {
@@ -91,6 +94,7 @@ function listKinds(): Kind[] {
       action: t("New API key"),
       key: "a",
       to: "/gateway/keys",
+      needs: CHANGE,
       Dialog: NewApiKey,
     },
     {

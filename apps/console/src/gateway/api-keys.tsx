@@ -136,6 +136,7 @@ export function NewApiKey(props: { onClose: () => void; onCreated?: () => void }
     <FormDialog
       title={t("New key")}
       submit={t("Create")}
+      createsSecret
       onClose={props.onClose}
       onSubmit={async () => {
         const path = "/admin/api-keys";

@@ -7,8 +7,8 @@ import { FactRow, Facts, Menu, Section, Tabs } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
-import { Empty, Split, Title } from "../view/pane.tsx";
-import { Loading } from "../view/problem.tsx";
+import { Split, Title } from "../view/pane.tsx";
+import { Loading, Missing } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
@@ -50,7 +50,7 @@ export function RoutePage({ name, tab }: { name: string; tab: string }) {
         if (tab === "edit") {
           return <Editing key={name} name={name} route={route} />;
         }
-        if (route === undefined) return <Missing name={name} />;
+        if (route === undefined) return <MissingRoute name={name} />;
         return <RouteView route={route} tab={tab} of={loaded} />;
       }}
     </Loading>
@@ -71,17 +71,17 @@ function Editing(props: { name: string; route: Route | undefined }) {
   // The first version that was read is the origin of the changes.
   const [first] = useState(props);
   const { route } = first;
-  if (route === undefined) return <Missing name={props.name} />;
+  if (route === undefined) return <MissingRoute name={props.name} />;
   return <RouteEditor base={{ settings: settingsOf(route), etag: route.status.etag ?? "" }} />;
 }
 
-function Missing({ name }: { name: string }) {
+function MissingRoute({ name }: { name: string }) {
   return (
     <Split>
       <Title isName>{name}</Title>
-      <Empty title={t("Not found")}>
+      <Missing to="/gateway/routes" label={t("All routes")}>
         <p>{t("The gateway has no route {name}.", { name })}</p>
-      </Empty>
+      </Missing>
     </Split>
   );
 }

@@ -1,18 +1,23 @@
 // OAuth clients: programs that sign users in or act for themselves.
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
+import { onlyIf, readVersioned } from "../api/versioned.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
+import { api, callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
+import { NextPage } from "../view/next-page.tsx";
 import { Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { SecretDialog } from "../view/secret.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { useChosen } from "./chosen.tsx";
 import { ClientLogo } from "./client-logo.tsx";
+
+const PAGE = 100;
 
 interface Client {
   client_id: string;
@@ -35,13 +40,21 @@ export function ClientsPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Clients") }]);
   const [open, setOpen] = useState<"create" | "edit" | "secret" | "delete" | undefined>(undefined);
   const [secret, setSecret] = useState<ClientSecret | undefined>(undefined);
-  const loaded = useLoad(
-    "clients",
-    async () =>
-      (await callService<{ clients: Client[] }>("auth", withQuery("/auth/clients", { limit: 100 })))
-        .clients,
+  const cursor = queryValue("cursor");
+  const loaded = useLoad(`clients ${cursor}`, () =>
+    callService<{ clients: Client[]; next_cursor: string | null }>(
+      "auth",
+      withQuery("/auth/clients", { limit: PAGE, cursor }),
+    ),
   );
-  const client = loaded.data.value?.find(({ client_id: id }) => id === queryValue("sel"));
+  const selected = queryValue("sel");
+  const { item: client, notice } = useChosen({
+    id: selected,
+    page: loaded.data.value?.clients,
+    idOf: ({ client_id: id }) => id,
+    read: (signal) => callService<Client>("auth", `/auth/clients/${segment(selected)}`, { signal }),
+    whole: { to: "/identity/clients", label: t("All clients") },
+  });
   const path = `/auth/clients/${segment(client?.client_id ?? "")}`;
   const close = (): void => setOpen(undefined);
   useCommands([
@@ -56,7 +69,9 @@ export function ClientsPage() {
   return (
     <Split
       pane={
-        client === undefined ? undefined : (
+        client === undefined ? (
+          notice
+        ) : (
           <>
             <Section title={client.client_name ?? client.client_id}>
               <Facts>
@@ -113,31 +128,34 @@ export function ClientsPage() {
         {t("Clients")}
       </Title>
       <Loading of={loaded}>
-        {(clients) => (
-          <Table
-            label={t("Clients")}
-            rows={clients}
-            isTall
-            idOf={({ client_id: id }) => id}
-            selected={client?.client_id}
-            onSelect={({ client_id: id }) => setQuery({ sel: id })}
-            columns={[
-              {
-                title: t("Name"),
-                render: ({ client_id: id, client_name: name }) => (
-                  <span class="two">
-                    <b>{name ?? id}</b>
-                    <small class="mono">{id}</small>
-                  </span>
-                ),
-              },
-              {
-                title: t("Grants"),
-                kind: "w-xl mono wide-only",
-                render: ({ grant_types: grants }) => <span class="i2">{grants.join(", ")}</span>,
-              },
-            ]}
-          />
+        {({ clients, next_cursor: next }) => (
+          <>
+            <Table
+              label={t("Clients")}
+              rows={clients}
+              isTall
+              idOf={({ client_id: id }) => id}
+              selected={client?.client_id}
+              onSelect={({ client_id: id }) => setQuery({ sel: id })}
+              columns={[
+                {
+                  title: t("Name"),
+                  render: ({ client_id: id, client_name: name }) => (
+                    <span class="two">
+                      <b>{name ?? id}</b>
+                      <small class="mono">{id}</small>
+                    </span>
+                  ),
+                },
+                {
+                  title: t("Grants"),
+                  kind: "w-xl mono wide-only",
+                  render: ({ grant_types: grants }) => <span class="i2">{grants.join(", ")}</span>,
+                },
+              ]}
+            />
+            <NextPage cursor={next} />
+          </>
         )}
       </Loading>
       {open === "create" && <NewClient onClose={close} onCreated={() => void loaded.reload()} />}
@@ -151,6 +169,7 @@ export function ClientsPage() {
           })}
           name={client.client_id}
           submit={t("Replace")}
+          createsSecret
           onClose={close}
           onSubmit={async () => {
             setSecret(await callService("auth", `${path}/secret`, { method: "POST", json: {} }));
@@ -192,6 +211,7 @@ export function NewClient(props: { onClose: () => void; onCreated?: () => void }
     <FormDialog
       title={t("New client")}
       submit={t("Create")}
+      createsSecret
       onClose={props.onClose}
       onSubmit={async () => {
         const json = {
@@ -219,7 +239,27 @@ export function NewClient(props: { onClose: () => void; onCreated?: () => void }
   );
 }
 
-function EditClient(props: { client: Client; onClose: () => void; onSaved: () => void }) {
+interface EditProps {
+  client: Client;
+  onClose: () => void;
+  onSaved: () => void;
+}
+
+function EditClient(props: EditProps) {
+  const { client_id: id } = props.client;
+  const loaded = useLoad(`version ${id}`, (signal) =>
+    readVersioned<Client>(api("auth", `/auth/clients/${segment(id)}`), signal),
+  );
+  return (
+    <Loading of={loaded}>
+      {({ document = props.client, etag }) => (
+        <ClientForm {...props} client={document} etag={etag} />
+      )}
+    </Loading>
+  );
+}
+
+function ClientForm(props: EditProps & { etag: string | undefined }) {
   const { client } = props;
   const [name, setName] = useState(client.client_name ?? "");
   const [redirects, setRedirects] = useState(client.redirect_uris.join("\n"));
@@ -236,7 +276,8 @@ function EditClient(props: { client: Client; onClose: () => void; onSaved: () =>
           redirect_uris: redirects.split(/\s+/).filter((uri) => uri !== ""),
         };
         const path = `/auth/clients/${segment(client.client_id)}`;
-        await callService("auth", path, { method: "PATCH", json });
+        const headers = onlyIf(props.etag);
+        await callService("auth", path, { method: "PATCH", json, headers });
         props.onSaved();
       }}
     >

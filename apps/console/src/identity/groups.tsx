@@ -14,6 +14,7 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { useChosen } from "./chosen.tsx";
 import { RolesSection } from "./roles-section.tsx";
 import { EditRoles } from "./user-dialogs.tsx";
 
@@ -41,7 +42,17 @@ export function GroupsPage() {
       withQuery("/groups", { limit: PAGE, cursor }),
     ),
   );
-  const group = loaded.data.value?.groups.find(({ id }) => id === queryValue("sel"));
+  const selected = queryValue("sel");
+  const { item: group, notice } = useChosen({
+    id: selected,
+    page: loaded.data.value?.groups,
+    idOf: ({ id }) => id,
+    read: async (signal) => {
+      const path = `/groups/${segment(selected)}`;
+      return (await callService<{ group: Group }>("auth", path, { signal })).group;
+    },
+    whole: { to: "/identity/groups", label: t("All groups") },
+  });
   useCommands([
     {
       label: t("New group"),
@@ -54,7 +65,9 @@ export function GroupsPage() {
   return (
     <Split
       pane={
-        group === undefined ? undefined : (
+        group === undefined ? (
+          notice
+        ) : (
           <GroupPane
             key={group.id}
             group={group}
@@ -183,12 +196,7 @@ function GroupPane({ group, onDeleted }: { group: Group; onDeleted: () => void }
         </Loading>
       </Section>
       {open === "roles" && (
-        <EditRoles
-          path={rolesPath}
-          roles={roles.data.value?.roles ?? []}
-          onClose={close}
-          onSaved={() => void roles.reload()}
-        />
+        <EditRoles path={rolesPath} onClose={close} onSaved={() => void roles.reload()} />
       )}
       {open === "member" && (
         <AddMember path={path} onClose={close} onAdded={() => void members.reload()} />

@@ -1,16 +1,19 @@
 // Roles and their permissions.
 import { useState } from "preact/hooks";
-import { segment } from "../api/api.ts";
+import { ApiFailure, segment } from "../api/api.ts";
+import { onlyIf, readVersioned } from "../api/versioned.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { api, callService } from "../session/session.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, AreaField, Section, TextField } from "../view/controls.tsx";
+import { ConflictNotice } from "../view/conflict.tsx";
+import { Diff } from "../view/diff.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
-import { Loading } from "../view/problem.tsx";
+import { Loading, Missing } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
-import { attempt } from "../view/toast.tsx";
+import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
 interface Role {
@@ -29,13 +32,24 @@ export function RolesPage() {
     "roles",
     async () => (await callService<{ roles: Role[] }>("auth", "/rbac/roles")).roles,
   );
-  const role = loaded.data.value?.find(({ name }) => name === queryValue("sel"));
+  const create = (): void => setOpen("create");
+  useCommands([{ label: t("New role"), key: "n", icon: "plus", needs: "rbac:write", run: create }]);
+  const selected = queryValue("sel");
+  const role = loaded.data.value?.find(({ name }) => name === selected);
+  const isMissing = selected !== "" && loaded.data.value !== undefined;
   const close = (): void => setOpen(undefined);
   return (
     <Split
       pane={
-        role === undefined ? undefined : (
+        role === undefined ? (
+          isMissing && (
+            <Missing to="/identity/roles" label={t("All roles")}>
+              <p>{t("There is no role {name}.", { name: selected })}</p>
+            </Missing>
+          )
+        ) : (
           <RolePane
+            key={role.name}
             role={role}
             onDelete={() => setOpen("delete")}
             onSaved={() => void loaded.reload()}
@@ -46,7 +60,7 @@ export function RolesPage() {
     >
       <Title
         actions={
-          <Action onClick={() => setOpen("create")} needs="rbac:write" kind="primary" icon="plus">
+          <Action onClick={create} needs="rbac:write" kind="primary" icon="plus">
             {t("New role")}
           </Action>
         }
@@ -108,24 +122,54 @@ export function RolesPage() {
 
 function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => void }) {
   const { role } = props;
+  const path = `/rbac/roles/${segment(role.name)}`;
+  const loaded = useLoad(`role ${role.name}`, (signal) =>
+    readVersioned<Role>(api("auth", path), signal),
+  );
+  const { document = role, etag } = loaded.data.value ?? {};
+  const before = document.permissions.join("\n");
   const [text, setText] = useState<string | undefined>(undefined);
-  const shown = text ?? role.permissions.join("\n");
-  const save = (): void => {
+  const [conflict, setConflict] = useState<"told" | "compared" | undefined>(undefined);
+  const shown = text ?? before;
+  const write = async (): Promise<void> => {
     const permissions = shown.split(/\s+/).filter((one) => one !== "");
-    const path = `/rbac/roles/${segment(role.name)}/permissions`;
-    void attempt(async () => {
-      await callService("auth", path, { method: "PUT", json: { permissions } });
-      setText(undefined);
-      props.onSaved();
-    }, t("Saved."));
+    const headers = onlyIf(etag);
+    try {
+      await callService("auth", `${path}/permissions`, {
+        method: "PUT",
+        json: { permissions },
+        headers,
+      });
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || error.status !== 412) throw error;
+      setConflict("told");
+      return;
+    }
+    setText(undefined);
+    setConflict(undefined);
+    say(t("Saved."));
+    props.onSaved();
+    await loaded.reload();
   };
+  const isRead = loaded.data.value !== undefined;
   const builtin = role.builtin ? t("This role is built in.") : undefined;
   return (
     <Section title={role.name} note={role.description}>
       <div class="form">
         <AreaField label={t("Permissions, one a line")} value={shown} rows={12} onInput={setText} />
+        {conflict === "told" && (
+          <ConflictNotice
+            onCompare={() => void loaded.reload().then(() => setConflict("compared"))}
+          />
+        )}
+        {conflict === "compared" && <Diff before={before} after={shown} />}
         <div class="acts">
-          <Action onClick={save} needs="rbac:write" blocked={builtin} kind="primary">
+          <Action
+            onClick={() => void attempt(write)}
+            needs="rbac:write"
+            blocked={isRead ? builtin : t("Loading …")}
+            kind="primary"
+          >
             {t("Save")}
           </Action>
           <Action onClick={props.onDelete} needs="rbac:write" blocked={builtin} kind="bad">

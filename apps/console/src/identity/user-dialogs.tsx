@@ -1,6 +1,7 @@
 // Dialogs of users: a new one, and the roles of one.
 import { useState } from "preact/hooks";
-import { callService } from "../session/session.ts";
+import { onlyIf, readVersioned } from "../api/versioned.ts";
+import { api, callService } from "../session/session.ts";
 import { TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
@@ -8,13 +9,26 @@ import { Loading } from "../view/problem.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
-/** Chooses the roles of a user or a group; `path` is that of its roles. */
-export function EditRoles(props: {
+interface RolesProps {
+  /** Path of the roles of a user or a group. */
   path: string;
-  roles: string[];
   onClose: () => void;
   onSaved: () => void;
-}) {
+}
+
+/** Chooses the roles of a user or a group. */
+export function EditRoles(props: RolesProps) {
+  const loaded = useLoad(props.path, (signal) =>
+    readVersioned<{ roles: string[] }>(api("auth", props.path), signal),
+  );
+  return (
+    <Loading of={loaded}>
+      {({ document, etag }) => <RolesForm {...props} roles={document?.roles ?? []} etag={etag} />}
+    </Loading>
+  );
+}
+
+function RolesForm(props: RolesProps & { roles: readonly string[]; etag: string | undefined }) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(props.roles));
   const all = useLoad(
     "roles",
@@ -27,7 +41,8 @@ export function EditRoles(props: {
       onClose={props.onClose}
       onSubmit={async () => {
         const json = { roles: [...chosen] };
-        await callService("auth", props.path, { method: "PUT", json });
+        const headers = onlyIf(props.etag);
+        await callService("auth", props.path, { method: "PUT", json, headers });
         props.onSaved();
       }}
     >

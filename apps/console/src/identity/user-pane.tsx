@@ -83,7 +83,7 @@ export function UserPane({ id, onChanged }: { id: string; onChanged: () => void 
     },
   ]);
   return (
-    <Loading of={user}>
+    <Loading of={user} whole={{ to: "/identity/users", label: t("All users") }}>
       {(found) => (
         <>
           <section class="sec">
@@ -144,7 +144,6 @@ export function UserPane({ id, onChanged }: { id: string; onChanged: () => void 
           {open === "roles" && (
             <EditRoles
               path={`/rbac/users/${segment(id)}/roles`}
-              roles={roles.data.value?.roles ?? []}
               onClose={close}
               onSaved={() => void roles.reload()}
             />

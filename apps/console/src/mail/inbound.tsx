@@ -4,7 +4,7 @@ import { segment, send } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { api, callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
@@ -37,6 +37,10 @@ export function InboundPage() {
     "rules",
     async () => (await callService<{ rules: Rule[] }>("notify", RULES)).rules,
   );
+  const create = (): void => setCreating(true);
+  useCommands([
+    { label: t("New inbound rule"), key: "n", icon: "plus", needs: MANAGE, run: create },
+  ]);
   return (
     <Split
       pane={
@@ -48,7 +52,7 @@ export function InboundPage() {
     >
       <Title
         actions={
-          <Action onClick={() => setCreating(true)} needs={MANAGE} kind="primary" icon="plus">
+          <Action onClick={create} needs={MANAGE} kind="primary" icon="plus">
             {t("New rule")}
           </Action>
         }
@@ -98,7 +102,7 @@ export function InboundPage() {
       </Loading>
       {isCreating && (
         <RuleDialog
-          title={t("New rule")}
+          title={t("New inbound rule")}
           rule={undefined}
           onClose={() => setCreating(false)}
           onSubmit={async (json) => {
@@ -194,7 +198,7 @@ function RulePane(props: {
     await Promise.all([loaded.reload(), rules.reload()]);
   };
   return (
-    <Loading of={loaded}>
+    <Loading of={loaded} whole={{ to: "/mail/inbound", label: t("All rules") }}>
       {({ rule, tag }) => (
         <>
           <Section title={rule.name}>
@@ -239,6 +243,7 @@ function RulePane(props: {
             <FormDialog
               title={t("New secret for {name}", { name: rule.name })}
               submit={t("Replace the secret")}
+              createsSecret
               onClose={close}
               onSubmit={async () => {
                 const made = await callService<{ secret: string }>(
@@ -296,6 +301,7 @@ function RuleDialog(props: {
     <FormDialog
       title={props.title}
       submit={t("Save")}
+      createsSecret={rule === undefined}
       isDisabled={!isNumber}
       onClose={props.onClose}
       onSubmit={() =>

@@ -183,65 +183,68 @@ export function MessagePage({ id }: { id: string }) {
       await loaded.reload();
     }, t("The message was canceled."));
   return (
-    <Loading of={loaded}>
-      {(message) => {
-        const mail = content.data.value;
-        const failure = content.failure.value;
-        const isOpen = message.recipients.some(({ status }) =>
-          ["queued", "deferred"].includes(status),
-        );
-        const actions = (
-          <>
-            <ResendAction message={message} />
-            <Action
-              onClick={cancel}
-              needs={SEND}
-              blocked={isOpen ? undefined : t("All deliveries have ended.")}
+    <>
+      {loaded.data.value === undefined && <h1 class="hidden">{id}</h1>}
+      <Loading of={loaded} whole={{ to: "/mail/messages", label: t("All messages") }}>
+        {(message) => {
+          const mail = content.data.value;
+          const failure = content.failure.value;
+          const isOpen = message.recipients.some(({ status }) =>
+            ["queued", "deferred"].includes(status),
+          );
+          const actions = (
+            <>
+              <ResendAction message={message} />
+              <Action
+                onClick={cancel}
+                needs={SEND}
+                blocked={isOpen ? undefined : t("All deliveries have ended.")}
+              >
+                {t("Cancel the delivery")}
+              </Action>
+            </>
+          );
+          const line = {
+            subject: message.subject || message.channel,
+            from: message.from,
+            to: message.recipients.map(({ address }) => address),
+            at: message.created_at,
+            bytes: message.size_bytes,
+          };
+          return (
+            <Split
+              pane={
+                <>
+                  <MailSide id={id} mail={mail} message={loaded} />
+                  <Recipients message={message} />
+                </>
+              }
             >
-              {t("Cancel the delivery")}
-            </Action>
-          </>
-        );
-        const line = {
-          subject: message.subject || message.channel,
-          from: message.from,
-          to: message.recipients.map(({ address }) => address),
-          at: message.created_at,
-          bytes: message.size_bytes,
-        };
-        return (
-          <Split
-            pane={
-              <>
-                <MailSide id={id} mail={mail} message={loaded} />
-                <Recipients message={message} />
-              </>
-            }
-          >
-            {mail === undefined ? (
-              <>
-                <Title actions={actions}>{visible(line.subject)}</Title>
-                {failure === undefined ? (
-                  <p class="loading" role="status">
-                    {t("Loading …")}
-                  </p>
-                ) : (
-                  <Problem failure={failure} />
-                )}
-              </>
-            ) : (
-              <MailView
-                id={id}
-                base={base}
-                mail={mail}
-                line={line}
-                hasTemplate={message.template !== null}
-                actions={actions}
-              />
-            )}
-          </Split>
-        );
-      }}
-    </Loading>
+              {mail === undefined ? (
+                <>
+                  <Title actions={actions}>{visible(line.subject)}</Title>
+                  {failure === undefined ? (
+                    <p class="loading" role="status">
+                      {t("Loading …")}
+                    </p>
+                  ) : (
+                    <Problem failure={failure} />
+                  )}
+                </>
+              ) : (
+                <MailView
+                  id={id}
+                  base={base}
+                  mail={mail}
+                  line={line}
+                  hasTemplate={message.template !== null}
+                  actions={actions}
+                />
+              )}
+            </Split>
+          );
+        }}
+      </Loading>
+    </>
   );
 }

@@ -33,9 +33,14 @@ export function TemplatePage({ name }: { name: string }) {
     callService<Template>("notify", withQuery(path, { locale }));
   const loaded = useLoad(`${name} ${locale}`, read);
   return (
-    <Loading of={loaded}>
-      {(template) => <Editor key={`${name} ${locale}`} loaded={template} path={path} read={read} />}
-    </Loading>
+    <>
+      {loaded.data.value === undefined && <h1 class="hidden">{name}</h1>}
+      <Loading of={loaded} whole={{ to: "/mail/templates", label: t("All templates") }}>
+        {(template) => (
+          <Editor key={`${name} ${locale}`} loaded={template} path={path} read={read} />
+        )}
+      </Loading>
+    </>
   );
 }
 

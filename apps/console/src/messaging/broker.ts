@@ -1,6 +1,6 @@
 // Calls of messaging for the tenant in the address: `tenant`, which administrators choose; "" is the one without a name.
 import { findParameter, keepParameter } from "../router/router.ts";
-import { callService, config, may, socketUrl } from "../session/session.ts";
+import { api, callService, config, may, socketUrl } from "../session/session.ts";
 
 const PARAMETER = "tenant";
 
@@ -44,6 +44,11 @@ export async function callTenant<Answer>(
 ): Promise<Answer> {
   if (tenant === undefined) return await callBroker<Answer>(path, options);
   return await callService<Answer>("pulse", addTenant(path, tenant), options);
+}
+
+/** Address of an operation of messaging for the chosen tenant. */
+export function brokerPath(path: string): string {
+  return api("pulse", withTenant(path));
 }
 
 /** Address of a WebSocket of messaging for the chosen tenant. */

@@ -30,6 +30,8 @@ export interface Topic {
   queue_depth_max: number | null;
   /** `groups`: the backlog of the slowest group; `unread`: messages that no one has read. */
   queue_counts: "groups" | "unread";
+  /** Version of `config` and `dlq_topic`; not in lists. */
+  config_etag?: string;
   config?: {
     retention_ms: number;
     retention_bytes: number;

@@ -1,10 +1,12 @@
 // The schema of a topic's payloads: edited beside the latest messages, which are checked while one types.
 import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, segment, withQuery } from "../api/api.ts";
+import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
 import { formatNumber } from "../format/format.ts";
 import { useUnsaved } from "../router/unsaved.ts";
 import { Action, Section, SelectField } from "../view/controls.tsx";
 import { CodeEditor } from "../view/code-editor.tsx";
+import { ConflictNotice } from "../view/conflict.tsx";
 import { Diff } from "../view/diff.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { readJson, type EditorProblem } from "../view/editor-text.ts";
@@ -14,7 +16,7 @@ import { Loading } from "../view/problem.tsx";
 import { State } from "../view/state.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import { callBroker } from "./broker.ts";
+import { brokerPath, callBroker } from "./broker.ts";
 
 const TYPING_MS = 400;
 const VIOLATIONS_SHOWN = 5;
@@ -32,23 +34,21 @@ interface Check {
 /** The tab. */
 export function SchemaTab({ topic }: { topic: string }) {
   const path = `/topics/${segment(topic)}/schema`;
-  const loaded = useLoad(`schema ${topic}`, async () => {
-    try {
-      return { schema: await callBroker<unknown>(path) };
-    } catch (error) {
-      if (error instanceof ApiFailure && error.status === 404) return { schema: undefined };
-      throw error;
-    }
-  });
+  const loaded = useLoad(`schema ${topic}`, (signal) =>
+    readVersioned<object>(brokerPath(path), signal),
+  );
+  // A new editor after each save, which the service may have completed.
+  const [savedCount, setSavedCount] = useState(0);
   return (
     <Loading of={loaded}>
-      {({ schema }) => (
+      {(stored) => (
         <SchemaEditor
-          key={JSON.stringify(schema)}
+          key={savedCount}
           topic={topic}
           path={path}
-          schema={schema}
-          onSaved={() => void loaded.reload()}
+          stored={stored}
+          onSaved={() => void loaded.reload().then(() => setSavedCount((count) => count + 1))}
+          reload={() => void loaded.reload()}
         />
       )}
     </Loading>
@@ -58,15 +58,18 @@ export function SchemaTab({ topic }: { topic: string }) {
 interface EditorProps {
   topic: string;
   path: string;
-  schema: unknown;
+  stored: Versioned<object>;
   onSaved: () => void;
+  reload: () => void;
 }
 
-function SchemaEditor({ topic, path, schema, onSaved }: EditorProps) {
+function SchemaEditor({ topic, path, stored, onSaved, reload }: EditorProps) {
+  const { document: schema, etag } = stored;
   const before = schema === undefined ? "" : format(schema);
   const [started] = useState(before || format({ id: "string", amount: "number" }));
   const [text, setText] = useState(started);
-  useUnsaved(text !== started, ["tenant"]);
+  useUnsaved(text !== started && text !== before, ["tenant"]);
+  const [hasConflict, setConflict] = useState(false);
   const [open, setOpen] = useState<"save" | "delete" | undefined>(undefined);
   const { check, problems } = useCheck(path, text);
   const close = (): void => setOpen(undefined);
@@ -90,6 +93,14 @@ function SchemaEditor({ topic, path, schema, onSaved }: EditorProps) {
           minLines={12}
           onInput={setText}
         />
+        {hasConflict && (
+          <ConflictNotice
+            onCompare={() => {
+              setConflict(false);
+              reload();
+            }}
+          />
+        )}
         <div class="row">
           <Action
             kind="primary"
@@ -118,11 +129,13 @@ function SchemaEditor({ topic, path, schema, onSaved }: EditorProps) {
       {open === "save" && check !== undefined && (
         <SaveDialog
           path={path}
+          etag={etag}
           before={before}
           text={text}
           check={check}
           onClose={close}
           onSaved={onSaved}
+          onConflict={() => setConflict(true)}
         />
       )}
       {open === "delete" && (
@@ -132,7 +145,7 @@ function SchemaEditor({ topic, path, schema, onSaved }: EditorProps) {
           submit={t("Delete")}
           onClose={close}
           onSubmit={async () => {
-            await callBroker(path, { method: "DELETE" });
+            await callBroker(path, { method: "DELETE", headers: onlyIf(etag) });
             onSaved();
           }}
         >
@@ -220,11 +233,13 @@ function CheckPane(props: {
 
 function SaveDialog(props: {
   path: string;
+  etag: string | undefined;
   before: string;
   text: string;
   check: Check;
   onClose: () => void;
   onSaved: () => void;
+  onConflict: () => void;
 }) {
   const { check } = props;
   const refused = countRefused(check);
@@ -240,7 +255,15 @@ function SaveDialog(props: {
       onClose={props.onClose}
       onSubmit={async () => {
         const json: unknown = JSON.parse(props.text);
-        await callBroker(withQuery(props.path, { compatibility }), { method: "POST", json });
+        const headers = onlyIf(props.etag);
+        try {
+          const path = withQuery(props.path, { compatibility });
+          await callBroker(path, { method: "POST", json, headers });
+        } catch (error) {
+          if (!(error instanceof ApiFailure) || error.status !== 412) throw error;
+          props.onConflict();
+          return;
+        }
         say(t("Saved."));
         props.onSaved();
       }}

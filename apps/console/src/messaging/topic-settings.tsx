@@ -97,6 +97,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
   const [megabytes, setMegabytes] = useState(read(config?.retention_bytes, MEGABYTE));
   const [policy, setPolicy] = useState(config?.cleanup_policy ?? "delete");
   const [segmentSize, setSegmentSize] = useState(read(config?.segment_bytes, MEGABYTE));
+  const [etag] = useState(props.topic.config_etag);
   const doesDelete = policy.includes("delete");
   return (
     <FormDialog
@@ -107,6 +108,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
       onSubmit={async () => {
         await callBroker("/topics/retention", {
           method: "POST",
+          headers: { "if-match": etag ?? "" },
           json: {
             topic: name,
             retention_ms: hours === "" ? -1 : Math.round(Number(hours) * HOUR_MS),
@@ -152,6 +154,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
 
 function LettersDialog({ topic, onSaved, onClose }: PartProps & { onClose: () => void }) {
   const [name, setName] = useState(topic.dlq_topic);
+  const [etag] = useState(topic.config_etag);
   return (
     <FormDialog
       title={t("Dead letters of {name}", { name: topic.name })}
@@ -160,7 +163,8 @@ function LettersDialog({ topic, onSaved, onClose }: PartProps & { onClose: () =>
       onClose={onClose}
       onSubmit={async () => {
         const path = `/topics/${segment(topic.name)}/dlq`;
-        await callBroker(path, { method: "POST", json: { dlq_topic: name } });
+        const headers = { "if-match": etag ?? "" };
+        await callBroker(path, { method: "POST", json: { dlq_topic: name }, headers });
         onSaved();
       }}
     >

@@ -36,7 +36,7 @@ export function TopicPage({ params }: { params: Record<string, string> }) {
   return (
     <>
       {loaded.data.value === undefined && <h1 class="hidden">{name}</h1>}
-      <Loading of={loaded}>
+      <Loading of={loaded} whole={{ to: "/messaging/topics", label: t("All topics") }}>
         {(topic) => <TopicView topic={topic} tab={params["tab"] ?? "tail"} of={loaded} />}
       </Loading>
     </>

@@ -1,6 +1,7 @@
 // The transform of a topic: a WebAssembly module, tried on the latest messages before it is set.
 import { useRef, useState } from "preact/hooks";
 import { ApiFailure, segment } from "../api/api.ts";
+import { onlyIf, readVersioned } from "../api/versioned.ts";
 import { formatBytes, formatJson, formatNumber } from "../format/format.ts";
 import { useUnsaved } from "../router/unsaved.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
@@ -11,7 +12,7 @@ import { Split } from "../view/pane.tsx";
 import { Loading, Problem } from "../view/problem.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import { callBroker } from "./broker.ts";
+import { brokerPath, callBroker } from "./broker.ts";
 
 /** Limit of the service. */
 const MODULE_BYTES_MAX = 6 * 1024 * 1024;
@@ -40,14 +41,10 @@ interface Described {
 /** The tab. */
 export function TransformTab({ topic, onChanged }: { topic: string; onChanged: () => void }) {
   const path = `/topics/${segment(topic)}/transform`;
-  const loaded = useLoad(`transform ${topic}`, async () => {
-    try {
-      return { set: await callBroker<Described>(path) };
-    } catch (error) {
-      if (error instanceof ApiFailure && error.status === 404) return { set: undefined };
-      throw error;
-    }
-  });
+  const loaded = useLoad(`transform ${topic}`, (signal) =>
+    readVersioned<Described>(brokerPath(path), signal),
+  );
+  const headers = onlyIf(loaded.data.value?.etag);
   const [file, setFile] = useState<File | undefined>(undefined);
   const [tried, setTried] = useState<readonly Tried[] | undefined>(undefined);
   const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
@@ -59,7 +56,10 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
     try {
       await work();
     } catch (error) {
-      setFailure(toFailure(error));
+      const found = toFailure(error);
+      setFailure(found);
+      // The other module is shown; the next attempt replaces that.
+      if (found.status === 412) void loaded.reload();
     }
   };
   const attempt = (bytes: Blob): Promise<void> =>
@@ -89,18 +89,18 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
   };
   const save = (): Promise<void> =>
     run(async () => {
-      await callBroker(path, { method: "PUT", bytes: file! });
+      await callBroker(path, { method: "PUT", bytes: file!, headers });
       say(t("The transform was set."));
       setFile(undefined);
       await loaded.reload();
       onChanged();
     });
-  const isTried = tried !== undefined && failure === undefined;
+  const isTried = tried !== undefined && (failure === undefined || failure.status === 412);
   return (
     <Split>
       <div class="narrow">
         <Loading of={loaded}>
-          {({ set }) => (
+          {({ document: set }) => (
             <Section
               title={t("Transform")}
               note={set === undefined ? t("payloads are stored as they are published") : undefined}
@@ -178,7 +178,7 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
           submit={t("Remove")}
           onClose={() => setRemoving(false)}
           onSubmit={async () => {
-            await callBroker(path, { method: "DELETE" });
+            await callBroker(path, { method: "DELETE", headers });
             await loaded.reload();
             onChanged();
           }}

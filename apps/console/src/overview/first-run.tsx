@@ -3,7 +3,14 @@ import { effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 import { feeds, figureOf } from "../live/live.ts";
-import { formatListener, isListenerSecure, useListeners } from "../session/listeners.ts";
+import {
+  describeS3Clients,
+  formatListener,
+  hints,
+  isListenerSecure,
+  nameShareCommand,
+  useListeners,
+} from "../session/listeners.ts";
 import { config, services } from "../session/session.ts";
 import { CopyButton } from "../view/copy.tsx";
 import { Section } from "../view/controls.tsx";
@@ -91,11 +98,8 @@ function listSteps(): Step[] {
     {
       id: "object",
       title: t("Store an object"),
-      text: t("Any S3 client works, with the keys in data/credentials.env."),
-      command:
-        "(. data/credentials.env; AWS_ACCESS_KEY_ID=$STORE_ACCESS_KEY_ID " +
-        "AWS_SECRET_ACCESS_KEY=$STORE_SECRET_ACCESS_KEY AWS_DEFAULT_REGION=us-east-1 " +
-        `aws --endpoint-url http://${formatListener("vault/http")} s3 mb s3://first)`,
+      text: describeS3Clients(),
+      command: createBucketCommand(),
       waiting: t("waiting for the first bucket"),
     },
     {
@@ -109,10 +113,20 @@ function listSteps(): Step[] {
       id: "tunnel",
       title: t("Share a local port"),
       text: t("A public address for what runs on port 3000."),
-      command: "npx platform share 3000",
+      command: nameShareCommand(),
       waiting: t("waiting for the first tunnel"),
     },
   ];
+}
+
+// Without the path of the keys the user has some in the environment.
+function createBucketCommand(): string {
+  const create = `aws --endpoint-url http://${formatListener("vault/http")} s3 mb s3://first`;
+  if (hints.value === undefined) return create;
+  return (
+    `(. ${hints.value.credentials}; AWS_ACCESS_KEY_ID=$STORE_ACCESS_KEY_ID ` +
+    `AWS_SECRET_ACCESS_KEY=$STORE_SECRET_ACCESS_KEY AWS_DEFAULT_REGION=us-east-1 ${create})`
+  );
 }
 
 /** The page. */
@@ -133,7 +147,11 @@ export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
     <Split pane={<Running list={list} />}>
       <div class="first">
         <h1>{t("All services run. Send them something.")}</h1>
-        <p>{t("Four commands to try in a terminal. This page shows when they arrive.")}</p>
+        <p>
+          {t(
+            "Four commands to try in a terminal, in the platform's working directory. This page shows when they arrive.",
+          )}
+        </p>
         {steps.map((step, index) => (
           <section key={step.id} class={seen[step.id] === undefined ? "step" : "step done"}>
             <span class="no" aria-hidden="true">

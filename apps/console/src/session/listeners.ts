@@ -1,8 +1,9 @@
-// Addresses of the services' listeners, for the commands that pages show.
+// Addresses of the services' listeners, file and program of `platform up`: for the commands that pages show.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiFailure } from "../api/api.ts";
-import { callService, services } from "./session.ts";
+import { t } from "../words/words.ts";
+import { callService, config, services } from "./session.ts";
 
 /** A listener of a service, by the names of `platform up`. */
 type ListenerName = "gate/http" | "vault/http" | "pulse/kafka";
@@ -19,6 +20,17 @@ const DEFAULT_PORTS: Readonly<Record<ListenerName, number>> = {
   "pulse/kafka": 9092,
 };
 
+/** Texts of `platform up` for a terminal in its working directory. */
+interface RuntimeHints {
+  /** File with the generated keys. */
+  readonly credentials: string;
+  /** Command that shares port 3000. */
+  readonly share: string;
+}
+
+/** Undefined until they are loaded, and for users who may not read them. */
+export const hints = signal<RuntimeHints | undefined>(undefined);
+
 /** Listeners as `platform up` reports them; empty until they are loaded. */
 const reported = signal<ReadonlyMap<string, Listener>>(new Map());
 
@@ -31,6 +43,20 @@ export function useListeners(): void {
   useEffect(() => {
     if (hasRuntime) void loadListeners();
   }, [hasRuntime]);
+}
+
+/** The command that shares port 3000. */
+export function nameShareCommand(): string {
+  if (config.value?.mode === "service") return "platform-tunnel client 3000";
+  return hints.value?.share ?? "platform share 3000";
+}
+
+/** The way to use storage; the path of its keys for those who may read it. */
+export function describeS3Clients(): string {
+  const file = hints.value?.credentials;
+  return file === undefined
+    ? t("Any S3 client works, with an access key of storage.")
+    : t("Any S3 client works, with the keys in {file}.", { file });
 }
 
 /** `localhost:8080`: the host of this page with the port of a listener. */
@@ -51,7 +77,11 @@ async function loadListeners(): Promise<void> {
     listeners: { name: string; port: number }[];
   }
   try {
-    const { items } = await callService<{ items: ServiceListeners[] }>("runtime", "/services");
+    const { items, hints: shown } = await callService<{
+      items: ServiceListeners[];
+      hints: RuntimeHints;
+    }>("runtime", "/services");
+    hints.value = shown;
     const entries = items.flatMap(({ id, listeners }) =>
       listeners.map(({ name, port }): [string, Listener] => {
         const isSecure = name === "https";
@@ -61,5 +91,6 @@ async function loadListeners(): Promise<void> {
     reported.value = new Map(entries);
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
+    hints.value = undefined;
   }
 }

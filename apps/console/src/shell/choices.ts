@@ -7,6 +7,7 @@ import { topicPath } from "../messaging/paths.ts";
 import { labelOfRun, RUN } from "../runtime/run-schedule.ts";
 import { callService, may } from "../session/session.ts";
 import { commands } from "../stage/stage.ts";
+import { ADMINISTER } from "../storage/permission.ts";
 import type { IconName } from "../view/icon.tsx";
 import { t } from "../words/words.ts";
 import { availableAreas } from "./rail.tsx";
@@ -83,10 +84,14 @@ function listActions(): Choice[] {
     ["/identity/users", t("New user"), "auth", "users:write"],
     ["/identity/groups", t("New group"), "auth", "users:write"],
     ["/identity/clients", t("New client"), "auth", "clients:write"],
+    ["/identity/roles", t("New role"), "auth", "rbac:write"],
     ["/storage/buckets", t("New bucket…"), "vault"],
+    ["/storage/users", t("New S3 key"), "vault", ADMINISTER],
+    ["/storage/users", t("New storage user"), "vault", ADMINISTER],
     ["/messaging/topics", t("New topic"), "pulse"],
     ["/mail/templates", t("New template"), "notify", MANAGE],
     ["/mail/suppression", t("Suppress an address"), "notify", MANAGE],
+    ["/mail/inbound", t("New inbound rule"), "notify", MANAGE],
   ];
   return all
     .filter(([to, , , needs]) => {

@@ -13,7 +13,7 @@ export function LeaveDialog() {
   return (
     <Dialog title={t("Leave without saving?")} onClose={stay}>
       <div class="dialog-body">
-        <p>{t("Changes on this page are not saved. They are lost if you leave it.")}</p>
+        <p>{t("Text that is not saved is lost, and so are secrets that are shown once.")}</p>
       </div>
       <footer class="dialog-foot">
         <button type="button" class="btn" onClick={stay}>

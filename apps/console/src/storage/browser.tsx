@@ -7,7 +7,8 @@ import { Action, FilterField } from "../view/controls.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Icon } from "../view/icon.tsx";
 import { Empty, Split } from "../view/pane.tsx";
-import { Problem } from "../view/problem.tsx";
+import { ProblemText } from "../view/problem-text.tsx";
+import { Missing, Problem } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
@@ -135,7 +136,13 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
               }}
             />
           </div>
-          {failure !== undefined && <Problem failure={failure} retry={() => void list.reload()} />}
+          {failure?.status === 404 ? (
+            <Missing to="/storage/buckets" label={t("All buckets")}>
+              <ProblemText failure={failure} />
+            </Missing>
+          ) : (
+            failure !== undefined && <Problem failure={failure} retry={() => void list.reload()} />
+          )}
           {rows.length > 0 ? (
             <ObjectTable
               bucket={bucket}

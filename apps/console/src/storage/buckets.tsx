@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatBytes, formatNumber } from "../format/format.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
+import { describeS3Clients, useListeners } from "../session/listeners.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FilterField } from "../view/controls.tsx";
@@ -20,6 +21,7 @@ export function BucketsPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Buckets") }]);
   const [isCreating, setCreating] = useState(false);
   const filter = queryValue("filter");
+  useListeners();
   const loaded = useLoad("buckets", listBuckets, REFRESH_MS);
   useCommands([{ label: t("New bucket…"), key: "n", icon: "plus", run: () => setCreating(true) }]);
   return (
@@ -40,7 +42,7 @@ export function BucketsPage() {
         {(buckets) =>
           buckets.length === 0 ? (
             <Empty title={t("No buckets yet")}>
-              <p>{t("Any S3 client works, with the keys in data/credentials.env.")}</p>
+              <p>{describeS3Clients()}</p>
             </Empty>
           ) : (
             <Table

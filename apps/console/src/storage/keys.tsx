@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { callService } from "../session/session.ts";
-import { useCrumbs } from "../stage/stage.ts";
+import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action } from "../view/controls.tsx";
 import { ConfirmDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
@@ -14,6 +14,7 @@ import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { NameDialog } from "./name-dialog.tsx";
 import { NewStorageKey } from "./new-key.tsx";
+import { ADMINISTER } from "./permission.ts";
 
 interface AccessKey {
   access_key: string;
@@ -32,6 +33,12 @@ export function KeysPage() {
     "keys",
     async () => (await callService<{ keys: AccessKey[] }>("vault", "/keys")).keys,
   );
+  const newKey = (): void => setOpen("key");
+  const newUser = (): void => setOpen("user");
+  useCommands([
+    { label: t("New S3 key"), key: "n", icon: "plus", needs: ADMINISTER, run: newKey },
+    { label: t("New storage user"), icon: "plus", needs: ADMINISTER, run: newUser },
+  ]);
   const toggle = ({ access_key: id, enabled }: AccessKey): void => {
     void attempt(async () => {
       const json = { enabled: !enabled };
@@ -44,8 +51,10 @@ export function KeysPage() {
       <Title
         actions={
           <>
-            <Action onClick={() => setOpen("user")}>{t("New user")}</Action>
-            <Action onClick={() => setOpen("key")} kind="primary" icon="plus">
+            <Action onClick={newUser} needs={ADMINISTER}>
+              {t("New user")}
+            </Action>
+            <Action onClick={newKey} needs={ADMINISTER} kind="primary" icon="plus">
               {t("New key")}
             </Action>
           </>
@@ -99,7 +108,7 @@ export function KeysPage() {
       </Loading>
       {open === "user" && (
         <NameDialog
-          title={t("New user")}
+          title={t("New storage user")}
           onClose={() => setOpen(undefined)}
           onSubmit={async (name) => {
             await callService("vault", `/users/${segment(name)}`, { method: "PUT", json: {} });

@@ -24,6 +24,7 @@ export function NewStorageKey(props: { onClose: () => void; onCreated?: () => vo
     <FormDialog
       title={t("New S3 key")}
       submit={t("Create")}
+      createsSecret
       onClose={props.onClose}
       onSubmit={async () => {
         await ensureUser(user);

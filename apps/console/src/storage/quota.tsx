@@ -1,13 +1,19 @@
 // The quota of a bucket.
 import { useState } from "preact/hooks";
+import { call } from "../api/api.ts";
+import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
 import { formatBytes, formatNumber } from "../format/format.ts";
-import { callService } from "../session/session.ts";
+import { api } from "../session/session.ts";
 import { Action, FactRow, Facts, Section, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
+import { useLoad } from "../view/load.ts";
+import { Loading } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
 import { bucketPath, type Bucket } from "./objects.ts";
 
 const GIGABYTE = 1e9;
+
+type Quota = NonNullable<Bucket["quota"]>;
 
 /** The section. */
 export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () => void }) {
@@ -34,13 +40,29 @@ export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () 
             : formatNumber(quota.max_objects)}
         </FactRow>
       </Facts>
-      {isOpen && <QuotaDialog bucket={bucket} onClose={() => setOpen(false)} onSaved={onSaved} />}
+      {isOpen && (
+        <QuotaDialog name={bucket.name} onClose={() => setOpen(false)} onSaved={onSaved} />
+      )}
     </Section>
   );
 }
 
-function QuotaDialog(props: { bucket: Bucket; onClose: () => void; onSaved: () => void }) {
-  const { name, quota } = props.bucket;
+interface DialogProps {
+  name: string;
+  onClose: () => void;
+  onSaved: () => void;
+}
+
+function QuotaDialog(props: DialogProps) {
+  const loaded = useLoad(`quota ${props.name}`, (signal) =>
+    readVersioned<Quota>(pathOf(props.name), signal),
+  );
+  return <Loading of={loaded}>{(stored) => <QuotaForm {...props} stored={stored} />}</Loading>;
+}
+
+function QuotaForm(props: DialogProps & { stored: Versioned<Quota> }) {
+  const { name, stored } = props;
+  const { document: quota, etag } = stored;
   const bytes = quota?.max_bytes ?? null;
   const [gigabytes, setGigabytes] = useState(bytes === null ? "" : String(bytes / GIGABYTE));
   const [objects, setObjects] = useState(String(quota?.max_objects ?? ""));
@@ -50,15 +72,16 @@ function QuotaDialog(props: { bucket: Bucket; onClose: () => void; onSaved: () =
       submit={t("Save")}
       onClose={props.onClose}
       onSubmit={async () => {
-        const path = bucketPath(name, "/quota");
+        const path = pathOf(name);
+        const headers = onlyIf(etag);
         if (gigabytes === "" && objects === "") {
-          await callService("vault", path, { method: "DELETE" });
+          await call(path, { method: "DELETE", headers });
         } else {
           const json = {
             ...(gigabytes === "" ? {} : { max_bytes: Math.round(Number(gigabytes) * GIGABYTE) }),
             ...(objects === "" ? {} : { max_objects: Number(objects) }),
           };
-          await callService("vault", path, { method: "PUT", json });
+          await call(path, { method: "PUT", json, headers });
         }
         props.onSaved();
       }}
@@ -77,4 +100,8 @@ function QuotaDialog(props: { bucket: Bucket; onClose: () => void; onSaved: () =
       />
     </FormDialog>
   );
+}
+
+function pathOf(bucket: string): string {
+  return api("vault", bucketPath(bucket, "/quota"));
 }

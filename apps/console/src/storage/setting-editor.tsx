@@ -4,6 +4,7 @@ import type { ApiFailure } from "../api/api.ts";
 import { useUnsaved } from "../router/unsaved.ts";
 import { Action } from "../view/controls.tsx";
 import { CodeEditor } from "../view/code-editor.tsx";
+import { ConflictNotice } from "../view/conflict.tsx";
 import { Diff } from "../view/diff.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { readJson, type EditorProblem } from "../view/editor-text.ts";
@@ -115,17 +116,12 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
       <p class="hint">{t("Members are named as in the command line of AWS.")}</p>
       {failure !== undefined && <Problem failure={failure} />}
       {failure?.status === 412 && (
-        <div class="bar">
-          <span>{t("Somebody else changed it. Your text stays; compare it before saving.")}</span>
-          <Action
-            onClick={() => {
-              setFailure(undefined);
-              props.reload();
-            }}
-          >
-            {t("Compare with the new one")}
-          </Action>
-        </div>
+        <ConflictNotice
+          onCompare={() => {
+            setFailure(undefined);
+            props.reload();
+          }}
+        />
       )}
       <div class="row">
         <Action

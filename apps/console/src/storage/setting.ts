@@ -1,13 +1,11 @@
 // Settings of buckets in the API of storage: read with their ETag, written only if they are still the ones that were read.
-import { ApiFailure, send, type CallOptions } from "../api/api.ts";
+import { send, type CallOptions } from "../api/api.ts";
+import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
 import { api } from "../session/session.ts";
 import { bucketPath } from "./objects.ts";
 
-/** A setting as it is stored; without a document it is not set. */
-export interface StoredSetting {
-  document: unknown;
-  etag: string | undefined;
-}
+/** A setting as it is stored. */
+export type StoredSetting = Versioned<object>;
 
 /** Reads a setting. */
 export async function readSetting(
@@ -15,18 +13,11 @@ export async function readSetting(
   name: string,
   signal?: AbortSignal,
 ): Promise<StoredSetting> {
-  try {
-    const response = await send(pathOf(bucket, name), signal === undefined ? {} : { signal });
-    const document = (await response.json()) as object;
-    const isEmpty = Object.values(document).every(
-      (value) => Array.isArray(value) && value.length === 0,
-    );
-    const etag = response.headers.get("etag") ?? undefined;
-    return { document: isEmpty ? undefined : document, etag };
-  } catch (error) {
-    if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
-    return { document: undefined, etag: undefined };
-  }
+  const { document, etag } = await readVersioned<object>(pathOf(bucket, name), signal);
+  const isEmpty = Object.values(document ?? {}).every(
+    (value) => Array.isArray(value) && value.length === 0,
+  );
+  return { document: isEmpty ? undefined : document, etag };
 }
 
 /** Replaces a setting, or removes it without a document. Rejects with 412 if it is no longer the one that was read. */
@@ -38,8 +29,7 @@ export async function writeSetting(
 ): Promise<void> {
   const options: CallOptions =
     document === undefined ? { method: "DELETE" } : { method: "PUT", json: document };
-  const headers = etag === undefined ? {} : { "if-match": etag };
-  await send(pathOf(bucket, name), { ...options, headers });
+  await send(pathOf(bucket, name), { ...options, headers: onlyIf(etag) });
 }
 
 function pathOf(bucket: string, name: string): string {

@@ -62,7 +62,7 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
       </div>
       <div class="fill" key={tab}>
         <Split>
-          <Loading of={loaded}>
+          <Loading of={loaded} whole={{ to: "/storage/buckets", label: t("All buckets") }}>
             {(bucket) =>
               kind === undefined ? (
                 <General bucket={bucket} onSaved={() => void loaded.reload()} />
@@ -174,11 +174,11 @@ function Lock({ bucket, onSaved }: PartProps) {
                 <LockDialog
                   bucket={bucket}
                   stored={stored}
-                  onClose={() => setOpen(false)}
-                  onSaved={() => {
+                  onClose={() => {
+                    setOpen(false);
                     void loaded.reload();
-                    onSaved();
                   }}
+                  onSaved={onSaved}
                 />
               )}
             </>
@@ -289,14 +289,16 @@ function Tags({ bucket, onSaved }: PartProps) {
                   title={t("Tags of {name}", { name: bucket.name })}
                   tags={set.map(({ Key: key, Value: value }) => ({ key, value }))}
                   tagsMax={TAGS_MAX}
-                  onClose={() => setOpen(false)}
+                  onClose={() => {
+                    setOpen(false);
+                    void loaded.reload();
+                  }}
                   onSubmit={async (tags) => {
                     const next = tags.map(({ key, value }) => ({ Key: key, Value: value }));
                     const body = next.length === 0 ? undefined : { TagSet: next };
                     if (body !== undefined || document !== undefined) {
                       await writeSetting(bucket.name, "tags", body, etag);
                     }
-                    await loaded.reload();
                     onSaved();
                   }}
                 />

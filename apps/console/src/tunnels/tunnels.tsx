@@ -3,14 +3,16 @@ import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatAgo, formatMoment } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
+import { nameShareCommand, useListeners } from "../session/listeners.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, SelectField } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
-import { ConfirmDialog, Dialog, FormDialog } from "../view/dialog.tsx";
+import { ConfirmDialog, FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split, Title } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { SecretDialog } from "../view/secret.tsx";
 import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
@@ -35,6 +37,7 @@ export function TunnelsPage() {
   useCrumbs([{ label: t("Tunnels") }]);
   const [deleted, setDeleted] = useState<Tunnel | undefined>(undefined);
   const [shared, setShared] = useState<Tunnel | undefined>(undefined);
+  useListeners();
   const loaded = useLoad(
     "tunnels",
     async () => (await callService<{ tunnels: Tunnel[] }>("tunnel", "/tunnels")).tunnels,
@@ -50,8 +53,8 @@ export function TunnelsPage() {
               <p>{t("A tunnel gives a local port a public address.")}</p>
               <div class="cmd">
                 <i aria-hidden="true">$</i>
-                <code>npx platform share 3000</code>
-                <CopyButton text="npx platform share 3000" />
+                <code>{nameShareCommand()}</code>
+                <CopyButton text={nameShareCommand()} />
               </div>
             </Empty>
           ) : (
@@ -138,29 +141,23 @@ export function ShareDialog({
   const [link, setLink] = useState<{ url: string; expires_at: string } | undefined>(undefined);
   const [isOnce, setOnce] = useState(false);
   if (link !== undefined) {
-    return (
-      <Dialog title={t("Share link")} onClose={onClose}>
-        <div class="dialog-body">
-          <p>
-            {t("Valid until {time}. It is shown once.", { time: formatMoment(link.expires_at) })}
-          </p>
-          <div class="cmd">
-            <code>{link.url}</code>
-            <CopyButton text={link.url} />
-          </div>
-        </div>
-      </Dialog>
-    );
+    const note = t("Valid until {time}. It is shown once.", {
+      time: formatMoment(link.expires_at),
+    });
+    const title = t("Share link");
+    return <SecretDialog title={title} values={[link.url]} note={note} onClose={onClose} />;
   }
   return (
     <FormDialog
       title={t("Share…")}
       submit={t("Create")}
-      onClose={() => undefined}
+      createsSecret
+      onClose={onClose}
       onSubmit={async () => {
         const json = { expires_in: expiresIn, one_time: isOnce };
         const path = `/tunnels/${segment(tunnel.id)}/share`;
         setLink(await callService("tunnel", path, { method: "POST", json }));
+        return STAY_OPEN;
       }}
     >
       <SelectField

@@ -6,11 +6,13 @@ import { Icon } from "./icon.tsx";
 const SHOWN_MS = 1500;
 
 /** A button that copies a text. */
-export function CopyButton({ text, label }: { text: string; label?: string }) {
+export function CopyButton(props: { text: string; label?: string; onCopied?: () => void }) {
+  const { text, label } = props;
   const [isCopied, setCopied] = useState(false);
   const copy = (): void => {
     void navigator.clipboard?.writeText(text).then(() => {
       setCopied(true);
+      props.onCopied?.();
       setTimeout(() => setCopied(false), SHOWN_MS);
       return undefined;
     });

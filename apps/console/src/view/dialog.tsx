@@ -2,6 +2,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { ApiFailure } from "../api/api.ts";
+import { useUnsaved } from "../router/unsaved.ts";
 import { t } from "../words/words.ts";
 import { Icon } from "./icon.tsx";
 import { toFailure } from "./load.ts";
@@ -18,12 +19,17 @@ interface DialogProps {
   onClose: () => void;
   children: ComponentChildren;
   isWide?: boolean;
+  /** True while nothing may close it. */
+  isHeld?: boolean;
 }
 
 /** A modal dialog; Escape closes it, and the focus returns. */
-export function Dialog({ title, onClose, children, isWide = false }: DialogProps) {
+export function Dialog({ title, onClose, children, isWide = false, isHeld = false }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const titleId = useId();
+  const close = (): void => {
+    if (!isHeld) onClose();
+  };
   useEffect(() => {
     const dialog = ref.current;
     if (dialog === null || dialog.open) return;
@@ -36,15 +42,27 @@ export function Dialog({ title, onClose, children, isWide = false }: DialogProps
       ref={ref}
       class={isWide ? "dialog dialog-wide" : "dialog"}
       aria-labelledby={titleId}
-      onClose={onClose}
+      onClose={() => {
+        close();
+        // The browser closes it at the second Escape, whatever the page says: it is shown again if it is still needed.
+        setTimeout(() => {
+          if (ref.current?.open === false) ref.current.showModal();
+        });
+      }}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        close();
       }}
     >
       <header class="dialog-head">
         <h2 id={titleId}>{title}</h2>
-        <button type="button" class="icon-btn" aria-label={t("Close")} onClick={onClose}>
+        <button
+          type="button"
+          class="icon-btn"
+          aria-label={t("Close")}
+          disabled={isHeld}
+          onClick={close}
+        >
           <Icon name="close" />
         </button>
       </header>
@@ -63,14 +81,17 @@ interface FormDialogProps {
   onClose: () => void;
   /** Rejections are shown in the dialog, which stays open; also after an answer of `STAY_OPEN`. */
   onSubmit: () => Promise<unknown>;
+  /** True if the answer contains a secret: the page is not left without a question meanwhile. */
+  createsSecret?: boolean | undefined;
   children: ComponentChildren;
 }
 
-/** A form in a dialog. */
+/** A form in a dialog, which stays open until its request is answered. */
 export function FormDialog(props: FormDialogProps) {
   const { title, submit, onClose, onSubmit, children, isDestructive = false } = props;
   const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
+  useUnsaved(isBusy && props.createsSecret === true);
   const run = async (): Promise<void> => {
     setBusy(true);
     try {
@@ -94,7 +115,7 @@ export function FormDialog(props: FormDialogProps) {
     return () => element?.removeEventListener("keydown", submitByKey);
   }, []);
   return (
-    <Dialog title={title} onClose={onClose} isWide={props.isWide ?? false}>
+    <Dialog title={title} onClose={onClose} isWide={props.isWide ?? false} isHeld={isBusy}>
       <form
         ref={form}
         class="form"
@@ -108,7 +129,7 @@ export function FormDialog(props: FormDialogProps) {
           {failure !== undefined && <Problem failure={failure} />}
         </div>
         <footer class="dialog-foot">
-          <button type="button" class="btn" onClick={onClose}>
+          <button type="button" class="btn" disabled={isBusy} onClick={onClose}>
             {t("Cancel")}
           </button>
           <button
@@ -133,6 +154,7 @@ export function ConfirmDialog(props: {
   children: ComponentChildren;
   onClose: () => void;
   onSubmit: () => Promise<unknown>;
+  createsSecret?: boolean;
 }) {
   const [typed, setTyped] = useState("");
   return (
@@ -143,6 +165,7 @@ export function ConfirmDialog(props: {
       isDisabled={typed !== props.name || props.isDisabled === true}
       onClose={props.onClose}
       onSubmit={props.onSubmit}
+      createsSecret={props.createsSecret}
     >
       <div class="lead">{props.children}</div>
       <label class="label">

@@ -2,10 +2,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { ApiFailure } from "../api/api.ts";
+import { href } from "../router/router.ts";
 import { t } from "../words/words.ts";
 import { StateMark } from "./state.tsx";
 import { CopyButton } from "./copy.tsx";
 import type { Loaded } from "./load.ts";
+import { Empty } from "./pane.tsx";
+import { ProblemText } from "./problem-text.tsx";
 
 /** A failure, with a button that repeats what failed. */
 export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () => void }) {
@@ -21,7 +24,7 @@ export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () =>
       <StateMark kind={failure.status === 403 || failure.status === 501 ? "warn" : "bad"} />
       <div>
         <b>{titleOf(failure)}</b>
-        <p>{failure.message}</p>
+        <ProblemText failure={failure} />
         <p class="problem-meta">
           {failure.status > 0 && <code>{failure.status}</code>}
           {failure.code !== "" && <code>{failure.code}</code>}
@@ -42,16 +45,45 @@ export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () =>
   );
 }
 
+/** The list in which something that does not exist would be. */
+export interface Whole {
+  /** Path below `/ui`. */
+  to: string;
+  label: string;
+}
+
+/** Says that something does not exist, with the way to all that does. */
+export function Missing({ children, to, label }: Whole & { children: ComponentChildren }) {
+  return (
+    <Empty title={t("Not found")}>
+      {children}
+      <a class="link" href={href(to)}>
+        {label}
+      </a>
+    </Empty>
+  );
+}
+
 /** Shows a failure, nothing while loading, or the data. */
 export function Loading<Data>({
   of,
+  whole,
   children,
 }: {
   of: Loaded<Data>;
+  /** Shown if the data does not exist. */
+  whole?: Whole | undefined;
   children: (data: Data) => ComponentChildren;
 }) {
   const data = of.data.value;
   const failure = of.failure.value;
+  if (failure?.status === 404 && whole !== undefined) {
+    return (
+      <Missing {...whole}>
+        <ProblemText failure={failure} />
+      </Missing>
+    );
+  }
   return (
     <>
       {failure !== undefined && <Problem failure={failure} retry={() => void of.reload()} />}
@@ -71,6 +103,7 @@ function titleOf(failure: ApiFailure): string {
   if (failure.status === 501) return t("Not in this version");
   if (failure.status === 403) return t("Not permitted");
   if (failure.status === 404) return t("Not found");
+  if (failure.status === 412) return t("Changed meanwhile");
   if (failure.status === 429) return t("Too many requests");
   if (failure.status >= 500) return t("The service failed");
   return t("Refused");

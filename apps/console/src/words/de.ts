@@ -4,6 +4,7 @@ import { FRAME } from "./german/frame.ts";
 import { GATEWAY } from "./german/gateway.ts";
 import { MAIL } from "./german/mail.ts";
 import { MESSAGING } from "./german/messaging.ts";
+import { PROBLEMS } from "./german/problems.ts";
 import { RUNTIME } from "./german/runtime.ts";
 import { SERVICES } from "./german/services.ts";
 import { STORAGE } from "./german/storage.ts";
@@ -15,6 +16,7 @@ export const DE: Readonly<Record<string, string>> = {
   ...GATEWAY,
   ...MAIL,
   ...MESSAGING,
+  ...PROBLEMS,
   ...SERVICES,
   ...RUNTIME,
   ...STORAGE,

@@ -6,12 +6,21 @@ import type { ServiceControl } from "../control/service-control.ts";
 import { readStatus, type ServiceStatus } from "../control/service-status.ts";
 import { describeActor, requireManage, requireRead } from "./access.ts";
 
+/** Texts for a terminal in the working directory of `platform up`. */
+export interface RuntimeHints {
+  /** File with the generated keys and tokens, quoted for a shell. */
+  credentials: string;
+  /** Command that shares port 3000. */
+  share: string;
+}
+
 /** Options of {@link createServiceRoutes}. */
 export interface ServiceRoutesOptions {
   states: RunningServices;
   control: ServiceControl;
   /** Short name of the project in the working directory, if it runs. */
   project: string | undefined;
+  hints: RuntimeHints;
   onChange: (title: string, actor: string) => void;
 }
 
@@ -30,6 +39,12 @@ const serviceSchema = z.object({
   last_failure: z.string().nullable(),
   listeners: z.array(z.object({ name: z.string(), host: z.string(), port: z.number() })),
 });
+const hintsSchema = z
+  .object({
+    credentials: z.string().meta({ description: "file with the generated keys, for a shell" }),
+    share: z.string().meta({ description: "command that shares port 3000" }),
+  })
+  .meta({ description: "texts for a terminal in the working directory of the platform" });
 type ServiceDocument = z.input<typeof serviceSchema>;
 
 const params = z.object({ id: z.string().min(1).max(64) });
@@ -72,8 +87,8 @@ export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
       tag: TAG,
       summary: "Services of this platform, in the order of their start",
       access: requireRead,
-      answer: z.object({ items: z.array(serviceSchema) }),
-      handle: async () => ({ items: await describe() }),
+      answer: z.object({ items: z.array(serviceSchema), hints: hintsSchema }),
+      handle: async () => ({ items: await describe(), hints: options.hints }),
     }),
     ...OPERATIONS.map(({ name, past, summary, description }) =>
       defineRoute({

@@ -20,7 +20,7 @@ import { describeConditions, describeFigures } from "./conditions.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
-import { createServiceRoutes } from "./service-routes.ts";
+import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
 import type { RuntimeSettings } from "./settings.ts";
 
 const CONNECTIONS_MAX = 256;
@@ -40,6 +40,7 @@ export interface RuntimeApiOptions {
   describeClock: () => string | undefined;
   /** Short name of the project in the working directory, if it runs. */
   project: string | undefined;
+  hints: RuntimeHints;
   log: {
     /** Path of the file. */
     path: string;

@@ -208,6 +208,10 @@ async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> 
     }),
     token: context.credentials[RUNTIME_TOKEN] ?? "",
     project: context.running.find(({ listeners }) => listeners[0]?.key === PROJECT_KEY)?.name,
+    hints: {
+      credentials: context.credentialsShown,
+      share: formatCommand(context.dataDir, "share 3000"),
+    },
     log: {
       path: join(context.dataDir, LOG_FILE),
       logger: log.logger,

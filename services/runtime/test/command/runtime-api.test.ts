@@ -145,6 +145,10 @@ test("services are listed for the operator and administrators only", async () =>
     ],
   );
   assert.equal(items[0]!.pid, find(started, "hello").pid);
+  const { credentials, share } = body["hints"] as { credentials: string; share: string };
+  assert.equal(credentials, "./data/credentials.env");
+  // Projects of `init` have the command line.
+  assert.match(share, /^(?:npx )?platform share 3000$/);
 });
 
 test("a service is stopped, started and restarted", async () => {

@@ -3,8 +3,14 @@
 /** German texts by the English ones. */
 export const FRAME: Readonly<Record<string, string>> = {
   "Leave without saving?": "Ohne Speichern verlassen?",
-  "Changes on this page are not saved. They are lost if you leave it.":
-    "Änderungen auf dieser Seite sind nicht gespeichert. Sie gehen verloren, wenn Sie sie verlassen.",
+  "Text that is not saved is lost, and so are secrets that are shown once.":
+    "Nicht gespeicherter Text geht verloren, ebenso einmal gezeigte Geheimnisse.",
+  "It was not copied, and cannot be shown again.":
+    "Es wurde nicht kopiert und kann nicht noch einmal gezeigt werden.",
+  "Changed meanwhile": "Inzwischen geändert",
+  "Keep open": "Offen lassen",
+  "Close without copying": "Ohne Kopie schließen",
+  "I have kept it": "Ich habe es notiert",
   Stay: "Bleiben",
   Do: "Ausführen",
   Leave: "Verlassen",
@@ -162,8 +168,10 @@ export const FRAME: Readonly<Record<string, string>> = {
     "Das Gateway leitet sie an das Beispiel in examples/hello weiter.",
   "waiting for the first request": "wartet auf die erste Anfrage",
   "Store an object": "Ein Objekt speichern",
-  "Any S3 client works, with the keys in data/credentials.env.":
-    "Jeder S3-Client funktioniert, mit den Schlüsseln in data/credentials.env.",
+  "Any S3 client works, with an access key of storage.":
+    "Jeder S3-Client funktioniert, mit einem Zugriffsschlüssel des Speichers.",
+  "Any S3 client works, with the keys in {file}.":
+    "Jeder S3-Client funktioniert, mit den Schlüsseln in {file}.",
   "waiting for the first bucket": "wartet auf den ersten Bucket",
   "Publish a message": "Eine Nachricht veröffentlichen",
   "Any Kafka, MQTT or STOMP client works; Messaging shows it as it arrives.":
@@ -174,8 +182,8 @@ export const FRAME: Readonly<Record<string, string>> = {
     "Eine öffentliche Adresse für das, was auf Port 3000 läuft.",
   "waiting for the first tunnel": "wartet auf den ersten Tunnel",
   "All services run. Send them something.": "Alle Dienste laufen. Senden Sie ihnen etwas.",
-  "Four commands to try in a terminal. This page shows when they arrive.":
-    "Vier Befehle für das Terminal. Diese Seite zeigt, wenn sie ankommen.",
+  "Four commands to try in a terminal, in the platform's working directory. This page shows when they arrive.":
+    "Vier Befehle zum Ausprobieren im Terminal, im Arbeitsverzeichnis der Plattform. Diese Seite zeigt, wenn sie ankommen.",
   "arrived at {time}": "angekommen um {time}",
   "Open the overview": "Überblick öffnen",
   Skip: "Überspringen",

@@ -25,6 +25,7 @@ export const MAIL: Readonly<Record<string, string>> = {
   "Reported by": "Gemeldet von",
   "Colour scheme": "Farbschema",
   "New rule": "Neue Regel",
+  "New inbound rule": "Neue Eingangsregel",
   "No rules yet": "Noch keine Regeln",
   "Mail to addresses without a rule is refused with 550.":
     "Mails an Adressen ohne Regel werden mit 550 abgelehnt.",
@@ -98,6 +99,9 @@ export const MAIL: Readonly<Record<string, string>> = {
     "Die Person hat sich von Massenmails abgemeldet. Vor weiteren Massenmails kann eine neue Einwilligung gesetzlich nötig sein.",
   "It was added by hand.": "Sie wurde von Hand hinzugefügt.",
   "All reasons": "Alle Gründe",
+  "All rules": "Alle Regeln",
+  "All messages": "Alle Nachrichten",
+  "All templates": "Alle Vorlagen",
   "Reactivate…": "Reaktivieren…",
   "Reactivate {name}": "{name} reaktivieren",
   Reactivate: "Reaktivieren",

@@ -99,6 +99,7 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   Browse: "Durchsuchen",
   "Delete the topic {name}": "Topic {name} löschen",
   "The topic {name} was deleted.": "Das Topic {name} wurde gelöscht.",
+  "All topics": "Alle Topics",
   "All of its messages will be gone; {n} of them were not read by its slowest group.":
     "Alle Nachrichten gehen verloren; {n} davon hat die langsamste Gruppe nicht gelesen.",
   "kept forever": "unbegrenzt aufbewahrt",

@@ -98,6 +98,8 @@ export const STORAGE: Readonly<Record<string, string>> = {
   "Damaged rows": "Beschädigte Zeilen",
   "{n} of {all} files, {size}": "{n} von {all} Dateien, {size}",
   "New S3 key": "Neuer S3-Schlüssel",
+  "All buckets": "Alle Buckets",
+  "New storage user": "Neuer Speicherbenutzer",
   "A new user has no policies: it can do nothing yet.":
     "Ein neuer Benutzer hat keine Richtlinien: Er darf noch nichts.",
   "Review and save…": "Prüfen und speichern…",
