@@ -34,7 +34,7 @@ export class ForwardingFields {
   host = "";
   /**
    * Whatever else upstreams receive about the address that the client asked: the scheme and the port, from a trusted proxy
-   * also the Host field, which may differ from `host`. A cache must keep responses apart by it.
+   * also the Host field, which may differ from `host`, and what Forwarded says about them. A cache must keep responses apart by it.
    */
   origin = "";
   /** Field lines of the current request, each with its CRLF. */
@@ -93,7 +93,7 @@ export class ForwardingFields {
     this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
     this.proto = proto;
     this.host = joinLines(fields, Known.XForwardedHost) || host;
-    this.origin = `${proto} ${port} ${host.toLowerCase()}`;
+    this.origin = `${proto} ${port} ${host.toLowerCase()}${withoutNodes(forwarded)}`;
     this.lines = layOutLines(
       chain === "" ? remoteAddress : `${chain}, ${remoteAddress}`,
       proto,
@@ -133,6 +133,12 @@ function formatForwarded(address: string, host: string, proto: string): string {
   const node = address.includes(":") ? `"[${address}]"` : address === "" ? "unknown" : address;
   const isQuotable = host !== "" && !/["\\]/.test(host);
   return isQuotable ? `for=${node};host="${host}";proto=${proto}` : `for=${node};proto=${proto}`;
+}
+
+/** The value of Forwarded without the addresses of client and proxies, which differ for each client. */
+function withoutNodes(forwarded: string): string {
+  if (forwarded === "") return "";
+  return ` ${forwarded.replaceAll(/(?<![^;,\s])(?:for|by)=(?:"[^"]*"|[^;,\s"]*)/gi, "")}`;
 }
 
 function isSameRange(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {

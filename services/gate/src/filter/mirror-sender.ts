@@ -5,6 +5,8 @@ import type { MetricBlock } from "../shared-state/index.ts";
 
 const IN_FLIGHT_MAX = 128;
 const BYTES_MAX = 33_554_432;
+/** Part of both that one mirror may occupy: one that hangs leaves places for the mirrors of other routes. */
+const SHARE_MAX = 3 / 4;
 const TIMEOUT_MS = 10_000;
 const FREE_SOCKETS_MAX = 16;
 
@@ -17,38 +19,49 @@ export interface MirroredHead {
   fields: readonly string[];
 }
 
+/** Places and memory in use, by one mirror or by all. */
+interface Load {
+  copies: number;
+  bytes: number;
+}
+
 /** The mirrors of one worker. */
 export class MirrorSender {
   readonly #block: MetricBlock;
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX });
   readonly #tlsAgent = new TlsAgent({ keepAlive: true, maxFreeSockets: FREE_SOCKETS_MAX });
-  #inFlight = 0;
-  #bytes = 0;
+  readonly #total: Load = { copies: 0, bytes: 0 };
+  readonly #loads = new Map<string, Load>();
 
   constructor(block: MetricBlock) {
     this.#block = block;
   }
 
   /** Takes a place for one copy; false, and counted, if there is none. {@link leave} gives it back. */
-  enter(): boolean {
-    if (this.#inFlight >= IN_FLIGHT_MAX) {
+  enter({ origin }: URL): boolean {
+    const load = this.#loads.get(origin) ?? { copies: 0, bytes: 0 };
+    if (this.#total.copies >= IN_FLIGHT_MAX || load.copies >= IN_FLIGHT_MAX * SHARE_MAX) {
       this.skip();
       return false;
     }
-    this.#inFlight++;
+    this.#loads.set(origin, load);
+    this.#change(load, 1, 0);
     return true;
   }
 
   /** Gives a place and its memory back. */
-  leave(bytes: number): void {
-    this.#inFlight--;
-    this.#bytes -= bytes;
+  leave({ origin }: URL, bytes: number): void {
+    const load = this.#loads.get(origin)!;
+    this.#change(load, -1, -bytes);
+    if (load.copies === 0) this.#loads.delete(origin);
   }
 
-  /** Takes memory for the body of a copy; false if there is none left. */
-  claim(bytes: number): boolean {
-    if (this.#bytes + bytes > BYTES_MAX) return false;
-    this.#bytes += bytes;
+  /** Takes memory for the body of a copy that has a place; false if there is none left. */
+  claim({ origin }: URL, bytes: number): boolean {
+    const load = this.#loads.get(origin)!;
+    const isFull = this.#total.bytes + bytes > BYTES_MAX;
+    if (isFull || load.bytes + bytes > BYTES_MAX * SHARE_MAX) return false;
+    this.#change(load, 0, bytes);
     return true;
   }
 
@@ -75,7 +88,7 @@ export class MirrorSender {
       isOver = true;
       clearTimeout(timer);
       this.#block.addCounter(counter, 1);
-      this.leave(bytes);
+      this.leave(origin, bytes);
     };
     const sent = isSecure ? requestHttps(options) : requestHttp(options);
     const timer = setTimeout(() => sent.destroy(new Error("timeout")), TIMEOUT_MS);
@@ -89,5 +102,11 @@ export class MirrorSender {
     sent.on("close", () => finish("mirrorFailed"));
     for (const piece of body) sent.write(piece);
     sent.end();
+  }
+  #change(load: Load, copies: number, bytes: number): void {
+    for (const each of [load, this.#total]) {
+      each.copies += copies;
+      each.bytes += bytes;
+    }
   }
 }

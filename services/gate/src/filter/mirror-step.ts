@@ -67,7 +67,7 @@ class MirroredRequest implements RequestTap, HeadCopy {
   onBytes(bytes: Buffer): void {
     if (!this.#enter()) return;
     const isAllowed = this.#bytes + bytes.length <= this.#bodyBytesMax;
-    if (!isAllowed || !this.#sender.claim(bytes.length)) {
+    if (!isAllowed || !this.#sender.claim(this.#origin, bytes.length)) {
       this.#sender.skip();
       this.#drop();
       return;
@@ -88,7 +88,7 @@ class MirroredRequest implements RequestTap, HeadCopy {
   #enter(): boolean {
     if (this.#isOver) return false;
     if (this.#isOpen) return true;
-    this.#isOpen = this.#sender.enter();
+    this.#isOpen = this.#sender.enter(this.#origin);
     this.#isOver = !this.#isOpen;
     return this.#isOpen;
   }
@@ -107,6 +107,6 @@ class MirroredRequest implements RequestTap, HeadCopy {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#body = [];
-    if (this.#isOpen) this.#sender.leave(this.#bytes);
+    if (this.#isOpen) this.#sender.leave(this.#origin, this.#bytes);
   }
 }

@@ -115,12 +115,14 @@ for (const runtime of runtimes) {
   test(`a mirror that hangs or is down delays nothing (${runtime.name})`, async (context) => {
     const target = await startServer(context, (_request, response) => response.end("real"));
     const hanging = await startRecorder(context, () => undefined);
+    const other = await startRecorder(context, (_request, response) => response.end());
     const gate = await startGate(context, {
       runtime,
       config: {
         workers: 1,
         routes: [
           { prefix: "/hanging", target, mirror: { target: hanging.url } },
+          { prefix: "/other", target, mirror: { target: other.url } },
           { prefix: "/down", target, mirror: { target: "http://127.0.0.1:1" } },
         ],
       },
@@ -136,6 +138,8 @@ for (const runtime of runtimes) {
     const scrape = await (await fetch(`${gate.url}/metrics`)).text();
     assert.match(scrape, /^platform_gate_mirror_skipped_total [1-9]/m);
     assert.ok(hanging.seen.length <= 128);
+    await ask("/other");
+    await waitFor("the mirror of another route", () => other.seen.length === 1);
     await waitFor("failures are counted", async () => {
       const text = await (await fetch(`${gate.url}/metrics`)).text();
       return Number(/^platform_gate_mirror_failed_total (\d+)/m.exec(text)?.[1]) >= 20;
