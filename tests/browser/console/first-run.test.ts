@@ -4,7 +4,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser } from "playwright-core";
+import type { Browser, Locator } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import {
   anyPort,
@@ -21,7 +21,8 @@ const missing = PROGRAMS.filter((name) => spawnSync("which", [name]).status !== 
 const skip = missing.length > 0 ? `${missing.join(", ")}: not installed` : chromiumSkip;
 /** The page shows the folder of this installation, quoted. */
 const DATA = "all data";
-const SETTLE_MS = 6_000;
+/** Requests of the sign-in are in the gateway's rate for some seconds, in which the page ignores further ones. */
+const REPEAT_MS = 8_000;
 
 const folder = makeFolder();
 let browser: Browser;
@@ -73,6 +74,18 @@ async function writeAccessLog(started: NonNullable<ReturnType<typeof findStarted
   }
 }
 
+/** Runs a command as often as a person would until the page shows that it arrived; returns the last run. */
+async function repeat(t: TestContext, command: string, arrived: Locator): Promise<ChildProcess> {
+  for (;;) {
+    const child = runCommand(t, command);
+    const isSeen = await arrived.waitFor({ timeout: REPEAT_MS }).then(
+      () => true,
+      () => false,
+    );
+    if (isSeen) return child;
+  }
+}
+
 test("four commands, each ticked as it arrives", { skip }, async (t) => {
   const started = findStarted(up.output().out)!;
   const port = find(started, "gate").listeners.find(({ name }) => name === "console")!.port;
@@ -88,13 +101,12 @@ test("four commands, each ticked as it arrives", { skip }, async (t) => {
   await writeAccessLog(started);
   await page.reload();
   await steps.first().waitFor();
-  // Requests of the sign-in are in the figures for some seconds.
-  await page.waitForTimeout(SETTLE_MS);
   for (let n = 0; n < 4; n += 1) {
     const step = steps.nth(n);
     const command = await step.locator("code").innerText();
-    const child = runCommand(t, command);
-    await step.getByText("arrived at").waitFor();
+    const arrived = step.getByText("arrived at");
+    const child = n === 0 ? await repeat(t, command, arrived) : runCommand(t, command);
+    await arrived.waitFor();
     assert.equal(await page.locator("section.step.done").count(), n + 1, command);
     if (n < 3 && child.exitCode === null) await once(child, "exit");
     if (n < 3) assert.equal(child.exitCode, 0, command);

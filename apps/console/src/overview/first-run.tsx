@@ -20,8 +20,10 @@ import { formatTime } from "../format/format.ts";
 import { t } from "../words/words.ts";
 import type { ServiceLabel } from "./ledger.ts";
 
-/** Requests of the sign-in are counted for this time. */
+/** Requests of the sign-in are in the rate within this time, and stay in it for some seconds more. */
 const SETTLE_MS = 4_000;
+/** From then on requests count although there was no pause: others use the gateway all the time. */
+const BUSY_MS = 60_000;
 
 const isSkipped = signal(false);
 /** Times at which the steps were seen, epoch ms. */
@@ -64,10 +66,14 @@ const hasRequest = signal(false);
 /** Sees requests through the gateway; those of the sign-in that led here do not count. */
 function useRequests(): void {
   useEffect(() => {
-    const settledMs = Date.now() + SETTLE_MS;
+    const openedMs = Date.now();
+    let before = 0;
     return effect(() => {
       const rate = figureOf("gate", "requests") ?? 0;
-      if (rate > 0 && Date.now() > settledMs) hasRequest.value = true;
+      const openMs = Date.now() - openedMs;
+      const isNew = before === 0 ? openMs > SETTLE_MS : openMs > BUSY_MS;
+      if (rate > 0 && isNew) hasRequest.value = true;
+      before = rate;
     });
   }, []);
 }
