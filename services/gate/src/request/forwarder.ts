@@ -96,10 +96,11 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const { resilience } = state.route!;
     if (resilience === undefined || !resilience.isRetried(head.status)) return null;
     if (!state.isIdempotent || state.retries >= resilience.retry!.attemptsMax) return null;
+    if (!this.#mayRetry(true)) return null;
     // Another attempt at the same target if there is no other: the status may be a passing one.
     let index = this.#choose(state, state.route!);
     if (index === -1) index = resilience.admits(state.target!.link) ? state.target!.index : -1;
-    if (index === -1 || !this.#takeRetry()) return null;
+    if (index === -1 || !this.#options.budget.takeRetry()) return null;
     resilience.noteStatus(state.target!.link, head.status);
     this.#noteHealth(state, head.status);
     return this.#retryAt(state, index);
@@ -246,14 +247,16 @@ export class Forwarder implements ForwardObserver<RequestState> {
       default:
         return decision satisfies never;
     }
+    if (decision.spend && !this.#mayRetry(state.tried.length < route.targets.length)) return null;
     const index = this.#choose(state, route);
-    if (index === -1 || (decision.spend && !this.#takeRetry())) return null;
+    if (index === -1 || (decision.spend && !this.#options.budget.takeRetry())) return null;
     return this.#retryAt(state, index);
   }
 
-  #takeRetry(): boolean {
-    if (this.#options.budget.takeRetry()) return true;
-    this.#count(this.#refusedAt, 1);
+  // Asked before a target is chosen: choosing one uses up a probe of a half-open circuit.
+  #mayRetry(hasTarget: boolean): boolean {
+    if (this.#options.budget.hasRetry) return true;
+    if (hasTarget) this.#count(this.#refusedAt, 1);
     return false;
   }
 

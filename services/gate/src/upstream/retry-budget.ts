@@ -21,10 +21,15 @@ export class RetryBudget {
     this.#requestsSum++;
   }
 
+  /** True if {@link takeRetry} would succeed. */
+  get hasRetry(): boolean {
+    const allowed = Math.max(SHARE * this.#requestsSum, PER_SECOND_MIN * WINDOW_SECONDS);
+    return this.#retriesSum + 1 <= allowed;
+  }
+
   /** Takes one retry from the budget; false if the budget is exhausted. */
   takeRetry(): boolean {
-    const allowed = Math.max(SHARE * this.#requestsSum, PER_SECOND_MIN * WINDOW_SECONDS);
-    if (this.#retriesSum + 1 > allowed) return false;
+    if (!this.hasRetry) return false;
     this.#retries[this.#at] = this.#retries[this.#at]! + 1;
     this.#retriesSum++;
     return true;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import {
   allocateSharedBuffers,
+  Circuit,
   type CircuitBreakerSpec,
   SharedLinkState,
   SharedRouteState,
@@ -152,6 +153,26 @@ test("listed statuses of idempotent requests are retried elsewhere; the last res
   bad.asked = 0;
   assert.equal((await ask(gate.port, "/none")).status, 503);
   assert.equal(bad.asked, 1);
+});
+
+test("retries that the budget refuses use up no probe of another target", async () => {
+  const bad = await startNamed("bad", 503);
+  const good = await startNamed("good");
+  const retry = { attemptsMax: 10, statuses: [503], onTimeout: false };
+  const { gate, shared } = await startWith([
+    { prefix: "/drain", targets: [bad.url], resilience: { retry } },
+    {
+      prefix: "/two",
+      targets: [bad.url, good.url],
+      resilience: { retry, breaker: { ...BREAKER, requestsMin: 100 } },
+    },
+  ]);
+  while (gate.metrics.readCounter("retriesRefused") === 0) await ask(gate.port, "/drain");
+  const links = new SharedLinkState(shared.links);
+  const [, link] = gate.planner.linksOf("/two", [bad.url, good.url]);
+  links.changeCircuit(link!, Circuit.Closed, Circuit.HalfOpen, 2 ** 30);
+  for (let request = 0; request < 4; request++) await ask(gate.port, "/two");
+  assert.equal(links.describeCircuit(link!), "closed", "both probes were requests");
 });
 
 test("outlier statuses eject a target like failed connections", async () => {
