@@ -77,9 +77,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     batchBytesMax: BATCH_BYTES_MAX,
     quarantineBytesMax: config.quarantine_bytes_max,
-    onEvent: (event) => logEvent(log, event),
+    onEvent: (event) => logEvent(log, event, config),
   }).catch((error: unknown) => {
-    throw explainOpenError(error);
+    throw explainOpenError(error, config);
   });
   lifecycle.onDrain("log", () => journal.close());
   logRecovery(log, journal.recovery);

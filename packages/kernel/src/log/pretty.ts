@@ -7,6 +7,9 @@ const COLOURS = { debug: "90", info: "36", warn: "33", error: "31" } as const sa
   string
 >;
 
+/** Length of the longest product name. */
+const SERVICE_CHARACTERS = "messaging".length;
+
 /**
  * Formats an event as one line: time, level, service, message, further fields. Control characters stay escaped, as in
  * JSON.
@@ -18,7 +21,7 @@ export function formatPretty(event: EncodedEvent, colours: boolean): string {
   const parts = [
     paint("90", time),
     paint(COLOURS[event.level], event.level.padEnd(5)),
-    unquote(event.service).padEnd(8),
+    unquote(event.service).padEnd(SERVICE_CHARACTERS),
     unquote(event.msg),
   ];
   const details: string[] = [];

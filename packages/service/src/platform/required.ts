@@ -1,4 +1,5 @@
 // Settings of the platform's services.
+import { nameProgram } from "@platform/kernel/config";
 import { declared } from "../service/declared.ts";
 import type { Settings } from "../service/settings.ts";
 
@@ -22,9 +23,10 @@ type Name = keyof typeof VARIABLES;
 /** A part of the platform that this service has no settings for. */
 class NotConfiguredError extends Error {
   constructor(part: string, variables: readonly string[]) {
+    const program = nameProgram("platform");
     const verb = variables.length === 1 ? "is" : "are";
     super(
-      `${part}: ${variables.join(", ")} ${verb} not set; start the service with "platform up", or with the variables that "platform app add" prints`,
+      `${part}: ${variables.join(", ")} ${verb} not set; start the service with "${program} up", or with the variables that "${program} app add NAME" prints`,
     );
     this.name = "NotConfiguredError";
   }

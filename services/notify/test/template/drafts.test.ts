@@ -112,9 +112,10 @@ describe("a draft", () => {
       "{% assign a = 'xxxxxxxxxx' %}{% for i in (1..40) %}{% assign a = a | append: a %}{% endfor %}{{ a }}",
     ];
     const running = Promise.all(bombs.map((html) => preview({ html, text: "still here" })));
-    const startedMs = performance.now();
-    assert.equal((await stage.call("GET", "/healthz")).status, 200);
-    assert.ok(performance.now() - startedMs < 5_000);
+    const health = stage.call("GET", "/healthz");
+    const first = await Promise.race([health, running]);
+    assert.ok("status" in first, "the service answers while they run");
+    assert.equal(first.status, 200);
     for (const { body } of await running) {
       assert.equal(body.text, "still here");
       assert.equal(body.errors[0].part, "html");

@@ -55,7 +55,7 @@ export async function backupFolder(
         return { topics, partitions, journal };
       },
     ),
-  ).catch((error: unknown) => explainLocked(explainOpenError(error), source));
+  ).catch((error: unknown) => explainLocked(explainOpenError(error, config), source));
   print(
     `${resolve(folder)}: complete, ${formatCount(manifest.files.length, "file")} with every message that was acknowledged before the broker stopped.`,
   );

@@ -1,9 +1,10 @@
 // Logs the events of the log.
 import type { Logger } from "@platform/kernel/log";
 import { LogError, type LogEvent, type RecoveryReport } from "@platform/log";
+import { formatCommand, type LogPlace } from "./folder.ts";
 
-/** Logs an event. Everything that may mean lost data is an error. */
-export function logEvent(log: Logger, event: LogEvent): void {
+/** Logs an event of the log in this place. Everything that may mean lost data is an error. */
+export function logEvent(log: Logger, event: LogEvent, place: LogPlace): void {
   switch (event.kind) {
     case "checkpoint":
     case "compacted":
@@ -24,8 +25,8 @@ export function logEvent(log: Logger, event: LogEvent): void {
       return;
     case "damaged":
       log.error(
-        "stored messages cannot be read; the rest of the partition can (platform-pulse repair drops the damaged range)",
-        { ...event.damage },
+        "stored messages cannot be read; the rest of the partition can, and a repair of the stopped broker drops the damaged range",
+        { ...event.damage, repair: formatCommand(place, "repair") },
       );
       return;
     case "quarantine-failed":
@@ -58,8 +59,8 @@ export function logRecovery(log: Logger, recovery: RecoveryReport): void {
 }
 
 /** Adds the helpful command to an error of opening the log. */
-export function explainOpenError(error: unknown): unknown {
+export function explainOpenError(error: unknown, place: LogPlace): unknown {
   if (!(error instanceof LogError) || error.code !== "needs-repair") return error;
-  const text = `${error.message}; run \`platform-pulse check\` for the whole list, then restore the files or run \`platform-pulse repair\``;
+  const text = `${error.message}; run "${formatCommand(place, "check")}" for the whole list, then restore the files or run "${formatCommand(place, "repair")}"`;
   return new LogError(error.code, text, { cause: error });
 }

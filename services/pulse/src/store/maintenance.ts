@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { findFileHolder } from "@platform/kernel/lifecycle";
 import { checkLog, LogError, openNodeDisk, repairLog, type CheckReport } from "@platform/log";
 import type { PulseConfig } from "../config.ts";
-import { findLogFolder, type LogPlace } from "./folder.ts";
+import { findLogFolder, formatCommand, type LogPlace } from "./folder.ts";
 
 /** Exit code for a damaged log. */
 const EXIT_DAMAGED = 1;
@@ -20,10 +20,11 @@ export async function checkFolder(
   );
   printReport(folder, report, print);
   if (report.isWhole) return 0;
+  const repair = formatCommand(config, "repair");
   print(
     report.opens
-      ? "The broker starts with this log. `platform-pulse repair` quarantines the damaged parts."
-      : "The broker does not start with this log. Restore the files named above, or run `platform-pulse repair`.",
+      ? `The broker starts with this log. This quarantines the damaged parts: ${repair}`
+      : `The broker does not start with this log. Restore the files named above, or run: ${repair}`,
   );
   return EXIT_DAMAGED;
 }

@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatLogLine, type LogLevel } from "@platform/kernel/log";
-import { createLogFilter, parseLogEvent } from "../control/log-line.ts";
+import type { LogLevel } from "@platform/kernel/log";
+import { createLogFilter, formatReadable, parseLogEvent } from "../control/log-line.ts";
 import { explainFileError, formatFolder } from "../data-folder/data-folder.ts";
 import { readRunning } from "../data-folder/running-file.ts";
 import { findProject } from "../project/project.ts";
@@ -78,7 +78,7 @@ function createFormat({ data, service, level, access, json }: LogsOptions): Form
     if (event === undefined) return undefined;
     if (access) return json ? `${line}\n` : formatAccess(event);
     if (!accepts(event)) return undefined;
-    return json ? `${line}\n` : formatLogLine(event, colours);
+    return json ? `${line}\n` : formatReadable(event, colours);
   };
 }
 

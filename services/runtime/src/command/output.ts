@@ -1,5 +1,6 @@
 // The standard output of `platform up`, and its log.
 import type { LogLevel } from "@platform/kernel/log";
+import { formatReadable } from "../control/log-line.ts";
 import { LogFile } from "../supervisor/log-file.ts";
 import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
 
@@ -38,7 +39,7 @@ export function createOutput(
   });
   const log: LogStream = createLogStream({
     json,
-    colours: hasColours,
+    format: (event) => formatReadable(event, hasColours),
     level: logLevel,
     write,
     record: (line) => file.append(line),

@@ -1,7 +1,8 @@
 // Lines of the combined log as the API returns them, and filters of lines.
 import { createHash } from "node:crypto";
 import type { LogLine } from "@platform/console/contract";
-import { LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
+import { formatLogLine, LOG_LEVELS, type LogLevel } from "@platform/kernel/log";
+import { SERVICES } from "../services/index.ts";
 
 /** Parsed line of the log. */
 export type LogEvent = Readonly<Record<string, unknown>>;
@@ -25,6 +26,12 @@ export function parseLogEvent(line: string): LogEvent | undefined {
     // The line is being written.
     return undefined;
   }
+}
+
+/** Formats an event as a line for people, which has the product name of its service. */
+export function formatReadable(event: LogEvent, colours: boolean): string {
+  const label = SERVICES.find(({ name }) => name === event["service"])?.label;
+  return formatLogLine(label === undefined ? event : { ...event, service: label }, colours);
 }
 
 /** Converts an event. `line` is its JSON text. */

@@ -1,5 +1,5 @@
 // The combined log of all processes: JSON lines for programs, readable lines for people.
-import { createLogger, formatLogLine, type Logger, type LogLevel } from "@platform/kernel/log";
+import { createLogger, type Logger, type LogLevel } from "@platform/kernel/log";
 
 const HELD_LINES_MAX = 1000;
 
@@ -18,12 +18,15 @@ export interface LogStream {
 /** Options of {@link createLogStream}. */
 export interface LogStreamOptions {
   json: boolean;
-  colours: boolean;
+  /** Returns the readable line of an event, with its newline. */
+  format: FormatEvent;
   level: LogLevel;
   write: (text: string) => void;
   /** Called with every line as JSON, also while lines are held back. */
   record: (line: string) => void;
 }
+
+type FormatEvent = (event: Readonly<Record<string, unknown>>) => string;
 
 interface Line {
   severe: boolean;
@@ -33,7 +36,7 @@ interface Line {
 
 /** Creates the log. Readable lines are held back until `release` is called. */
 export function createLogStream(options: LogStreamOptions): LogStream {
-  const { json, colours, write } = options;
+  const { json, format, write } = options;
   const listeners = new Set<(json: string) => void>();
   let held: Line[] | undefined = json ? undefined : [];
 
@@ -49,10 +52,10 @@ export function createLogStream(options: LogStreamOptions): LogStream {
       service: "platform",
       level: options.level,
       format: "json",
-      write: (line) => put(render(line.trimEnd(), "platform", json, colours)),
+      write: (line) => put(render(line.trimEnd(), "platform", json, format)),
     }),
     add: (service, line) => {
-      if (line.trim() !== "") put(render(line, service, json, colours));
+      if (line.trim() !== "") put(render(line, service, json, format));
     },
     listen(listener) {
       listeners.add(listener);
@@ -66,12 +69,12 @@ export function createLogStream(options: LogStreamOptions): LogStream {
   };
 }
 
-function render(line: string, service: string, json: boolean, colours: boolean): Line {
+function render(line: string, service: string, json: boolean, format: FormatEvent): Line {
   const event = parseEvent(line);
   if (event !== undefined) {
     const severe = event["level"] === "warn" || event["level"] === "error";
     const own = `${line}\n`;
-    return { severe, json: own, text: json ? own : formatLogLine(event, colours) };
+    return { severe, json: own, text: json ? own : format(event) };
   }
   // Not a log event of the platform, such as a crash message of the JavaScript runtime.
   let text = "";
@@ -81,7 +84,7 @@ function render(line: string, service: string, json: boolean, colours: boolean):
   return {
     severe: true,
     json: text,
-    text: json || wrapped === undefined ? text : formatLogLine(wrapped, colours),
+    text: json || wrapped === undefined ? text : format(wrapped),
   };
 }
 

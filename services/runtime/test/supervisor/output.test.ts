@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
+import { formatReadable } from "../../src/control/log-line.ts";
 import { createLogStream } from "../../src/supervisor/log-stream.ts";
 import { computeBackoffMs } from "../../src/supervisor/backoff.ts";
 import { readLines } from "../../src/supervisor/line-splitter.ts";
@@ -43,11 +44,11 @@ const event = (level: string, msg: string): string =>
     timestamp: "2030-01-02T03:04:05.006Z",
   });
 
-test("the readable log shows only warnings of the startup, and wraps lines that are not events", () => {
+test("the readable log shows product names and only warnings of the startup, and wraps lines that are not events", () => {
   const written: string[] = [];
   const log = createLogStream({
     json: false,
-    colours: false,
+    format: (line) => formatReadable(line, false),
     level: "info",
     write: (text) => void written.push(text),
     record: () => undefined,
@@ -61,7 +62,7 @@ test("the readable log shows only warnings of the startup, and wraps lines that 
   log.add("gate", event("info", "later"));
   assert.deepEqual(
     written.map((line) => line.slice(13).trimEnd().replace(/ +/g, " ")),
-    ["warn gate careful", "warn gate Segmentation fault", "info gate later"],
+    ["warn gateway careful", "warn gateway Segmentation fault", "info gateway later"],
   );
 });
 
@@ -69,7 +70,7 @@ test("the JSON log passes events through unchanged and wraps other lines", () =>
   const written: string[] = [];
   const log = createLogStream({
     json: true,
-    colours: false,
+    format: (line) => formatReadable(line, false),
     level: "info",
     write: (text) => void written.push(text),
     record: () => undefined,
@@ -95,7 +96,7 @@ test("at most 1000 lines of the startup are held back, and all are recorded", ()
   let recorded = 0;
   const log = createLogStream({
     json: false,
-    colours: false,
+    format: (line) => formatReadable(line, false),
     level: "info",
     write: () => void (written += 1),
     record: () => void (recorded += 1),

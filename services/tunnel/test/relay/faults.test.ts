@@ -97,7 +97,8 @@ test(
       { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
     );
     const request = () => send({ port: relay.port, host: "stopped.localhost" });
-    await until(async () => (await request()).status === 200);
+    // The program starts.
+    await until(async () => (await request()).status === 200, timeout);
 
     client.child.kill("SIGSTOP");
     const stoppedMs = performance.now();
