@@ -388,11 +388,13 @@ test("user, bucket and app list show what there is", async () => {
 });
 
 test("down, which waits, and commands that say how to start a platform that is not running", async () => {
+  const pids = started.services.map(({ pid }) => pid);
   const down = await platform("down");
   assert.equal(down.code, 0, down.err);
   assert.match(down.err, new RegExp(`stopping the platform, process ${up.child.pid}\n`));
   assert.match(down.err, /stopped after \d+\.\d s\n$/);
   assert.equal(await up.exit, 0);
+  assert.deepEqual(pids.filter(isAlive), []);
   for (const args of [
     ["status"],
     ["down"],
