@@ -4,10 +4,18 @@ import { once } from "node:events";
 import { Agent, createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 import { RedisClient } from "@platform/redis";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
+import { RateLimiter } from "../../src/filter/rate-limiter.ts";
+import {
+  allocateMetricBlock,
+  MetricBlock,
+  RATE_TABLE_BYTES,
+  SharedRateTable,
+} from "../../src/shared-state/index.ts";
 import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;
@@ -186,6 +194,36 @@ test(
       /;r=2;/,
       "another route of the same prefix",
     );
+  },
+);
+
+test(
+  "a thread that is busy beyond the deadline still reads Redis' reply",
+  { skip: findRedisSkip() },
+  async (context) => {
+    const redis = await startRedis(context, await findFreePort());
+    const block = new MetricBlock(allocateMetricBlock());
+    const limiter = new RateLimiter({
+      table: new SharedRateTable(new SharedArrayBuffer(RATE_TABLE_BYTES), 1),
+      block,
+      readNowMs: () => performance.now(),
+      log: () => undefined,
+    });
+    limiter.setRedis(redis.url);
+    context.after(() => limiter.close());
+    const key = limiter.findKey({ space: 1, name: "busy", perMinute: 3 }, "client");
+    // The first replies load the script.
+    await waitFor("a verdict of Redis", async () => {
+      const before = block.readCounter("rateLimitsLocal");
+      await limiter.take(key);
+      return block.readCounter("rateLimitsLocal") === before;
+    });
+    const before = block.readCounter("rateLimitsLocal");
+    const verdict = limiter.take(key);
+    await setImmediate();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+    await verdict;
+    assert.equal(block.readCounter("rateLimitsLocal"), before);
   },
 );
 
