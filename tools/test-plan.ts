@@ -21,10 +21,21 @@ export const shortForms = [
 
 // Files that take longest, in the order of their time. Started first, they do not keep one core busy alone at the end.
 const SLOW_FILES: readonly string[] = [
-  "services/vault/test/upkeep/drives.test.ts",
+  "tests/browser/console/bucket-settings.test.ts",
+  "services/vault/test/serving/backup.test.ts",
   "tests/clients/s3/s3-clients.test.ts",
-  "services/runtime/test/command/up.test.ts",
   "services/vault/test/crash/crash-states.test.ts",
+  "services/runtime/test/watch/watch.test.ts",
+  "tests/browser/console/editor.test.ts",
+  "services/runtime/test/command/project.test.ts",
+  "services/auth/test/pages/every-page.test.ts",
+  "services/vault/test/upkeep/drives.test.ts",
+  "tests/browser/console/gateway-log.test.ts",
+  "services/gate/test/process/cache.test.ts",
+  "services/auth/test/pages/chromium-factors.test.ts",
+  "tests/applications/at-hand.test.ts",
+  "services/gate/test/process/shared-console.test.ts",
+  "services/runtime/test/command/commands.test.ts",
   "tests/soak/soak.test.ts",
   "services/vault/test/crash/kill.test.ts",
   "services/gate/test/process/change.test.ts",

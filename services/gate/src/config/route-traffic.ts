@@ -220,7 +220,8 @@ export const routeTrafficFields = {
       "OpenAPI document (3.0 or 3.1), or the path of its file in JSON or YAML: requests whose path, query, header fields, cookies or JSON body do not conform get 400",
   }),
   openapi_allow_unknown: yesNo().meta({
-    description: "forward operations that are not in the document; otherwise they get 404",
+    description:
+      "forward operations that are not in the document; otherwise they get 404, or 405 where the path has others",
   }),
   openapi_responses: unset(z.enum(["report"])).meta({
     description:

@@ -113,10 +113,9 @@ export class OpenApiDocument {
 
   /** The operation of a normalized path and a method; undefined if the document does not contain it. */
   find(method: string, path: string): FoundOperation | undefined {
-    if (!path.startsWith(this.#basePath)) return undefined;
-    const segments = splitPath(path.slice(this.#basePath.length));
-    if (segments === undefined) return undefined;
     const wanted = method.toLowerCase();
+    const segments = this.#split(path);
+    if (segments === undefined) return undefined;
     for (const { segments: template, operations } of this.#templates) {
       const operation =
         operations.get(wanted) ?? (wanted === "head" ? operations.get("get") : undefined);
@@ -124,6 +123,24 @@ export class OpenApiDocument {
       return { operation, values: segments.filter((_, index) => template[index] === null) };
     }
     return undefined;
+  }
+
+  /** The methods of the operations at a path, for `Allow`. */
+  listMethods(path: string): string[] {
+    const segments = this.#split(path);
+    if (segments === undefined) return [];
+    const methods = new Set<string>();
+    for (const { segments: template, operations } of this.#templates) {
+      if (!matches(template, segments)) continue;
+      for (const method of operations.keys()) methods.add(method.toUpperCase());
+    }
+    if (methods.has("GET")) methods.add("HEAD");
+    return [...methods];
+  }
+
+  #split(path: string): string[] | undefined {
+    if (!path.startsWith(this.#basePath)) return undefined;
+    return splitPath(path.slice(this.#basePath.length));
   }
 
   #readPath(path: string, item: JsonObject): PathTemplate {

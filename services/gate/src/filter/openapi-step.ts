@@ -48,12 +48,22 @@ class OpenApiStep implements Step {
     const found = this.#document.find(readMethod(exchange), path);
     if (found === undefined) {
       if (this.#allowsUnknown) return true;
-      throw new PlatformError("not_found", "The API has no such operation.");
+      throw this.#refuse(path);
     }
     const findings = checkParameters(exchange, found);
     const { body } = found.operation;
     if (findings.length > 0) throw createFault(findings);
     return body === undefined ? true : this.#checkBody(exchange, body);
+  }
+
+  #refuse(path: string): PlatformError {
+    const methods = this.#document.listMethods(path);
+    if (methods.length === 0) {
+      return new PlatformError("not_found", "The API has no such operation.");
+    }
+    return new PlatformError("method_not_allowed", "The API has other operations at this path.", {
+      headers: { Allow: methods.join(", ") },
+    });
   }
 
   #checkBody(exchange: GateExchange, rule: BodyRule): boolean | Promise<boolean> {
