@@ -1,13 +1,12 @@
 // The last requests of a route that failed.
 import { withQuery } from "../api/api.ts";
-import { formatDate } from "../format/format.ts";
 import { navigate } from "../router/router.ts";
 import { Section } from "../view/controls.tsx";
-import { HttpStatus } from "../view/http-status.tsx";
 import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { createRequestColumns } from "./request-columns.tsx";
 import { idOf, labelOf, loadRequests } from "./requests.ts";
 import type { Route } from "./routes.ts";
 
@@ -30,6 +29,7 @@ export function LastErrors({ route }: { route: Route }) {
 }
 
 function Errors({ label }: { label: string }) {
+  const { time, status, path } = createRequestColumns();
   const loaded = useLoad(
     label,
     () => loadRequests({ route: label, status: "5xx", limit: SHOWN }),
@@ -49,21 +49,9 @@ function Errors({ label }: { label: string }) {
               navigate(withQuery("/gateway/log", { route: label, status: "5xx", sel: idOf(one) }))
             }
             columns={[
-              {
-                title: t("Time"),
-                kind: "w-m wide-only",
-                render: ({ timestamp }) => <span class="mono i3">{formatDate(timestamp)}</span>,
-              },
-              {
-                title: t("Status"),
-                kind: "w-xs mono",
-                render: ({ status }) => <HttpStatus status={status} />,
-              },
-              {
-                title: t("Path"),
-                kind: "mono",
-                render: ({ method, path }) => `${method} ${path}`,
-              },
+              time,
+              status,
+              path,
               { title: t("Error code"), kind: "mono w-l wide-only", render: ({ code }) => code },
             ]}
           />

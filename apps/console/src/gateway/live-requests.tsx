@@ -5,9 +5,9 @@ import { formatNumber, formatTime } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
 import { withQuery } from "../api/api.ts";
 import { Section } from "../view/controls.tsx";
-import { HttpStatus } from "../view/http-status.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { createRequestColumns } from "./request-columns.tsx";
 import { useRequestStream, useSample } from "./request-stream.ts";
 import { idOf, labelOf, logPath, type LoggedRequest } from "./requests.ts";
 import type { Route } from "./routes.ts";
@@ -17,6 +17,7 @@ const SHOWN = 8;
 /** The newest requests; a row leads to the request in the log. */
 export function LiveRequests({ route }: { route: Route }) {
   const label = labelOf(route);
+  const { status, path, latency } = createRequestColumns();
   const shown = useSignal<readonly LoggedRequest[]>([]);
   const sample = useSample(shown);
   const { rows } = useRequestStream({ route: label, sample }, false);
@@ -50,18 +51,9 @@ export function LiveRequests({ route }: { route: Route }) {
               kind: "w-m mono wide-only",
               render: ({ timestamp }) => <span class="i3">{formatTime(timestamp, true)}</span>,
             },
-            {
-              title: t("Status"),
-              kind: "w-xs mono",
-              render: ({ status }) => <HttpStatus status={status} />,
-            },
-            { title: t("Path"), kind: "mono", render: ({ method, path }) => `${method} ${path}` },
-            {
-              title: t("Latency"),
-              kind: "w-s",
-              isNumber: true,
-              render: ({ latency_ms: ms }) => `${formatNumber(ms)} ms`,
-            },
+            status,
+            path,
+            latency,
             {
               title: t("Target"),
               kind: "mono w-l wide-only",

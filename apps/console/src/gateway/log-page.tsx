@@ -1,17 +1,17 @@
 // The latest requests of routes with an access log: filters, and the chosen request.
 import { useState } from "preact/hooks";
-import { formatDate, formatMoment, formatNumber, formatTime } from "../format/format.ts";
+import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section, Segments } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
-import { HttpStatus } from "../view/http-status.tsx";
 import { useLoad } from "../view/load.ts";
 import { NextPage } from "../view/next-page.tsx";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { createRequestColumns } from "./request-columns.tsx";
 import { idOf, labelOf, type LoggedRequest, loadRequests } from "./requests.ts";
 import { joinRequests, useRequestStream } from "./request-stream.ts";
 import { loadRoutes } from "./routes.ts";
@@ -163,6 +163,7 @@ function StreamState(props: {
 }
 
 function Requests({ items }: { items: readonly LoggedRequest[] }) {
+  const { time, status, path, latency } = createRequestColumns();
   return (
     <Table
       label={t("Log")}
@@ -171,32 +172,15 @@ function Requests({ items }: { items: readonly LoggedRequest[] }) {
       selected={queryValue("sel")}
       onSelect={(one) => setQuery({ sel: idOf(one) })}
       columns={[
-        {
-          title: t("Time"),
-          kind: "w-m wide-only",
-          render: ({ timestamp }) => <span class="i3">{formatDate(timestamp)}</span>,
-        },
-        {
-          title: t("Status"),
-          kind: "w-xs mono",
-          render: ({ status }) => <HttpStatus status={status} />,
-        },
-        {
-          title: t("Path"),
-          kind: "mono",
-          render: ({ method, path }) => `${method} ${path}`,
-        },
+        time,
+        status,
+        path,
         {
           title: t("Target"),
           kind: "mono w-l wide-only",
           render: ({ upstream, code }) => <span class="i2">{code === "" ? upstream : code}</span>,
         },
-        {
-          title: t("Latency"),
-          kind: "w-s",
-          isNumber: true,
-          render: ({ latency_ms: ms }) => `${formatNumber(ms)} ms`,
-        },
+        latency,
       ]}
     />
   );

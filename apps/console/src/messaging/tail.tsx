@@ -4,10 +4,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
-import { useCommands } from "../stage/stage.ts";
 import { Action, FilterField, Segments } from "../view/controls.tsx";
 import { formatListener, useListeners } from "../session/listeners.ts";
 import { Empty, Split } from "../view/pane.tsx";
+import { useTailCommands } from "../view/tail-commands.ts";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
 import { withQuery } from "../api/api.ts";
@@ -84,14 +84,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
     if (text === "") void loadLatest(topic, tail, () => current.current.filter);
   }, [text]);
 
-  const toggle = (): void => {
-    if (view.current?.isFollowing === true) view.current.hold();
-    else view.current?.follow();
-  };
-  useCommands([
-    { label: held.isHeld ? t("Continue") : t("Hold"), key: "space", icon: "pause", run: toggle },
-    { label: t("Follow the newest"), key: "end", icon: "down", run: () => view.current?.follow() },
-  ]);
+  const toggle = useTailCommands(view, held.isHeld);
   const state = stream.state.value;
   return (
     <Split

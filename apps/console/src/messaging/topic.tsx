@@ -4,11 +4,12 @@ import { segment } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
 import { navigate } from "../router/router.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
-import { Action, AreaField, Menu, Tabs, TextField } from "../view/controls.tsx";
+import { Action, AreaField, Menu, TextField } from "../view/controls.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
-import { Split, Title } from "../view/pane.tsx";
+import { Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { TabbedPage } from "../view/tabbed-page.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { callBroker, chosenTenant } from "./broker.ts";
@@ -56,49 +57,43 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
   useCommands([{ label: t("Publish to {name}", { name }), key: "p", icon: "plus", run: publish }]);
   const close = (): void => setOpen(undefined);
   return (
-    <div class="rows-auto">
-      <div>
-        <Title
-          isName
-          tags={
-            <>
-              <span class="tag">{formatPartitions(topic.partitions)}</span>
-              {tenant !== undefined && (
-                <span class="tag">{t("Tenant {name}", { name: describeTenant(tenant) })}</span>
-              )}
-              {topic.has_transform && <span class="tag tag-accent">{t("transform")}</span>}
-              <span class="tag tag-line">{describeRetention(topic)}</span>
-            </>
-          }
-          actions={
-            <>
-              <Action onClick={publish}>{t("Publish…")}</Action>
-              <Menu
-                label={t("More actions")}
-                items={[
-                  { label: t("Delete the topic…"), isBad: true, onClick: () => setOpen("delete") },
-                ]}
-              />
-            </>
-          }
-        >
-          {name}
-        </Title>
-        <Tabs
-          label={t("Topic")}
-          tabs={[
-            { to: topicPath(name), label: t("Tail") },
-            { to: topicPath(name, "browse"), label: t("Browse") },
-            { to: topicPath(name, "groups"), label: t("Groups") },
-            { to: topicPath(name, "dead"), label: t("Dead letters") },
-            { to: topicPath(name, "schema"), label: t("Schema") },
-            { to: topicPath(name, "transform"), label: t("Transform") },
-            { to: topicPath(name, "settings"), label: t("Settings") },
-          ]}
-        />
-        <Refusal topic={topic} />
-      </div>
-      <div class="fill" key={tab}>
+    <>
+      <TabbedPage
+        name={name}
+        tags={
+          <>
+            <span class="tag">{formatPartitions(topic.partitions)}</span>
+            {tenant !== undefined && (
+              <span class="tag">{t("Tenant {name}", { name: describeTenant(tenant) })}</span>
+            )}
+            {topic.has_transform && <span class="tag tag-accent">{t("transform")}</span>}
+            <span class="tag tag-line">{describeRetention(topic)}</span>
+          </>
+        }
+        actions={
+          <>
+            <Action onClick={publish}>{t("Publish…")}</Action>
+            <Menu
+              label={t("More actions")}
+              items={[
+                { label: t("Delete the topic…"), isBad: true, onClick: () => setOpen("delete") },
+              ]}
+            />
+          </>
+        }
+        label={t("Topic")}
+        tab={tab}
+        notice={<Refusal topic={topic} />}
+        tabs={[
+          { to: topicPath(name), label: t("Tail") },
+          { to: topicPath(name, "browse"), label: t("Browse") },
+          { to: topicPath(name, "groups"), label: t("Groups") },
+          { to: topicPath(name, "dead"), label: t("Dead letters") },
+          { to: topicPath(name, "schema"), label: t("Schema") },
+          { to: topicPath(name, "transform"), label: t("Transform") },
+          { to: topicPath(name, "settings"), label: t("Settings") },
+        ]}
+      >
         {tab === "tail" && <TailTab topic={name} partitions={topic.partitions} />}
         {tab === "browse" && <BrowseTab topic={name} />}
         {tab === "groups" && (
@@ -112,7 +107,7 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
         {tab === "schema" && <SchemaTab topic={name} />}
         {tab === "transform" && <TransformTab topic={name} onChanged={() => void of.reload()} />}
         {tab === "settings" && <SettingsTab topic={topic} onSaved={() => void of.reload()} />}
-      </div>
+      </TabbedPage>
       {open === "publish" && <PublishDialog topic={name} onClose={close} />}
       {open === "delete" && (
         <ConfirmDialog
@@ -136,7 +131,7 @@ function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
           </p>
         </ConfirmDialog>
       )}
-    </div>
+    </>
   );
 }
 

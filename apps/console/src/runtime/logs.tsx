@@ -7,13 +7,14 @@ import { type ApiFailure, withQuery } from "../api/api.ts";
 import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
-import { useCommands, useCrumbs } from "../stage/stage.ts";
+import { useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { toFailure, useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
+import { useTailCommands } from "../view/tail-commands.ts";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
 import { LogStream, type LogFilter } from "./log-stream.ts";
@@ -102,14 +103,7 @@ export function LogsPage() {
     };
   }, [key]);
 
-  const toggle = (): void => {
-    if (view.current?.isFollowing === true) view.current.hold();
-    else view.current?.follow();
-  };
-  useCommands([
-    { label: held.isHeld ? t("Continue") : t("Hold"), key: "space", icon: "pause", run: toggle },
-    { label: t("Follow the newest"), key: "end", icon: "down", run: () => view.current?.follow() },
-  ]);
+  const toggle = useTailCommands(view, held.isHeld);
   const state = stream?.state.value;
   const missed = stream?.missed.value ?? 0;
   return (

@@ -2,19 +2,12 @@
 import { useState } from "preact/hooks";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
-import {
-  Action,
-  FactRow,
-  Facts,
-  Section,
-  SelectField,
-  Tabs,
-  TextField,
-} from "../view/controls.tsx";
+import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
-import { Split, Title } from "../view/pane.tsx";
+import { Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
+import { TabbedPage } from "../view/tabbed-page.tsx";
 import { t } from "../words/words.ts";
 import { bucketPath, folderHref, type Bucket } from "./objects.ts";
 import { QuotaSection } from "./quota.tsx";
@@ -40,40 +33,32 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
   const kinds = listSettingKinds();
   const kind = kinds.find((one) => one.name === tab);
   return (
-    <div class="rows-auto">
-      <div>
-        <Title
-          isName
-          tags={
-            loaded.data.value?.has_public_policy === true ? (
-              <span class="tag tag-warn">{t("public")}</span>
-            ) : null
+    <TabbedPage
+      name={name}
+      tags={
+        loaded.data.value?.has_public_policy === true ? (
+          <span class="tag tag-warn">{t("public")}</span>
+        ) : null
+      }
+      tab={tab}
+      label={t("Settings")}
+      tabs={[
+        { to: settingsHref(name), label: t("General") },
+        ...kinds.map((one) => ({ to: settingsHref(name, one.name), label: one.label })),
+      ]}
+    >
+      <Split>
+        <Loading of={loaded} whole={{ to: "/storage/buckets", label: t("All buckets") }}>
+          {(bucket) =>
+            kind === undefined ? (
+              <General bucket={bucket} onSaved={() => void loaded.reload()} />
+            ) : (
+              <SettingEditor bucket={bucket} kind={kind} onSaved={() => void loaded.reload()} />
+            )
           }
-        >
-          {name}
-        </Title>
-        <Tabs
-          label={t("Settings")}
-          tabs={[
-            { to: settingsHref(name), label: t("General") },
-            ...kinds.map((one) => ({ to: settingsHref(name, one.name), label: one.label })),
-          ]}
-        />
-      </div>
-      <div class="fill" key={tab}>
-        <Split>
-          <Loading of={loaded} whole={{ to: "/storage/buckets", label: t("All buckets") }}>
-            {(bucket) =>
-              kind === undefined ? (
-                <General bucket={bucket} onSaved={() => void loaded.reload()} />
-              ) : (
-                <SettingEditor bucket={bucket} kind={kind} onSaved={() => void loaded.reload()} />
-              )
-            }
-          </Loading>
-        </Split>
-      </div>
-    </div>
+        </Loading>
+      </Split>
+    </TabbedPage>
   );
 }
 

@@ -7,7 +7,7 @@ import { Icon } from "./icon.tsx";
 import { useRowWindow } from "./row-window.ts";
 
 /** A column of a table. */
-interface Column<Row> {
+export interface Column<Row> {
   title: string;
   render: (row: Row) => ComponentChildren;
   /** Class of the column: its width, and whether phones show it. */
