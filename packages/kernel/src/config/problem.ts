@@ -95,6 +95,11 @@ export function explainIssues(
         message: `unknown key${suggestName(name, known)}`,
       }));
     }
+    if (issue.code === "invalid_key") {
+      const reasons = issue.issues.map(({ message }) => message).join("; ");
+      const message = `the name ${showValue(path.at(-1), false)} is not allowed: ${reasons}`;
+      return [{ source: context.locate(path, true), path: formatPath(path), message }];
+    }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
       const nearest = findNearestBranch(issue.errors);
       if (nearest !== undefined) {

@@ -241,6 +241,11 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
     { max_body_size: "10MB" },
     /^max_body_size: "10MB" .*expected an integer from 1/,
   ],
+  [
+    "a header rule for Host",
+    { request_headers: { set: { Host: "up.example" } } },
+    /^request_headers\.set\.Host: the name "Host" is not allowed: expected a field that requests do not require$/,
+  ],
   ["a negative size", { max_body_size: -1 }, /^max_body_size: -1 is not allowed/],
   ["a certificate without its key", { client_cert_path: "c" }, /^client_key_path: is required/],
   ["an unknown kind of auth", { auth: { type: "basic" } }, /^auth\.type: "basic" .*"bearer"/],
