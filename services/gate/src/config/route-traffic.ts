@@ -76,24 +76,41 @@ const corsSchema = z
     error: 'expected no "*" with credentials: any page could use the credentials of a user',
   });
 
-const rewriteSchema = z.strictObject({
-  pattern: text(PATTERN_CHARACTERS_MAX)
-    .superRefine((pattern, context) => {
-      try {
-        RE2JS.compile(pattern);
-      } catch (cause) {
-        const message = cause instanceof Error ? cause.message : String(cause);
-        context.addIssue({
-          code: "custom",
-          message: `expected a regular expression (RE2): ${message}`,
-        });
-      }
-    })
-    .meta({ description: "regular expression (RE2) for the normalized path" }),
-  to: text(2_048)
-    .regex(/^[/$]/, { error: 'expected a path that starts with "/"' })
-    .meta({ description: "new path; `$1` or `${name}` insert groups" }),
-});
+const rewriteSchema = z
+  .strictObject({
+    pattern: text(PATTERN_CHARACTERS_MAX).meta({
+      description: "regular expression (RE2) for the normalized path",
+    }),
+    to: text(2_048)
+      .regex(/^[/$][\x21-\x7e]*$/, { error: 'expected a path that starts with "/"' })
+      .refine((to) => !/[?#]/.test(to), {
+        error: "expected a path without a query: that of the request is kept",
+      })
+      .meta({ description: "new path; `$1` or `${name}` insert groups, `\\$` is a dollar sign" }),
+  })
+  .superRefine(({ pattern, to }, context) => {
+    const refuse = (key: string, message: string): void =>
+      context.addIssue({ code: "custom", path: [key], message });
+    try {
+      const fault = findGroupFault(to, RE2JS.compile(pattern));
+      if (fault !== undefined) refuse("to", fault);
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause);
+      refuse("pattern", `expected a regular expression (RE2): ${message}`);
+    }
+  });
+
+/** The reason why a path inserts a group that its pattern does not have; undefined if there is none. */
+function findGroupFault(to: string, pattern: RE2JS): string | undefined {
+  const names = pattern.namedGroups();
+  for (const [text, digit, name] of to.matchAll(/\\.|\$(?:(\d)\d*|\{([^}]*)\})?/g)) {
+    if (text.startsWith("\\")) continue;
+    const isKnown =
+      name === undefined ? Number(digit) <= pattern.groupCount() : Object.hasOwn(names, name);
+    if (!isKnown) return `expected a group of the pattern, not ${text}`;
+  }
+  return undefined;
+}
 
 const redirectSchema = z.strictObject({
   to: text(2_048)

@@ -6,6 +6,9 @@ import type { GateExchange, Step } from "../exchange/exchange.ts";
 import { readPaths } from "../exchange/request-path.ts";
 import type { RedirectSpec, RouteSpec } from "../shared-state/index.ts";
 
+/** Java's notation, of which `${name}` is part; JavaScript's has `$<name>`. */
+const INSERTS_NAMED = true;
+
 /** Answers every request with a fixed response. */
 export function createRespondStep({ steps: { respond } }: RouteSpec): Step | undefined {
   if (respond === undefined) return undefined;
@@ -46,7 +49,7 @@ export function createRewriteStep({ steps: { rewrite } }: RouteSpec): Step | und
       for (const { compiled, to } of rules) {
         const matcher = compiled.matcher(path);
         if (!matcher.find()) continue;
-        exchange.forwardPath = checkPath(matcher.replaceFirst(to));
+        exchange.forwardPath = checkPath(matcher.replaceFirst(to, INSERTS_NAMED));
         return true;
       }
       return true;

@@ -280,6 +280,44 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
     { circuit_breaker: { threshold: 1 } },
     /^circuit_breaker\.?(?:threshold)?: /,
   ],
+  [
+    "a rewrite that is no expression",
+    { rewrite: [{ pattern: "(a", to: "/" }] },
+    /^rewrite\[0\]\.pattern: .*regular expression/,
+  ],
+  [
+    "a group that its pattern does not have",
+    { rewrite: [{ pattern: "^/(a)", to: "/$2" }] },
+    /^rewrite\[0\]\.to: .*a group of the pattern, not \$2/,
+  ],
+  [
+    "a named group that its pattern does not have",
+    { rewrite: [{ pattern: "^/", to: "/${no}" }] },
+    /^rewrite\[0\]\.to: .*not \$\{no\}/,
+  ],
+  [
+    "a query in a rewritten path",
+    { rewrite: [{ pattern: "^/", to: "/a?b=1" }] },
+    /^rewrite\[0\]\.to: .*without a query/,
+  ],
+  [
+    "credentials for all origins",
+    { cors: { origins: ["*"], credentials: true } },
+    /^cors\.origins: .*with credentials/,
+  ],
+  [
+    "a header rule for an identity field",
+    { request_headers: { set: { "X-User-Id": "x" } } },
+    /^request_headers\.set\.X-User-Id: /,
+  ],
+  [
+    "a line break in a header rule",
+    { response_headers: { set: { "X-A": "a\r\nb" } } },
+    /^response_headers\.set\.X-A: /,
+  ],
+  ["two rules for its prefix", { strip_prefix: true, replace_prefix: "/x" }, /strip_prefix/],
+  ["a target beside a response", { respond: { body: "x" } }, /respond.*is not allowed/],
+  ["no origin of responses", { target: undefined }, /exactly one of target/],
   ["a bad CIDR in a list", { ip_allowlist: ["10.0.0.0/33"] }, /^ip_allowlist\[0\]: .*CIDR/],
 ];
 
