@@ -130,7 +130,7 @@ const respondSchema = z.strictObject({
   status: wholeNumber(200, 599).default(200),
   body: unset(z.string().max(BODY_CHARACTERS_MAX)).meta({ description: "body of the response" }),
   headers: unset(z.record(ruleName(), fieldValue())).meta({
-    description: "fields; default: Content-Type: text/plain; charset=utf-8",
+    description: "fields; default with a body: Content-Type: text/plain; charset=utf-8",
   }),
 });
 

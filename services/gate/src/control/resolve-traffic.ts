@@ -102,7 +102,8 @@ export function resolveTraffic(
           respond: {
             status: respond.status,
             headers: Object.entries(
-              respond.headers ?? { "Content-Type": "text/plain; charset=utf-8" },
+              respond.headers ??
+                (respond.body === undefined ? {} : { "Content-Type": "text/plain; charset=utf-8" }),
             ),
             body: respond.body ?? "",
           },

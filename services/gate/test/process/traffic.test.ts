@@ -133,6 +133,7 @@ for (const runtime of runtimes) {
       { prefix: "/old", redirect: { to: "https://{host}/new{rest}{query}", status: 301 } },
       { prefix: "/moved", redirect: { to: "/{rest}" } },
       { prefix: "/robots.txt", respond: { body: "User-agent: *\n" } },
+      { prefix: "/nothing", respond: { status: 204 } },
       { prefix: "/teapot", respond: { status: 418, headers: { "X-Kind": "pot" } } },
     ]);
     assert.equal((await readSeen(`${gate.url}/v1/a?b=c`)).url, "/internal/v2/a?b=c");
@@ -150,6 +151,8 @@ for (const runtime of runtimes) {
     const robots = await ask(`${gate.url}/robots.txt`);
     assert.equal(robots.text, "User-agent: *\n");
     assert.match(robots.fields.get("content-type") ?? "", /^text\/plain/);
+    const nothing = await ask(`${gate.url}/nothing`);
+    assert.deepEqual([nothing.status, nothing.fields.get("content-type")], [204, null]);
     const teapot = await ask(`${gate.url}/teapot`);
     assert.deepEqual([teapot.status, teapot.fields.get("x-kind"), teapot.text], [418, "pot", ""]);
   });
