@@ -18,6 +18,8 @@ const KEY_ANNOUNCED_MS = 12_500;
 const KEY_SETTLED_MS = 5_000;
 const OUTAGE_MS = 1_000;
 const REDIS_UP_MS = 5_000;
+const RETURN_MS_MAX = 60_000;
+const RETURN_EVERY_MS = 100;
 
 /** Numbers of faults so far. */
 export class FaultCounts {
@@ -40,8 +42,26 @@ export async function killInTurn(
     outages.begin();
     await victim.kill();
     await sleep(OUTAGE_MS);
+    const before = victim.requests;
     await victim.revive();
     outages.end();
+    await waitUntilUsed(victim, before, over);
+  }
+}
+
+/**
+ * Waits until the gateway sends requests to a revived upstream. Without this, a busy machine would lose the second of a
+ * pair while the first is not known to be back, and that there is no response then is right.
+ */
+async function waitUntilUsed(
+  upstream: MortalUpstream,
+  requestsBefore: number,
+  over: AbortSignal,
+): Promise<void> {
+  const deadlineMs = performance.now() + RETURN_MS_MAX;
+  while (upstream.requests === requestsBefore) {
+    assert.ok(performance.now() < deadlineMs, "the gateway does not return to a revived upstream");
+    if (!(await waits(RETURN_EVERY_MS, over))) return;
   }
 }
 

@@ -15,6 +15,8 @@ const STREAMED = "x".repeat(16_384);
 /** The upstream. */
 export class MortalUpstream {
   port = 0;
+  /** Requests that arrived. */
+  requests = 0;
   #server: Server | undefined;
   readonly #sockets = new Set<WebSocket>();
 
@@ -33,6 +35,7 @@ export class MortalUpstream {
   /** Listens again on the port that it had. */
   async revive(): Promise<void> {
     const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+      this.requests++;
       answer(request, response).catch(() => response.destroy());
     });
     const webSockets = new WebSocketServer({ server });
