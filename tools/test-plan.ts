@@ -69,15 +69,20 @@ function longForm(file: string, env: Record<string, string>): TestPlan {
 /** Tests of the gateway's rules, which short runs try on Node alone. */
 const RULES_OF_GATEWAY = [
   "access",
+  "access-log",
   "address-lists",
+  "cache",
   "change",
   "control-folder",
+  "health-checks",
+  "oidc",
   "openapi",
   "register",
   "replay",
   "response-validation",
   "route-auth",
   "shared-console",
+  "spans",
 ];
 
 /** The long forms, which `npm test` runs in short. */

@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SignJWT } from "jose";
 import { WebSocket } from "ws";
 import { waitFor } from "../fixture/condition.ts";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 const FILE_BYTES = 4_096;
 /** Far beyond what it takes: a busy machine must not look like a defect. */
@@ -68,7 +68,7 @@ async function readAllPages(url: string, limit: number): Promise<string[]> {
   }
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: every request is in the log once, over rotations and workers`, async (context) => {
     const upstream = createServer((_request, response) => response.end("ok"));
     upstream.listen(0, "127.0.0.1");

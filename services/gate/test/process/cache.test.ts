@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
 import { waitFor } from "../fixture/condition.ts";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 /** Requests without clients in one worker. */
 const DETACHED_MAX = 64;
@@ -55,7 +55,7 @@ async function readMetric(port: number, name: string): Promise<number> {
   return Number(line?.split(" ")[1]);
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`of many equal requests one goes upstream, in all workers, on ${runtime.name}`, async (context) => {
     let count = 0;
     const waiting: ServerResponse[] = [];

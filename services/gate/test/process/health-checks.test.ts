@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { waitFor } from "../fixture/condition.ts";
 
 const SWITCHING =
@@ -34,7 +34,7 @@ async function startChecked(context: TestContext, name: string) {
   return state;
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`a target that fails its checks gets no requests until it recovers (${runtime.name})`, async (context) => {
     const one = await startChecked(context, "one");
     const two = await startChecked(context, "two");

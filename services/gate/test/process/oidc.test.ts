@@ -3,7 +3,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import {
+  makeFolder,
+  type Runtime,
+  runtimes,
+  runtimesOfRules,
+  startGate,
+} from "../fixture/gate-process.ts";
 import { navigate, readCookies } from "../fixture/browser.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 
@@ -61,7 +67,7 @@ async function start(context: TestContext, runtime: Runtime) {
   };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`a session is renewed once for parallel requests, and survives an outage of the provider (${runtime.name})`, async (context) => {
     const { issuer, get, finishSignIn } = await start(context, runtime);
     // Sessions are due immediately.

@@ -5,7 +5,7 @@ import { Agent, type IncomingMessage, type RequestListener, createServer, get } 
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
-import { type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import { type Runtime, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 
 /** Spans that an exporter keeps waiting, and those of the batch that it is sending. */
@@ -108,7 +108,7 @@ async function sendSampled(url: string, count: number): Promise<number> {
   return longestMs;
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: the span of a request reaches the collector under the caller's, and the upstream's would be under it`, async (context) => {
     const spans: ReceivedSpan[] = [];
     const collector = await startCollector(context, spans);
