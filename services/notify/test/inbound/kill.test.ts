@@ -12,6 +12,8 @@ import { openSmtp } from "../smtp-client.ts";
 
 /** Kills to make; a soak sets more. */
 const KILLS = Number(process.env["PLATFORM_NOTIFY_INBOUND_KILLS"] ?? 4);
+/** Mails that a service has acknowledged before it is killed. */
+const MAILS_MIN = 2;
 const CLIENTS = 8;
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const TO = "postmaster@shop.example";
@@ -95,7 +97,10 @@ test("kill -9 while mail arrives: each 250 has exactly one complete stored messa
     const clients = Array.from({ length: CLIENTS }, (_, index) =>
       send(smtpPort, replies, `${kill}-${index}`),
     );
+    const before = replies.size;
     await sleep(100 + Math.random() * 400);
+    // A busy machine needs longer for the first of them.
+    while (replies.size < before + MAILS_MIN) await sleep(10);
     const exited = once(child!, "exit");
     child!.kill("SIGKILL");
     await exited;
@@ -103,7 +108,6 @@ test("kill -9 while mail arrives: each 250 has exactly one complete stored messa
   }
   const { url } = await start();
   const stored = await readStored(url);
-  assert.ok(replies.size > KILLS, "too few mails to say anything");
   for (const [subject, id] of replies) assert.deepEqual(stored.get(subject), [id], subject);
   // At most the mails in flight at a kill are stored without their 250.
   assert.ok(stored.size - replies.size <= KILLS * CLIENTS);
