@@ -204,16 +204,25 @@ export class GateMetrics implements Collector {
   }
 
   #collectUpstreams(): MetricFamily[] {
+    // Targets that differ in their path are one upstream: two samples with the same labels would be invalid.
+    const upstreams = new Map<string, { active: number; failed: number; isEjected: boolean }>();
+    for (const { slot, url } of this.#options.planner.listTargets()) {
+      const { origin } = new URL(url);
+      const sums = upstreams.get(origin) ?? { active: 0, failed: 0, isEjected: false };
+      sums.active += this.#options.active.sum(slot);
+      sums.failed += this.#retiredErrors.get(slot) ?? 0;
+      for (const block of this.#options.listBlocks()) sums.failed += block.readUpstreamErrors(slot);
+      sums.isEjected ||= this.isEjected(slot);
+      upstreams.set(origin, sums);
+    }
     const active: ScalarSample[] = [];
     const errors: ScalarSample[] = [];
     const ejected: ScalarSample[] = [];
-    for (const { slot, url } of this.#options.planner.listTargets()) {
-      const labels = [["upstream", new URL(url).origin]] as const;
-      let failed = this.#retiredErrors.get(slot) ?? 0;
-      for (const block of this.#options.listBlocks()) failed += block.readUpstreamErrors(slot);
-      active.push({ labels, value: this.#options.active.sum(slot) });
-      errors.push({ labels, value: failed });
-      ejected.push({ labels, value: this.isEjected(slot) ? 1 : 0 });
+    for (const [origin, sums] of upstreams) {
+      const labels = [["upstream", origin]] as const;
+      active.push({ labels, value: sums.active });
+      errors.push({ labels, value: sums.failed });
+      ejected.push({ labels, value: sums.isEjected ? 1 : 0 });
     }
     return [
       {
