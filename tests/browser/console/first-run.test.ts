@@ -74,10 +74,13 @@ async function writeAccessLog(started: NonNullable<ReturnType<typeof findStarted
   }
 }
 
-/** Runs a command as often as a person would until the page shows that it arrived; returns the last run. */
-async function repeat(t: TestContext, command: string, arrived: Locator): Promise<ChildProcess> {
+/**
+ * Runs the command of a step as often as a person would until the page shows that it arrived; returns the last run. The
+ * page corrects the port when it has learned it.
+ */
+async function repeat(t: TestContext, step: Locator, arrived: Locator): Promise<ChildProcess> {
   for (;;) {
-    const child = runCommand(t, command);
+    const child = runCommand(t, await step.locator("code").innerText());
     const isSeen = await arrived.waitFor({ timeout: REPEAT_MS }).then(
       () => true,
       () => false,
@@ -103,9 +106,9 @@ test("four commands, each ticked as it arrives", { skip }, async (t) => {
   await steps.first().waitFor();
   for (let n = 0; n < 4; n += 1) {
     const step = steps.nth(n);
-    const command = await step.locator("code").innerText();
     const arrived = step.getByText("arrived at");
-    const child = n === 0 ? await repeat(t, command, arrived) : runCommand(t, command);
+    const command = await step.locator("code").innerText();
+    const child = n === 0 ? await repeat(t, step, arrived) : runCommand(t, command);
     await arrived.waitFor();
     assert.equal(await page.locator("section.step.done").count(), n + 1, command);
     if (n < 3 && child.exitCode === null) await once(child, "exit");
