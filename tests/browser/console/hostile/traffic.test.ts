@@ -108,6 +108,8 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   await page.getByRole("dialog").locator("code").waitFor();
   // The list shows only times.
   await checkHarmless(console, "a new share link");
+  // Until then leaving the page asks.
+  await page.getByRole("dialog").getByRole("button", { name: "I have kept it" }).click();
   await stopPoison(page);
   await goTo(console, "/mail/inbox");
   await page.frameLocator("iframe.mail-frame").getByText("the rest").waitFor();
