@@ -28,7 +28,7 @@ const SHORT_MINUTES = 60;
 const LONG_MINUTES = 600;
 const SLOWEST_SHOWN = 8;
 /** Files that run beside the others while cores are idle. */
-const EXTRA_FILES_MAX = 4;
+const EXTRA_FILES_MAX = 2;
 const IDLE_EVERY_MS = 1_000;
 /** Idle cores from which on another file is started. */
 const IDLE_CORES_MIN = 0.4;
