@@ -1,4 +1,5 @@
 // Which test files there are, in which order they start, and what their long forms are.
+import { globSync, readFileSync } from "node:fs";
 
 /** One run of a test file. */
 export interface TestPlan {
@@ -66,30 +67,14 @@ function longForm(file: string, env: Record<string, string>): TestPlan {
   return { file, env, timeoutMs: HOUR_MS };
 }
 
-/** Tests of the gateway's rules, which short runs try on Node alone. */
-const RULES_OF_GATEWAY = [
-  "access",
-  "access-log",
-  "address-lists",
-  "cache",
-  "change",
-  "control-folder",
-  "health-checks",
-  "oidc",
-  "openapi",
-  "register",
-  "replay",
-  "response-validation",
-  "route-auth",
-  "shared-console",
-  "spans",
-];
+/** Tests that short runs try on Node alone: they start the gateway by `runtimesOfRules`. */
+const ON_ALL_RUNTIMES = globSync("services/gate/test/process/*.test.ts")
+  .sort()
+  .filter((file) => readFileSync(file, "utf8").includes("runtimesOfRules"));
 
 /** The long forms, which `npm test` runs in short. */
 export const longForms: readonly TestPlan[] = [
-  ...RULES_OF_GATEWAY.map((name) =>
-    longForm(`services/gate/test/process/${name}.test.ts`, { PLATFORM_TEST_RUNTIMES: "all" }),
-  ),
+  ...ON_ALL_RUNTIMES.map((file) => longForm(file, { PLATFORM_TEST_RUNTIMES: "all" })),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),

@@ -10,6 +10,11 @@ import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
 
+const FILE_TIMEOUT_S = 300;
+/** More than a slow machine needs, and less than CI allows: without a failed test, a run must not fail. */
+const SHORT_MINUTES = 60;
+const LONG_MINUTES = 600;
+
 const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
        npm run test:long [-- OPTIONS] [FILTER...]
 
@@ -17,15 +22,11 @@ Runs the test files whose path contains one of the filters, or all of them.
 
   --long            the long forms of kill rounds, crash states and soaks only
   --jobs N          files to run at the same time (default: one more than cores, and further ones while cores are idle)
-  --timeout SECONDS time limit for each file (default: 300; each long form has its own)
-  --minutes N       time limit for the whole run; files that did not start are named (default: 60, long: 600)
+  --timeout SECONDS time limit for each file (default: ${FILE_TIMEOUT_S}; each long form has its own)
+  --minutes N       time limit for the whole run; files that did not start are named (default: ${SHORT_MINUTES}, long: ${LONG_MINUTES})
   --help            show this help
 `;
 
-const FILE_TIMEOUT_S = 300;
-/** Twice the time on an idle machine, and less than CI allows: a slow machine must not lose a run without a failure. */
-const SHORT_MINUTES = 60;
-const LONG_MINUTES = 600;
 const SLOWEST_SHOWN = 8;
 /** Files that run beside the others while cores are idle. */
 const EXTRA_FILES_MAX = 2;

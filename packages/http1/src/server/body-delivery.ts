@@ -23,7 +23,7 @@ interface BodyExchange<U> extends ForwardClient<U> {
  *
  * ```text
  *   input --take--> framing --onBody--> sink     while a sink is attached and not paused
- *         --skip--> framing                      after the response, to keep the connection
+ *         --discard--> framing                   after the response, to keep the connection
  * ```
  *
  * Without a sink, or while it is paused, body bytes stay in the input and the client's time does not run. Each attached
@@ -181,7 +181,7 @@ export class BodyDelivery<U> {
   }
 
   /** Discards bytes of the input's first chunk. Returns their number, or -1 if the body is malformed. */
-  skip(chunk: Buffer): number {
+  discard(chunk: Buffer): number {
     const { input } = this.#owner;
     const start = input.at;
     if (this.framing.take(chunk, start, true) !== null) return -1;

@@ -277,12 +277,12 @@ export class ClientConnection<U> implements ExchangeOwner, HostedConnection {
 
   #discardBody(chunk: Buffer): void {
     const { body } = this.#exchange;
-    const skipped = body.skip(chunk);
-    if (skipped === -1) {
+    const bytes = body.discard(chunk);
+    if (bytes === -1) {
       this.#closeGently();
       return;
     }
-    this.#discarded += skipped;
+    this.#discarded += bytes;
     if (body.framing.isDone) this.#awaitHead();
     else if (this.#discarded > REST_BYTES_MAX) this.#closeGently();
   }

@@ -188,8 +188,9 @@ function createBindingRoutes(
         const isOwn = principal.kind === kind && principal.id === exchange.params.id;
         if (!isOwn) await identification.requirePermission(exchange, "rbac:read");
         else if (kind === "user") identification.requireUser(exchange);
-        showVersion(exchange, await policy.listBindings(kind, exchange.params.id));
-        return show(exchange.params.id);
+        const shown = await show(exchange.params.id);
+        showVersion(exchange, shown.roles);
+        return shown;
       },
     }),
     ...CHANGES.map(([method, change, verb]) =>

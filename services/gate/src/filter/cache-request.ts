@@ -41,7 +41,10 @@ export function isConditional({ head }: GateExchange): boolean {
   );
 }
 
-/** True for methods that change nothing (RFC 9110 section 9.2.1). */
+/** Methods that change nothing (RFC 9110 section 9.2.1). */
+export const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/** True if the method of the request is one of {@link SAFE_METHODS}. */
 export function isSafe({ head }: GateExchange): boolean {
   const { methodId } = head;
   return (

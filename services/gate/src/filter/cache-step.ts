@@ -22,6 +22,7 @@ import {
   NO_DIRECTIVES,
   readDirectives,
   readScope,
+  SAFE_METHODS,
 } from "./cache-request.ts";
 import type { DetachedRequests } from "./detached-requests.ts";
 import type { StepParts } from "./step-parts.ts";
@@ -44,7 +45,8 @@ interface Lookup {
 /** Caches the responses of a route; on one of several routes of a prefix, invalidates those that another one stores. */
 export function createCacheStep(spec: RouteSpec, parts: StepParts): Step | undefined {
   if (spec.steps.cache !== undefined) return new CacheStep(spec, parts);
-  return spec.methods === undefined ? undefined : createInvalidationStep(parts);
+  const mayChange = spec.methods?.some((method) => !SAFE_METHODS.has(method)) ?? false;
+  return mayChange ? createInvalidationStep(parts) : undefined;
 }
 
 class CacheStep implements Step {

@@ -103,6 +103,7 @@ export class MirrorSender {
     for (const piece of body) sent.write(piece);
     sent.end();
   }
+
   #change(load: Load, copies: number, bytes: number): void {
     for (const each of [load, this.#total]) {
       each.copies += copies;

@@ -6,14 +6,6 @@ import type { ServiceControl } from "../control/service-control.ts";
 import { readStatus, type ServiceStatus } from "../control/service-status.ts";
 import { describeActor, requireManage, requireRead } from "./access.ts";
 
-/** Texts for a terminal in the working directory of `platform up`. */
-export interface RuntimeHints {
-  /** File with the generated keys and tokens, quoted for a shell. */
-  credentials: string;
-  /** Command that shares port 3000. */
-  share: string;
-}
-
 /** Options of {@link createServiceRoutes}. */
 export interface ServiceRoutesOptions {
   states: RunningServices;
@@ -41,10 +33,14 @@ const serviceSchema = z.object({
 });
 const hintsSchema = z
   .object({
-    credentials: z.string().meta({ description: "file with the generated keys, for a shell" }),
+    credentials: z
+      .string()
+      .meta({ description: "file with the generated keys and tokens, quoted for a shell" }),
     share: z.string().meta({ description: "command that shares port 3000" }),
   })
   .meta({ description: "texts for a terminal in the working directory of the platform" });
+/** Texts for a terminal in the working directory of `platform up`. */
+export type RuntimeHints = z.output<typeof hintsSchema>;
 type ServiceDocument = z.input<typeof serviceSchema>;
 
 const params = z.object({ id: z.string().min(1).max(64) });
