@@ -4,66 +4,41 @@ import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
-import { AccessControl } from "./control/access-control.ts";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
-import { type GateConfig, ROUTE_DRAIN_MS_MAX } from "./config/document.ts";
+import type { GateConfig } from "./config/document.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
+import { AccessControl } from "./control/access-control.ts";
 import { startCanaries } from "./control/canaries.ts";
+import { claimListeners, reportListeners } from "./control/claimed-listeners.ts";
 import { Controller } from "./control/controller.ts";
-import { buildState } from "./control/gate-state.ts";
 import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
-import { WorkerPool } from "./control/worker-pool.ts";
 import { createRevocations, reportSources } from "./control/followed-revocations.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
+import { buildState } from "./control/gate-state.ts";
+import { createGateTracer } from "./control/gate-tracer.ts";
 import { type UsedLogs, buildGlobals } from "./control/globals.ts";
-import {
-  type BoundAddress,
-  claimListenAddress,
-  type ClaimedAddress,
-} from "./control/listen-probe.ts";
+import { HealthChecks } from "./control/health-checks.ts";
+import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
+import { OidcSignIn } from "./control/oidc-sign-in.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
   getOverlayPath,
   getStateFolder,
 } from "./control/overlay-file.ts";
-import { createGateTracer } from "./control/gate-tracer.ts";
-import { countSharing, countWorkers } from "./control/worker-count.ts";
-import { HealthChecks } from "./control/health-checks.ts";
-import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
-import { OidcSignIn } from "./control/oidc-sign-in.ts";
-import { RoutePlanner } from "./control/planner.ts";
 import { SharedAccess } from "./control/shared-access.ts";
-import type { Change } from "./control/worker-handle.ts";
+import { createSharedTables } from "./control/shared-tables.ts";
+import { countSharing, countWorkers } from "./control/worker-count.ts";
+import { WorkerPools } from "./control/worker-pools.ts";
 import { describeSharedConsole, reportConsole, startConsole } from "./http/console.ts";
 import { createControlAddress, removeControlAddress } from "./http/control-server.ts";
-import { startApi } from "./http/start-api.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { listInternalRoutes, listMainRoutes } from "./http/internal-routes.ts";
-import {
-  ActiveCounts,
-  ConcurrencyRows,
-  type GlobalSpec,
-  LINKS_MAX,
-  ROUTES_MAX,
-  SharedCache,
-  SharedLinkState,
-  SharedRouteState,
-  SharedTargetState,
-  TARGETS_MAX,
-  allocateSharedBuffers,
-  readMonotonicMs,
-} from "./shared-state/index.ts";
+import { startApi } from "./http/start-api.ts";
+import type { GlobalSpec } from "./shared-state/index.ts";
 
-/** Timeout for a worker's reply to a change, after which it is replaced. */
-const WORKER_SILENT_MS = 2000;
-/** Timeout for a worker's heartbeat, after which it is replaced. */
-const WORKER_STUCK_MS = 15_000;
-const WORKER_START_MS = 30_000;
 const ACCESS_LOG_CHECK_MS = 1000;
-/** Delay before a slot is reused; the streams of its removed route have ended by then. */
-const SLOT_REUSE_DELAY_MS = ROUTE_DRAIN_MS_MAX + 10_000;
 
 /** Options of {@link startGate}. */
 export interface GateOptions {
@@ -74,6 +49,15 @@ export interface GateOptions {
   lifecycle: Lifecycle;
   /** Entry module of the worker threads. */
   workerEntry: URL;
+}
+
+/** Parts that follow files and signals while the gateway runs. */
+interface FollowParts {
+  controller: Controller;
+  networks: NetworkLists;
+  pools: WorkerPools;
+  lifecycle: Lifecycle;
+  log: Logger;
 }
 
 /** Starts the gateway; resolves when every worker listens with all routes. */
@@ -87,6 +71,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     ? createEphemeralOverlay(overlayPath)
     : createOverlayFile(overlayPath);
 
+  const listeners = await claimListeners(config);
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
   const workers = countWorkers(config, log);
@@ -99,12 +84,14 @@ export async function startGate(options: GateOptions): Promise<void> {
     descriptors,
   };
   const networks = new NetworkLists();
-  const hasAdminListener = config.admin_addr !== undefined;
   const sharedConsole = describeSharedConsole(config, address);
   const mainContext = {
     ...context,
     console: sharedConsole,
-    internalRoutes: listMainRoutes({ admin: !hasAdminListener, console: sharedConsole }),
+    internalRoutes: listMainRoutes({
+      admin: listeners.admin === undefined,
+      console: sharedConsole,
+    }),
   };
   const buildMainGlobals = (of: GateConfig, logs: UsedLogs): GlobalSpec =>
     buildGlobals(of, mainContext, logs);
@@ -116,7 +103,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     clock: systemClock,
     log,
     runExclusive: (work) => controller.runExclusive(work),
-    apply: (change) => applyToAll({ access: change, upsert: [], remove: [] }),
+    apply: (change) => pools.apply({ access: change, upsert: [], remove: [] }),
     publish: (entries) => sharedAccess.publish(entries),
   });
   await access.load();
@@ -135,104 +122,53 @@ export async function startGate(options: GateOptions): Promise<void> {
   });
   lifecycle.onDrain("state folder", () => access.close());
 
-  const shared = allocateSharedBuffers(descriptors.workers, config.cache_size);
-  const cache = new SharedCache(shared.cache, shared.workers);
-  const active = new ActiveCounts(shared);
-  const targets = new SharedTargetState(shared.targets);
-  const routeStates = new SharedRouteState(shared.routes);
-  const concurrency = new ConcurrencyRows(shared.concurrency, shared.workers, 0);
-  const links = new SharedLinkState(shared.links);
-  const planner: RoutePlanner = new RoutePlanner({
-    routesMax: ROUTES_MAX,
-    targetsMax: TARGETS_MAX,
-    linksMax: LINKS_MAX,
-    reuseDelayMs: SLOT_REUSE_DELAY_MS,
-    readNowMs: readMonotonicMs,
-    onRouteReuse: (slot) => {
-      routeStates.clear(slot);
-      concurrency.clear(slot);
-    },
-    onLinkReuse: (slot) => links.clear(slot),
-    onTargetReuse: (slot) => {
-      targets.clear(slot);
-      active.clear(slot);
-      metrics.forgetTarget(slot);
-    },
+  const tables = createSharedTables({
+    workers: descriptors.workers,
+    cacheBytes: config.cache_size,
+    onTargetReuse: (slot) => metrics.forgetTarget(slot),
   });
+  const { cache, links, planner, targets, readSharedMs } = tables;
   const first = planner.plan(diffRoutes(new Map(), state.resolved));
   first.commit();
 
-  const revocations = createRevocations(config, log, (entries, version) => {
-    for (const pool of workerPools) pool.revoke(entries, version);
-  });
-  const workerPools: WorkerPool[] = [];
-  const metrics: GateMetrics = new GateMetrics({
-    listBlocks: () => workerPools.flatMap((pool) => pool.listMetrics()),
+  const metrics = new GateMetrics({
+    listBlocks: () => pools.listMetrics(),
     planner,
-    active,
+    active: tables.active,
     targets,
-    countLiveWorkers: () => workerPools.reduce((sum, pool) => sum + pool.countLive(), 0),
+    countLiveWorkers: () => pools.countLive(),
     countRoutes: () => controller.state.routes.size,
     cache,
-    readSharedMs: () => readMonotonicMs() - shared.startedMs,
+    readSharedMs,
   });
-  const workerPoolOptions = {
+  const revocations = createRevocations(config, log, (entries, version) =>
+    pools.revoke(entries, version),
+  );
+  const adminRoutes = listInternalRoutes("all");
+  const pools = new WorkerPools({
     entry: options.workerEntry,
-    shared,
+    shared: tables.buffers,
     log,
     listRevocations: revocations?.list,
     listAccess: () => access.list(),
     cookieKeys: access.cookieKeys,
-    refreshSession: (client: string, sealed: string) => signIn.refresh(client, sealed),
-    silentMs: WORKER_SILENT_MS,
-    stuckMs: WORKER_STUCK_MS,
-    startMs: WORKER_START_MS,
-    onRetired: (block: Parameters<GateMetrics["retire"]>[0]) => metrics.retire(block),
-  };
-
-  const claim = await claimListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
-  const place = claim.address;
-  const reusePort = workers > 1;
-  const main = new WorkerPool(
-    {
-      ...workerPoolOptions,
-      places: Array.from({ length: workers }, (_, workerIndex) => ({
-        workerIndex,
-        listen: { ...place, reusePort },
-      })),
+    refreshSession: (client, sealed) => signIn.refresh(client, sealed),
+    onRetired: (block) => metrics.retire(block),
+    main: { address: listeners.main, workers, globals: state.globals, routes: first.upsert },
+    admin: listeners.admin && {
+      address: listeners.admin,
+      globals: buildGlobals(
+        config,
+        { ...context, console: undefined, internalRoutes: adminRoutes },
+        { access: false, recording: false },
+      ),
+      internalRoutes: adminRoutes,
     },
-    state.globals,
-    first.upsert,
-  );
-  workerPools.push(main);
-  const adminClaim = await claimAdminAddress(config);
-  const adminPlace = adminClaim?.address;
-  const admin =
-    adminPlace === undefined
-      ? undefined
-      : new WorkerPool(
-          {
-            ...workerPoolOptions,
-            places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
-          },
-          buildGlobals(
-            config,
-            { ...context, console: undefined, internalRoutes: listInternalRoutes("all") },
-            { access: false, recording: false },
-          ),
-          [],
-        );
-  if (admin !== undefined) workerPools.push(admin);
-
-  const applyToAll = async (change: Change): Promise<void> => {
-    await main.apply(change);
-    // The admin listener has no routes and other internal routes; all other settings are the same.
-    await admin?.apply(toAdminChange(change));
-  };
+  });
   const canaries = await startCanaries({
     planner,
     links,
-    routeStates,
+    routeStates: tables.routes,
     folder: getStateFolder(config.data_dir, loaded.path),
     isEphemeral: config.ephemeral,
     log,
@@ -241,7 +177,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const checks = new HealthChecks({
     planner,
     targets,
-    readNowMs: () => readMonotonicMs() - shared.startedMs,
+    readNowMs: readSharedMs,
     log: (level, msg, fields) => log[level](msg, fields),
   });
   lifecycle.onDrain("health checks", () => checks.stop());
@@ -253,7 +189,7 @@ export async function startGate(options: GateOptions): Promise<void> {
       log,
       loadConfig: () => reloadConfig(options.sources, loaded).config,
       buildGlobals: buildMainGlobals,
-      apply: applyToAll,
+      apply: (change) => pools.apply(change),
       onChange: (title, actor) => api.noteChange({ title, actor, href: "/ui/gateway/routes" }),
     },
     state,
@@ -277,18 +213,17 @@ export async function startGate(options: GateOptions): Promise<void> {
     lifecycle,
   });
   lifecycle.onDrain("workers", async (context) => {
-    const cuts = await Promise.all(workerPools.map((pool) => pool.drain(context.remainingMs())));
-    const cut = cuts.reduce((sum, count) => sum + count, 0);
+    const cut = await pools.drain(context.remainingMs());
     if (cut > 0) log.warn("drain deadline cut active exchanges", { cut });
   });
   lifecycle.onDrain("live streams", api.closeStreams);
 
   await sharedAccess.start();
-  await Promise.all(workerPools.map((pool) => pool.start()));
+  await pools.start();
   const front = await startConsole({
     loaded,
-    main: place,
-    own: adminPlace ?? place,
+    main: listeners.main,
+    own: listeners.admin ?? listeners.main,
     socketPath: address.consolePath,
     lifecycle,
     log,
@@ -299,27 +234,31 @@ export async function startGate(options: GateOptions): Promise<void> {
     log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });
   api.health.setState("ready");
-  for (const pool of workerPools) pool.setReadiness(true, {});
+  pools.setReadiness(true, {});
   const sources = revocations === undefined ? [] : [revocations.follower];
   reportSources([...sources, sharedAccess], {
     registry: api.registry,
     health: api.health,
     lifecycle,
-    showWarnings: (warnings) => {
-      for (const pool of workerPools) pool.setReadiness(true, warnings);
-    },
+    showWarnings: (warnings) => pools.setReadiness(true, warnings),
   });
   lifecycle.stopping.addEventListener("abort", () => {
     api.health.setState("draining");
     // The listeners close now: the next gateway may start while this one drains.
-    claim.release();
-    adminClaim?.release();
-    for (const pool of workerPools) pool.setReadiness(false, { gate: "draining" });
+    listeners.release();
+    pools.setReadiness(false, { gate: "draining" });
   });
+  followFiles({ controller, networks, pools, lifecycle, log });
+  reportListeners(listeners, config, lifecycle);
+  reportConsole(lifecycle, config, front);
+}
+
+/** Rotates logs, and reloads at changes of address lists and at SIGHUP. */
+function followFiles({ controller, networks, pools, lifecycle, log }: FollowParts): void {
   const rotation = new AccessLogRotation({
     listSpecs: () => [controller.state.globals.accessLog, controller.state.globals.recording],
     intervalMs: ACCESS_LOG_CHECK_MS,
-    onRotated: () => void Promise.all(workerPools.map((pool) => pool.reopenAccessLog())),
+    onRotated: () => void pools.reopenLogs(),
     onError: (error) => log.error("cannot rotate a log", { error: error.message }),
   });
   lifecycle.onDrain("log rotation", () => rotation.close());
@@ -328,43 +267,8 @@ export async function startGate(options: GateOptions): Promise<void> {
   );
   lifecycle.onDrain("address list files", () => networkFiles.stop());
   lifecycle.onReload("configuration", async () => {
-    await Promise.all(workerPools.map((pool) => pool.reopenAccessLog()));
+    await pools.reopenLogs();
     // The controller has logged the failure, and the previous configuration stays active.
     await controller.reload({ caller: "SIGHUP" }).catch(() => undefined);
   });
-  reportListeners(lifecycle, config, place, adminPlace);
-  reportConsole(lifecycle, config, front);
-}
-
-function toAdminChange(change: Change): Change {
-  const access = change.access === undefined ? {} : { access: change.access };
-  if (change.globals === undefined) return { ...access, upsert: [], remove: [] };
-  const {
-    accessLog: _accessLog,
-    recording: _recording,
-    console: _console,
-    ...globals
-  } = change.globals;
-  return {
-    ...access,
-    upsert: [],
-    remove: [],
-    globals: { ...globals, internalRoutes: listInternalRoutes("all") },
-  };
-}
-
-async function claimAdminAddress(config: GateConfig): Promise<ClaimedAddress | undefined> {
-  if (config.admin_addr === undefined) return undefined;
-  return claimListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
-}
-
-function reportListeners(
-  lifecycle: Lifecycle,
-  config: GateConfig,
-  place: BoundAddress,
-  adminPlace: BoundAddress | undefined,
-): void {
-  const name = config.tls_cert === undefined ? "http" : "https";
-  lifecycle.reportListener({ name, ...place });
-  if (adminPlace !== undefined) lifecycle.reportListener({ name: "admin", ...adminPlace });
 }

@@ -1,0 +1,40 @@
+// The addresses of the gateway's listeners: the main one, and that of the admin API if it has its own.
+import type { Lifecycle } from "@platform/kernel/lifecycle";
+import type { GateConfig } from "../config/document.ts";
+import { type BoundAddress, claimListenAddress } from "./listen-probe.ts";
+
+/** Addresses that no other gateway can take until they are released. */
+export interface ClaimedListeners {
+  main: BoundAddress;
+  /** Undefined if the main listener serves the admin API. */
+  admin: BoundAddress | undefined;
+  release: () => void;
+}
+
+/** Claims the configured addresses. Throws an Error that names the option of the one that is not available. */
+export async function claimListeners(config: GateConfig): Promise<ClaimedListeners> {
+  const main = await claimListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
+  const admin =
+    config.admin_addr === undefined
+      ? undefined
+      : await claimListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
+  return {
+    main: main.address,
+    admin: admin?.address,
+    release: () => {
+      main.release();
+      admin?.release();
+    },
+  };
+}
+
+/** Reports the listeners as started. */
+export function reportListeners(
+  { main, admin }: ClaimedListeners,
+  config: GateConfig,
+  lifecycle: Pick<Lifecycle, "reportListener">,
+): void {
+  const name = config.tls_cert === undefined ? "http" : "https";
+  lifecycle.reportListener({ name, ...main });
+  if (admin !== undefined) lifecycle.reportListener({ name: "admin", ...admin });
+}
