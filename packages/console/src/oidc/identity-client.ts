@@ -1,12 +1,18 @@
 // The console's client at identity: authorization code with PKCE, renewal and end of sessions.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { createTokenVerifier, parseJwt, type TokenVerifier } from "@platform/kernel/identity";
+import {
+  createBoundedFetch,
+  createTokenVerifier,
+  parseJwt,
+  type TokenVerifier,
+} from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
 import type { EndedSessions, Grant, IdentityTokens } from "../session/session.ts";
 
 const DISCOVERY_AGE_MS = 600_000;
 const REQUEST_TIMEOUT_MS = 10_000;
+const fetchBounded = createBoundedFetch(1_048_576, "identity's response");
 /** Access tokens are renewed this long before they expire. */
 const RENEW_AHEAD_MS = 60_000;
 const LIFETIME_DEFAULT_S = 300;
@@ -217,12 +223,11 @@ export class IdentityClient {
     return {
       signal: () => AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       [oauth.allowInsecureRequests]: true,
-      ...(internalUrl === undefined
-        ? {}
-        : {
-            [oauth.customFetch]: (url: string, init: object) =>
-              fetch(replaceOrigin(url, issuer, internalUrl), init),
-          }),
+      [oauth.customFetch]: (url: string, init: object) =>
+        fetchBounded(
+          internalUrl === undefined ? url : replaceOrigin(url, issuer, internalUrl),
+          init,
+        ),
     };
   }
 }

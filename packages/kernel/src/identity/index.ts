@@ -9,6 +9,7 @@ export {
 } from "./caller.ts";
 export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
 export { followRevocations, readFeed, type FollowedRevocations } from "./configured-revocations.ts";
+export { createBoundedFetch } from "./issuer-request.ts";
 export { isSignatureValid, parseJwt, type ParsedJwt } from "./jwt.ts";
 export { RevocationFollower } from "./revocation-follower.ts";
 export { RevocationSet, toRevocable, type RevocableToken, type Revocation } from "./revocations.ts";

@@ -12,6 +12,9 @@ export interface IssuerRequestOptions {
   subject: string;
 }
 
+/** Statuses of responses that cannot have a body (Fetch Standard, "null body status"). */
+const BODILESS: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
+
 /** Returns the JSON document of a successful response. Rejects for other statuses and larger or malformed bodies. */
 export async function fetchFromIssuer(options: IssuerRequestOptions): Promise<unknown> {
   const { url, headers, timeoutMs, bytesMax, subject } = options;
@@ -20,12 +23,32 @@ export async function fetchFromIssuer(options: IssuerRequestOptions): Promise<un
     redirect: "error",
     signal: AbortSignal.timeout(timeoutMs),
   });
-  const text = await readText(answer, bytesMax, subject);
+  const body = await readBody(answer, bytesMax, subject);
   if (!answer.ok) throw new Error(`${subject}: status ${answer.status}`);
-  return JSON.parse(text) as unknown;
+  return JSON.parse(body.toString("utf8")) as unknown;
 }
 
-async function readText(answer: Response, bytesMax: number, subject: string): Promise<string> {
+/**
+ * Creates a `fetch` for libraries that read responses without a limit: it reads them itself, and rejects if a body has
+ * more than `bytesMax` bytes after decoding. `subject` names the sender in the error.
+ */
+export function createBoundedFetch(
+  bytesMax: number,
+  subject: string,
+): (url: string, options: object) => Promise<Response> {
+  return async (url, options) => {
+    const answer = await fetch(url, options);
+    const body = await readBody(answer, bytesMax, subject);
+    const { status, statusText, headers } = answer;
+    return new Response(BODILESS.has(status) ? null : new Uint8Array(body), {
+      status,
+      statusText,
+      headers,
+    });
+  };
+}
+
+async function readBody(answer: Response, bytesMax: number, subject: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of answer.body ?? []) {
@@ -33,5 +56,5 @@ async function readText(answer: Response, bytesMax: number, subject: string): Pr
     if (size > bytesMax) throw new Error(`${subject}: more than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }

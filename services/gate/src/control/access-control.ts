@@ -190,10 +190,10 @@ export class AccessControl {
     });
   }
 
-  /** Ends sessions of browsers, and the streams that they opened. */
-  endSessions(ended: EndedSessions): Promise<void> {
+  /** Ends sessions of browsers, and the streams that they opened; `by` is for the audit log. */
+  endSessions(ended: EndedSessions, by: "provider" | "user"): Promise<void> {
     const { client, sub = "", sid = "" } = ended;
-    return this.#change("sessions ended by their provider", { client, sub, sid }, async () => {
+    return this.#change(`sessions ended by their ${by}`, { client, sub, sid }, async () => {
       this.#ended.add([ended]);
       await this.#endedFile.write(this.#ended.list());
       await this.#options.apply({ endedSessions: [ended] });

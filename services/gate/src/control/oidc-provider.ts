@@ -1,13 +1,20 @@
 // One client at one identity provider: discovery, authorization code with PKCE, refresh and sign-out.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { createTokenVerifier, parseJwt, type TokenVerifier } from "@platform/kernel/identity";
+import {
+  createBoundedFetch,
+  createTokenVerifier,
+  parseJwt,
+  type TokenVerifier,
+} from "@platform/kernel/identity";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
 
 const DISCOVERY_AGE_MS = 600_000;
 const REQUEST_TIMEOUT_MS = 10_000;
+const ANSWER_BYTES_MAX = 1_048_576;
 /** Time between two reads of the keys because of a signature that none of them verifies. */
 const KEYS_AGE_MIN_MS = 10_000;
+const fetchBounded = createBoundedFetch(ANSWER_BYTES_MAX, "the identity provider's response");
 /** Member of `events` that makes a token a logout token. */
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
@@ -35,7 +42,10 @@ export interface SignInSecrets {
 
 /** The outcome of a sign-in or a refresh. */
 export interface UserTokens {
-  claims: Record<string, unknown>;
+  /** Claims of the ID token; undefined for a refresh without one. */
+  identity: Record<string, unknown> | undefined;
+  /** Claims of the access token; undefined if it is not a JWT of the provider. */
+  access: Record<string, unknown> | undefined;
   /** Lifetime of the access token in seconds; undefined if the provider does not say. */
   expiresIn: number | undefined;
   refreshToken: string | undefined;
@@ -57,7 +67,6 @@ export class OidcProvider {
   readonly #spec: OidcClientSpec;
   readonly #clock: Clock;
   readonly #client: oauth.Client;
-  readonly #auth: oauth.ClientAuth;
   #logoutVerifier: { verifier: TokenVerifier; keysUrl: string } | undefined;
   #keysReadAtMs = -Infinity;
   #server: { found: Promise<oauth.AuthorizationServer>; atMs: number } | undefined;
@@ -66,8 +75,6 @@ export class OidcProvider {
     this.#spec = spec;
     this.#clock = clock;
     this.#client = { client_id: spec.clientId };
-    this.#auth =
-      spec.clientSecret === undefined ? oauth.None() : oauth.ClientSecretBasic(spec.clientSecret);
   }
 
   /** Creates the address that the browser is sent to. */
@@ -105,7 +112,7 @@ export class OidcProvider {
       const response = await oauth.authorizationCodeGrantRequest(
         server,
         this.#client,
-        this.#auth,
+        this.#readAuth(server),
         checked,
         redirectUri,
         secrets.verifier,
@@ -148,7 +155,7 @@ export class OidcProvider {
       const response = await oauth.refreshTokenGrantRequest(
         server,
         this.#client,
-        this.#auth,
+        this.#readAuth(server),
         refreshToken,
         this.#options(),
       );
@@ -179,7 +186,7 @@ export class OidcProvider {
       const response = await oauth.revocationRequest(
         server,
         this.#client,
-        this.#auth,
+        this.#readAuth(server),
         refreshToken,
         this.#options(),
       );
@@ -238,10 +245,21 @@ export class OidcProvider {
     return found;
   }
 
+  #readAuth(server: oauth.AuthorizationServer): oauth.ClientAuth {
+    const { clientSecret } = this.#spec;
+    if (clientSecret === undefined) return oauth.None();
+    // RFC 8414 section 2: a provider that does not say accepts `client_secret_basic`.
+    const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server;
+    const isInBody =
+      !methods.includes("client_secret_basic") && methods.includes("client_secret_post");
+    return isInBody ? oauth.ClientSecretPost(clientSecret) : oauth.ClientSecretBasic(clientSecret);
+  }
+
   #options() {
     return {
       signal: () => AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       [oauth.allowInsecureRequests]: this.#spec.isInsecureAllowed,
+      [oauth.customFetch]: fetchBounded,
     };
   }
 }
@@ -269,10 +287,8 @@ function readTokens(
   // Many providers put roles and tenant only into the access token, which came from them directly.
   const isOwn = access?.payload["iss"] === server.issuer;
   return {
-    claims: {
-      ...(isOwn ? { ...access?.payload, kid: access?.kid } : {}),
-      ...identity,
-    },
+    identity,
+    access: isOwn ? { ...access?.payload, kid: access?.kid } : undefined,
     expiresIn: result.expires_in,
     refreshToken: result.refresh_token,
     idToken: result.id_token,

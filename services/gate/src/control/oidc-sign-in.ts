@@ -15,6 +15,7 @@ import {
   unseal,
 } from "../shared-state/index.ts";
 import type { AccessControl } from "./access-control.ts";
+import { checkUser, readClaims } from "./session-claims.ts";
 import {
   createLogoutFault,
   type OidcClientSpec,
@@ -42,23 +43,6 @@ const LOGOUT_ID_CHARACTERS_MAX = 1_024;
 /** Clock skew between the provider and this machine. */
 const SKEW_SECONDS = 30;
 const AUDIENCES_MAX = 16;
-/** Claims that identify the caller, and those that revocations can name. */
-const CLAIMS: readonly string[] = [
-  "iss",
-  "sub",
-  "sid",
-  "jti",
-  "kid",
-  "client_id",
-  "epoch",
-  "session_exp",
-  "username",
-  "preferred_username",
-  "roles",
-  "tenant",
-  "scope",
-];
-
 /** A sign-in that waits for its callback, as the browser keeps it in a sealed cookie. */
 interface PendingSignIn extends SignInSecrets {
   client: string;
@@ -155,6 +139,7 @@ export class OidcSignIn {
   ): Promise<string | undefined> {
     const session = this.#open(client, sealed);
     const provider = this.#findProvider(client);
+    if (session !== undefined) await this.#endSession(session);
     try {
       if (session?.refreshToken !== undefined) await provider.revoke(session.refreshToken);
       return await provider.findSignOut(session?.idToken, returnTo);
@@ -186,14 +171,24 @@ export class OidcSignIn {
     try {
       // A session that began later is not meant, even if the notice is late.
       const endedAt = Math.min(now, issuedAt + SKEW_SECONDS);
-      await this.#options.access.endSessions({
-        client,
-        ...(sid === undefined ? { sub } : { sid }),
-        endedAt,
-      });
+      const ended = { client, ...(sid === undefined ? { sub } : { sid }), endedAt };
+      await this.#options.access.endSessions(ended, "provider");
     } catch (error) {
       this.#logouts.delete(id);
       throw error;
+    }
+  }
+
+  // A copy of the cookie must not open the session any more.
+  async #endSession({ client, id }: BrowserSession): Promise<void> {
+    const { access, log } = this.#options;
+    try {
+      await access.endSessions({ client, sid: id, endedAt: this.#readNow() }, "user");
+    } catch (error) {
+      log.error("cannot store the end of a session: copies of its cookie remain valid", {
+        session: id,
+        error: toPlatformError(error).detail,
+      });
     }
   }
 
@@ -213,6 +208,7 @@ export class OidcSignIn {
     if (session?.refreshToken === undefined) return { kind: "ended" };
     try {
       const tokens = await this.#findProvider(client).refresh(session.refreshToken);
+      checkUser(session, tokens);
       return { kind: "renewed", sealed: this.#seal(this.#renewSession(session, tokens)) };
     } catch (error) {
       const { code, detail } = toPlatformError(error);
@@ -228,13 +224,14 @@ export class OidcSignIn {
 
   #createSession(spec: OidcClientSpec, tokens: UserTokens): BrowserSession {
     const now = this.#readNow();
-    const claims = pickClaims(tokens.claims, spec.claims);
+    const { claims, accessClaims } = readClaims(tokens, spec.claims, undefined);
     const end = claims["session_exp"];
     const endsAt = now + spec.sessionTtlSeconds;
     return {
       id: randomBytes(SESSION_ID_BYTES).toString("base64url"),
       client: spec.client,
       claims,
+      accessClaims,
       signedInAt: now,
       endsAt: typeof end === "number" ? Math.min(end, endsAt) : endsAt,
       ...this.#describeTokens(tokens, undefined),
@@ -245,7 +242,7 @@ export class OidcSignIn {
     const { claims } = this.#findSpec(session.client);
     return {
       ...session,
-      claims: { ...session.claims, ...pickClaims(tokens.claims, claims) },
+      ...readClaims(tokens, claims, session),
       ...this.#describeTokens(tokens, session.refreshToken),
     };
   }
@@ -319,15 +316,4 @@ function namePendingCookie(state: string, isSecure: boolean): string {
 export function checkTarget(target: string): string {
   const isLocal = /^\/(?!\/)/.test(target) && !/[^\x21-\x7e]|\\/.test(target);
   return isLocal && target.length <= TARGET_CHARACTERS_MAX ? target : "/";
-}
-
-function pickClaims(
-  claims: Readonly<Record<string, unknown>>,
-  more: readonly string[],
-): Record<string, unknown> {
-  const picked: Record<string, unknown> = {};
-  for (const name of [...CLAIMS, ...more]) {
-    if (claims[name] !== undefined) picked[name] = claims[name];
-  }
-  return picked;
 }

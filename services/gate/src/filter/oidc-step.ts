@@ -111,7 +111,8 @@ export class OidcStep implements Step {
     const session = unseal(sealed, this.#parts.cookieKeys, client) as BrowserSession | undefined;
     if (session === undefined) return undefined;
     const claims = readClaims(session);
-    const endable = { client, sid: claims.sid, sub: claims.sub, signedInAt: session.signedInAt };
+    const { id, signedInAt } = session;
+    const endable = { client, id, sid: claims.sid, sub: claims.sub, signedInAt };
     const opened = { session, claims, endable, lines: this.#format(claims) };
     if (this.#opened.size >= OPENED_MAX) this.#opened.clear();
     this.#opened.set(sealed, opened);

@@ -5,12 +5,15 @@ import * as z from "zod";
 import { checkTarget, type OidcSignIn, SIGN_IN_SECONDS } from "../control/oidc-sign-in.ts";
 import {
   formatSessionCookies,
+  listPendingCookies,
   listSessions,
   SIGN_IN_PATH,
   splitCookies,
 } from "../shared-state/index.ts";
 
 const client = z.string().regex(/^[0-9a-f]{16}$/, { error: "expected the client of a route" });
+/** Sign-ins that can wait in one browser: their cookies count towards the size of each request. */
+const PENDING_MAX = 8;
 const LOGOUT_BYTES_MAX = 16_384;
 const PAGE_HEADERS = {
   "Content-Type": "text/html; charset=utf-8",
@@ -33,6 +36,10 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
         showErrors(async () => {
           const { url, cookie } = await signIn.begin(query.client, query.to, readOrigin(headers));
           const answer = redirect(url);
+          const waiting = listPendingCookies(headers.get("cookie") ?? "", isSecure(headers));
+          for (const name of waiting.slice(0, -(PENDING_MAX - 1))) {
+            setPending(answer, name, "", isSecure(headers));
+          }
           setPending(answer, cookie.name, cookie.value, isSecure(headers));
           return answer;
         }),

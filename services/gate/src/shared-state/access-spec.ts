@@ -23,10 +23,11 @@ export interface UserRevocation {
   revokedAt: number;
 }
 
-/** Sessions of browsers that an identity provider has ended: one by `sid`, or those of a user that began before. */
+/** Sessions of browsers that have ended before their time: one by `sid`, or those of a user that began before. */
 export interface EndedSessions {
   /** See `describeOidcClient`. */
   client: string;
+  /** ID of the provider's session, or the gateway's own if the user has signed out here. */
   sid?: string | undefined;
   sub?: string | undefined;
   /** Seconds since 1970. */

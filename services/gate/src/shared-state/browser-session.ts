@@ -25,6 +25,8 @@ export interface BrowserSession {
   client: string;
   /** Claims of the user's tokens that the gateway uses. */
   claims: Readonly<Record<string, unknown>>;
+  /** Names of those that only the access token had: a renewal replaces them by the claims of the new one. */
+  accessClaims?: readonly string[];
   /** Seconds since 1970. */
   signedInAt: number;
   /** Seconds since 1970 at which the user must sign in again. */
@@ -134,6 +136,13 @@ export function splitCookies(
   for (let index = 0; index < CHUNKS_MAX; index++)
     sealed += chunks.get(nameChunk(name, index)) ?? "";
   return { sealed, rest: rest.map((pair) => pair.trim()).join("; ") };
+}
+
+/** Names of the cookies of sign-ins that have not ended, in the order of the field: browsers send the oldest first. */
+export function listPendingCookies(cookie: string, isSecure: boolean): string[] {
+  const prefix = `${isSecure ? SECURE_COOKIE : ""}${PENDING_COOKIE}`;
+  const names = cookie.split(";").map((pair) => pair.split("=")[0]!.trim());
+  return names.filter((name) => name.startsWith(prefix));
 }
 
 /** The clients of the sessions in a Cookie field. */

@@ -1,9 +1,12 @@
-// Sessions that identity providers have ended, bounded: in the state on disk and in each worker.
+// Sessions that their provider or their user has ended, bounded: in the state on disk and in each worker.
 import { ENDED_SESSIONS_MAX, type EndedSessions } from "./access-spec.ts";
 
 /** The session of a browser, as far as its end concerns it. */
 export interface EndableSession {
   client: string;
+  /** The gateway's own ID of the session. */
+  id: string;
+  /** The ID of the provider's session. */
   sid: string | undefined;
   sub: string | undefined;
   /** Seconds since 1970. */
@@ -43,9 +46,10 @@ export class EndedSessionSet {
     this.#entries.clear();
   }
 
-  /** True if the provider has ended this session. */
-  has({ client, sid, sub, signedInAt }: EndableSession): boolean {
+  /** True if the session has ended before its time. */
+  has({ client, id, sid, sub, signedInAt }: EndableSession): boolean {
     if (this.#entries.size === 0) return false;
+    if (this.#entries.has(describe(client, id, undefined))) return true;
     if (sid !== undefined && this.#entries.has(describe(client, sid, undefined))) return true;
     if (sub === undefined) return false;
     const { endedAt = -1 } = this.#entries.get(describe(client, undefined, sub)) ?? {};

@@ -1,7 +1,9 @@
 // Routes with browser sign-in at the real gateway: renewal, outages, rotated keys, wrong tokens, sign-out by the provider.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import {
   makeFolder,
@@ -18,7 +20,8 @@ const now = (): number => Math.floor(Date.now() / 1_000);
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer(({ headers }, response) => {
-    response.end(JSON.stringify({ user: headers["x-user-id"], cookie: headers.cookie }));
+    const { "x-user-id": user, "x-user-roles": roles, cookie } = headers;
+    response.end(JSON.stringify({ user, roles, cookie }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   context.after(() => {
@@ -28,10 +31,16 @@ async function startUpstream(context: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function start(context: TestContext, runtime: Runtime) {
+async function start(context: TestContext, runtime: Runtime, more = {}) {
   const issuer = await startIssuer(context);
   const folder = makeFolder(context);
-  const auth = { type: "oidc", issuer: issuer.url, client_id: CLIENT_ID, allow_insecure: true };
+  const auth = {
+    type: "oidc",
+    issuer: issuer.url,
+    client_id: CLIENT_ID,
+    allow_insecure: true,
+    ...more,
+  };
   const target = await startUpstream(context);
   const config = { workers: 2, routes: [{ prefix: "/app", target, auth }] };
   const open = () => startGate(context, { runtime, folder, config });
@@ -151,6 +160,86 @@ for (const runtime of runtimesOfRules) {
     assert.equal(await isLive(two), false);
     await restart();
     assert.deepEqual([await isLive(one), await isLive(two)], [false, false]);
+  });
+}
+
+for (const runtime of runtimesOfRules) {
+  test(`after a sign-out no copy of the cookie opens the session, also after a restart (${runtime.name})`, async (context) => {
+    const { get, finishSignIn, restart } = await start(context, runtime);
+    const [one, two] = [readCookies(await finishSignIn()), readCookies(await finishSignIn())];
+    const out = await get("/_platform/oidc/logout", one);
+    assert.equal(out.status, 303);
+    assert.equal(readCookies(out), "");
+    const readStatuses = () =>
+      Promise.all([one, two].map(async (cookie) => (await get("/app", cookie)).status));
+    assert.deepEqual(await readStatuses(), [303, 200]);
+    await restart();
+    assert.deepEqual(await readStatuses(), [303, 200]);
+  });
+
+  test(`a renewal takes away what the provider took away, and is for the same user (${runtime.name})`, async (context) => {
+    const { issuer, get, finishSignIn } = await start(context, runtime);
+    issuer.expiresIn = 0;
+    issuer.claims = { tenant: "acme" };
+    issuer.accessClaims = { sub: "ada@internal", roles: ["admin", "dev"] };
+    const first = readCookies(await finishSignIn());
+    const renewed = await get("/app", first);
+    assert.deepEqual(await renewed.json(), { user: "ada", roles: "admin,dev" });
+    issuer.accessClaims = undefined;
+    const opaque = await get("/app", readCookies(renewed));
+    assert.deepEqual(await opaque.json(), { user: "ada", roles: "admin,dev" });
+    issuer.accessClaims = { sub: "ada@internal" };
+    const demoted = await get("/app", readCookies(opaque));
+    assert.deepEqual(await demoted.json(), { user: "ada" });
+    issuer.claims = { sub: "eve" };
+    const other = await get("/app", readCookies(demoted));
+    assert.equal(other.status, 303);
+    assert.match(other.headers.get("location") ?? "", /\/login\?/);
+  });
+
+  test(`a browser that restores many pages keeps eight sign-ins, of which each can be finished (${runtime.name})`, async (context) => {
+    const { issuer, get, finishSignIn } = await start(context, runtime);
+    await finishSignIn();
+    const to = (await get("/app")).headers.get("location") ?? assert.fail();
+    const jar = new Map<string, string>();
+    const nonces = new Map<string, string>();
+    for (let page = 0; page < 20; page++) {
+      const login = await get(to, [...jar].map(([name, value]) => `${name}=${value}`).join("; "));
+      for (const cookie of login.headers.getSetCookie()) {
+        const [name = "", value = ""] = cookie.split(";", 1)[0]!.split("=");
+        if (value === "") jar.delete(name);
+        else jar.set(name, value);
+      }
+      const query = new URL(login.headers.get("location") ?? assert.fail()).searchParams;
+      nonces.set(query.get("state") ?? "", query.get("nonce") ?? "");
+    }
+    assert.equal(jar.size, 8);
+    const cookies = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    const statuses: number[] = [];
+    for (const [state, nonce] of nonces) {
+      issuer.nonce = nonce;
+      statuses.push((await get(`/_platform/oidc/callback?code=c&state=${state}`, cookies)).status);
+    }
+    assert.deepEqual(statuses, [...Array<number>(12).fill(403), ...Array<number>(8).fill(303)]);
+  });
+
+  test(`the client's secret is sent as the provider accepts it, its responses are bounded (${runtime.name})`, async (context) => {
+    const secretFile = join(makeFolder(context), "secret");
+    writeFileSync(secretFile, "s3cret", { mode: 0o600 });
+    const { issuer, get, finishSignIn, restart } = await start(context, runtime, {
+      client_secret_file: secretFile,
+    });
+    assert.equal((await finishSignIn()).status, 303);
+    const basic = `Basic ${Buffer.from(`${CLIENT_ID}:s3cret`).toString("base64")}`;
+    assert.deepEqual(issuer.credentials, { header: basic, body: null });
+    issuer.metadata = { token_endpoint_auth_methods_supported: ["client_secret_post"] };
+    await restart();
+    assert.equal((await finishSignIn()).status, 303);
+    assert.deepEqual(issuer.credentials, { header: undefined, body: "s3cret" });
+    issuer.metadata = { padding: "x".repeat(2_000_000) };
+    await restart();
+    const to = (await get("/app")).headers.get("location") ?? assert.fail();
+    assert.equal((await get(to)).status, 503);
   });
 }
 
