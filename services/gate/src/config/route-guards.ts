@@ -21,7 +21,7 @@ export const routeGuardFields = {
   }),
   policy: unset(policyLines()).meta({
     description:
-      "policy lines `allow|deny METHOD PATH [if header.NAME == VALUE]`; the first that matches decides, after the global policy; `*` matches any characters; `if cluster == NAME` and `if region == NAME` select lines by place",
+      "policy lines `allow|deny METHOD PATH [if header.NAME == VALUE]`; the first that matches decides, after the global policy; `*` matches any characters, GET includes HEAD; `if cluster == NAME` and `if region == NAME` select lines by place",
   }),
 };
 

@@ -38,9 +38,22 @@ export class Policy {
 }
 
 function matches(rule: CompiledRule, { method, path, fields }: PolicyRequest): boolean {
-  if (rule.methods !== undefined && !rule.methods.includes(method)) return false;
-  if (!rule.matchesPath(path)) return false;
-  return rule.header === undefined || fields.find(rule.header.name) === rule.header.equals;
+  return hasMethod(rule, method) && rule.matchesPath(path) && hasHeader(rule, fields);
+}
+
+// HEAD asks for the head of the response to GET: a rule for GET is one for both, as in `methods` of routes.
+function hasMethod({ methods }: CompiledRule, method: string): boolean {
+  if (methods === undefined || methods.includes(method)) return true;
+  return method === "HEAD" && methods.includes("GET");
+}
+
+function hasHeader({ effect, header }: CompiledRule, fields: FieldBlock): boolean {
+  if (header === undefined) return true;
+  const value = fields.find(header.name);
+  if (value === header.equals) return true;
+  // Upstreams read one line of a repeated field: another line must not hide the one that is denied.
+  if (effect === "allow" || value === undefined) return false;
+  return value.split(",").some((part) => part.trim() === header.equals);
 }
 
 /** Compiles a pattern in which `*` matches any characters. Each `*` costs one search, so that the time is bounded. */

@@ -259,6 +259,9 @@ for (const runtime of runtimesOfRules) {
     const post = (headers: Record<string, string>) =>
       fetch(`${gate.url}/policy/x`, { method: "POST", headers }).then((answer) => answer.status);
     assert.equal((await ask(gate, "/policy/x")).status, 200);
+    const readHead = (path: string) => fetch(`${gate.url}${path}`, { method: "HEAD" });
+    assert.equal((await readHead("/policy/x")).status, 200);
+    assert.equal((await readHead("/policy/admin")).status, 403);
     for (const path of [
       "/policy/admin",
       "/policy/admin/x",
@@ -286,7 +289,11 @@ for (const runtime of runtimesOfRules) {
     });
     assert.equal(status, 200);
     assert.equal((await ask(gate, "/open")).status, 403);
-    assert.equal((await ask(gate, "/policy/x", { "X-Blocked": "yes" })).status, 403);
+    for (const value of ["yes", "no, yes", "yes, "]) {
+      const blocked = await ask(gate, "/policy/x", { "X-Blocked": value });
+      assert.equal(blocked.status, 403, value);
+    }
+    assert.equal((await ask(gate, "/policy/x", { "X-Blocked": "yes-no" })).status, 200);
     assert.equal((await ask(gate, "/policy/x")).status, 200);
     const bad = await send(gate, "POST", "/api/v1/admin/policy/reload", {
       rules: [{ effect: "maybe" }],
