@@ -263,3 +263,35 @@ test(
     await takePicture(phone, "objects with deleted ones");
   },
 );
+
+test(
+  "all versions of an object can be reached, however many there are",
+  { skip: chromiumSkip },
+  async (t) => {
+    await platform.storage("PUT", "/busy");
+    await platform.storage("PUT", "/busy?versioning", VERSIONING);
+    await platform.storage("PUT", "/busy/state.txt", "the oldest version", TEXT);
+    for (let round = 0; round < 23; round++) {
+      const puts = Array.from({ length: 10 }, () =>
+        platform.storage("PUT", "/busy/state.txt", "x", TEXT),
+      );
+      await Promise.all(puts);
+    }
+    await platform.storage("PUT", "/busy/state.txt.old", "another key", TEXT);
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/busy?key=state.txt");
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByText("the newest 200").waitFor();
+    const lines = pane.locator(".object-version");
+    const older = pane.getByRole("button", { name: "Older versions" });
+    for (let shown = 50; shown <= 200; shown += 50) {
+      await lines.nth(shown - 1).waitFor();
+      await older.click();
+    }
+    await pane.getByText("231", { exact: true }).waitFor();
+    await lines.nth(230).locator("button.mono").click();
+    await pane.getByText("the oldest version").waitFor();
+    assert.equal(await lines.count(), 231);
+  },
+);

@@ -85,7 +85,14 @@ const BUCKETS_MAX = 1_000;
 /** A page of objects below a prefix; folders end with `/`. */
 export function listObjects(
   bucket: string,
-  query: { prefix: string; delimiter?: string; cursor?: string | undefined; versions?: boolean },
+  query: {
+    prefix: string;
+    delimiter?: string;
+    cursor?: string | undefined;
+    versions?: boolean;
+    /** 1 to 1 000, which is the default. */
+    limit?: number;
+  },
   signal?: AbortSignal,
 ): Promise<ObjectPage> {
   const path = withQuery(bucketPath(bucket, "/objects"), query);

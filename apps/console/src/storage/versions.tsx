@@ -21,6 +21,10 @@ import {
 
 /** Versions that are shown, and added by each click. */
 const STEP = 50;
+/** Versions of one request. */
+const PAGE = 200;
+/** Versions that the pane reads. */
+const VERSIONS_MAX = 10_000;
 /** Characters of a key's end that confirm a deletion. */
 const CONFIRMED_CHARS = 40;
 
@@ -33,18 +37,48 @@ interface VersionsProps {
   onChanged: () => void;
 }
 
+/** Versions of a key, the newest first. */
+interface KnownVersions {
+  versions: readonly StoredObject[];
+  /** Continues after them; undefined if these are all. */
+  next: string | undefined;
+}
+
+/** Reads further versions after known ones, or the newest. */
+async function readVersions(
+  bucket: string,
+  key: string,
+  { versions, next: cursor }: KnownVersions,
+  signal?: AbortSignal,
+): Promise<KnownVersions> {
+  const page = await listObjects(
+    bucket,
+    { prefix: key, versions: true, cursor, limit: PAGE },
+    signal,
+  );
+  const own = page.items.filter((one) => one.key === key);
+  // The key's own versions come first: other keys on the page mean that these are all.
+  const isWhole = page.next_cursor === null || own.length < page.items.length;
+  return { versions: [...versions, ...own], next: isWhole ? undefined : page.next_cursor! };
+}
+
+const NONE: KnownVersions = { versions: [], next: undefined };
+
 /** The section. */
 export function Versions({ bucket, objectKey: key, shown, onChanged }: VersionsProps) {
   const [gone, setGone] = useState<StoredObject | undefined>(undefined);
   const [max, setMax] = useState(STEP);
-  const list = useLoad(`versions ${key}`, async (signal) => {
-    const page = await listObjects(bucket, { prefix: key, versions: true }, signal);
-    const versions = page.items.filter((one) => one.key === key);
-    // The key's own versions come first: other keys on the page mean that these are all.
-    const isWhole = page.next_cursor === null || versions.length < page.items.length;
-    return { versions, isWhole };
-  });
-  const { versions = [], isWhole = true } = list.data.value ?? {};
+  const list = useLoad(`versions ${key}`, (signal) => readVersions(bucket, key, NONE, signal));
+  const known = list.data.value ?? NONE;
+  const { versions, next } = known;
+  const mayRead = next !== undefined && versions.length < VERSIONS_MAX;
+  const showMore = (): void => {
+    void attempt(async () => {
+      const isShort = versions.length < max + STEP && mayRead;
+      if (isShort) list.set(await readVersions(bucket, key, known));
+      setMax(max + STEP);
+    });
+  };
   const change = async (): Promise<void> => {
     await list.reload();
     onChanged();
@@ -59,7 +93,10 @@ export function Versions({ bucket, objectKey: key, shown, onChanged }: VersionsP
   };
   const note = formatNumber(versions.length);
   return (
-    <Section title={t("Versions")} note={isWhole ? note : t("the newest {n}", { n: note })}>
+    <Section
+      title={t("Versions")}
+      note={next === undefined ? note : t("the newest {n}", { n: note })}
+    >
       {list.failure.value !== undefined && <Problem failure={list.failure.value} />}
       <div class="object-versions">
         {versions.slice(0, max).map((one) => (
@@ -73,9 +110,11 @@ export function Versions({ bucket, objectKey: key, shown, onChanged }: VersionsP
           />
         ))}
       </div>
-      {versions.length > max && (
-        <Action kind="quiet" onClick={() => setMax(max + STEP)}>
-          {t("{n} more", { n: formatNumber(versions.length - max) })}
+      {(versions.length > max || mayRead) && (
+        <Action kind="quiet" onClick={showMore}>
+          {next === undefined
+            ? t("{n} more", { n: formatNumber(versions.length - max) })
+            : t("Older versions")}
         </Action>
       )}
       {gone !== undefined && (

@@ -9,6 +9,7 @@ export const STORAGE: Readonly<Record<string, string>> = {
   "Continue all": "Alle fortsetzen",
   "Remove the finished": "Fertige entfernen",
   "{n} more": "{n} weitere",
+  "Older versions": "Ältere Versionen",
   "Upload of {name}": "Upload von {name}",
   Replace: "Ersetzen",
   Pause: "Anhalten",
