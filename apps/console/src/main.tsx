@@ -12,6 +12,7 @@ import { loadSession } from "./session/session.ts";
 import { startKeys } from "./shell/keys.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { startCutText } from "./view/cut-text.ts";
+import { startValidity } from "./view/validity.ts";
 import { loadLanguage } from "./words/words.ts";
 
 startPreferences();
@@ -19,5 +20,6 @@ startRouter();
 startUnsaved();
 startKeys();
 startCutText();
+startValidity();
 await Promise.all([loadLanguage(chooseLanguage()), loadSession()]);
 render(<Shell />, document.querySelector("#app")!);

@@ -95,8 +95,14 @@ export interface ConsoleProblem {
    * `service_down`: it does not answer. `foreign_origin`: the request did not come from the console's page.
    */
   reason?: ConsoleReason;
-  /** Members of the request that are wrong. */
-  errors?: { in: string; path: string; message: string }[];
+  /** Members of the request that are wrong; with a code, the page has words of its own language. */
+  errors?: {
+    in: string;
+    path: string;
+    message: string;
+    code?: string;
+    params?: Readonly<Record<string, string | number>>;
+  }[];
 }
 
 /** Reasons of the console's own errors. */

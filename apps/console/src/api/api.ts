@@ -1,14 +1,14 @@
 // Calls of the services' APIs, with problems as typed failures.
 import type { ConsoleProblem, ConsoleReason } from "@platform/console/contract";
+import type { DescribedFault } from "../words/fault.ts";
 import { t } from "../words/words.ts";
 
 /** A service that is silent for this time does not answer. */
 const SILENCE_MS = 30_000;
 
 /** A problem of one field of a request. */
-export interface FieldProblem {
+export interface FieldProblem extends DescribedFault {
   path: string;
-  message: string;
   /** Place in a JSON body: `body:LINE:COLUMN`. */
   source?: string;
 }

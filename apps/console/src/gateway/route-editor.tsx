@@ -1,6 +1,6 @@
 // Edits a route: fields or JSON on the left, beside them what saving would change, as the gateway finds it without saving.
 import { useState } from "preact/hooks";
-import type { ApiFailure } from "../api/api.ts";
+import type { ApiFailure, FieldProblem } from "../api/api.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
 import { useUnsaved } from "../router/unsaved.ts";
 import { may } from "../session/session.ts";
@@ -12,6 +12,7 @@ import { toFailure } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
 import { say } from "../view/toast.tsx";
+import { describeFault } from "../words/fault.ts";
 import { t } from "../words/words.ts";
 import { RouteConflictView, RouteDeleted } from "./route-conflict.tsx";
 import { DryRun, useDryRun } from "./route-dry-run.tsx";
@@ -206,19 +207,12 @@ function safeNameOf({ host, prefix, methods }: Settings): string {
   return nameOf({ prefix: typeof prefix === "string" ? prefix : "", ...own, ...list } as Route);
 }
 
-function placeProblem({
-  path,
-  message,
-  source = "",
-}: {
-  path: string;
-  message: string;
-  source?: string;
-}): EditorProblem {
-  const [, line = "1", column] = PLACE.exec(source) ?? [];
+function placeProblem(problem: FieldProblem): EditorProblem {
+  const [, line = "1", column] = PLACE.exec(problem.source ?? "") ?? [];
+  const message = describeFault(problem) ?? problem.message;
   return {
     line: Number(line),
     ...(column === undefined ? {} : { column: Number(column) }),
-    message: path === "" ? message : `${path}: ${message}`,
+    message: problem.path === "" ? message : `${problem.path}: ${message}`,
   };
 }

@@ -1,7 +1,9 @@
 // The common settings of a route as fields; all others are kept, and edited as JSON.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { FieldProblem } from "../api/api.ts";
 import { SelectField, TextField } from "../view/controls.tsx";
+import { FaultText } from "../view/fault-text.tsx";
 import { t } from "../words/words.ts";
 import type { Settings } from "./route-versions.ts";
 
@@ -20,8 +22,10 @@ interface RouteFormProps {
 /** Fields of the common settings. */
 export function RouteForm({ settings, problems, isNamed, onChange }: RouteFormProps) {
   const set = (name: string, value: unknown): void => onChange(withMember(settings, name, value));
-  const problemOf = (...names: string[]): string | undefined =>
-    problems.find(({ path }) => names.includes(/^[^.[]*/.exec(path)![0]))?.message;
+  const problemOf = (...names: string[]): ComponentChildren => {
+    const found = problems.find(({ path }) => names.includes(/^[^.[]*/.exec(path)![0]));
+    return found === undefined ? undefined : <FaultText of={found} />;
+  };
   const text = (name: string, label: string, extra: { hint?: string; isNumber?: boolean } = {}) => (
     <TextField
       label={label}
@@ -118,7 +122,7 @@ function Flag(props: {
 
 function MethodsField(props: {
   settings: Settings;
-  error: string | undefined;
+  error: ComponentChildren;
   onChange: (name: string, value: unknown) => void;
 }) {
   const { methods } = props.settings;
@@ -142,7 +146,7 @@ function MethodsField(props: {
 
 function TargetsField(props: {
   settings: Settings;
-  error: string | undefined;
+  error: ComponentChildren;
   onChange: (settings: Settings) => void;
 }) {
   const [text, setText] = useState(formatTargets(props.settings));

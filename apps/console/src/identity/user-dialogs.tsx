@@ -89,10 +89,17 @@ export function CreateUser(props: { onClose: () => void; onCreated: () => void }
         say(t("{name} was created.", { name: username }));
       }}
     >
-      <TextField label={t("Username")} value={username} onInput={setUsername} required />
-      <TextField label={t("Address")} value={email} onInput={setEmail} type="email" />
+      <TextField
+        label={t("Username")}
+        name="username"
+        value={username}
+        onInput={setUsername}
+        required
+      />
+      <TextField label={t("Address")} name="email" value={email} onInput={setEmail} type="email" />
       <TextField
         label={t("Password")}
+        name="password"
         value={password}
         onInput={setPassword}
         type="password"

@@ -162,9 +162,10 @@ function CreateTopic(props: { onClose: () => void; onCreated: (name: string) => 
         props.onCreated(name);
       }}
     >
-      <TextField label={t("Name")} value={name} onInput={setName} isMono required />
+      <TextField label={t("Name")} name="name" value={name} onInput={setName} isMono required />
       <TextField
         label={t("Partitions")}
+        name="partitions"
         value={partitions}
         onInput={setPartitions}
         type="number"

@@ -18,7 +18,7 @@ export function NameDialog(props: {
       onClose={props.onClose}
       onSubmit={() => props.onSubmit(name)}
     >
-      <TextField label={t("Name")} value={name} onInput={setName} isMono required />
+      <TextField label={t("Name")} name="name" value={name} onInput={setName} isMono required />
     </FormDialog>
   );
 }

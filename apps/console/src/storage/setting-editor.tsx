@@ -13,6 +13,7 @@ import { toFailure, useLoad } from "../view/load.ts";
 import { Loading, Problem } from "../view/problem.tsx";
 import { StateMark } from "../view/state.tsx";
 import { say } from "../view/toast.tsx";
+import { describeFault } from "../words/fault.ts";
 import { t } from "../words/words.ts";
 import type { Bucket } from "./objects.ts";
 import { readSetting, writeSetting, type StoredSetting } from "./setting.ts";
@@ -68,7 +69,11 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
   const [review, setReview] = useState<Review | undefined>(undefined);
   const fail = (error: unknown): void => {
     const found = toFailure(error);
-    const places = placeFaults(text, found.fields);
+    const faults = found.fields.map((fault) => ({
+      path: fault.path,
+      message: describeFault(fault) ?? fault.message,
+    }));
+    const places = placeFaults(text, faults);
     setProblems(places);
     setFailure(places.length > 0 ? undefined : found);
   };

@@ -1,9 +1,12 @@
 // Buttons, fields, tabs, segments and menus.
-import { useId, useRef } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useId, useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import type { FieldProblem } from "../api/api.ts";
 import { may } from "../session/session.ts";
 import { href, path } from "../router/router.ts";
 import { t } from "../words/words.ts";
+import { FaultText } from "./fault-text.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
 /** Properties of an action. */
@@ -56,9 +59,14 @@ export function Action(props: ActionProps) {
   );
 }
 
+/** Problems of the values of the form around a field. */
+export const FormProblems = createContext<readonly FieldProblem[]>([]);
+
 /** A labelled input. */
 export function TextField(props: {
   label: string;
+  /** Path of the value in the body of the form's request, whose problem is shown here. */
+  name?: string;
   value: string;
   onInput: (value: string) => void;
   type?: "text" | "password" | "number" | "email";
@@ -66,11 +74,13 @@ export function TextField(props: {
   placeholder?: string;
   required?: boolean;
   hint?: string;
-  error?: string | undefined;
+  error?: ComponentChildren;
   autocomplete?: string;
 }) {
   const hintId = useId();
-  const note = props.error ?? props.hint;
+  const refused = useContext(FormProblems).find(({ path }) => path === props.name);
+  const error = props.error ?? (refused === undefined ? undefined : <FaultText of={refused} />);
+  const note = error ?? props.hint;
   return (
     <label class="label">
       <span>{props.label}</span>
@@ -82,12 +92,12 @@ export function TextField(props: {
         required={props.required}
         autocomplete={props.autocomplete ?? "off"}
         spellcheck={false}
-        aria-invalid={props.error === undefined ? undefined : "true"}
+        aria-invalid={error === undefined ? undefined : "true"}
         aria-describedby={note === undefined ? undefined : hintId}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
       {note !== undefined && (
-        <small id={hintId} class={props.error === undefined ? "hint" : "hint hint-bad"}>
+        <small id={hintId} class={error === undefined ? "hint" : "hint hint-bad"}>
           {note}
         </small>
       )}

@@ -5,12 +5,14 @@ import type { ApiFailure } from "../api/api.ts";
 import { useUnsaved } from "../router/unsaved.ts";
 import { t } from "../words/words.ts";
 import { Icon } from "./icon.tsx";
+import { FormProblems } from "./controls.tsx";
 import { toFailure } from "./load.ts";
 import { Problem } from "./problem.tsx";
 
 /** Answer of a form's step that is not its last one. */
 export const STAY_OPEN = Symbol("stay open");
 
+const NO_PROBLEMS: ApiFailure["fields"] = [];
 const FIRST_FIELD = ".dialog-body :is(input, select, textarea, [data-editor])";
 
 /** Properties of a dialog. */
@@ -125,7 +127,9 @@ export function FormDialog(props: FormDialogProps) {
         }}
       >
         <div class="dialog-body">
-          {children}
+          <FormProblems.Provider value={failure?.fields ?? NO_PROBLEMS}>
+            {children}
+          </FormProblems.Provider>
           {failure !== undefined && <Problem failure={failure} />}
         </div>
         <footer class="dialog-foot">

@@ -1,6 +1,7 @@
 // Texts of problems: services write English sentences; other languages have one for each common code, before that sentence.
 import type { ConsoleReason } from "@platform/console/contract";
 import type { ApiFailure } from "../api/api.ts";
+import { describeFault } from "../words/fault.ts";
 import { language, t } from "../words/words.ts";
 
 /** The sentence of a failure. */
@@ -8,6 +9,19 @@ export function ProblemText({ failure }: { failure: ApiFailure }) {
   const known = language() === "en" ? undefined : wordProblem(failure);
   // The page's own failures have no code, and are in the language in use.
   const isForeign = language() !== "en" && failure.code !== "";
+  const faults = failure.fields.map((field) => [field.path, describeFault(field)] as const);
+  if (faults.length > 0 && faults.every(([, words]) => words !== undefined)) {
+    return (
+      <>
+        <p>{known}</p>
+        {faults.map(([path, words]) => (
+          <p key={path} class="i3">
+            {path !== "" && <code>{path}</code>} {words}
+          </p>
+        ))}
+      </>
+    );
+  }
   return (
     <>
       {known !== undefined && <p>{known}</p>}

@@ -1,4 +1,5 @@
 // German texts of the console.
+import { FAULTS } from "./german/faults.ts";
 import { FINDINGS } from "./german/findings.ts";
 import { FRAME } from "./german/frame.ts";
 import { GATEWAY } from "./german/gateway.ts";
@@ -11,6 +12,7 @@ import { STORAGE } from "./german/storage.ts";
 
 /** German texts by the English ones. */
 export const DE: Readonly<Record<string, string>> = {
+  ...FAULTS,
   ...FINDINGS,
   ...FRAME,
   ...GATEWAY,

@@ -1,5 +1,6 @@
 // Problems of a configuration, explained precisely.
 import type { z } from "zod";
+import { type Fault, readFault, readMember } from "../errors/index.ts";
 import { REDACTED, isSecretName, redactText } from "../log/index.ts";
 import type { JsonDocument, JsonPath } from "./json.ts";
 import {
@@ -16,7 +17,7 @@ const VALUE_CHARACTERS_MAX = 80;
 const SHORT_WORD = /^[a-z]{0,10}$/i;
 
 /** One problem. */
-export interface ConfigProblem {
+export interface ConfigProblem extends Fault {
   /** Source of the value: `config.json:3:14`, `environment PLATFORM_GATE_ADDR`, `--addr`. */
   source: string;
   /** For example `routes[3].max_body_size`; "" for the whole document. */
@@ -93,6 +94,8 @@ export function explainIssues(
         source: context.locate([...path, name], true),
         path: formatPath([...path, name]),
         message: `unknown key${suggestName(name, known)}`,
+        code: "unknown_member",
+        params: { names: name },
       }));
     }
     if (issue.code === "invalid_key") {
@@ -113,7 +116,7 @@ export function explainIssues(
     const allowed =
       context.describeAllowed?.(path) ??
       (issue.code === "custom" ? issue.message : describeShapes(shapes));
-    const value = readPath(context.input, path);
+    const value = readMember(context.input, path);
     const hidden = isHidden(path, value, shapes, context);
     return [
       {
@@ -123,6 +126,7 @@ export function explainIssues(
           value === undefined
             ? `is required${allowed === "" ? "" : `: ${allowed}`}`
             : `${showValue(value, hidden)} is not allowed: ${issue.code === "custom" ? allowed : `expected ${allowed || issue.message}`}`,
+        ...(value === undefined ? { code: "required" } : readFault(issue, context.input)),
       },
     ];
   });
@@ -201,16 +205,6 @@ function findNearestBranch(
     issues.every((issue) => issue.path.length > 0 || issue.code === "unrecognized_keys"),
   );
   return deep.length === 1 ? deep[0] : undefined;
-}
-
-function readPath(input: unknown, path: JsonPath): unknown {
-  let value = input;
-  for (const step of path) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step))
-      return undefined;
-    value = (value as Record<string | number, unknown>)[step];
-  }
-  return value;
 }
 
 // Levenshtein distance, up to a bound.

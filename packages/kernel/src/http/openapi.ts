@@ -33,7 +33,17 @@ const PROBLEM_SCHEMA: JsonObject = {
         properties: {
           in: { enum: ["path", "query", "body"] },
           path: { type: "string" },
-          message: { type: "string" },
+          message: { type: "string", description: "English sentence." },
+          code: {
+            type: "string",
+            description:
+              "Stable identifier of the fault, such as `required` or `too_long`; absent if only the message describes it.",
+          },
+          params: {
+            type: "object",
+            description: "Values of the fault, such as `min` and `max`.",
+            additionalProperties: { type: ["string", "number"] },
+          },
         },
       },
     },

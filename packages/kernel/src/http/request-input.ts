@@ -1,11 +1,14 @@
 // Reads parameters, query and body of a request within limits, and validates them by the route's schemas.
 import type { z } from "zod";
-import { PlatformError } from "../errors/index.ts";
+import { type Fault, PlatformError, readFault } from "../errors/index.ts";
 import type { BodyReservation } from "./body-budget.ts";
 import type { ApiRoute } from "./route.ts";
 
-/** A validation error. `path` is a dotted path into the part; "" is the whole part. */
-export interface InputError {
+/**
+ * A validation error. `path` is a dotted path into the part; "" is the whole part. `code` and `params` are for clients that
+ * show words of their own language.
+ */
+export interface InputError extends Fault {
   in: "path" | "query" | "body";
   path: string;
   message: string;
@@ -173,7 +176,8 @@ function check(
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
-    errors.push({ in: part, path: issue.path.map(String).join("."), message: issue.message });
+    const path = issue.path.map(String).join(".");
+    errors.push({ in: part, path, message: issue.message, ...readFault(issue, value) });
   }
   return undefined;
 }

@@ -11,7 +11,12 @@ import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
-import { createInputError, requireGoodPassword, requireHonestName } from "./account-input.ts";
+import {
+  createInputError,
+  EMAIL_FAULT,
+  requireGoodPassword,
+  requireHonestName,
+} from "./account-input.ts";
 import type { DeviceMarks } from "./device-marks.ts";
 import { clearGuesses } from "./guessing.ts";
 import type { PasswordHasher } from "./password-hasher.ts";
@@ -169,7 +174,7 @@ export class Credentials {
     if (typeof change.name === "string") requireHonestName(change.name);
     if (change.email === undefined) return users.change(account.id, change);
     const email = change.email === null ? null : readEmail(change.email);
-    if (email === undefined) throw createInputError("email", "an email address");
+    if (email === undefined) throw createInputError("email", "an email address", EMAIL_FAULT);
     const changed = await users.change(account.id, { ...change, email });
     await oneTimeTokens.revoke(account.id, ["email-verification", "recovery"]);
     notices.tell(account, "email.change");

@@ -8,7 +8,12 @@ import type { Origin } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail, readUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
-import { createInputError, requireGoodPassword, requireHonestName } from "./account-input.ts";
+import {
+  createInputError,
+  EMAIL_FAULT,
+  requireGoodPassword,
+  requireHonestName,
+} from "./account-input.ts";
 import type { HashLane, PasswordHasher } from "./password-hasher.ts";
 import type { PasswordPolicy } from "./password-policy.ts";
 
@@ -168,11 +173,12 @@ export class Registrations {
       throw createInputError(
         "username",
         "1 to 64 letters, digits and . _ @ + -, starting with a letter or a digit",
+        { code: "username" },
       );
     }
     const email = registration.email === undefined ? undefined : readEmail(registration.email);
     if (registration.email !== undefined && email === undefined) {
-      throw createInputError("email", "an email address");
+      throw createInputError("email", "an email address", EMAIL_FAULT);
     }
     const { password, name } = registration;
     if (name !== undefined) requireHonestName(name);

@@ -10,7 +10,12 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Z-]{1,64}$/;
 export function methodsField() {
   return unset(
     z
-      .array(z.string().regex(METHOD, { error: "expected a method in upper case" }))
+      .array(
+        z.string().refine((method) => METHOD.test(method), {
+          error: "expected a method in upper case",
+          params: { code: "http_method" },
+        }),
+      )
       .max(METHODS_MAX)
       .transform((methods): readonly string[] => [...new Set(methods)].sort()),
   ).meta({

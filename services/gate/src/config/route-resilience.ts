@@ -146,5 +146,6 @@ export function checkResilienceFields(
     code: "custom",
     path: ["canary_auto_promote"],
     message: "requires exactly two targets_weighted; the last one is the canary",
+    params: { code: "canary_targets" },
   });
 }

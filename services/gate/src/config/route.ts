@@ -76,6 +76,7 @@ export const routeSchema = z
         .max(TARGETS_MAX)
         .refine((urls) => new Set(urls).size === urls.length, {
           error: "expected distinct URLs; use targets_weighted for different shares",
+          params: { code: "not_distinct" },
         }),
     ).meta({ description: "several upstreams with equal shares" }),
     load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(LOAD_BALANCERS))).meta({
@@ -87,9 +88,11 @@ export const routeSchema = z
         .max(TARGETS_MAX)
         .refine((entries) => new Set(entries.map((entry) => entry.url)).size === entries.length, {
           error: "expected distinct URLs",
+          params: { code: "not_distinct" },
         })
         .refine((entries) => entries.some((entry) => entry.weight > 0), {
           error: "expected weights with a sum above 0",
+          params: { code: "no_weight" },
         }),
     ).meta({ description: "several upstreams with individual shares" }),
     strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
@@ -174,6 +177,7 @@ export const routeSchema = z
         code: "custom",
         path: ["target"],
         message: `set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}`,
+        params: { code: "one_of_members", names: ORIGINS_OF_RESPONSES.join(", ") },
       });
     }
     for (const key of given.slice(1)) {
@@ -192,7 +196,12 @@ export const routeSchema = z
     }
     const paths = PATH_CHANGES.filter((key) => route[key] !== undefined && route[key] !== false);
     for (const key of paths.slice(1)) {
-      context.addIssue({ code: "custom", path: [key], message: `is not allowed with ${paths[0]}` });
+      context.addIssue({
+        code: "custom",
+        path: [key],
+        message: `is not allowed with ${paths[0]}`,
+        params: { code: "not_together", other: paths[0] },
+      });
     }
     const [pathChange] = paths;
     if (route.files !== undefined && pathChange !== undefined) {
@@ -207,6 +216,7 @@ export const routeSchema = z
         code: "custom",
         path: [route.client_cert_path === undefined ? "client_cert_path" : "client_key_path"],
         message: "client_cert_path and client_key_path must be set together",
+        params: { code: "only_together", names: "client_cert_path, client_key_path" },
       });
     }
     checkPaths(route, context);

@@ -37,7 +37,9 @@ export function later<T extends z.ZodType>(schema: T) {
   return z.preprocess(
     (value) => (value === false || value === null ? undefined : dropUnset(value)),
     schema.optional().superRefine((value, context) => {
-      if (value !== undefined) context.addIssue({ code: "custom", message: NOT_AVAILABLE_YET });
+      if (value === undefined) return;
+      const params = { code: "not_available" };
+      context.addIssue({ code: "custom", message: NOT_AVAILABLE_YET, params });
     }),
   );
 }
@@ -61,7 +63,8 @@ export function filePath() {
 export function upstreamUrl() {
   return text(PREFIX_CHARS_MAX).superRefine((value, context) => {
     const message = findUpstreamUrlFault(value);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
+    if (message === undefined) return;
+    context.addIssue({ code: "custom", message, params: { code: "upstream_url" } });
   });
 }
 
@@ -92,7 +95,8 @@ export function pathPrefix() {
   return text(PREFIX_CHARS_MAX)
     .superRefine((value, context) => {
       const message = findPrefixFault(value);
-      if (message !== undefined) context.addIssue({ code: "custom", message });
+      if (message === undefined) return;
+      context.addIssue({ code: "custom", message, params: { code: "path_prefix" } });
     })
     .transform(normalizePrefix);
 }
@@ -113,6 +117,7 @@ export function hostName() {
   return text(HOST_CHARS_MAX)
     .transform((value) => value.toLowerCase().replace(/\.$/, ""))
     .refine((value) => isHostName(value), {
+      params: { code: "host_name" },
       error: 'expected a host name without port and scheme, such as "api.example.com"',
     });
 }

@@ -17,7 +17,7 @@ export const JSON_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Returns the output of the schema. Throws `unsupported_media_type`, or `validation_failed` with a list `errors` of
- * {in, path, message}.
+ * {in, path, message, source, code, params}.
  */
 export function readJsonBody<Schema extends z.ZodType>(
   body: Uint8Array,
@@ -34,9 +34,7 @@ export function readJsonBody<Schema extends z.ZodType>(
     problems.slice(0, PROBLEMS_SHOWN_MAX).map(formatProblem).join("\n"),
     {
       fields: {
-        errors: problems
-          .slice(0, PROBLEMS_MAX)
-          .map(({ path, message, source }) => ({ in: "body", path, message, source })),
+        errors: problems.slice(0, PROBLEMS_MAX).map((problem) => ({ in: "body", ...problem })),
       },
     },
   );

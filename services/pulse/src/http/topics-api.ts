@@ -3,6 +3,7 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
   createEtag,
+  createValidationError,
   defineRoute,
   requirePreconditions,
   type ApiRoute,
@@ -16,7 +17,7 @@ import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
 import type { PublishOutcome } from "../publish/publisher.ts";
 import type { Schemas } from "../schema/schemas.ts";
-import { checkTopicName } from "../topic/name.ts";
+import { checkTopicName, explainTopicName } from "../topic/name.ts";
 import { coversAny } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
@@ -110,14 +111,12 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       }),
       handle: async ({ body, caller }) => {
         const { name, partitions, config = {} } = body;
-        const topic = await topics.create(
-          tenantOf(caller),
-          admission.allow(caller, "manage", name),
-          {
-            ...(partitions === undefined ? {} : { partitions }),
-            config: toConfig(config),
-          },
-        );
+        const allowed = admission.allow(caller, "manage", name);
+        checkNew(name, partitions, topics.partitionsMax);
+        const topic = await topics.create(tenantOf(caller), allowed, {
+          ...(partitions === undefined ? {} : { partitions }),
+          config: toConfig(config),
+        });
         return describeTopic(options, topic);
       },
     }),
@@ -335,6 +334,27 @@ function describeTopic(options: TopicRoutesOptions, topic: Topic) {
     messages_per_second: activity.rateOf(topic) ?? null,
     config: describeConfig(topic),
   };
+}
+
+// The catalogue has the same rules, but not the places of the values in the request.
+function checkNew(name: string, partitions: number | undefined, partitionsMax: number): void {
+  const reason = explainTopicName(name);
+  if (reason !== undefined) {
+    throw createValidationError([
+      { in: "body", path: "name", message: `${reason}.`, code: "topic_name" },
+    ]);
+  }
+  if (partitions === undefined || partitions <= partitionsMax) return;
+  const message = `A topic has 1 to ${partitionsMax} partitions.`;
+  throw createValidationError([
+    {
+      in: "body",
+      path: "partitions",
+      message,
+      code: "too_large",
+      params: { max: partitionsMax },
+    },
+  ]);
 }
 
 function measure({ stored: { partitions } }: Topic) {

@@ -177,6 +177,11 @@ export class Topics {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Most partitions of a topic. */
+  get partitionsMax(): number {
+    return this.#limits.partitionsMax;
+  }
+
   #checkNew(tenant: Tenant, name: string, partitions: number): void {
     checkTopicName(name);
     const { topicsPerTenantMax, partitionsMax } = this.#limits;

@@ -30,6 +30,14 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 /** Headers of errors that mean the same in both APIs. */
 const HEADERS: ReadonlySet<string> = new Set(["allow", "retry-after", "content-range", "etag"]);
 
+/** Only POST /api/v1/buckets creates buckets here. */
+const BUCKET_NAME = {
+  in: "body",
+  path: "name",
+  message: "3 to 63 lower-case letters, digits, dots and hyphens; no IP address, no reserved name",
+  code: "bucket_name",
+} as const;
+
 function toPlatformError(error: S3Error): PlatformError {
   const { status, code, message } = error;
   const kind =
@@ -39,7 +47,7 @@ function toPlatformError(error: S3Error): PlatformError {
   const headers = error.headers.filter(([name]) => HEADERS.has(name.toLowerCase()));
   return new PlatformError(kind, `${code}: ${message}`, {
     headers: Object.fromEntries(headers),
-    fields: { s3_code: code },
+    fields: { s3_code: code, ...(code === "InvalidBucketName" ? { errors: [BUCKET_NAME] } : {}) },
     cause: error,
   });
 }

@@ -1,0 +1,92 @@
+// Codes of invalid values: clients show words of their own language for them, whereas messages are English.
+import type { z } from "zod";
+
+/** Values that the words of a fault contain, such as a bound. */
+export type FaultParams = Readonly<Record<string, string | number>>;
+
+/**
+ * An invalid value. Codes of schemas: `required`, `wrong_type` (`expected`), `too_short` and `too_long` (`min`, `max`
+ * characters), `too_few` and `too_many` (`min`, `max` items), `too_small` and `too_large` (`min` or `above`, `max` or
+ * `below`), `not_multiple` (`of`), `wrong_format` (`format`), `not_allowed_value` (`allowed`) and `unknown_member`
+ * (`names`). Services have further codes of their own; without a code there is only the message.
+ */
+export interface Fault {
+  code?: string;
+  params?: FaultParams;
+}
+
+const LIST_CHARS_MAX = 200;
+
+/** Fault of one of zod's issues; `input` is the validated value. Custom issues have their code in `params.code`. */
+export function readFault(issue: z.core.$ZodIssue, input: unknown): Fault {
+  switch (issue.code) {
+    case "invalid_type":
+    case "invalid_value":
+    case "invalid_union":
+      if (readMember(input, issue.path) === undefined) return { code: "required" };
+      if (issue.code === "invalid_union") return {};
+      return issue.code === "invalid_type"
+        ? { code: "wrong_type", params: { expected: issue.expected } }
+        : { code: "not_allowed_value", params: { allowed: joinList(issue.values) } };
+    case "too_small":
+      return readBound(issue.origin, "small", Number(issue.minimum), issue.inclusive !== false);
+    case "too_big":
+      return readBound(issue.origin, "big", Number(issue.maximum), issue.inclusive !== false);
+    case "not_multiple_of":
+      return { code: "not_multiple", params: { of: issue.divisor } };
+    case "invalid_format":
+      return { code: "wrong_format", params: { format: issue.format } };
+    case "unrecognized_keys":
+      return { code: "unknown_member", params: { names: joinList(issue.keys) } };
+    case "custom":
+      return readCustom(issue.params);
+    default:
+      return {};
+  }
+}
+
+/** The member of a value at a path; undefined if it or a value around it is missing. */
+export function readMember(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input;
+  for (const step of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) {
+      return undefined;
+    }
+    value = (value as Record<PropertyKey, unknown>)[step];
+  }
+  return value;
+}
+
+function readBound(origin: string, side: "small" | "big", bound: number, isInclusive: boolean) {
+  const isSmall = side === "small";
+  const params: FaultParams = { [isSmall ? "min" : "max"]: bound };
+  switch (origin) {
+    case "string":
+      return { code: isSmall ? "too_short" : "too_long", params };
+    case "array":
+    case "set":
+    case "map":
+    case "object":
+      return { code: isSmall ? "too_few" : "too_many", params };
+    default:
+      return {
+        code: isSmall ? "too_small" : "too_large",
+        params: isInclusive ? params : { [isSmall ? "above" : "below"]: bound },
+      };
+  }
+}
+
+function readCustom(params: Readonly<Record<string, unknown>> | undefined): Fault {
+  if (params === undefined || typeof params["code"] !== "string") return {};
+  const { code, ...others } = params;
+  const values = Object.entries(others).filter(
+    ([, value]) => typeof value === "string" || typeof value === "number",
+  );
+  if (values.length === 0) return { code: code as string };
+  return { code: code as string, params: Object.fromEntries(values) as FaultParams };
+}
+
+function joinList(values: readonly unknown[]): string {
+  const text = values.map(String).join(", ");
+  return text.length > LIST_CHARS_MAX ? `${text.slice(0, LIST_CHARS_MAX)} …` : text;
+}
