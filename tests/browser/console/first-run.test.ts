@@ -74,10 +74,7 @@ async function writeAccessLog(started: NonNullable<ReturnType<typeof findStarted
   }
 }
 
-/**
- * Runs the command of a step as often as a person would until the page shows that it arrived; returns the last run. The
- * page corrects the port when it has learned it.
- */
+/** Runs the command of a step as often as a person would until the page shows that it arrived; returns the last run. */
 async function repeat(t: TestContext, step: Locator, arrived: Locator): Promise<ChildProcess> {
   for (;;) {
     const child = runCommand(t, await step.locator("code").innerText());
@@ -102,8 +99,21 @@ test("four commands, each ticked as it arrives", { skip }, async (t) => {
   assert.equal(await page.locator("section.step.done").count(), 0, "nothing has arrived yet");
   // It stays the first page although storage has an object: its own access log.
   await writeAccessLog(started);
+  // No port is shown before it is known: a default port may belong to another program.
+  const held = Promise.withResolvers<void>();
+  await page.route("**/svc/runtime/api/v1/services", async (route) => {
+    await held.promise;
+    await route.continue();
+  });
   await page.reload();
   await steps.first().waitFor();
+  const first = steps.first().locator("code");
+  assert.equal(await first.innerText(), "…");
+  assert.equal(await steps.getByRole("button", { name: "Copy" }).count(), 0);
+  held.resolve();
+  await steps.getByRole("button", { name: "Copy" }).first().waitFor();
+  const gatePort = find(started, "gate").listeners.find(({ name }) => name === "http")!.port;
+  assert.match(await first.innerText(), new RegExp(`:${gatePort}/`));
   for (let n = 0; n < 4; n += 1) {
     const step = steps.nth(n);
     const arrived = step.getByText("arrived at");

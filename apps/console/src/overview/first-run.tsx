@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 import { feeds, figureOf } from "../live/live.ts";
 import {
+  areListenersKnown,
   describeS3Clients,
   formatListener,
   hints,
@@ -173,8 +174,8 @@ export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
               <p>{step.text}</p>
               <div class="cmd">
                 <i aria-hidden="true">$</i>
-                <code tabIndex={0}>{step.command}</code>
-                <CopyButton text={step.command} />
+                <code tabIndex={0}>{areListenersKnown() ? step.command : "…"}</code>
+                {areListenersKnown() && <CopyButton text={step.command} />}
               </div>
             </div>
           </section>

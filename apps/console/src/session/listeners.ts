@@ -31,12 +31,15 @@ interface RuntimeHints {
 /** Undefined until they are loaded, and for users who may not read them. */
 export const hints = signal<RuntimeHints | undefined>(undefined);
 
-/** Listeners as `platform up` reports them; empty until they are loaded. */
-const reported = signal<ReadonlyMap<string, Listener>>(new Map());
+/** Listeners as `platform up` reports them; undefined until it has answered. */
+const reported = signal<ReadonlyMap<string, Listener> | undefined>(undefined);
+
+/** In place of a port until it is known. */
+const PENDING = "…";
 
 /**
  * Loads the addresses of the services. Without `platform up`, or without the permission to read its services, commands
- * show the default ports.
+ * show the default ports; until it has answered they have a placeholder.
  */
 export function useListeners(): void {
   const hasRuntime = services.value.some(({ id }) => id === "runtime");
@@ -59,16 +62,24 @@ export function describeS3Clients(): string {
     : t("Any S3 client works, with the keys in {file}.", { file });
 }
 
+/** False until the commands that contain addresses are complete. */
+export function areListenersKnown(): boolean {
+  return reported.value !== undefined || !services.value.some(({ id }) => id === "runtime");
+}
+
 /** `localhost:8080`: the host of this page with the port of a listener. */
 export function formatListener(name: ListenerName): string {
   const { hostname } = location;
   const host = hostname === "127.0.0.1" ? "localhost" : hostname;
-  return `${host}:${reported.value.get(name)?.port ?? DEFAULT_PORTS[name]}`;
+  const port = areListenersKnown()
+    ? (reported.value?.get(name)?.port ?? DEFAULT_PORTS[name])
+    : PENDING;
+  return `${host}:${port}`;
 }
 
 /** True if a listener has TLS. */
 export function isListenerSecure(name: ListenerName): boolean {
-  return reported.value.get(name)?.isSecure === true;
+  return reported.value?.get(name)?.isSecure === true;
 }
 
 async function loadListeners(): Promise<void> {
@@ -92,5 +103,6 @@ async function loadListeners(): Promise<void> {
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
     hints.value = undefined;
+    reported.value ??= new Map();
   }
 }
