@@ -11,10 +11,13 @@ export function methodsField() {
   return unset(
     z
       .array(
-        z.string().refine((method) => METHOD.test(method), {
-          error: "expected a method in upper case",
-          params: { code: "http_method" },
-        }),
+        z
+          .string()
+          .refine((method) => METHOD.test(method), {
+            error: "expected a method in upper case",
+            params: { code: "http_method" },
+          })
+          .meta({ pattern: METHOD.source }),
       )
       .max(METHODS_MAX)
       .transform((methods): readonly string[] => [...new Set(methods)].sort()),
