@@ -1,7 +1,6 @@
 // Buttons, fields, tabs, segments and menus.
-import { createContext } from "preact";
+import { type ComponentChildren, createContext } from "preact";
 import { useContext, useId, useRef } from "preact/hooks";
-import type { ComponentChildren } from "preact";
 import type { FieldProblem } from "../api/api.ts";
 import { may } from "../session/session.ts";
 import { href, path } from "../router/router.ts";

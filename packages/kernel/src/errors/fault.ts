@@ -77,13 +77,13 @@ function readBound(origin: string, side: "small" | "big", bound: number, isInclu
 }
 
 function readCustom(params: Readonly<Record<string, unknown>> | undefined): Fault {
-  if (params === undefined || typeof params["code"] !== "string") return {};
-  const { code, ...others } = params;
+  const { code, ...others } = params ?? {};
+  if (typeof code !== "string") return {};
   const values = Object.entries(others).filter(
-    ([, value]) => typeof value === "string" || typeof value === "number",
+    (entry): entry is [string, string | number] =>
+      typeof entry[1] === "string" || typeof entry[1] === "number",
   );
-  if (values.length === 0) return { code: code as string };
-  return { code: code as string, params: Object.fromEntries(values) as FaultParams };
+  return values.length === 0 ? { code } : { code, params: Object.fromEntries(values) };
 }
 
 function joinList(values: readonly unknown[]): string {
