@@ -64,7 +64,7 @@ export function outlivePage(run: () => void): void {
 type FailureListener = (failure: ApiFailure) => void;
 let onSessionFailure: FailureListener = () => undefined;
 
-/** Calls `listener` for failures that end the session or require a new sign-in. */
+/** Calls `listener` for each refusal: some end the session, require a new sign-in or follow from other permissions. */
 export function listenForSessionFailures(listener: FailureListener): void {
   onSessionFailure = listener;
 }
@@ -111,7 +111,7 @@ async function exchange<Read>(
     silence.end();
   }
   const failure = await readFailure(response);
-  if (failure.reason !== undefined) onSessionFailure(failure);
+  onSessionFailure(failure);
   throw failure;
 }
 
@@ -182,7 +182,7 @@ export function sendBlob<Answer>(path: string, bytes: Blob, options: BlobOptions
       return;
     }
     const failure = describeFailure(status, responseText, request.getResponseHeader("retry-after"));
-    if (failure.reason !== undefined) onSessionFailure(failure);
+    onSessionFailure(failure);
     reject(failure);
   });
   if (signal.aborted) abort();

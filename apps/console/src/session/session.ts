@@ -10,6 +10,9 @@ import type {
 } from "@platform/console/contract";
 import { ApiFailure, call, listenForSessionFailures, withQuery } from "../api/api.ts";
 
+/** Time between two readings of the permissions. */
+const REFRESH_MS = 15_000;
+
 /** The configuration; undefined until it is loaded. */
 export const config = signal<ConsoleConfig | undefined>(undefined);
 /** The session; `null` without one, undefined until it is loaded. */
@@ -129,7 +132,29 @@ export function may(permission: string): boolean {
   );
 }
 
+let refreshedMs = 0;
+
+/** Reads the permissions again when the user comes back to the page: they may have got a role meanwhile. */
+export function startPermissions(): void {
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) void refreshPermissions();
+  });
+}
+
+/**
+ * Reads the permissions again, also after a service has refused an action, so that buttons and their reasons are those of
+ * now: a role may have been taken from the user since. Bounded, as each refused request of a page calls it.
+ */
+async function refreshPermissions(): Promise<void> {
+  if (!session.value || Date.now() - refreshedMs < REFRESH_MS) return;
+  refreshedMs = Date.now();
+  // A failure that ends the session has its own way; others leave the permissions as they are.
+  const found = await call<ConsoleSession>("/console/session?fresh=true").catch(() => undefined);
+  if (found !== undefined && session.value) session.value = found;
+}
+
 function handleFailure(failure: ApiFailure): void {
+  if (failure.status === 403 && failure.reason === undefined) void refreshPermissions();
   if (failure.reason === "recent_sign_in_required") signInReason.value = "recent";
   if (failure.reason === "no_session" || failure.reason === "session_expired") endSession();
 }

@@ -2,11 +2,14 @@
 import { createRetryLaterError, toPlatformError } from "@platform/kernel/errors";
 import type { ServiceId } from "../contract.ts";
 import { createConsoleError } from "../errors.ts";
-import type { IdentityClient } from "../oidc/identity-client.ts";
+import { type IdentityClient, readIssueTime, readRights } from "../oidc/identity-client.ts";
 import type { IdentityTokens, Session } from "../session/session.ts";
 import type { SessionStore } from "../session/session-store.ts";
 import type { Clock } from "@platform/kernel/time";
 import type { Target } from "./target.ts";
+
+/** Rights are read again at most this often for a page that asks for them. */
+const FRESH_MS = 5_000;
 
 /** Options of {@link SessionCredentials}. */
 export interface SessionCredentialsOptions {
@@ -73,16 +76,41 @@ export class SessionCredentials {
     return createConsoleError("session_expired");
   }
 
-  async #readTokens(session: Session, tokens: IdentityTokens): Promise<IdentityTokens> {
-    const { client, sessions, clock } = this.#options;
-    const isDue = ({ tokens: held }: Pick<Session, "tokens">): boolean =>
-      held !== undefined && clock.now() >= held.renewAtMs;
-    if (client === undefined || !isDue(session)) return tokens;
+  /**
+   * The session with the rights that its user has now: they are those of a token, which is renewed unless it is a few
+   * seconds old. Unchanged if identity does not answer.
+   */
+  async refresh(session: Session): Promise<Session> {
+    const { clock } = this.#options;
+    const isDue = ({ tokens }: Pick<Session, "tokens">): boolean =>
+      tokens !== undefined && clock.now() - readIssueTime(tokens) > FRESH_MS;
     try {
-      const renewed = await sessions.renew(session.id, isDue, async (current) => ({
-        tokens: await client.renew(current.tokens ?? tokens),
-      }));
-      if (renewed?.tokens !== undefined) return renewed.tokens;
+      return await this.#renew(session, isDue);
+    } catch (error) {
+      if (toPlatformError(error).status < 500) throw error;
+      return session;
+    }
+  }
+
+  async #readTokens(session: Session, tokens: IdentityTokens): Promise<IdentityTokens> {
+    const { clock } = this.#options;
+    const renewed = await this.#renew(
+      session,
+      ({ tokens: held }) => held !== undefined && clock.now() >= held.renewAtMs,
+    );
+    return renewed.tokens ?? tokens;
+  }
+
+  async #renew(session: Session, isDue: (session: Session) => boolean): Promise<Session> {
+    const { client, sessions } = this.#options;
+    if (client === undefined || session.tokens === undefined || !isDue(session)) return session;
+    const before = session.tokens;
+    try {
+      const renewed = await sessions.renew(session.id, isDue, async (current) => {
+        const tokens = await client.renew(current.tokens ?? before);
+        return { tokens, ...readRights(tokens) };
+      });
+      if (renewed?.tokens !== undefined) return renewed;
     } catch (error) {
       if (toPlatformError(error).code !== "forbidden") throw error;
       await sessions.end(session.id);

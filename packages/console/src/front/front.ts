@@ -168,6 +168,7 @@ class FrontParts {
           }),
           login: (body, _request, current) => directory.login(body, current),
           listServices: (session) => listServices(session, ids),
+          refresh: (session) => credentials.refresh(session),
           findLoopback: () => undefined,
           endElsewhere: async ({ tokens }) =>
             tokens === undefined || client === undefined

@@ -241,24 +241,41 @@ function createGrant(
   authenticatedMs: number,
   clock: Clock,
 ): Grant {
-  // Read only for display: the token came from identity directly, and services verify it.
-  const access = parseJwt(tokens.accessToken)?.payload ?? {};
-  const scope = access["scope"];
-  const roles = access["roles"];
-  const list = Array.isArray(roles) ? roles.filter((role) => typeof role === "string") : [];
-  const name = access["username"] ?? identity["preferred_username"];
+  const name = readAccessToken(tokens)["username"] ?? identity["preferred_username"];
   const { sid } = identity as { sid?: unknown };
   return {
     method: "oidc",
     user: { id: identity.sub, name: typeof name === "string" ? name : identity.sub },
-    isAdmin: list.includes("admin"),
-    permissions: typeof scope === "string" ? scope.split(" ") : [],
-    roles: list,
+    ...readRights(tokens),
     credentials: new Map(),
     tokens,
     subject: { sub: identity.sub, sid: typeof sid === "string" ? sid : undefined },
     authenticatedMs: Math.min(authenticatedMs, clock.now()),
   };
+}
+
+/** Rights that an access token contains: they change with each renewal. */
+export function readRights(
+  tokens: IdentityTokens,
+): Pick<Grant, "isAdmin" | "permissions" | "roles"> {
+  const { scope, roles } = readAccessToken(tokens);
+  const list = Array.isArray(roles) ? roles.filter((role) => typeof role === "string") : [];
+  return {
+    isAdmin: list.includes("admin"),
+    permissions: typeof scope === "string" ? scope.split(" ") : [],
+    roles: list,
+  };
+}
+
+/** Epoch ms at which the access token was issued; 0 if it does not say so. */
+export function readIssueTime(tokens: IdentityTokens): number {
+  const issued = readAccessToken(tokens)["iat"];
+  return typeof issued === "number" ? issued * 1_000 : 0;
+}
+
+// Read only for display: the token came from identity directly, and services verify it.
+function readAccessToken({ accessToken }: IdentityTokens): Readonly<Record<string, unknown>> {
+  return parseJwt(accessToken)?.payload ?? {};
 }
 
 function wrongLogoutToken(): PlatformError {

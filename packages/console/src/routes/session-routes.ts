@@ -88,6 +88,8 @@ export interface SessionRouteOptions {
   ) => Promise<Grant>;
   /** Services that a session can call. */
   listServices: (session: Session) => ServiceId[];
+  /** The session with the rights that its user has now. */
+  refresh?: (session: Session) => Promise<Session>;
   /** The session of a program on this machine, if no credentials are configured. */
   findLoopback: (request: GuardedRequest) => ConsoleSession | undefined;
   /** Ends the session elsewhere; returns the address at which the browser ends it too. */
@@ -158,13 +160,19 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       path: "/console/session",
       isRoutine: true,
       summary: "The console session and its permissions",
+      description:
+        "Permissions are those of the last renewal of identity's token; with `fresh=true` they are asked for, at most every five seconds.",
+      query: z.object({ fresh: z.stringbool().optional() }),
       answer: sessionAnswer,
       problems: { 401: "There is no session, or it has ended (`reason`)" },
       handle: async (exchange) => {
         checkPageRequest("GET", exchange.headers, rule);
         const token = cookie.read(exchange.headers.get("cookie"));
         const session = token === undefined ? undefined : await sessions.find(nameSession(token));
-        if (session !== undefined) return show(session);
+        if (session !== undefined) {
+          const isFresh = exchange.query.fresh === true && options.refresh !== undefined;
+          return show(isFresh ? await options.refresh!(session) : session);
+        }
         const local = options.findLoopback(exchange);
         if (local !== undefined) return local;
         throw createConsoleError(token === undefined ? "no_session" : "session_expired");

@@ -13,7 +13,9 @@ export const SWEEP_MS = 1_000;
 const TOKEN_BYTES = 32;
 
 /** The parts of a session that change while it lives. */
-export type SessionChange = Partial<Pick<Session, "credentials" | "tokens">>;
+export type SessionChange = Partial<
+  Pick<Session, "credentials" | "tokens" | "isAdmin" | "permissions" | "roles">
+>;
 
 /**
  * Reason for which a watched session is given up. `ended`: it ended, here or in another process. `unknown`: the store
