@@ -31,7 +31,7 @@ const SLOW_FILES: readonly string[] = [
   "services/runtime/test/command/project.test.ts",
   "services/auth/test/pages/every-page.test.ts",
   "services/vault/test/upkeep/drives.test.ts",
-  "tests/browser/console/gateway-log.test.ts",
+  "tests/browser/console/gateway-traffic.test.ts",
   "services/gate/test/process/cache.test.ts",
   "services/auth/test/pages/chromium-factors.test.ts",
   "tests/applications/at-hand.test.ts",

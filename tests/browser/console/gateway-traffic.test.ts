@@ -1,4 +1,5 @@
-// The gateway's log in Chromium: filtered, read by mouse and keyboard, reached from the route that fails.
+// Traffic of the gateway in Chromium: its log, read by mouse and keyboard and reached from the route that fails; its
+// cache, invalidated by prefix and by tag.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -10,15 +11,21 @@ const POLL_MS = 200;
 const open = { auth: { type: "none" } };
 let platform: Platform;
 let browser: Browser;
+/** Requests that reached the server behind the gateway. */
+let received = 0;
 let local: Awaited<ReturnType<typeof startUpstream>>;
 
 before(async () => {
   if (chromiumSkip !== false) return;
   [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
   local = await startUpstream((incoming, response) => {
+    received++;
     response.statusCode = incoming.url?.startsWith("/shop/fails") === true ? 500 : 200;
+    response.setHeader("Cache-Tag", incoming.url === "/stored/tagged" ? "offer" : "rest");
     response.end("ok");
   });
+  const stored = { prefix: "/stored", target: local.url, cache_ttl_seconds: 600 };
+  await platform.addRoute({ ...stored, ...open });
   await platform.addRoute({ prefix: "/shop", target: local.url, access_log: true, ...open });
   await platform.addRoute({ prefix: "/quiet", target: local.url, ...open });
 });
@@ -28,6 +35,38 @@ after(async () => {
   local?.close();
   await platform?.stop();
 });
+
+for (const look of LOOKS) {
+  test(`responses are invalidated: ${look.name}`, { skip: chromiumSkip }, async (t) => {
+    await readTwice("/stored/1");
+    await readTwice("/stored/tagged");
+    const console = await openPlatform(t, browser, platform, look, "/gateway/cache");
+    const { page } = console;
+    const routes = page.getByRole("table", { name: "Routes that store responses" });
+    await routes.getByRole("link", { name: "/stored" }).waitFor();
+    assert.equal(await routes.getByRole("link", { name: "/quiet" }).count(), 0);
+    await checkPage(console, "cache");
+    await takePicture(console, `cache-${look.width}`);
+
+    await page.getByRole("button", { name: "Invalidate responses…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Cache-Tag" }).click();
+    await dialog.getByLabel("Cache-Tag").fill("offer");
+    await checkPage(console, "cache dialog");
+    await takePicture(console, `cache-dialog-${look.width}`);
+    await dialog.getByRole("button", { name: "Invalidate", exact: true }).click();
+    await page.getByText("Invalidated responses: 1").waitFor();
+    assert.equal(await isFromCache("/stored/tagged"), false);
+    assert.equal(await isFromCache("/stored/1"), true);
+
+    const row = routes.getByRole("row").filter({ hasText: "/stored" });
+    await row.getByRole("button", { name: "Invalidate…" }).click();
+    assert.equal(await dialog.getByLabel("Path prefix").inputValue(), "/stored");
+    await dialog.getByRole("button", { name: "Invalidate", exact: true }).click();
+    await page.getByText("Invalidated responses: 2").waitFor();
+    assert.equal(await isFromCache("/stored/1"), false);
+  });
+}
 
 for (const look of LOOKS) {
   test(
@@ -137,3 +176,15 @@ test(
     assert.equal(await rows.filter({ hasText: "/shop/second" }).count(), 1, "each is listed once");
   },
 );
+
+/** Asks twice; the second response is from the cache. */
+async function readTwice(path: string): Promise<void> {
+  await platform.ask(path);
+  assert.equal(await isFromCache(path), true);
+}
+
+async function isFromCache(path: string): Promise<boolean> {
+  const before = received;
+  await platform.ask(path);
+  return received === before;
+}
