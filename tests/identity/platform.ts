@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, request, type IncomingMessage } from "node:http";
+import { createServer, request, type Agent, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { findFreePort } from "@platform/kernel/testing";
@@ -56,6 +56,8 @@ export interface Ask {
   host?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string;
+  /** Connections to reuse. Default: a new one for each request. */
+  agent?: Agent;
 }
 
 /** The running platform. */
@@ -154,10 +156,11 @@ export class Platform {
   }
 
   /** Sends a request to the gateway. */
-  async ask(path: string, { method = "GET", host, headers = {}, body }: Ask = {}): Promise<Answer> {
+  async ask(path: string, options: Ask = {}): Promise<Answer> {
+    const { method = "GET", host, headers = {}, body, agent } = options;
     const sent = request({
       // A connection of its own: a reused one may be closed by the server at the same moment.
-      agent: false,
+      agent: agent ?? false,
       host: "127.0.0.1",
       port: this.gate.port,
       method,
@@ -206,6 +209,7 @@ export class Platform {
     target: string,
     body = "",
     headers: Record<string, string> = {},
+    agent?: Agent,
   ): Promise<string> {
     const isAdmin = target.startsWith("/api/");
     const host = isAdmin ? this.vaultAdmin.host : this.hostOf("vault");
@@ -227,7 +231,13 @@ export class Platform {
           headers: signed,
           ...(body === "" ? {} : { body }),
         }).then(async (found) => ({ status: found.status, text: await found.text() }))
-      : await this.ask(target, { method, host, headers: signed, body });
+      : await this.ask(target, {
+          method,
+          host,
+          headers: signed,
+          body,
+          ...(agent === undefined ? {} : { agent }),
+        });
     assert.ok(answer.status < 300, `${method} ${target}: ${answer.status} ${answer.text}`);
     return answer.text;
   }

@@ -1,5 +1,6 @@
 // Long lists of objects in Chromium: pages are loaded as they come into view, and only rows in view are rendered.
 import assert from "node:assert/strict";
+import { Agent } from "node:http";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
@@ -44,10 +45,13 @@ async function fill(bucket: string, count: number): Promise<string[]> {
   await platform.storage("PUT", `/${bucket}`);
   const names = Array.from({ length: count }, (_, n) => `row-${String(n).padStart(5, "0")}`);
   const left = names.values();
+  // A connection for each of thousands of requests would take most of the time. None is idle until all are written.
+  const agent = new Agent({ keepAlive: true });
   const write = async (): Promise<void> => {
-    for (const name of left) await platform.storage("PUT", `/${bucket}/${name}`, "x");
+    for (const name of left) await platform.storage("PUT", `/${bucket}/${name}`, "x", {}, agent);
   };
   await Promise.all(Array.from({ length: WRITERS }, write));
+  agent.destroy();
   return names;
 }
 
