@@ -23,6 +23,8 @@ export const shortForms = [
 // Files that take longest, in the order of their time. Started first, they do not keep one core busy alone at the end.
 const SLOW_FILES: readonly string[] = [
   "tests/browser/console/bucket-settings.test.ts",
+  "tests/browser/console/storage-work.test.ts",
+  "tests/browser/console/storage-list.test.ts",
   "services/vault/test/serving/backup.test.ts",
   "tests/clients/s3/s3-clients.test.ts",
   "services/vault/test/crash/crash-states.test.ts",
