@@ -8,6 +8,7 @@ import {
   startGate,
   type GateProcess,
 } from "../../../services/gate/test/fixture/gate-process.ts";
+import { startUpstream } from "../../identity/platform.ts";
 import {
   checkPage,
   LOOKS,
@@ -228,4 +229,39 @@ test("a deletion is undone within 8 s, or happens", { skip: chromiumSkip }, asyn
   await remove();
   await page.getByText("No routes yet").waitFor();
   assert.deepEqual(await readRoutes(gate), []);
+});
+
+test("requests by target, with the steps of a canary", { skip: chromiumSkip }, async (t) => {
+  const gate = await start(t);
+  const [stable, canary] = await Promise.all(
+    [200, 503].map((status) =>
+      startUpstream((_request, response) => response.writeHead(status).end()),
+    ),
+  );
+  t.after(() => {
+    stable!.close();
+    canary!.close();
+  });
+  const targets_weighted = [stable!, canary!].map(({ url }) => ({ url, weight: 50 }));
+  const route = { prefix: "/shop", auth: { type: "none" }, circuit_breaker: false };
+  const promotion = { canary_auto_promote: true, canary_promote_sec: 3_600 };
+  const errors = { canary_max_error_rate: 1 };
+  await ask(gate, "POST", "/routes", { ...route, targets_weighted, ...promotion, ...errors });
+  const sending = setInterval(() => void fetch(`${gate.url}/shop`).catch(() => undefined), 20);
+  t.after(() => clearInterval(sending));
+  for (const look of LOOKS) {
+    const opened = await open(t, gate, look, "/gateway/routes/%2Fshop");
+    const { page } = opened;
+    const chart = page.getByRole("img", { name: /^Requests per second\. / });
+    await chart.locator("canvas").waitFor();
+    const legend = page.locator(".target-legend");
+    for (const text of [stable!.url, canary!.url, "failed"]) await legend.getByText(text).waitFor();
+    const failed = new RegExp(`${canary!.url}: [1-9].*, failed: [1-9]`);
+    await page.getByRole("img", { name: failed }).waitFor();
+    await checkPage(opened, `targets, ${look.name}`);
+    await takePicture(opened, `targets ${look.name}`);
+    await page.getByRole("button", { name: "3 h" }).click();
+    await page.waitForURL(/span=3h/);
+    await chart.locator("canvas").waitFor();
+  }
 });

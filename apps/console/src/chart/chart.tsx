@@ -36,6 +36,7 @@ export function Chart({ label, times, lines, heightPx = 240, marks = [] }: Chart
   const ref = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const shape = lines.map((line) => `${line.label}${line.colour}`).join();
+  const marked = marks.map(({ at, label: text }) => `${at} ${text}`).join("\n");
   useEffect(() => {
     const host = ref.current!;
     const build = (): void => {
@@ -58,7 +59,7 @@ export function Chart({ label, times, lines, heightPx = 240, marks = [] }: Chart
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [shape, heightPx, marks.length]);
+  }, [shape, heightPx, marked]);
   useEffect(() => {
     plot.current?.setData([[...times], ...lines.map((line) => [...line.values])]);
   }, [times, lines]);

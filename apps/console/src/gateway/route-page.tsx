@@ -18,6 +18,7 @@ import { LiveRequests } from "./live-requests.tsx";
 import { logPath } from "./requests.ts";
 import { RouteEditor } from "./route-editor.tsx";
 import { TargetState } from "./route-state.tsx";
+import { TargetChart } from "./target-chart.tsx";
 import {
   CHANGE,
   deleteRoute,
@@ -165,6 +166,7 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
         </div>
       ) : (
         <>
+          {targets.length > 1 && <TargetChart key={name} route={route} />}
           <Targets targets={targets} weights={route["targets_weighted"]} />
           <LastErrors route={route} />
           {route["access_log"] === true && <LiveRequests route={route} />}

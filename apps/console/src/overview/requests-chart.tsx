@@ -1,23 +1,17 @@
 // Requests over the last three hours, with the changes as marks.
-import { useEffect, useState } from "preact/hooks";
-import type { ComponentType } from "preact";
 import type { ServiceId } from "@platform/console/contract";
+import { LazyChart } from "../chart/lazy-chart.tsx";
 import { changes, readSeries } from "../live/live.ts";
 import { useLoad } from "../view/load.ts";
 import { Problem } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
-import type { Chart as ChartComponent } from "../chart/chart.tsx";
 
 const SPAN_MS = 3 * 3_600_000;
 const REFRESH_MS = 10_000;
 const MARKS_MAX = 6;
 
-/** The chart; its library is loaded after the first paint. */
+/** The chart. */
 export function RequestsChart({ service, label }: { service: ServiceId; label: string }) {
-  const [Chart, setChart] = useState<{ is: typeof ChartComponent } | undefined>(undefined);
-  useEffect(() => {
-    void import("../chart/chart.tsx").then((found) => setChart({ is: found.Chart }));
-  }, []);
   const loaded = useLoad(
     service,
     () => readSeries(service, ["requests", "errors"], Date.now() - SPAN_MS, 10),
@@ -28,7 +22,6 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
   const times = data?.series[0]?.values.map(
     (_value, index) => data.from / 1000 + index * data.step,
   );
-  const Shown = Chart?.is as ComponentType<Parameters<typeof ChartComponent>[0]> | undefined;
   return (
     <section class="sec">
       <div class="h2">
@@ -48,8 +41,8 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
         </span>
       </div>
       {failure !== undefined && <Problem failure={failure} retry={() => void loaded.reload()} />}
-      {data !== undefined && times !== undefined && Shown !== undefined && (
-        <Shown
+      {data !== undefined && times !== undefined && (
+        <LazyChart
           label={t("Requests per second, last 3 hours")}
           times={times}
           heightPx={300}

@@ -9,4 +9,4 @@ export {
 export { LineStreams, type LineStreamsOptions, type PathValues } from "./line-streams.ts";
 export type { Condition } from "./attention.ts";
 export { refuseUpgrade } from "./live.ts";
-export type { Figure } from "./series.ts";
+export { SERIES_STEPS, SeriesStore, type Figure } from "./series.ts";

@@ -2,6 +2,7 @@
 import { type Api, type ApiOptions, type ApiRoute, createApi } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
+import type { RouteSeries } from "../control/route-series.ts";
 import type { OidcSignIn } from "../control/oidc-sign-in.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import type { AccessControl } from "../control/access-control.ts";
@@ -18,6 +19,7 @@ import { createRegisterRoute } from "./register-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
 import { createWorkerGuard } from "./request.ts";
+import { createRouteSeriesRoutes } from "./route-series-api.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 import { createUpstreamRoutes } from "./upstreams-api.ts";
 
@@ -27,6 +29,7 @@ export type GateApiOptions = RoutesApiOptions &
     /** Metrics of `/metrics`. */
     registry: MetricRegistry;
     stream: MetricsStream;
+    series: RouteSeries;
     access: AccessControl;
     certificates: Certificates;
     signIn: OidcSignIn;
@@ -51,6 +54,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
       ...createUpstreamRoutes(options),
+      ...createRouteSeriesRoutes(options.planner, options.series),
       ...createAccessLogRoutes(controller),
       ...createCertificateRoutes(options.certificates, clock),
       ...createCanaryRoutes(options),

@@ -20,6 +20,7 @@ const VERSIONED: readonly string[] = [
   "admin/access-log/ws",
   "admin/certificates",
   "admin/upstreams",
+  "admin/route-series",
   "admin/changes",
   "admin/cache",
   "admin/policy/reload",

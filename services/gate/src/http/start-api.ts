@@ -2,11 +2,12 @@
 import { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
-import { systemClock } from "@platform/kernel/time";
+import { every, systemClock } from "@platform/kernel/time";
 import { GATE_VERSION } from "../config/document.ts";
 import { readBreakers } from "../control/breakers.ts";
 import { Certificates } from "../control/certificates.ts";
 import { MetricsStream } from "../control/metrics-stream.ts";
+import { RouteSeries } from "../control/route-series.ts";
 import { readMonotonicMs, type SharedLinkState } from "../shared-state/index.ts";
 import { createAccessLogStreams } from "./access-log-api.ts";
 import { createGateApi, type GateApiOptions } from "./api.ts";
@@ -17,6 +18,7 @@ import { createWorkerGuard } from "./request.ts";
 
 const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
 const TRACES_FLUSH_MS = 1000;
+const SERIES_SAMPLE_MS = 1000;
 
 /** Options of {@link startApi}. */
 export type StartApiOptions = Pick<
@@ -72,6 +74,12 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
   const certificates = new Certificates(() => controller.state);
   const feeds = createFeeds({ stream, registry, health, log: logger, certificates, secret });
+  const series = new RouteSeries({ planner, links, clock: systemClock });
+  const sampling = every(
+    SERIES_SAMPLE_MS,
+    () => series.sample(),
+    (error) => logger.error("cannot sample the routes", { error: String(error) }),
+  );
   const accessLog = createAccessLogStreams(controller, {
     guard: createWorkerGuard(secret),
     logger,
@@ -80,6 +88,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
     ...options,
     readCircuit: (link) => links.describeCircuit(link),
     stream,
+    series,
     certificates,
     feedRoutes: feeds.createRoutes(),
     registry,
@@ -90,6 +99,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const listener = await listenControl(address, api, { metrics: sockets, feeds, accessLog });
   lifecycle.onDrain("control plane", async () => {
     stream.stop();
+    await sampling.stop();
     processCollector.close();
     await listener.close(0);
     await tracer.shutdown(TRACES_FLUSH_MS);

@@ -1,4 +1,4 @@
-// Judges the results of one route's attempts: circuits, canary counts, outlier statuses, and statuses to retry.
+// Judges and counts the results of one route's attempts: circuits, canaries, outlier statuses, and statuses to retry.
 import {
   Circuit,
   type CircuitBreakerSpec,
@@ -18,17 +18,20 @@ export interface ResilienceOptions {
   onOpen: () => void;
 }
 
-/** Resilience of one route; a route without such settings has none. */
+/** Resilience of one route; a route with one target and without such settings has none. */
 export class Resilience {
   readonly #options: ResilienceOptions;
   readonly #breaker: CircuitBreakerSpec | undefined;
   readonly #hasCanary: boolean;
+  readonly #isCounted: boolean;
   readonly #outliers: ReadonlySet<number>;
   readonly #retryStatuses: ReadonlySet<number>;
   readonly retry: RetrySpec | undefined;
 
-  constructor(spec: ResilienceSpec, options: ResilienceOptions) {
+  /** `isCounted`: attempts are counted by target. */
+  constructor(spec: ResilienceSpec, isCounted: boolean, options: ResilienceOptions) {
     this.#options = options;
+    this.#isCounted = isCounted;
     this.#breaker = spec.breaker;
     this.#hasCanary = spec.canary !== undefined;
     this.#outliers = new Set(spec.outlierStatuses);
@@ -68,6 +71,7 @@ export class Resilience {
 
   /** Records an attempt. */
   note(link: number, isFailure: boolean): void {
+    if (this.#isCounted) this.#options.links.addAttempt(link, isFailure);
     if (this.#hasCanary) this.#options.links.addCanaryResult(link, isFailure);
     if (this.#breaker !== undefined) this.#judgeCircuit(this.#breaker, link, isFailure);
   }

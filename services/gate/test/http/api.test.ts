@@ -22,6 +22,7 @@ import { diffRoutes } from "../../src/control/differ.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { buildGlobals, type UsedLogs } from "../../src/control/globals.ts";
 import { MetricsStream } from "../../src/control/metrics-stream.ts";
+import { RouteSeries } from "../../src/control/route-series.ts";
 import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-file.ts";
 import { NetworkLists } from "../../src/control/network-lists.ts";
 import { OidcSignIn } from "../../src/control/oidc-sign-in.ts";
@@ -37,6 +38,7 @@ import {
   CONTROL_SECRET_HEADER,
   MetricBlock,
   SharedCache,
+  SharedLinkState,
   SharedTargetState,
   allocateCache,
   allocateMetricBlock,
@@ -169,6 +171,11 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     readCircuit: () => "closed",
     metrics,
     stream,
+    series: new RouteSeries({
+      planner,
+      links: new SharedLinkState(new SharedArrayBuffer(4_096)),
+      clock: systemClock,
+    }),
     access,
     certificates,
     signIn,

@@ -105,4 +105,10 @@ export const GATEWAY: Readonly<Record<string, string>> = {
     "Weitere Anfragen gehen an die nächste passende Route oder erhalten 404.",
   "The configuration file keeps the route; the deletion is stored beside it.":
     "Die Konfigurationsdatei behält die Route; die Löschung wird daneben gespeichert.",
+  "Requests per second": "Anfragen pro Sekunde",
+  "by target, with each attempt": "nach Ziel, mit jedem Versuch",
+  "5 min": "5 min",
+  "3 h": "3 h",
+  "1 day": "1 Tag",
+  "{n} other targets": "{n} weitere Ziele",
 };
