@@ -1,4 +1,5 @@
-// IP addresses, CIDR ranges and sets of them. IPv4-mapped IPv6 addresses equal their IPv4 addresses.
+// IP addresses, CIDR ranges and sets of them. IPv4-mapped IPv6 addresses equal their IPv4 addresses, which no wider range
+// of IPv6 addresses contains: `::/0` is all of IPv6.
 import { isIPv4, isIPv6 } from "node:net";
 
 /** The first `bits` bits of `bytes`. */
@@ -60,11 +61,24 @@ export function parseRange(text: string): Range | undefined {
   return { bytes, bits: bits + 128 - bitsMax };
 }
 
+/** Bits that all mapped IPv4 addresses share. */
+export const MAPPED_BITS = 96;
+
 function isWithin(address: Uint8Array, { bytes, bits }: Range): boolean {
+  if (bits < MAPPED_BITS && isMapped(address)) return false;
   const whole = bits >> 3;
   for (let at = 0; at < whole; at++) if (address[at] !== bytes[at]) return false;
   const rest = bits & 7;
   return rest === 0 || ((address[whole]! ^ bytes[whole]!) & (0xff00 >> rest) & 0xff) === 0;
+}
+
+/** True for an IPv4 address in its form of 16 bytes. */
+function isMapped(address: Uint8Array): boolean {
+  return (
+    address[10] === 0xff &&
+    address[11] === 0xff &&
+    address.subarray(0, 10).every((byte) => byte === 0)
+  );
 }
 
 function mapIPv4(text: string): Uint8Array {

@@ -1,5 +1,5 @@
 // A set of many networks as a path-compressed binary trie in shared memory: all threads use one copy.
-import { parseRange, readAddress } from "./address-set.ts";
+import { MAPPED_BITS, parseRange, readAddress } from "./address-set.ts";
 
 /*
  * A node is 8 words: [0 … 3] the first `bits` bits of its networks, [4] bits, [5] child for bit 0, [6] child for bit 1,
@@ -28,10 +28,11 @@ export class AddressTrie {
     const words = this.#words;
     const wanted = this.#wanted;
     readWords(bytes, wanted);
+    const bitsMin = isMapped(wanted) ? MAPPED_BITS : 0;
     for (let node = 0; ;) {
       const bits = words[node + BITS]!;
       if (countEqualBits(wanted, 0, words, node, bits) < bits) return false;
-      if (words[node + MEMBER] === 1) return true;
+      if (words[node + MEMBER] === 1 && bits >= bitsMin) return true;
       if (bits === ADDRESS_BITS) return false;
       node = words[node + CHILDREN + readBit(wanted, 0, bits)]!;
       if (node === 0) return false;
@@ -68,8 +69,10 @@ class Builder {
   add(bytes: Uint8Array, bits: number): void {
     const words = this.#words;
     readWords(bytes, this.#wanted);
+    // A wider network of IPv6 addresses does not contain those of IPv4.
+    const bitsMin = isMapped(this.#wanted) ? MAPPED_BITS : 0;
     for (let node = 0; ;) {
-      if (words[node + MEMBER] === 1) return;
+      if (words[node + MEMBER] === 1 && words[node + BITS]! >= bitsMin) return;
       if (words[node + BITS] === bits) {
         words[node + MEMBER] = 1;
         return;
@@ -115,6 +118,11 @@ class Builder {
     this.#words[node + MEMBER] = member;
     return node;
   }
+}
+
+/** True for IPv4 addresses. */
+function isMapped(words: Uint32Array): boolean {
+  return words[0] === 0 && words[1] === 0 && words[2] === 0xffff;
 }
 
 function readWords(bytes: Uint8Array, words: Uint32Array): void {

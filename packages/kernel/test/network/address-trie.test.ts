@@ -35,11 +35,32 @@ test("the trie contains the addresses of its networks and no others", () => {
   }
 });
 
-test("IPv4-mapped addresses equal their IPv4 addresses, and /0 contains everything", () => {
+test("IPv4-mapped addresses equal their IPv4 addresses, which no network of IPv6 contains", () => {
   const trie = new AddressTrie(buildAddressTrie(["192.0.2.0/24"]));
   assert.ok(trie.has("::ffff:192.0.2.9") && !trie.has("::ffff:192.0.3.9"));
+  const mixed = ["::/0", "::/64", "0.0.0.0/1", "10.1.0.0/16", "::ffff:200.0.0.0/104"];
+  for (const networks of [mixed, mixed.toReversed()]) {
+    const trie = new AddressTrie(buildAddressTrie(networks));
+    const set = new AddressSet(networks);
+    for (const [address, expected] of [
+      ["2001:db8::1", true],
+      ["::", true],
+      ["::1:0:0", true],
+      ["10.1.2.3", true],
+      ["127.0.0.1", true],
+      ["192.0.2.9", false],
+      ["::ffff:192.0.2.9", false],
+      ["200.1.2.3", true],
+      ["no address", false],
+    ] as const) {
+      assert.equal(trie.has(address), expected, `${address} in ${networks.join(" ")}`);
+      assert.equal(set.has(address), expected, `${address} in the set ${networks.join(" ")}`);
+    }
+  }
   const all = new AddressTrie(buildAddressTrie(["::/0"]));
-  assert.ok(all.has("192.0.2.9") && all.has("2001:db8::1") && !all.has("no address"));
+  assert.ok(!all.has("192.0.2.9") && all.has("2001:db8::1") && !all.has("no address"));
+  const both = new AddressTrie(buildAddressTrie(["::/0", "0.0.0.0/0"]));
+  assert.ok(both.has("192.0.2.9") && both.has("2001:db8::1"));
   const none = new AddressTrie(buildAddressTrie([]));
   assert.ok(!none.has("192.0.2.9") && !none.has("::"));
 });
