@@ -83,6 +83,10 @@ export interface TokenVerifier {
 }
 
 const SECRET_BYTES_MIN = 32;
+/** https://spiffe.io/docs/latest/spiffe-specs/spiffe-id/ section 2.3 */
+const SPIFFE_ID_CHARACTERS_MAX = 2_048;
+/** Path of a SPIFFE ID without its first slash (section 2.2): no segment is empty, `.` or `..`. */
+const SPIFFE_PATH = /^(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
 const DETAILS: Readonly<Record<RefusalCode, string>> = {
   too_large: "The token is too long.",
   malformed: "The token is malformed.",
@@ -90,7 +94,7 @@ const DETAILS: Readonly<Record<RefusalCode, string>> = {
   algorithm_not_allowed: "The token's algorithm is not allowed.",
   unknown_key: "The token's key is unknown.",
   bad_signature: "The token's signature is invalid.",
-  wrong_type: "The token is not an access token.",
+  wrong_type: "The token is of another type.",
   wrong_issuer: "The token has another issuer.",
   wrong_audience: "The token is for another audience.",
   wrong_trust_domain: "The token is not of a workload of the trust domain.",
@@ -271,10 +275,12 @@ function isAllowedType(
   }
 }
 
+// Upstreams may compare paths or resolve them: what is not a SPIFFE ID must not reach them as one.
 function isOfTrustDomain(profile: TokenProfile, subject: string | undefined): boolean {
   if (profile.kind !== "jwt-svid") return true;
   const root = `spiffe://${profile.trustDomain}/`;
-  return subject !== undefined && subject.startsWith(root) && subject.length > root.length;
+  if (subject === undefined || subject.length > SPIFFE_ID_CHARACTERS_MAX) return false;
+  return subject.startsWith(root) && SPIFFE_PATH.test(subject.slice(root.length));
 }
 
 // Tokens signed with a shared secret are often plain JWTs; RFC 8725 section 3.11 applies to all other types.

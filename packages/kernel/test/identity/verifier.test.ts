@@ -619,8 +619,21 @@ describe("profiles of tokens", () => {
       "spiffe://prod.test.evil/api",
       "spiffe://prod.test",
       "spiffe://prod.test/",
+      "spiffe://prod.test//api",
+      "spiffe://prod.test/api/",
+      "spiffe://prod.test/./api",
+      "spiffe://prod.test/a/../api",
+      "spiffe://prod.test/..",
+      "spiffe://prod.test/api?x",
+      "spiffe://prod.test/api#x",
+      "spiffe://prod.test/a%2fb",
+      `spiffe://prod.test/${"a".repeat(2_048)}`,
       "api",
     ];
+    for (const path of ["a/b", "..a/.b", "a..", "A-1_x.y"]) {
+      const token = await svid({ ...workload, sub: `spiffe://prod.test/${path}` });
+      assert.equal(await accepts(url, options, token), "user", path);
+    }
     for (const sub of others) {
       const token = await svid({ ...workload, sub });
       assert.equal(await accepts(url, options, token), "wrong_trust_domain", sub);
