@@ -52,6 +52,8 @@ export class LineFollower {
   #path: string | undefined;
   #timer: RepeatingTimer | undefined;
   #polling: Promise<void> | undefined;
+  /** The error of the last poll. */
+  #failure: string | undefined;
   /** Lines that this poll may still pass on. */
   #linesLeft = 0;
 
@@ -66,7 +68,11 @@ export class LineFollower {
     if (this.#timer !== undefined) return;
     // A stop that still waits for a poll leaves its files to this start.
     if (this.#files.length === 0) this.#openAtEnd(this.#options.readPath());
-    this.#timer = every(POLL_MS, () => this.poll(), this.#options.onError);
+    this.#timer = every(
+      POLL_MS,
+      () => this.poll(),
+      (error) => this.#noteFailure(error),
+    );
   }
 
   /** Closes the files; resolves when no more lines will come. */
@@ -83,6 +89,14 @@ export class LineFollower {
     return this.#polling;
   }
 
+  // An error that lasts is reported once, not with each poll.
+  #noteFailure(error: unknown): void {
+    const reason = String(error);
+    if (reason === this.#failure) return;
+    this.#failure = reason;
+    this.#options.onError(error);
+  }
+
   async #poll(): Promise<void> {
     this.#linesLeft = this.#linesMax;
     const path = this.#options.readPath();
@@ -96,6 +110,7 @@ export class LineFollower {
       file.quietPolls = hadNews || file.inode === current ? 0 : file.quietPolls + 1;
     }
     this.#closeQuiet();
+    this.#failure = undefined;
   }
 
   #openAtEnd(path: string | undefined): void {
