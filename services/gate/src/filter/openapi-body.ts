@@ -1,17 +1,20 @@
 // JSON bodies of requests and responses.
 import type { ValidateFunction } from "ajv/dist/2020.js";
+import { readJson } from "./json-text.ts";
 import type { RequestFinding } from "./openapi-parameter.ts";
 
 /** Parses and checks a body; undefined if it conforms. */
 export function checkJson(body: Buffer, validate: ValidateFunction): RequestFinding | undefined {
-  let value: unknown;
+  let text: string;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    text = new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch {
     return { in: "body", path: "", message: "is not JSON" };
   }
+  const read = readJson(text);
+  if ("fault" in read) return { in: "body", path: "", message: read.fault };
   try {
-    if (validate(value)) return undefined;
+    if (validate(read.value)) return undefined;
   } catch {
     // A recursive schema and a deep document exhaust the stack.
     return { in: "body", path: "", message: "is too deep" };

@@ -1,5 +1,6 @@
 // Parameters of an operation in all styles of OpenAPI: https://spec.openapis.org/oas/v3.1.1.html#style-values
 import type { ValidateFunction } from "ajv/dist/2020.js";
+import { readJson } from "./json-text.ts";
 import type { JsonObject } from "./openapi-schema.ts";
 
 /** A fault of a request. */
@@ -101,10 +102,13 @@ export class OperationParameter {
     }
     if (this.#validate === undefined) return undefined;
     if (!this.#isJson) return this.#validateValue(value);
+    const read = readJson(typeof value === "string" ? value : "");
+    if ("fault" in read) return this.#describe("", read.fault);
     try {
-      return this.#validateValue(JSON.parse(typeof value === "string" ? value : ""));
+      return this.#validateValue(read.value);
     } catch {
-      return this.#describe("", "is not JSON");
+      // A recursive schema and a deep document exhaust the stack.
+      return this.#describe("", "is too deep");
     }
   }
 
