@@ -5,6 +5,7 @@ import "@platform/look/tokens.css";
 import "./look/base.css";
 import "./look/frame.css";
 import "./look/parts.css";
+import "./look/media.css";
 import { startRouter } from "./router/router.ts";
 import { startUnsaved } from "./router/unsaved.ts";
 import { chooseLanguage, startPreferences } from "./session/preferences.ts";

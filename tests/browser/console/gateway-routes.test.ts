@@ -260,8 +260,23 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
     await page.getByRole("img", { name: failed }).waitFor();
     await checkPage(opened, `targets, ${look.name}`);
     await takePicture(opened, `targets ${look.name}`);
-    await page.getByRole("button", { name: "3 h" }).click();
-    await page.waitForURL(/span=3h/);
-    await chart.locator("canvas").waitFor();
+
+    await page.emulateMedia({ media: "print" });
+    const paper = "rgb(255, 255, 255)";
+    const readPaper = `getComputedStyle(document.querySelector(".main")).backgroundColor`;
+    assert.equal(await page.evaluate(readPaper), paper, "ink on white");
+    for (const hidden of [".rail", ".trace", ".phone-bar", ".top"])
+      assert.equal(await page.locator(hidden).first().isVisible(), false, hidden);
+    assert.ok(await page.getByText(stable!.url).first().isVisible());
+    await takePicture(opened, `printed ${look.name}`);
+    await page.emulateMedia({ media: "screen" });
+    // A window of 1 280 by 1 024 px at 400 %.
+    await page.setViewportSize({ width: 320, height: 256 });
+    const readHeight = `document.querySelector("main").clientHeight`;
+    assert.ok(Number(await page.evaluate(readHeight)) >= 128, "half of a low window is the page");
+    await checkPage(opened, `a low window, ${look.name}`);
+    await page.getByRole("button", { name: "1 day" }).click();
+    await page.waitForURL(/span=1d/);
+    await page.getByText("There are no figures for this time yet.").waitFor();
   }
 });

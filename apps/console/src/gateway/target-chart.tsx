@@ -52,6 +52,9 @@ export function TargetChart({ route }: { route: Route }) {
   const failure = loaded.failure.value;
   if (data?.targets.length === 0) return null;
   const lines = data === undefined ? [] : describeLines(data);
+  const times = data?.targets[0]!.requests.map(
+    (_value, index) => data.from / SECOND_MS + index * data.step,
+  );
   return (
     <section class="sec">
       <div class="h2">
@@ -71,7 +74,7 @@ export function TargetChart({ route }: { route: Route }) {
         </span>
       </div>
       {failure !== undefined && <Problem failure={failure} retry={() => void loaded.reload()} />}
-      {data !== undefined && (
+      {data !== undefined && times !== undefined && (
         <>
           <span class="legend target-legend">
             {lines.map(({ hue, label, values }) => (
@@ -81,14 +84,16 @@ export function TargetChart({ route }: { route: Route }) {
               </span>
             ))}
           </span>
-          <LazyChart
-            label={describe(lines)}
-            times={data.targets[0]!.requests.map(
-              (_value, index) => data.from / SECOND_MS + index * data.step,
-            )}
-            lines={lines}
-            marks={data.canary === undefined ? [] : findSteps(data, data.canary)}
-          />
+          {times.length < 2 ? (
+            <p class="hint">{t("There are no figures for this time yet.")}</p>
+          ) : (
+            <LazyChart
+              label={describe(lines)}
+              times={times}
+              lines={lines}
+              marks={data.canary === undefined ? [] : findSteps(data, data.canary)}
+            />
+          )}
         </>
       )}
     </section>

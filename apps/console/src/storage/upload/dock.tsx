@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { formatBytes, formatDuration, formatNumber } from "../../format/format.ts";
+import type { ApiFailure } from "../../api/api.ts";
 import { Action } from "../../view/controls.tsx";
 import { Problem } from "../../view/problem.tsx";
 import { attempt } from "../../view/toast.tsx";
@@ -128,19 +129,28 @@ function Row({ upload }: { upload: Upload }) {
       {state.kind === "failed" && (
         <div class="upload-text">
           <Problem failure={state.failure} />
-          <Remedy status={state.failure.status} />
+          <Remedy of={state.failure} />
         </div>
       )}
     </div>
   );
 }
 
-function Remedy({ status }: { status: number }) {
+function Remedy({ of: { status, details } }: { of: ApiFailure }) {
   if (status === 507) {
     return (
       <p class="hint">
         {t(
           "The free space is down to the reserve of the drives. Delete objects or add space, then retry: parts that arrived are kept.",
+        )}
+      </p>
+    );
+  }
+  if (details["s3_code"] === "QuotaExceeded") {
+    return (
+      <p class="hint">
+        {t(
+          "The bucket's quota is used up. Delete objects or versions, or raise it in the settings.",
         )}
       </p>
     );

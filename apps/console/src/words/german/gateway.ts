@@ -111,4 +111,5 @@ export const GATEWAY: Readonly<Record<string, string>> = {
   "3 h": "3 h",
   "1 day": "1 Tag",
   "{n} other targets": "{n} weitere Ziele",
+  "There are no figures for this time yet.": "Für diese Zeit gibt es noch keine Werte.",
 };

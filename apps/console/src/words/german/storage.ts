@@ -17,6 +17,8 @@ export const STORAGE: Readonly<Record<string, string>> = {
     "Ein Objekt dieses Namens existiert, und der Bucket behält keine Versionen: Ersetzen löscht es.",
   "The free space is down to the reserve of the drives. Delete objects or add space, then retry: parts that arrived are kept.":
     "Der freie Platz ist auf die Reserve der Laufwerke gesunken. Objekte löschen oder Platz schaffen, dann erneut versuchen: Angekommene Teile bleiben.",
+  "The bucket's quota is used up. Delete objects or versions, or raise it in the settings.":
+    "Die Quote des Buckets ist aufgebraucht. Löschen Sie Objekte oder Versionen, oder erhöhen Sie sie in den Einstellungen.",
   "No policy allows s3:PutObject here, or one denies it. The policies of your roles and of the bucket decide.":
     "Keine Richtlinie erlaubt hier s3:PutObject, oder eine verbietet es. Es entscheiden die Richtlinien der eigenen Rollen und des Buckets.",
   waiting: "wartet",
