@@ -1,8 +1,9 @@
 // Tags and locks of an object or a version.
 import { useState } from "preact/hooks";
-import { withQuery } from "../api/api.ts";
+import { send, withQuery } from "../api/api.ts";
+import { onlyIf, readVersioned } from "../api/versioned.ts";
 import { formatMoment } from "../format/format.ts";
-import { callService } from "../session/session.ts";
+import { api, callService } from "../session/session.ts";
 import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { useLoad } from "../view/load.ts";
@@ -24,6 +25,12 @@ interface Described {
   legal_hold: boolean;
 }
 
+/** Tags as they were read for their dialog. */
+interface KnownTags {
+  tags: { key: string; value: string }[];
+  etag: string | undefined;
+}
+
 /** The sections. */
 export function ObjectSettings(props: {
   bucket: string;
@@ -32,13 +39,21 @@ export function ObjectSettings(props: {
   hasLock: boolean;
 }) {
   const { bucket, objectKey: key, version, hasLock } = props;
-  const [open, setOpen] = useState<"tags" | "retention" | undefined>(undefined);
+  const [open, setOpen] = useState<"retention" | undefined>(undefined);
+  const [edited, setEdited] = useState<KnownTags | undefined>(undefined);
   const loaded = useLoad(`info ${key} ${version ?? ""}`, (signal) =>
     callService<Described>("vault", `${objectPath(bucket, key, version)}&info=true`, { signal }),
   );
   const pathOf = (part: string): string =>
     withQuery(bucketPath(bucket, `/object/${part}`), { key, version });
-  const close = (): void => setOpen(undefined);
+  // Those of now with their version, not those that the page has shown for a while.
+  const editTags = (): void => {
+    void attempt(async () => {
+      const path = api("vault", pathOf("tags"));
+      const { document, etag } = await readVersioned<Pick<KnownTags, "tags">>(path);
+      setEdited({ tags: document?.tags ?? [], etag });
+    });
+  };
   const hold = (held: boolean): void => {
     void attempt(async () => {
       await callService("vault", pathOf("legal-hold"), { method: "PUT", json: { held } });
@@ -54,7 +69,7 @@ export function ObjectSettings(props: {
             action={
               <Action
                 kind="quiet"
-                onClick={() => setOpen("tags")}
+                onClick={editTags}
                 blocked={tags === null ? t("No policy allows reading its tags") : undefined}
               >
                 {t("Edit tags…")}
@@ -96,15 +111,18 @@ export function ObjectSettings(props: {
               </Facts>
             </Section>
           )}
-          {open === "tags" && tags !== null && (
+          {edited !== undefined && (
             <TagDialog
               title={t("Tags of {name}", { name: key.slice(-60) })}
-              tags={Object.entries(tags).map(([name, value]) => ({ key: name, value }))}
+              tags={edited.tags}
               tagsMax={TAGS_MAX}
-              onClose={close}
+              onClose={() => setEdited(undefined)}
               onSubmit={async (next) => {
-                const json = { tags: next };
-                await callService("vault", pathOf("tags"), { method: "PUT", json });
+                await send(api("vault", pathOf("tags")), {
+                  method: "PUT",
+                  json: { tags: next },
+                  headers: onlyIf(edited.etag),
+                });
                 await loaded.reload();
               }}
             />
@@ -113,7 +131,7 @@ export function ObjectSettings(props: {
             <RetentionDialog
               retention={retention}
               path={pathOf("retention")}
-              onClose={close}
+              onClose={() => setOpen(undefined)}
               onSaved={() => void loaded.reload()}
             />
           )}

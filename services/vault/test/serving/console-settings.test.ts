@@ -248,6 +248,22 @@ describe("tags of an object", () => {
     assert.equal((await call("GET", path("missing"))).status, 404);
   });
 
+  test("are not overwritten by somebody who has not seen them", async () => {
+    assert.equal((await write("shared")).status, 200);
+    const tagged = (key: string) => ({ tags: [{ key, value: "1" }] });
+    const readTag = async () => String((await call("GET", path("shared"))).headers["etag"]);
+    const seen = await readTag();
+    const asSeen = { headers: { "if-match": seen } };
+    assert.equal((await call("PUT", path("shared"), tagged("mine"), asSeen)).status, 204);
+    const late = await call("PUT", path("shared"), tagged("yours"), asSeen);
+    assert.deepEqual([late.status, late.headers["etag"]], [412, await readTag()]);
+    assert.equal((await call("DELETE", path("shared"), undefined, asSeen)).status, 412);
+    assert.deepEqual((await read(call("GET", path("shared"))))["tags"], tagged("mine").tags);
+    const asNow = { headers: { "if-match": await readTag() } };
+    assert.equal((await call("DELETE", path("shared"), undefined, asNow)).status, 204);
+    assert.equal((await call("PUT", path("shared"), tagged("any"))).status, 204);
+  });
+
   test("belong to a version", async () => {
     await call("PUT", `${API}/set/config/versioning`, { Status: "Enabled" });
     const first = JSON.parse((await write("v")).text) as { version: string };

@@ -1,5 +1,10 @@
 // Tags, retention and legal hold of objects in the admin API. The key is in the query, because URLs cannot express all keys.
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  createEtag,
+  defineRoute,
+  requirePreconditions,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import { parseXml, tag, wrap, xmlDocument } from "../../s3/wire/xml.ts";
 import { bucketParams, keySchema, OBJECT_TAG, versionSchema } from "./bucket-schema.ts";
@@ -34,6 +39,8 @@ const bypassQuery = target.extend({
 });
 
 type Target = z.output<typeof target>;
+type ReadRequest = Parameters<ConsoleOperations["run"]>[0];
+type WriteRequest = ReadRequest & { headers: Headers };
 
 /** Routes of tags and locks. */
 export function createObjectSettingRoutes(operations: ConsoleOperations): ApiRoute[] {
@@ -43,22 +50,34 @@ export function createObjectSettingRoutes(operations: ConsoleOperations): ApiRou
 function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
   const common = describe("tags");
   const answer = tagsDocument.extend({ version: z.string().nullable() });
+  const read = async (request: ReadRequest, params: { bucket: string }, query: Target) => {
+    const result = await operations.run(request, toCall("GET", params, query, "tagging"));
+    const set = parseXml(Buffer.from(result.body ?? ""), "Tagging").find("TagSet");
+    const tags = (set?.list("Tag") ?? []).map((item) => ({
+      key: item.getText("Key"),
+      value: item.getText("Value"),
+    }));
+    return { tags, version: readHeader(result, "x-amz-version-id") ?? null };
+  };
+  // Only conditional requests need the permission to read.
+  const requireKnown = async (request: WriteRequest, params: { bucket: string }, query: Target) => {
+    const { headers } = request;
+    if (headers.get("if-match") === null && headers.get("if-none-match") === null) return;
+    requirePreconditions(headers, tagOf((await read(request, params, query)).tags));
+  };
+  const problems = { ...OBJECT_PROBLEMS, 412: "The tags have changed since the ETag in If-Match." };
   return [
     defineRoute({
       ...common,
       method: "GET",
       summary: "The tags of an object or a version",
+      description: "The answer has an ETag for If-Match.",
       query: target,
       answer,
       handle: async (request) => {
-        const { params, query } = request;
-        const result = await operations.run(request, toCall("GET", params, query, "tagging"));
-        const set = parseXml(Buffer.from(result.body ?? ""), "Tagging").find("TagSet");
-        const tags = (set?.list("Tag") ?? []).map((item) => ({
-          key: item.getText("Key"),
-          value: item.getText("Value"),
-        }));
-        return { tags, version: readHeader(result, "x-amz-version-id") ?? null };
+        const found = await read(request, request.params, request.query);
+        request.answerHeaders.set("ETag", tagOf(found.tags));
+        return found;
       },
     }),
     defineRoute({
@@ -69,8 +88,10 @@ function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
         "At most 10, keys of 1 to 128 and values of up to 256 characters: letters, digits, spaces and `_.:/=+-@`.",
       query: target,
       body: tagsDocument,
+      problems,
       handle: async (request) => {
         const { params, query } = request;
+        await requireKnown(request, params, query);
         const call = toCall("PUT", params, query, "tagging");
         const items = request.body.tags.map(({ key, value }) =>
           wrap("Tag", tag("Key", key) + tag("Value", value)),
@@ -84,7 +105,9 @@ function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
       method: "DELETE",
       summary: "Remove the tags of an object or a version",
       query: target,
+      problems,
       handle: async (request) => {
+        await requireKnown(request, request.params, request.query);
         await operations.run(request, toCall("DELETE", request.params, request.query, "tagging"));
       },
     }),
@@ -148,6 +171,10 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       },
     }),
   ];
+}
+
+function tagOf(tags: readonly { key: string; value: string }[]): string {
+  return createEtag(JSON.stringify(tags));
 }
 
 function describe(part: string) {
