@@ -40,6 +40,8 @@ export function parseJwt(token: string): ParsedJwt | undefined {
   const header = parseObject(head);
   const payload = parseObject(body);
   if (header === undefined || payload === undefined || "crit" in header) return undefined;
+  // RFC 7797 section 7: others may read the payload of such a token in another way.
+  if (header["b64"] !== undefined && header["b64"] !== true) return undefined;
   const { alg, kid, typ } = header;
   if (typeof alg !== "string" || (typ !== undefined && typeof typ !== "string")) return undefined;
   if (kid !== undefined && (typeof kid !== "string" || kid.length > KID_CHARACTERS_MAX)) {

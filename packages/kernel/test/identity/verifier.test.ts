@@ -132,6 +132,7 @@ describe("HS256", () => {
     ["alg as a list", signHs256({ alg: ["HS256"] }, USER), "malformed"],
     ["a wrong secret", signHs256({ alg: "HS256" }, USER, "another"), "bad_signature"],
     ["an empty secret", signHs256({ alg: "HS256" }, USER, ""), "bad_signature"],
+    ["b64", signHs256({ alg: "HS256", b64: false }, USER), "malformed"],
     ["crit", signHs256({ alg: "HS256", crit: ["b64"], b64: false }, USER), "malformed"],
     ["no exp", hs256({ ...USER, exp: undefined }), "malformed"],
     ["exp as text", hs256({ ...USER, exp: String(NOW + 900) }), "malformed"],
