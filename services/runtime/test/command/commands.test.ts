@@ -114,7 +114,10 @@ test("bucket add creates a bucket once", async () => {
   assert.equal(added.code, 0, added.err);
   assert.equal(added.out, `${find(started, "vault").url}/photos\n`);
   assert.match((await platform("bucket", "add", "photos")).err, /already a bucket "photos"/);
-  assert.match((await platform("bucket", "add", "No Good")).err, /storage: InvalidBucketName/);
+  assert.match(
+    (await platform("bucket", "add", "No Good")).err,
+    /storage: name: 3 to 63 lower-case letters/,
+  );
 });
 
 test("bucket add --cors lets pages of these origins use the bucket, and no others", async () => {
