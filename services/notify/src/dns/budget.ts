@@ -9,7 +9,8 @@ export function limitLookups(lookup: DnsLookup, budgetMs: number): DnsLookup {
   const endsAt = performance.now() + budgetMs;
   return (name, type) => {
     const leftMs = endsAt - performance.now();
-    if (leftMs <= 0) return Promise.reject(createTimeout(name));
+    // Timers may fire a millisecond early: no lookup can answer in what is left.
+    if (leftMs < 1) return Promise.reject(createTimeout(name));
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(createTimeout(name)), leftMs);
       lookup(name, type)
