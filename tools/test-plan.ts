@@ -28,7 +28,6 @@ const SLOW_FILES: readonly string[] = [
   "services/runtime/test/watch/watch.test.ts",
   "tests/clients/s3/s3-clients.test.ts",
   "services/vault/test/upkeep/drives.test.ts",
-  "tests/browser/console/storage-list.test.ts",
   "services/gate/test/process/cache.test.ts",
   "services/vault/test/serving/backup.test.ts",
   "services/runtime/test/command/project.test.ts",
@@ -110,5 +109,6 @@ export const longForms: readonly TestPlan[] = [
   longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),
   longForm("services/gate/test/process/flood.test.ts", { PLATFORM_FLOOD_BYTES: "1073741824" }),
   longForm("services/gate/test/soak/soak.test.ts", { PLATFORM_GATE_SOAK_SECONDS: "1200" }),
+  longForm("tests/browser/console/storage-list.test.ts", { PLATFORM_CONSOLE_OBJECTS: "20000" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

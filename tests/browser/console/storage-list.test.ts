@@ -8,7 +8,10 @@ import { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, LOOKS, openPlatform } from "./chromium.ts";
 
 const MANY = 1_100;
-const LONG = 20_000;
+/** 20 000 in the long form: writing them takes most of the time. */
+const LONG = Number(process.env["PLATFORM_CONSOLE_OBJECTS"] ?? 5_000);
+/** As the page groups its digits. */
+const SHOWN = `${LONG / 1_000}.000`;
 /** Requests in flight that write objects. */
 const WRITERS = 50;
 /** On an idle machine no task takes 200 ms; a busy one holds any task for longer. */
@@ -87,7 +90,7 @@ test(
 );
 
 test(
-  "20 000 objects: pages come while one scrolls, nothing freezes, and the selection stays",
+  "a long list: pages come while one scrolls, nothing freezes, and the selection stays",
   { skip: chromiumSkip },
   async (t) => {
     const names = await fill("long", LONG);
@@ -116,7 +119,7 @@ test(
     assert.ok(await first.getByRole("checkbox").isChecked());
     assert.equal(await page.locator("main tr.sel").getAttribute("data-row"), names[2]);
     await page.getByRole("checkbox", { name: "Select all" }).check();
-    await page.getByRole("button", { name: /^Delete 20.000…$/ }).waitFor();
+    await page.getByRole("button", { name: new RegExp(`^Delete ${SHOWN}…$`) }).waitFor();
 
     const tasks = (await page.evaluate("globalThis.tasks")) as number[];
     const longest = Math.round(Math.max(0, ...tasks));
@@ -128,6 +131,6 @@ test(
     );
     assert.ok(longest < FREEZE_MS_MAX, `a task took ${longest} ms`);
     assert.ok(usedSize < HEAP_BYTES_MAX, `${usedSize} bytes`);
-    await checkPage(console, "20 000 objects");
+    await checkPage(console, "a long list");
   },
 );
