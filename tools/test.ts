@@ -10,7 +10,7 @@ import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
 
-/** On an idle machine the longest file takes half of it. */
+/** Three times the longest file on an idle machine. */
 const FILE_TIMEOUT_S = 450;
 /** More than a slow machine needs, and less than CI allows: without a failed test, a run must not fail. */
 const SHORT_MINUTES = 75;

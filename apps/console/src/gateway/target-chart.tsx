@@ -21,9 +21,14 @@ const SPANS = {
 } as const;
 type Span = keyof typeof SPANS;
 
-/** Colours of targets; further targets are one line. */
-const COLOURS = ["--gateway", "--messaging", "--storage", "--identity", "--tunnels"] as const;
-const HUES = ["gate", "pulse", "vault", "auth", "tunnel"] as const;
+/** Colours of targets with the classes of their legend; further targets are one line. */
+const COLOURS = [
+  { colour: "--gateway", hue: "gate" },
+  { colour: "--messaging", hue: "pulse" },
+  { colour: "--storage", hue: "vault" },
+  { colour: "--identity", hue: "auth" },
+  { colour: "--tunnels", hue: "tunnel" },
+] as const;
 
 type Values = readonly (number | null)[];
 
@@ -113,8 +118,7 @@ function describeLines({ targets }: RouteSeries): (Line & { hue: string })[] {
   return [
     ...shown.map(({ url, requests: values }, index) => ({
       label: url,
-      colour: COLOURS[index]!,
-      hue: HUES[index]!,
+      ...COLOURS[index]!,
       values,
       isFilled: false,
     })),

@@ -25,7 +25,9 @@ export class AddressSet {
   has(address: string): boolean {
     if (this.#ranges.length === 0) return false;
     const bytes = readAddress(address);
-    return bytes !== undefined && this.#ranges.some((range) => isWithin(bytes, range));
+    if (bytes === undefined) return false;
+    const bitsMin = isMapped(bytes) ? MAPPED_BITS : 0;
+    return this.#ranges.some((range) => range.bits >= bitsMin && isWithin(bytes, range));
   }
 }
 
@@ -65,7 +67,6 @@ export function parseRange(text: string): Range | undefined {
 export const MAPPED_BITS = 96;
 
 function isWithin(address: Uint8Array, { bytes, bits }: Range): boolean {
-  if (bits < MAPPED_BITS && isMapped(address)) return false;
   const whole = bits >> 3;
   for (let at = 0; at < whole; at++) if (address[at] !== bytes[at]) return false;
   const rest = bits & 7;
