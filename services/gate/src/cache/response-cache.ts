@@ -102,7 +102,8 @@ export class ResponseCache {
       this.land(ticket, false);
       return [];
     }
-    const writer = new ResponseWriter(this.#parts.store, entry, (isStored) => {
+    const { store } = this.#parts;
+    const writer = new ResponseWriter(store, entry, draft.contentLength, (isStored) => {
       if (isStored) this.#count(this.#storedAt);
       this.land(ticket, isStored);
     });
