@@ -142,6 +142,15 @@ export interface ObjectInfo extends Omit<ObjectAttributes, "encryption"> {
   partsCount?: number;
 }
 
+/** Attributes of a version as a caller has read them: a change of one is refused if they are no longer these. */
+export type KnownAttributes = Pick<ObjectInfo, "versionId" | "tags" | "retention" | "legalHold">;
+
+/** The caller of a change of attributes, and the attributes that it has read, if the change depends on them. */
+export interface ChangeOrigin {
+  actor?: Actor;
+  expected?: KnownAttributes;
+}
+
 /** A requested range: from `start` on, `start` to `end` (both included), or the last `suffix` bytes. */
 export type RangeRequest = { start: number; end?: number } | { suffix: number };
 

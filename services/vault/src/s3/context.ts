@@ -8,6 +8,7 @@ import type { WebIdentity } from "../access/web-identity.ts";
 import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
+import type { KnownAttributes } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
 import type { EventPolicy } from "../delivery/target.ts";
@@ -63,6 +64,8 @@ export interface OperationContext {
   readonly bucket: Bucket | undefined;
   /** A change of the bucket's settings is refused unless they are still those of this bucket. */
   readonly expectedBucket?: Bucket;
+  /** A change of tags, retention or legal hold is refused unless the object still has these. */
+  readonly expectedObject?: KnownAttributes;
 }
 
 /** Runs an operation. A thrown error becomes the response. */

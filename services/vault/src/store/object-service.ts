@@ -12,6 +12,7 @@ import type { Acl } from "../model/acl.ts";
 import type { Actor } from "../model/event.ts";
 import type { Retention } from "../model/lock.ts";
 import type {
+  ChangeOrigin,
   ByteRange,
   DeleteRequest,
   DeleteResult,
@@ -192,37 +193,42 @@ export class ObjectService {
   async setTags(
     address: ObjectAddress,
     tags: Readonly<Record<string, string>>,
-    actor?: Actor,
+    origin: ChangeOrigin = {},
   ): Promise<{ versionId: string }> {
     requireTags(tags);
-    return this.#change(address, { kind: "tags", tags }, actor);
+    return this.#change(address, { kind: "tags", tags }, origin);
   }
 
   async setAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }> {
-    return this.#change(address, { kind: "acl", acl }, actor);
+    return this.#change(address, { kind: "acl", acl }, actor === undefined ? {} : { actor });
   }
 
   /** `undefined` removes the retention. Throws `AccessDenied` if that would weaken the protection of the version. */
   async setRetention(
     address: ObjectAddress,
     retention: Retention | undefined,
-    { bypassGovernance = false }: { bypassGovernance?: boolean } = {},
+    { bypassGovernance = false, ...origin }: ChangeOrigin & { bypassGovernance?: boolean } = {},
   ): Promise<{ versionId: string }> {
-    return this.#change(address, {
-      kind: "retention",
-      bypassGovernance,
-      ...(retention === undefined ? {} : { retention }),
-    });
+    const change = { kind: "retention", bypassGovernance } as const;
+    return this.#change(
+      address,
+      retention === undefined ? change : { ...change, retention },
+      origin,
+    );
   }
 
-  async setLegalHold(address: ObjectAddress, on: boolean): Promise<{ versionId: string }> {
-    return this.#change(address, { kind: "legalHold", on });
+  async setLegalHold(
+    address: ObjectAddress,
+    on: boolean,
+    origin: ChangeOrigin = {},
+  ): Promise<{ versionId: string }> {
+    return this.#change(address, { kind: "legalHold", on }, origin);
   }
 
   #change(
     address: ObjectAddress,
     change: AttributeChange,
-    actor?: Actor,
+    { actor, expected }: ChangeOrigin,
   ): Promise<{ versionId: string }> {
     requireKey(address.key);
     const { writer, now } = this.#env;
@@ -232,6 +238,7 @@ export class ObjectService {
       change,
       nowMs: now(),
       ...(actor === undefined ? {} : { actor }),
+      ...(expected === undefined ? {} : { expected }),
     });
   }
 

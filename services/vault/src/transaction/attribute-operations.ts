@@ -9,7 +9,7 @@ import { requireRetentionChange } from "./lock-guard.ts";
 import type { Retention } from "../model/lock.ts";
 import { StoreError } from "../model/store-error.ts";
 import { findCurrent, findOlder } from "./version-rows.ts";
-import type { ObjectAddress } from "../model/object.ts";
+import type { KnownAttributes, ObjectAddress } from "../model/object.ts";
 
 /** A change of a version. */
 export type AttributeChange =
@@ -25,6 +25,8 @@ export interface AttributeOperation {
   change: AttributeChange;
   nowMs: number;
   actor?: Actor;
+  /** Refused unless it is still this version, and the attribute to change still has this value. */
+  expected?: KnownAttributes;
 }
 
 type ChangedColumns = Partial<
@@ -43,6 +45,7 @@ export function applyAttribute(
     throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
   const { row, table } = requireVersion(context, state.id, address);
+  requireUnchanged(row, operation);
   const set = (changes: ChangedColumns) => {
     const { tags, detail, retain_mode: mode, retain_until: until, hold } = { ...row, ...changes };
     const seal = sealVersion({ ...row, ...changes });
@@ -114,6 +117,33 @@ function requireVersion(
     );
   }
   return { row, table: "versions" };
+}
+
+function requireUnchanged(row: VersionRow, { change, expected, address }: AttributeOperation) {
+  if (expected === undefined) return;
+  if (row.version === expected.versionId && isAsKnown(row, change.kind, expected)) return;
+  throw new StoreError("PreconditionFailed", "The object has changed since it was read.", {
+    bucket: address.bucket,
+    key: address.key,
+    condition: "If-Match",
+  });
+}
+
+function isAsKnown(row: VersionRow, kind: AttributeChange["kind"], known: KnownAttributes) {
+  switch (kind) {
+    case "tags":
+      return JSON.stringify(JSON.parse(row.tags ?? "{}")) === JSON.stringify(known.tags);
+    case "retention": {
+      const { mode = null, untilMs = null } = known.retention ?? {};
+      return row.retain_mode === mode && row.retain_until === untilMs;
+    }
+    case "legalHold":
+      return (row.hold === 1) === (known.legalHold ?? false);
+    case "acl":
+      return true;
+    default:
+      return kind satisfies never;
+  }
 }
 
 function tell(

@@ -321,6 +321,8 @@ describe("tags of an object", () => {
 describe("locks of an object", () => {
   const path = (part: string, more = "") => `${API}/locked/object${part}?key=kept${more}`;
   const info = async () => read(call("GET", path("", "&info")));
+  const tagOf = async (part: string) => String((await call("GET", path(part))).headers["etag"]);
+  const asOf = (etag: string) => ({ headers: { "if-match": etag } });
 
   test("a retention and a legal hold are set, shown and released", async () => {
     await call("PUT", path(""), undefined, { body: "x" });
@@ -342,13 +344,73 @@ describe("locks of an object", () => {
     assert.equal((await call("DELETE", path("", version))).status, 204);
   });
 
+  test("are not overwritten by somebody who has not seen them", async () => {
+    await call("PUT", path(""), undefined, { body: "x" });
+    const retention = (days: number) => ({
+      mode: "GOVERNANCE",
+      until: new Date(Date.now() + days * 86_400_000).toISOString(),
+    });
+    const first = await read(call("GET", path("/retention")));
+    assert.deepEqual([first["mode"], first["until"]], [null, null]);
+    const none = asOf(await tagOf("/retention"));
+    const chosen = retention(1);
+    assert.equal((await call("PUT", path("/retention"), chosen, none)).status, 204);
+    const late = await call("PUT", path("/retention"), retention(9), none);
+    assert.deepEqual([late.status, late.headers["etag"]], [412, await tagOf("/retention")]);
+    const ended = path("/retention", "&bypass_governance=true");
+    assert.equal((await call("DELETE", ended, undefined, none)).status, 412);
+    const kept = await read(call("GET", path("/retention")));
+    assert.deepEqual({ mode: kept["mode"], until: kept["until"] }, chosen);
+    assert.equal(kept["version"], (await info())["version"]);
+    const known = asOf(await tagOf("/retention"));
+    assert.equal((await call("DELETE", ended, undefined, known)).status, 204);
+
+    const free = asOf(await tagOf("/legal-hold"));
+    assert.equal((await call("PUT", path("/legal-hold"), { held: true }, free)).status, 204);
+    assert.equal((await call("PUT", path("/legal-hold"), { held: false }, free)).status, 412);
+    assert.equal((await read(call("GET", path("/legal-hold"))))["held"], true);
+    const held = asOf(await tagOf("/legal-hold"));
+    assert.equal((await call("PUT", path("/legal-hold"), { held: false }, held)).status, 204);
+
+    // The live version is another one now, with the same values.
+    const seen = asOf(await tagOf("/retention"));
+    await call("PUT", path(""), undefined, { body: "y" });
+    assert.equal((await call("PUT", path("/retention"), retention(1), seen)).status, 412);
+    assert.equal((await call("PUT", path("/tags"), { tags: [] }, seen)).status, 412);
+    assert.equal((await info())["retention"], null);
+  });
+
+  test("of two writers with the same ETag one succeeds, each time", async () => {
+    await call("PUT", path(""), undefined, { body: "x" });
+    const until = (n: number) => new Date(Date.now() + 86_400_000 + n * 60_000).toISOString();
+    const settings: readonly [part: string, bodyOf: (round: number, writer: number) => object][] = [
+      ["/tags", (round, writer) => ({ tags: [{ key: "by", value: `${round} ${writer}` }] })],
+      ["/retention", (round, writer) => ({ mode: "GOVERNANCE", until: until(2 * round + writer) })],
+      // Both change the hold: the same change twice would be none the second time.
+      ["/legal-hold", (round) => ({ held: round % 2 === 0 })],
+    ];
+    for (let round = 0; round < 20; round += 1) {
+      for (const [part, bodyOf] of settings) {
+        const known = asOf(await tagOf(part));
+        const answers = await Promise.all(
+          [0, 1].map((writer) => call("PUT", path(part), bodyOf(round, writer), known)),
+        );
+        const statuses = answers.map(({ status }) => status).sort((one, other) => one - other);
+        assert.deepEqual(statuses, [204, 412], `${part}, round ${round}`);
+      }
+    }
+    assert.equal((await read(call("GET", path("/legal-hold"))))["held"], false);
+  });
+
   test("an end in the past, and a bucket without object lock, are refused", async () => {
     await call("PUT", path(""), undefined, { body: "x" });
     const past = { mode: "GOVERNANCE", until: "2001-01-01T00:00:00Z" };
     assert.equal((await call("PUT", path("/retention"), past)).status, 400);
     const elsewhere = `${API}/set/object/legal-hold?key=full`;
     assert.equal((await call("PUT", elsewhere, { held: true })).status, 400);
+    assert.equal((await call("GET", elsewhere)).status, 400);
     const asReader = { key: reader };
     assert.equal((await call("PUT", path("/legal-hold"), { held: true }, asReader)).status, 403);
+    assert.equal((await call("GET", path("/retention"), undefined, asReader)).status, 403);
   });
 });

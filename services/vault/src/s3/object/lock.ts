@@ -1,4 +1,5 @@
 // Retention and legal hold of object versions.
+import type { ObjectInfo } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { authorize, requirePermission, toLockValues } from "../authorization.ts";
@@ -7,14 +8,14 @@ import { receiveDocument } from "../payload.ts";
 import { parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 import { getAddress } from "./address.ts";
 import { checkRetention, isTimestamp } from "./attributes-in.ts";
+import { getChangeOrigin } from "./change-origin.ts";
 import { describeObject } from "./describe.ts";
 
 const LOCK_BYTES_MAX = 65_536;
 
 /** GetObjectRetention */
 export const getObjectRetention: OperationHandler = async (context) => {
-  requireLock(context);
-  const object = await describeObject(context);
+  const object = await describeLockable(context);
   if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   const { mode, untilMs } = object.retention;
   const inner = tag("Mode", mode) + tag("RetainUntilDate", new Date(untilMs).toISOString());
@@ -37,14 +38,16 @@ export const putObjectRetention: OperationHandler = async (context) => {
     const action = "s3:BypassGovernanceRetention";
     await requirePermission(context, { action, bucket, bucketName, key });
   }
-  await api.store.objects.setRetention(getAddress(context), retention, { bypassGovernance });
+  await api.store.objects.setRetention(getAddress(context), retention, {
+    ...getChangeOrigin(context),
+    bypassGovernance,
+  });
   return answerEmpty(200);
 };
 
 /** GetObjectLegalHold */
 export const getObjectLegalHold: OperationHandler = async (context) => {
-  requireLock(context);
-  const object = await describeObject(context);
+  const object = await describeLockable(context);
   if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
 };
@@ -56,9 +59,16 @@ export const putObjectLegalHold: OperationHandler = async (context) => {
   await authorize(context, toLockValues({ legalHold: status }, context.api.clock.now()));
   requireLock(context);
   if (status !== "ON" && status !== "OFF") throw new S3Error("MalformedXML");
-  await context.api.store.objects.setLegalHold(getAddress(context), status === "ON");
+  const { objects } = context.api.store;
+  await objects.setLegalHold(getAddress(context), status === "ON", getChangeOrigin(context));
   return answerEmpty(200);
 };
+
+/** The object of a request, whose bucket must have object lock. */
+export async function describeLockable(context: OperationContext): Promise<ObjectInfo> {
+  requireLock(context);
+  return describeObject(context);
+}
 
 async function receiveLock(context: OperationContext, root: string): Promise<XmlElement> {
   const options = { bytesMax: LOCK_BYTES_MAX };

@@ -1,10 +1,11 @@
 // GetObjectTagging, PutObjectTagging and DeleteObjectTagging
 import { answerEmpty, answerXml } from "../answer.ts";
 import { authorize, toTagValues } from "../authorization.ts";
-import { getActor, type OperationHandler } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { formatTagging, OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
+import { getChangeOrigin } from "./change-origin.ts";
 import { describeObject } from "./describe.ts";
 
 const TAGGING_BYTES_MAX = 65_536;
@@ -22,16 +23,14 @@ export const putObjectTagging: OperationHandler = async (context) => {
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
   await authorize(context, toTagValues(tags));
-  const done = await context.api.store.objects.setTags(
-    getAddress(context),
-    tags,
-    getActor(context),
-  );
+  const origin = getChangeOrigin(context);
+  const done = await context.api.store.objects.setTags(getAddress(context), tags, origin);
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
 
 /** DeleteObjectTagging */
 export const deleteObjectTagging: OperationHandler = async (context) => {
-  const done = await context.api.store.objects.setTags(getAddress(context), {}, getActor(context));
+  const origin = getChangeOrigin(context);
+  const done = await context.api.store.objects.setTags(getAddress(context), {}, origin);
   return answerEmpty(204, getVersionHeaders(context, done.versionId));
 };
