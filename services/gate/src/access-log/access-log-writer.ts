@@ -1,5 +1,5 @@
 // Appends the access log lines of one worker: buffered in memory, written in the background.
-import { closeSync, openSync, write } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, write, writeSync } from "node:fs";
 
 /** Options of {@link AccessLogWriter}. */
 export interface AccessLogWriterOptions {
@@ -31,6 +31,9 @@ interface Chunk {
   lines: number;
 }
 
+const LF = 0x0a;
+const LINE_END = Buffer.of(LF);
+
 /**
  * Writes whole lines with `O_APPEND`, so several workers can share one file. Only one write is in flight at a time. The
  * constructor throws the system's error if the file cannot be opened.
@@ -52,6 +55,8 @@ export class AccessLogWriter {
   #isDue = false;
   #timer: NodeJS.Timeout | undefined;
   #isFailing = false;
+  /** A failed write left a part of a line at the end of the file. */
+  #isTorn = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: AccessLogWriterOptions) {
@@ -80,6 +85,7 @@ export class AccessLogWriter {
       closeSync(this.#descriptor);
       this.#descriptor = next;
       this.#isFailing = false;
+      this.#isTorn = false;
     } catch (error) {
       this.#report(error as Error);
     }
@@ -158,21 +164,45 @@ export class AccessLogWriter {
   }
 
   #write(chunk: Chunk, from: number): void {
-    const { bytes, used, lines } = chunk;
+    if (this.#isTorn) {
+      this.#endTornLine(chunk);
+      return;
+    }
+    const { bytes, used } = chunk;
     write(this.#descriptor, bytes, from, used - from, null, (error, written) => {
       if (error !== null) {
-        this.dropped += lines;
-        this.#report(error);
-      } else if (from + written < used) {
-        this.#write(chunk, from + written);
-        return;
-      } else {
+        this.#isTorn = from > 0 && bytes[from - 1] !== LF;
+        this.#drop(chunk, from, error);
+      } else if (from + written < used) this.#write(chunk, from + written);
+      else {
         this.#isFailing = false;
+        this.#finish(chunk);
       }
-      this.#pendingBytes -= used;
-      if (bytes.length === this.#options.flushBytes) this.#spare = bytes;
-      this.#writeNext();
     });
+  }
+
+  // Otherwise, the first line of this chunk would be lost as the rest of the torn one.
+  #endTornLine(chunk: Chunk): void {
+    write(this.#descriptor, LINE_END, 0, 1, null, (error) => {
+      this.#isTorn = error !== null;
+      if (error === null) this.#write(chunk, 0);
+      else this.#drop(chunk, 0, error);
+    });
+  }
+
+  #drop(chunk: Chunk, from: number, error: Error): void {
+    let whole = 0;
+    for (let at = chunk.bytes.indexOf(LF); at !== -1 && at < from; whole++)
+      at = chunk.bytes.indexOf(LF, at + 1);
+    this.dropped += chunk.lines - whole;
+    this.#report(error);
+    this.#finish(chunk);
+  }
+
+  #finish({ bytes, used }: Chunk): void {
+    this.#pendingBytes -= used;
+    if (bytes.length === this.#options.flushBytes) this.#spare = bytes;
+    this.#writeNext();
   }
 
   #report(error: Error): void {
@@ -182,5 +212,25 @@ export class AccessLogWriter {
 }
 
 function openLog(path: string): number {
-  return openSync(path, "a", 0o640);
+  const descriptor = openSync(path, "a", 0o640);
+  try {
+    endLastLine(path, descriptor);
+  } catch {
+    // A file that can be written but not read: a torn line costs the next one.
+  }
+  return descriptor;
+}
+
+/** A crash or a full disk may have left a part of a line. */
+function endLastLine(path: string, descriptor: number): void {
+  const status = fstatSync(descriptor);
+  if (!status.isFile() || status.size === 0) return;
+  const last = Buffer.alloc(1);
+  const reader = openSync(path, "r");
+  try {
+    readSync(reader, last, 0, 1, status.size - 1);
+  } finally {
+    closeSync(reader);
+  }
+  if (last[0] !== LF) writeSync(descriptor, LINE_END);
 }

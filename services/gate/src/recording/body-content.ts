@@ -6,6 +6,7 @@ import type { Redactor } from "./redactor.ts";
 
 /** A coding decodes to at most this many times the limit of recorded bodies. */
 const EXPANSION_MAX = 8;
+const CODINGS_MAX = 4;
 
 const DECODERS: Readonly<
   Record<string, (content: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>
@@ -30,43 +31,79 @@ export async function describeBody(
   bytesMax: number,
 ): Promise<RecordedBody> {
   const bytes = content.length;
-  const type = readMediaType(fields);
+  const types = findFields(fields, "content-type");
   if (bytes === 0) return { bytes, text: "" };
-  if (type.startsWith("multipart/")) return { bytes, omitted: "multipart" };
+  if (types.some((type) => /^\s*multipart\//i.test(type))) return { bytes, omitted: "multipart" };
   const plain = await decodeContent({ fields, content }, bytesMax * EXPANSION_MAX);
   if (plain === undefined) return { bytes, omitted: "coding" };
   const text = readText(plain);
-  if (text === undefined) return { bytes, base64: plain.toString("base64") };
+  const type = readMediaType(fields);
   try {
+    if (hidesCredential(text ?? plain.toString("latin1"), type, redactor, text === undefined)) {
+      return { bytes, omitted: "charset" };
+    }
+    if (text === undefined) return { bytes, base64: plain.toString("base64") };
     return { bytes, text: redactor.redactBody(text, type) };
   } catch {
     return { bytes, omitted: "json" };
   }
 }
 
-/** Content without its Content-Encoding; undefined if it is unknown, damaged or larger than `bytesMax` without it. */
+/**
+ * True for credentials in bytes that cannot be redacted: in another charset than UTF-8, with NULs between the letters of
+ * UTF-16, or in text within something binary.
+ */
+function hidesCredential(
+  text: string,
+  type: string,
+  redactor: Redactor,
+  isBinary: boolean,
+): boolean {
+  const hasNull = text.includes("\0");
+  if (!isBinary && !hasNull) return false;
+  const letters = hasNull ? text.replaceAll("\0", "") : text;
+  return [type, ""].some((each) => redactor.redactBody(letters, each) !== letters);
+}
+
+/**
+ * Content without its Content-Encoding; undefined if it is unknown, damaged or larger than `bytesMax` without it. A
+ * response to HEAD names the coding of a content that it does not have.
+ */
 export async function decodeContent(
   { fields, content }: WireBody,
   bytesMax: number,
 ): Promise<Buffer | undefined> {
-  const coding = findField(fields, "content-encoding")?.trim().toLowerCase() ?? "identity";
-  if (coding === "identity") return content;
-  const decode = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined;
+  if (content.length === 0) return content;
+  const codings = findFields(fields, "content-encoding")
+    .flatMap((value) => value.split(","))
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== "" && coding !== "identity");
+  if (codings.length > CODINGS_MAX) return undefined;
+  let plain: Buffer | undefined = content;
   try {
-    return await decode?.(content, { maxOutputLength: bytesMax });
+    // The last one was applied last (RFC 9110 section 8.4).
+    for (const coding of codings.toReversed()) {
+      const decode = Object.hasOwn(DECODERS, coding) ? DECODERS[coding] : undefined;
+      plain = plain && (await decode?.(plain, { maxOutputLength: bytesMax }));
+    }
+    return plain;
   } catch {
     return undefined;
   }
 }
 
-/** The media type in lower case, without parameters; "" if there is none. */
+/** The media type in lower case, without parameters; "" if there is none, or several that contradict each other. */
 export function readMediaType(fields: RecordedFields): string {
-  return (findField(fields, "content-type") ?? "").split(";")[0]!.trim().toLowerCase();
+  const types = new Set(
+    findFields(fields, "content-type").map((value) => value.split(";")[0]!.trim().toLowerCase()),
+  );
+  const [type = ""] = types;
+  return types.size === 1 ? type : "";
 }
 
 // `name` in lower case.
-function findField(fields: RecordedFields, name: string): string | undefined {
-  return fields.find(([key]) => key.toLowerCase() === name)?.[1];
+function findFields(fields: RecordedFields, name: string): string[] {
+  return fields.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
 }
 
 /** Text in UTF-8; undefined if the bytes are not. */

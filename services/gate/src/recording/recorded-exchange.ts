@@ -2,7 +2,11 @@
 import * as z from "zod";
 
 /** Reasons why the content of a body is not recorded. */
-const OMISSIONS = ["too-large", "multipart", "coding", "json"] as const;
+const OMISSIONS = ["too-large", "multipart", "coding", "json", "charset"] as const;
+
+/** Longest line: an exchange beyond it is not recorded. */
+export const RECORDED_LINE_BYTES_MAX = 16_777_216;
+
 const BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 const fieldsSchema = z.array(z.tuple([z.string(), z.string()]));
@@ -22,7 +26,7 @@ const lineSchema = z.object({
   latency_ms: z.number(),
   upstream_ms: z.number(),
   request: z.object({
-    method: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/),
+    method: z.string().regex(/^(?!CONNECT$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$/),
     target: z.string().startsWith("/"),
     headers: fieldsSchema,
     body: bodySchema,

@@ -3,7 +3,12 @@ import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { escapeNonAscii } from "../access-log/access-line.ts";
 import { type BodyCopy, CopyBudget } from "./body-copy.ts";
 import { describeBody } from "./body-content.ts";
-import type { RecordedBody, RecordedExchange, RecordedFields } from "./recorded-exchange.ts";
+import {
+  type RecordedBody,
+  RECORDED_LINE_BYTES_MAX,
+  type RecordedExchange,
+  type RecordedFields,
+} from "./recorded-exchange.ts";
 import type { Redactor } from "./redactor.ts";
 
 /** Memory for exchanges that are being recorded, per worker. */
@@ -73,7 +78,10 @@ export class RecordingLog {
         body: await describeCopy(response, redactor, bytesMax),
       },
     };
-    this.writer?.append(`${escapeNonAscii(JSON.stringify({ ...line, ...recorded }))}\n`);
+    const text = `${escapeNonAscii(JSON.stringify({ ...line, ...recorded }))}\n`;
+    // Bodies are larger without their coding, and in JSON.
+    if (text.length > RECORDED_LINE_BYTES_MAX) this.skipped++;
+    else this.writer?.append(text);
   }
 }
 

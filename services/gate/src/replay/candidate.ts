@@ -7,8 +7,32 @@ import type { RecordedExchange, RecordedFields } from "../recording/recorded-exc
 
 /** Longer responses are compared by their hash. */
 const CONTENT_BYTES_MAX = 16_777_216;
-/** Fields that belong to the recorded connection or trace. */
-const UNSENT: ReadonlySet<string> = new Set(["traceparent", "tracestate", "upgrade"]);
+/** Fields that belong to the recorded connection or trace: an edited recording must not change the framing either. */
+const UNSENT: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "traceparent",
+  "tracestate",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+/** Requests that may be sent twice (RFC 9110 section 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set([
+  "DELETE",
+  "GET",
+  "HEAD",
+  "OPTIONS",
+  "PUT",
+  "TRACE",
+]);
+/** Methods whose requests announce that they have no body (RFC 9110 section 8.6). */
+const WITH_BODY: ReadonlySet<string> = new Set(["PATCH", "POST", "PUT"]);
 
 /** Options of {@link Candidate}. */
 export interface CandidateOptions {
@@ -36,41 +60,30 @@ export interface CandidateResponse {
 export class Candidate {
   readonly #options: CandidateOptions;
   readonly #agent: Agent;
+  /** For requests that must not be sent twice: a connection that was idle may be closed just then. */
+  readonly #freshAgent: Agent;
 
   constructor(options: CandidateOptions) {
     const { connectionsMax: maxSockets } = options;
     this.#options = options;
-    this.#agent = this.#isSecure()
-      ? new TlsAgent({ keepAlive: true, maxSockets })
-      : new Agent({ keepAlive: true, maxSockets });
+    const create = (keepAlive: boolean): Agent =>
+      this.#isSecure()
+        ? new TlsAgent({ keepAlive, maxSockets })
+        : new Agent({ keepAlive, maxSockets });
+    this.#agent = create(true);
+    this.#freshAgent = create(false);
   }
 
   /** Sends a request with its body. Rejects if there is no complete response within the timeout. */
-  async send({ request }: RecordedExchange, body: Buffer): Promise<CandidateResponse> {
-    const { origin, timeoutMs } = this.#options;
+  async send(recorded: RecordedExchange, body: Buffer): Promise<CandidateResponse> {
+    const { timeoutMs } = this.#options;
     const startedMs = performance.now();
     const signal = AbortSignal.timeout(timeoutMs);
-    const sent = (this.#isSecure() ? requestHttps : requestHttp)({
-      host: origin.hostname.replace(/^\[|\]$/g, ""),
-      port: origin.port === "" ? (this.#isSecure() ? 443 : 80) : Number(origin.port),
-      method: request.method,
-      path: request.target,
-      headers: this.#listFields(request.headers, body.length).flat(),
-      setHost: false,
-      agent: this.#agent,
-      signal,
-    });
     try {
-      return await new Promise((resolve, reject) => {
-        sent.on("error", reject);
-        sent.on("response", (response) => {
-          readResponse(response).then(
-            (answer) => resolve({ ...answer, durationMs: performance.now() - startedMs }),
-            reject,
-          );
-        });
-        sent.end(body);
-      });
+      let answer = await this.#send(recorded, body, signal, this.#choose(recorded));
+      if (answer === "stale") answer = await this.#send(recorded, body, signal, this.#freshAgent);
+      if (answer === "stale") throw new Error("the candidate reset the connection");
+      return { ...answer, durationMs: performance.now() - startedMs };
     } catch (cause) {
       if (signal.aborted) throw new Error(`no response within ${timeoutMs} ms`, { cause });
       throw cause;
@@ -79,6 +92,49 @@ export class Candidate {
 
   close(): void {
     this.#agent.destroy();
+    this.#freshAgent.destroy();
+  }
+
+  #choose({ request }: RecordedExchange): Agent {
+    return IDEMPOTENT.has(request.method) ? this.#agent : this.#freshAgent;
+  }
+
+  // "stale": the connection was used before, and the candidate has closed it without a response.
+  #send(
+    recorded: RecordedExchange,
+    body: Buffer,
+    signal: AbortSignal,
+    agent: Agent,
+  ): Promise<Omit<CandidateResponse, "durationMs"> | "stale"> {
+    const { request } = recorded;
+    const { origin } = this.#options;
+    return new Promise((resolve, reject) => {
+      const sent = (this.#isSecure() ? requestHttps : requestHttp)({
+        host: origin.hostname.replace(/^\[|\]$/g, ""),
+        port: origin.port === "" ? (this.#isSecure() ? 443 : 80) : Number(origin.port),
+        method: request.method,
+        path: request.target,
+        headers: this.#listFields(recorded, body.length).flat(),
+        setHost: false,
+        agent,
+        signal,
+      });
+      let isAnswered = false;
+      sent.on("error", (error: NodeJS.ErrnoException) => {
+        const isStale = sent.reusedSocket && !isAnswered && error.code === "ECONNRESET";
+        if (isStale && !signal.aborted) resolve("stale");
+        else reject(error);
+      });
+      sent.on("upgrade", (_response, socket) => {
+        socket.destroy();
+        reject(new Error("the candidate switched protocols"));
+      });
+      sent.on("response", (response) => {
+        isAnswered = true;
+        readResponse(response).then(resolve, reject);
+      });
+      sent.end(body);
+    });
   }
 
   #isSecure(): boolean {
@@ -86,11 +142,12 @@ export class Candidate {
   }
 
   // Redacted credentials are not sent.
-  #listFields(recorded: RecordedFields, bodyBytes: number): RecordedFields {
+  #listFields({ request }: RecordedExchange, bodyBytes: number): RecordedFields {
     const { headers, host, origin } = this.#options;
+    const hasLength = bodyBytes > 0 || WITH_BODY.has(request.method);
     const own = new Set(headers.map(([name]) => name.toLowerCase()));
     if (host === "target") own.add("host");
-    const kept = recorded.filter(
+    const kept = request.headers.filter(
       ([name, value]) =>
         !own.has(name.toLowerCase()) &&
         !UNSENT.has(name.toLowerCase()) &&
@@ -103,7 +160,7 @@ export class Candidate {
         : [["Host", origin.host] as [string, string]]),
       ...kept,
       ...headers,
-      ...(bodyBytes > 0 ? [["Content-Length", String(bodyBytes)] as [string, string]] : []),
+      ...(hasLength ? [["Content-Length", String(bodyBytes)] as [string, string]] : []),
     ];
   }
 }

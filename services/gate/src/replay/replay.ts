@@ -1,6 +1,7 @@
 // `platform-gate replay --shadow`: sends a recording to a candidate and compares the responses.
 import { REDACTED } from "@platform/kernel/log";
 import {
+  RECORDED_LINE_BYTES_MAX,
   type RecordedBody,
   type RecordedExchange,
   type RecordedFields,
@@ -12,8 +13,6 @@ import { compareResponses, type Difference, IGNORED_FIELDS, type Ignored } from 
 import { readLogLines } from "./log-lines.ts";
 import type { Finding, Quantiles, ReplayResult } from "./report.ts";
 
-/** A line holds two bodies of up to 1 MiB, in JSON or base64. */
-const LINE_BYTES_MAX = 16_777_216;
 /** Durations that are kept for quantiles. */
 const SAMPLES_MAX = 100_000;
 
@@ -93,7 +92,7 @@ class ReplayRun {
   async *listRequests(): AsyncGenerator<[line: number, recorded: RecordedExchange]> {
     const { log, limit, methods } = this.#options;
     let count = 0;
-    for await (const { number, text } of readLogLines(log, LINE_BYTES_MAX)) {
+    for await (const { number, text } of readLogLines(log, RECORDED_LINE_BYTES_MAX)) {
       if (text?.trim() === "") continue;
       const recorded = text === undefined ? undefined : readRecordedExchange(text);
       if (recorded === undefined) this.#skip("lines that are not of a recording");

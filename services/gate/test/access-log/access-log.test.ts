@@ -1,5 +1,6 @@
 // The access log: lines that cannot be forged, written soon, bounded, rotated without loss.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -257,3 +258,34 @@ test("a full file is renamed, the oldest file is removed", async () => {
   assert.equal(readFileSync(`${path}.2`, "utf8"), "second file");
   assert.throws(() => readFileSync(`${path}.3`), { code: "ENOENT" });
 });
+
+test("a line that a crash has torn costs no other line", async () => {
+  writeFileSync(path, '{"whole":1}\n{"torn":');
+  const { writer, errors } = openWriter();
+  writer.append('{"next":1}\n');
+  await writer.close();
+  assert.equal(readFileSync(path, "utf8"), '{"whole":1}\n{"torn":\n{"next":1}\n');
+  assert.deepEqual(errors, []);
+});
+
+test(
+  "a write that the disk takes in part loses the lines that are not written, and no later one",
+  { skip: process.platform === "linux" ? false : "prlimit is there on Linux only" },
+  async () => {
+    const limit = (bytes: string): void =>
+      void execFileSync("prlimit", [`--pid=${process.pid}`, `--fsize=${bytes}:unlimited`]);
+    const { writer, errors } = openWriter();
+    try {
+      limit("25");
+      for (let line = 1; line <= 5; line++) writer.append(`{"line":${line}}\n`);
+      await writer.settle();
+    } finally {
+      limit("unlimited");
+    }
+    assert.equal(readFileSync(path, "utf8"), '{"line":1}\n{"line":2}\n{"l');
+    assert.deepEqual([writer.lines, writer.dropped, errors.length], [5, 3, 1]);
+    writer.append('{"line":6}\n');
+    await writer.close();
+    assert.equal(readFileSync(path, "utf8"), '{"line":1}\n{"line":2}\n{"l\n{"line":6}\n');
+  },
+);

@@ -58,6 +58,16 @@ const answerLikeV1: RequestListener = (request, response) => {
       response.setHeader("Content-Encoding", "br");
       response.setHeader("Content-Type", "application/json");
       response.end(brotliCompressSync('{"a":1,"refresh_token":"r"}'));
+    } else if (url.includes("/hints")) {
+      response.writeEarlyHints({ link: "</a.css>; rel=preload", "x-token": "eeee" });
+      response.setHeader("Trailer", "X-Token");
+      response.addTrailers({ "X-Token": "eeee" });
+      response.write("first ");
+      response.end("second");
+    } else if (request.headers["if-none-match"] !== undefined) {
+      response.statusCode = 304;
+      response.setHeader("Content-Encoding", "gzip");
+      response.end();
     } else {
       response.setHeader("Content-Type", "application/json");
       response.statusCode = url.includes("/missing") ? 404 : 200;
@@ -136,9 +146,12 @@ for (const runtime of runtimesOfRules) {
     await ask("/api/bytes", { method: "POST", body: "y".repeat(1_001) });
     await ask("/api/zipped");
     await ask("/api/missing", { method: "HEAD" });
-    await waitFor("six lines", () => readLines(folder).length === 6);
+    await ask("/api/zipped/head", { method: "HEAD" });
+    await ask("/api/cached", { headers: { "If-None-Match": '"1"' } });
+    await ask("/api/hints");
+    await waitFor("nine lines", () => readLines(folder).length === 9);
     const raw = readFileSync(path, "utf8");
-    for (const secret of ["tttt", "pppp", "cccc", "kkkk", "iiii", "the-operator-token"]) {
+    for (const secret of ["eeee", "tttt", "pppp", "cccc", "kkkk", "iiii", "the-operator-token"]) {
       assert.ok(!raw.includes(secret), secret);
     }
     // The order of lines of two workers is that of their writes.
@@ -167,6 +180,19 @@ for (const runtime of runtimesOfRules) {
     );
     assert.deepEqual(lines.get("/api/missing")?.response.body, { bytes: 0, text: "" });
     assert.equal(lines.get("/api/missing")?.status, 404);
+    const hints = lines.get("/api/hints") ?? assert.fail();
+    assert.deepEqual([hints.response.status, hints.response.body.text], [200, "first second"]);
+    const again = await replay(context, runtime, [
+      "--log",
+      path,
+      "--target",
+      target,
+      "--redact",
+      "iban",
+    ]);
+    assert.match(again.stdout, /^same: 8, different: 0, failed: 0$/m, again.stdout);
+    assert.match(again.stdout, /^skipped: 1 requests whose body is not recorded$/m);
+    assert.equal(again.code, 0);
     await waitFor("the mirror of the route gets the bodies as well", () =>
       [900, 1_001].every((size) => mirrored.includes("y".repeat(size))),
     );
