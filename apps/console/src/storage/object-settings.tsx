@@ -1,34 +1,35 @@
 // Tags and locks of an object or a version.
 import { useState } from "preact/hooks";
-import { send, withQuery } from "../api/api.ts";
-import { onlyIf, readVersioned } from "../api/versioned.ts";
-import { formatMoment } from "../format/format.ts";
+import { withQuery } from "../api/api.ts";
+import { readVersioned, type Versioned } from "../api/versioned.ts";
 import { api, callService } from "../session/session.ts";
-import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view/controls.tsx";
-import { FormDialog } from "../view/dialog.tsx";
+import { Action, Section } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { KnownValueConflict, useKnownValue } from "./known-value.tsx";
+import { ObjectLock, type Retention } from "./object-lock.tsx";
 import { bucketPath, objectPath } from "./objects.ts";
-import { TagDialog } from "./tag-dialog.tsx";
+import { type Tag, TagDialog } from "./tag-dialog.tsx";
 
 /** Limit of S3. */
 const TAGS_MAX = 10;
-const DAY_MS = 86_400_000;
 
 /** Members of the description that are used here. */
 interface Described {
+  version: string;
   /** Null if the session may not read them. */
   tags: Record<string, string> | null;
-  retention: { mode: "GOVERNANCE" | "COMPLIANCE"; until: string } | null;
+  retention: Retention | null;
   legal_hold: boolean;
 }
 
-/** Tags as they were read for their dialog. */
-interface KnownTags {
-  tags: { key: string; value: string }[];
-  etag: string | undefined;
+/** Tags as their dialog reads them. */
+interface StoredTags {
+  tags: Tag[];
+  /** Null in buckets that never had versions. */
+  version: string | null;
 }
 
 /** The sections. */
@@ -39,8 +40,7 @@ export function ObjectSettings(props: {
   hasLock: boolean;
 }) {
   const { bucket, objectKey: key, version, hasLock } = props;
-  const [open, setOpen] = useState<"retention" | undefined>(undefined);
-  const [edited, setEdited] = useState<KnownTags | undefined>(undefined);
+  const [edited, setEdited] = useState<Versioned<StoredTags> | undefined>(undefined);
   const loaded = useLoad(`info ${key} ${version ?? ""}`, (signal) =>
     callService<Described>("vault", `${objectPath(bucket, key, version)}&info=true`, { signal }),
   );
@@ -49,20 +49,12 @@ export function ObjectSettings(props: {
   // Those of now with their version, not those that the page has shown for a while.
   const editTags = (): void => {
     void attempt(async () => {
-      const path = api("vault", pathOf("tags"));
-      const { document, etag } = await readVersioned<Pick<KnownTags, "tags">>(path);
-      setEdited({ tags: document?.tags ?? [], etag });
-    });
-  };
-  const hold = (held: boolean): void => {
-    void attempt(async () => {
-      await callService("vault", pathOf("legal-hold"), { method: "PUT", json: { held } });
-      await loaded.reload();
+      setEdited(await readVersioned<StoredTags>(api("vault", pathOf("tags"))));
     });
   };
   return (
     <Loading of={loaded}>
-      {({ tags, retention, legal_hold: isHeld }) => (
+      {({ version: shown, tags, retention, legal_hold: isHeld }) => (
         <>
           <Section
             title={t("Tags")}
@@ -88,50 +80,20 @@ export function ObjectSettings(props: {
             </p>
           </Section>
           {hasLock && (
-            <Section
-              title={t("Lock")}
-              action={
-                <Action kind="quiet" onClick={() => setOpen("retention")}>
-                  {t("Change the retention…")}
-                </Action>
-              }
-            >
-              <Facts>
-                <FactRow term={t("Locked until")}>
-                  {retention === null
-                    ? t("not locked")
-                    : `${formatMoment(retention.until)} (${retention.mode})`}
-                </FactRow>
-                <FactRow term={t("Legal hold")}>
-                  {isHeld ? t("held") : t("not held")}{" "}
-                  <Action kind="quiet" onClick={() => hold(!isHeld)}>
-                    {isHeld ? t("Release") : t("Hold")}
-                  </Action>
-                </FactRow>
-              </Facts>
-            </Section>
-          )}
-          {edited !== undefined && (
-            <TagDialog
-              title={t("Tags of {name}", { name: key.slice(-60) })}
-              tags={edited.tags}
-              tagsMax={TAGS_MAX}
-              onClose={() => setEdited(undefined)}
-              onSubmit={async (next) => {
-                await send(api("vault", pathOf("tags")), {
-                  method: "PUT",
-                  json: { tags: next },
-                  headers: onlyIf(edited.etag),
-                });
-                await loaded.reload();
-              }}
+            <ObjectLock
+              pathOf={pathOf}
+              version={shown}
+              retention={retention}
+              isHeld={isHeld}
+              onChanged={loaded.reload}
             />
           )}
-          {open === "retention" && (
-            <RetentionDialog
-              retention={retention}
-              path={pathOf("retention")}
-              onClose={() => setOpen(undefined)}
+          {edited !== undefined && (
+            <ObjectTags
+              title={t("Tags of {name}", { name: key.slice(-60) })}
+              read={edited}
+              path={pathOf("tags")}
+              onClose={() => setEdited(undefined)}
               onSaved={() => void loaded.reload()}
             />
           )}
@@ -141,63 +103,37 @@ export function ObjectSettings(props: {
   );
 }
 
-function RetentionDialog(props: {
-  retention: Described["retention"];
+function ObjectTags(props: {
+  title: string;
+  read: Versioned<StoredTags>;
   path: string;
   onClose: () => void;
   onSaved: () => void;
 }) {
-  const { retention } = props;
-  const [mode, setMode] = useState<string>(retention?.mode ?? "GOVERNANCE");
-  const [until, setUntil] = useState(
-    (retention?.until ?? new Date(Date.now() + 30 * DAY_MS).toISOString()).slice(0, 10),
-  );
-  const [doesBypass, setBypass] = useState(false);
-  const isEnded = mode === "";
+  const known = useKnownValue(props.path, props.read);
   return (
-    <FormDialog
-      title={t("Retention")}
-      submit={isEnded ? t("End the retention") : t("Save")}
-      isDestructive={isEnded || mode === "COMPLIANCE"}
+    <TagDialog
+      title={props.title}
+      tags={props.read.document?.tags ?? []}
+      tagsMax={TAGS_MAX}
       onClose={props.onClose}
-      onSubmit={async () => {
-        const path = doesBypass ? `${props.path}&bypass_governance=true` : props.path;
-        if (isEnded) await callService("vault", path, { method: "DELETE" });
-        else {
-          const json = { mode, until: `${until}T00:00:00Z` };
-          await callService("vault", path, { method: "PUT", json });
-        }
+      onSubmit={async (tags) => {
+        const outcome = await known.write({ method: "PUT", json: { tags } });
         props.onSaved();
+        return outcome;
       }}
     >
-      <SelectField
-        label={t("Mode")}
-        value={mode}
-        options={[
-          ["GOVERNANCE", t("Governance: some users may end it")],
-          ["COMPLIANCE", t("Compliance: no one may end it")],
-          ...(retention === null ? [] : ([["", t("No retention")]] as const)),
-        ]}
-        onChange={setMode}
-      />
-      {!isEnded && (
-        <TextField label={t("Until (date, UTC)")} value={until} isMono onInput={setUntil} />
+      {(tags) => (
+        <KnownValueConflict
+          of={known}
+          stored={describeTags(known.stored?.tags ?? [])}
+          edited={describeTags(tags)}
+        />
       )}
-      {mode === "COMPLIANCE" && (
-        <p class="lead">
-          {t("Until then the version cannot be deleted, not even by root. This cannot be undone.")}
-        </p>
-      )}
-      {retention?.mode === "GOVERNANCE" && (
-        <label class="check-line">
-          <input
-            type="checkbox"
-            checked={doesBypass}
-            onChange={(event) => setBypass(event.currentTarget.checked)}
-          />
-          {t("Shorten or end it (requires s3:BypassGovernanceRetention)")}
-        </label>
-      )}
-    </FormDialog>
+    </TagDialog>
   );
+}
+
+function describeTags(tags: readonly Tag[]): string {
+  return tags.map(({ key, value }) => `${key}=${value}`).join("\n");
 }

@@ -1,4 +1,5 @@
 // A dialog for the tags of a bucket or an object.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Action } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
@@ -19,7 +20,9 @@ export function TagDialog(props: {
   tags: readonly Tag[];
   tagsMax: number;
   onClose: () => void;
-  onSubmit: (tags: Tag[]) => Promise<void>;
+  onSubmit: (tags: Tag[]) => Promise<unknown>;
+  /** Below the tags, by those that would be saved. */
+  children?: (tags: readonly Tag[]) => ComponentChildren;
 }) {
   const { tagsMax } = props;
   const [tags, setTags] = useState<readonly Tag[]>(
@@ -28,12 +31,13 @@ export function TagDialog(props: {
   const set = (index: number, change: Partial<Tag>): void => {
     setTags(tags.map((one, at) => (at === index ? { ...one, ...change } : one)));
   };
+  const filled = tags.filter(({ key, value }) => key !== "" || value !== "");
   return (
     <FormDialog
       title={props.title}
       submit={t("Save")}
       onClose={props.onClose}
-      onSubmit={() => props.onSubmit(tags.filter(({ key, value }) => key !== "" || value !== ""))}
+      onSubmit={() => props.onSubmit(filled)}
     >
       {tags.map(({ key, value }, index) => (
         // Rows have no identity but their place.
@@ -67,6 +71,7 @@ export function TagDialog(props: {
         {t("Add a tag")}
       </Action>
       <p class="hint">{t("Letters, digits, spaces and _ . : / = + - @")}</p>
+      {props.children?.(filled)}
     </FormDialog>
   );
 }

@@ -68,7 +68,7 @@ export function TextField(props: {
   name?: string;
   value: string;
   onInput: (value: string) => void;
-  type?: "text" | "password" | "number" | "email";
+  type?: "text" | "password" | "number" | "email" | "date";
   isMono?: boolean;
   placeholder?: string;
   required?: boolean;

@@ -97,7 +97,8 @@ export function FormDialog(props: FormDialogProps) {
   const run = async (): Promise<void> => {
     setBusy(true);
     try {
-      if ((await onSubmit()) !== STAY_OPEN) onClose();
+      if ((await onSubmit()) === STAY_OPEN) setFailure(undefined);
+      else onClose();
     } catch (error) {
       setFailure(toFailure(error));
     } finally {

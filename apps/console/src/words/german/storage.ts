@@ -129,6 +129,8 @@ export const STORAGE: Readonly<Record<string, string>> = {
   held: "besteht",
   "not held": "besteht nicht",
   Release: "Aufheben",
+  "It was changed meanwhile. The page shows it as it is now.":
+    "Es wurde inzwischen geändert. Die Seite zeigt den jetzigen Stand.",
   "Tags of {name}": "Tags von {name}",
   "End the retention": "Aufbewahrung beenden",
   Mode: "Modus",
