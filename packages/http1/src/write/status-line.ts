@@ -1,6 +1,7 @@
 // Prepared HTTP/1.1 status lines.
-import { STATUS_CODES } from "node:http";
 
+// An import reads all exports, of which WebSocket loads undici: 25 ms of each start of a process or worker.
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 const lines: (Buffer | undefined)[] = [];
 for (const [status, reason] of Object.entries(STATUS_CODES)) {
   lines[Number(status)] = Buffer.from(`HTTP/1.1 ${status} ${reason}\r\n`, "latin1");

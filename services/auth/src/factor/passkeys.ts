@@ -3,15 +3,11 @@ import { isUniqueViolation } from "@platform/kernel/db";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { createValidationError } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
-import {
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-  type AuthenticationResponseJSON,
-  type PublicKeyCredentialCreationOptionsJSON,
-  type PublicKeyCredentialRequestOptionsJSON,
-  type RegistrationResponseJSON,
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import type { PasskeyRow } from "../database/passkey.ts";
 import type { AuthDatabase } from "../database/schema.ts";
@@ -25,6 +21,8 @@ const CHALLENGE_MS = 300_000;
 const PASSKEYS_MAX = 30;
 /** EdDSA, ES256 and RS256 as COSE numbers. */
 const ALGORITHMS = [-8, -7, -257];
+/** Loaded at the first use of a passkey: its certificate parsers are a fifth of the time of a start. */
+const loadWebAuthn = () => import("@simplewebauthn/server");
 
 /** A passkey as its owner sees it. */
 export interface PasskeyItem {
@@ -79,6 +77,7 @@ export class Passkeys {
       payload,
       ttlMs: CHALLENGE_MS,
     });
+    const { generateRegistrationOptions } = await loadWebAuthn();
     const publicKey = await generateRegistrationOptions({
       rpName,
       rpID: this.#rpId,
@@ -111,6 +110,7 @@ export class Passkeys {
     if (isFramed) throw new PlatformError("bad_request", "The credential is not valid.");
     const issued = await this.#options.oneTimeTokens.redeem("passkey-registration", challenge);
     if (issued === undefined) throw badChallenge();
+    const { verifyRegistrationResponse } = await loadWebAuthn();
     const result = await verifyRegistrationResponse({
       response,
       expectedChallenge: challenge,
@@ -159,6 +159,7 @@ export class Passkeys {
   /** Options for `navigator.credentials.get`. They are the same for everyone and do not reveal which users exist. */
   async beginLogin(): Promise<{ publicKey: PublicKeyCredentialRequestOptionsJSON }> {
     const challenge = this.#options.oneTimeTokens.sign("passkey-login", CHALLENGE_MS);
+    const { generateAuthenticationOptions } = await loadWebAuthn();
     const publicKey = await generateAuthenticationOptions({
       rpID: this.#rpId,
       challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
@@ -187,6 +188,7 @@ export class Passkeys {
     // The request names no user, so the credential has to (WebAuthn Level 3, section 7.2, step 6).
     const handle = response.response.userHandle ?? "";
     if (Buffer.from(handle, "base64url").toString() !== row.user_id) throw badPasskey();
+    const { verifyAuthenticationResponse } = await loadWebAuthn();
     const result = await verifyAuthenticationResponse({
       response,
       expectedChallenge: challenge,

@@ -1,7 +1,10 @@
 // Sends copies of requests to mirrors, bounded in number and memory. Their responses are thrown away.
-import { Agent, request as requestHttp, type RequestOptions } from "node:http";
+import type { RequestOptions } from "node:http";
 import { Agent as TlsAgent, request as requestHttps } from "node:https";
 import type { MetricBlock } from "../shared-state/index.ts";
+
+// An import reads all exports, of which WebSocket loads undici in each worker: 25 ms of each start.
+const { Agent, request: requestHttp } = process.getBuiltinModule("node:http");
 
 const IN_FLIGHT_MAX = 128;
 const BYTES_MAX = 33_554_432;

@@ -1,5 +1,5 @@
 // SPF, DKIM and DMARC of received mail (RFC 7208, RFC 6376, RFC 7489), checked by mailauth.
-import { authenticate, type DMARCResult } from "mailauth";
+import type { DMARCResult } from "mailauth";
 import { limitLookups } from "../dns/budget.ts";
 import type { DnsLookup } from "../dns/resolver.ts";
 
@@ -49,6 +49,8 @@ const SIGNATURES_MAX = 10;
 /** Creates the checks. DNS failures are results (`temperror`), never errors. */
 export function createAuthentication(lookup: DnsLookup, hostname: string): CheckAuthentication {
   return async (content, { clientAddress, helo, sender }) => {
+    // Its certificate parsers are a third of the time of a start, and most installations receive no mail.
+    const { authenticate } = await import("mailauth");
     const checked = await authenticate(content, {
       ip: clientAddress,
       helo,
