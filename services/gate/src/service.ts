@@ -202,6 +202,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     planner,
     canaries: canaries.engine,
     links,
+    figures: tables.figures,
     metrics,
     collectors: [canaries.engine, checks],
     access,

@@ -75,7 +75,7 @@ export function createFigures(sources: MetricSources): Figure[] {
     name: string,
     unit: string,
     title: string,
-    kind: Figure["kind"],
+    kind: "counter" | "gauge",
     read: () => number,
   ): Figure => ({ name, unit, title, kind, read });
   return [

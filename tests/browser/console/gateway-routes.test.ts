@@ -258,6 +258,16 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
     for (const text of [stable!.url, canary!.url, "failed"]) await legend.getByText(text).waitFor();
     const failed = new RegExp(`${canary!.url}: [1-9].*, failed: [1-9]`);
     await page.getByRole("img", { name: failed }).waitFor();
+    await page.getByRole("img", { name: /^Latency\. p50: \d.*, p99: \d/ }).waitFor();
+    const row = page.getByRole("row").filter({ hasText: canary!.url });
+    await row.getByText("100 %").waitFor();
+    await page.getByRole("region", { name: "This route" }).waitFor();
+    if (look.width > 600) await row.getByText("50 %").waitFor();
+    const steps = page.getByRole("list", { name: "Steps" }).getByRole("listitem");
+    const texts = await steps.allInnerTexts();
+    assert.match(texts[0]!, /50 %[^]*100 % errors/);
+    assert.match(texts[1]!, /60 %[^]*\+10 each 1\sh/);
+    assert.match(texts[2]!, /100 %[^]*all traffic/);
     await checkPage(opened, `targets, ${look.name}`);
     await takePicture(opened, `targets ${look.name}`);
 

@@ -97,13 +97,25 @@ function describe(
           label: line.label,
           stroke,
           width: 1.5,
-          points: { show: false },
+          points: { show: true, size: 4, fill: stroke, filter: findIsolated },
           ...(line.isFilled === false ? {} : { fill: `${stroke}22` }),
         };
       }),
     ],
     hooks: { draw: [(plot) => drawMarks(plot, marks, ink, mono)] },
   };
+}
+
+/** Points without a neighbour, which no line joins. */
+function findIsolated(plot: uPlot, series: number): number[] {
+  const values = plot.data[series]!;
+  return Array.from(values.keys()).filter(
+    (at) => isKnown(values[at]) && !isKnown(values[at - 1]) && !isKnown(values[at + 1]),
+  );
+}
+
+function isKnown(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined;
 }
 
 /** Times of the axis: with seconds where two of them share a minute. */

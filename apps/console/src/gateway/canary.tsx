@@ -7,6 +7,7 @@ import { Action, Section } from "../view/controls.tsx";
 import { State, type StateKind } from "../view/state.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import { CanarySteps } from "./canary-steps.tsx";
 import { CHANGE, nameOf, type Canary, type Route } from "./routes.ts";
 
 type Step = "hold" | "resume" | "promote" | "rollback";
@@ -63,9 +64,7 @@ export function CanarySection({ route, onDone }: { route: Route; onDone: () => v
   const busy = isBusy ? t("Being changed") : undefined;
   return (
     <Section title={t("Canary")} note={lastTarget(route)}>
-      <p>
-        <CanaryState canary={canary} />
-      </p>
+      <CanarySteps canary={canary} />
       <div class="acts">
         <Action
           needs={CHANGE}

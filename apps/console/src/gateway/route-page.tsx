@@ -1,15 +1,20 @@
 // One route: its targets, canary, last errors and rules.
-import { useState } from "preact/hooks";
-import { formatNumber } from "../format/format.ts";
+import { useMemo, useState } from "preact/hooks";
+import { formatNumber, splitFigure } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
-import { useCommands, useCrumbs } from "../stage/stage.ts";
+import {
+  useCommands,
+  useCrumbs,
+  usePartTrace,
+  type Fact,
+  type TraceScope,
+} from "../stage/stage.ts";
 import { FactRow, Facts, Menu, Section, Tabs } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Split, Title } from "../view/pane.tsx";
 import { Loading, Missing } from "../view/problem.tsx";
-import { Table } from "../view/table.tsx";
 import { runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { CanarySection, CanaryState } from "./canary.tsx";
@@ -17,8 +22,17 @@ import { LastErrors } from "./last-errors.tsx";
 import { LiveRequests } from "./live-requests.tsx";
 import { logPath } from "./requests.ts";
 import { RouteEditor } from "./route-editor.tsx";
-import { TargetState } from "./route-state.tsx";
-import { TargetChart } from "./target-chart.tsx";
+import { RouteCharts } from "./route-charts.tsx";
+import {
+  addUp,
+  findLast,
+  readSpan,
+  RECENT,
+  useRouteFigures,
+  type RouteFigures,
+  type RouteSeries,
+  type Span,
+} from "./route-figures.ts";
 import {
   CHANGE,
   deleteRoute,
@@ -29,8 +43,8 @@ import {
   routePath,
   settingsOf,
   type Route,
-  type Target,
 } from "./routes.ts";
+import { TargetsTable } from "./targets-table.tsx";
 
 const EVERY_MS = 2_000;
 const DRAFT = { prefix: "/shop", target: "http://127.0.0.1:3000", strip_prefix: true };
@@ -166,8 +180,7 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
         </div>
       ) : (
         <>
-          {targets.length > 1 && <TargetChart key={name} route={route} />}
-          <Targets targets={targets} weights={route["targets_weighted"]} />
+          <TargetFigures key={name} route={route} />
           <LastErrors route={route} />
           {route["access_log"] === true && <LiveRequests route={route} />}
         </>
@@ -175,6 +188,52 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
       {isDeleting && <DeleteRoute route={route} onClose={() => setDeleting(false)} />}
     </Split>
   );
+}
+
+function TargetFigures({ route }: { route: Route }) {
+  const span = readSpan();
+  const recent = useRouteFigures(route, RECENT);
+  const series = recent.loaded.data.value;
+  usePartTrace(useMemo(() => describeTrace(series), [series]));
+  if (span === RECENT) return <Figures route={route} figures={recent} />;
+  return <LongFigures key={span} route={route} span={span} />;
+}
+
+function LongFigures({ route, span }: { route: Route; span: Span }) {
+  return <Figures route={route} figures={useRouteFigures(route, span)} />;
+}
+
+function Figures({ route, figures }: { route: Route; figures: RouteFigures }) {
+  return (
+    <>
+      <RouteCharts figures={figures} />
+      <TargetsTable route={route} figures={figures} />
+    </>
+  );
+}
+
+/** The trace of the route: attempts at its targets. */
+function describeTrace(series: RouteSeries | undefined): TraceScope | undefined {
+  if (series === undefined || series.targets.length === 0) return undefined;
+  const values = addUp(series.targets.map(({ requests }) => requests));
+  const failures = addUp(series.targets.map((target) => target.failures));
+  const describeFact = (label: string, value: number | null, unit: string): Fact => {
+    const [number, shown] = splitFigure(value, unit);
+    return { label, value: number, unit: shown };
+  };
+  const failed = findLast(failures);
+  return {
+    label: t("This route"),
+    service: "gate",
+    values,
+    failures,
+    facts: [
+      describeFact(t("requests"), findLast(values), "1/s"),
+      describeFact("p50", findLast(series.p50_ms), "ms"),
+      describeFact("p99", findLast(series.p99_ms), "ms"),
+      { ...describeFact(t("errors"), failed, "1/s"), isBad: (failed ?? 0) > 0 },
+    ],
+  };
 }
 
 /** Says what will be gone; the route is deleted when the time to undo it is over. */
@@ -227,33 +286,6 @@ function deleteUnlessUndone(route: Route): void {
     run: () => deleteRoute(route).finally(() => setLeaving(false)),
     onUndone: () => setLeaving(false),
   });
-}
-
-function Targets({ targets, weights }: { targets: readonly Target[]; weights: unknown }) {
-  const list = Array.isArray(weights) ? (weights as { url: string; weight: number }[]) : [];
-  return (
-    <Table
-      label={t("Targets")}
-      rows={targets}
-      idOf={({ url }) => url}
-      columns={[
-        { title: t("Target"), kind: "mono", render: ({ url }) => url },
-        {
-          title: t("Weight"),
-          kind: "w-s",
-          isNumber: true,
-          render: ({ url }) => list.find((one) => one.url === url)?.weight ?? "–",
-        },
-        {
-          title: t("Active"),
-          kind: "w-s wide-only",
-          isNumber: true,
-          render: ({ active }) => formatNumber(active),
-        },
-        { title: t("State"), kind: "w-l", render: (target) => <TargetState target={target} /> },
-      ]}
-    />
-  );
 }
 
 const HIDDEN = new Set([

@@ -10,18 +10,44 @@ const JSON_TYPE = { "content-type": "application/json" };
 /** State of a target. */
 export interface Target {
   url: string;
+  /** Share of the requests in percent by the current weights. */
+  share: number;
   active: number;
   ejected: boolean;
   /** Absent without a circuit breaker. */
   circuit?: "closed" | "open" | "half_open";
 }
 
+/** Phase of a canary. */
+type CanaryPhase = "promoting" | "held" | "rolled_back" | "promoted";
+
+/** A share that a canary had, or has. */
+export interface CanaryStep {
+  /** Epoch ms. */
+  at: number;
+  phase: CanaryPhase;
+  /** Share of the canary in percent. */
+  weight: number;
+  /** Attempts at the canary with this share, and those that failed. */
+  requests: number;
+  failures: number;
+}
+
 /** The automatic promotion of a route's last target. */
 export interface Canary {
   id: string;
-  phase: "promoting" | "held" | "rolled_back" | "promoted";
+  phase: CanaryPhase;
   /** Share of the canary in percent. */
   weight: number;
+  /** The last steps in their order; the current one is the last. */
+  steps: CanaryStep[];
+  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
+  next?: { at: number; weight: number };
+  /** Percentage points of a step, and seconds between two steps. */
+  step_points: number;
+  step_seconds: number;
+  /** Share of failed attempts, 0 to 1, above which the canary is rolled back. */
+  error_rate_max: number;
 }
 
 /** A route; other members are its settings. */

@@ -94,7 +94,7 @@ function drawStrokes(canvas: HTMLCanvasElement, scope: TraceScope): void {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   const values = scope.values ?? historyOf(scope.service, scope.figure ?? "");
-  const errors = scope.errors === undefined ? [] : historyOf(scope.service, scope.errors);
+  const errors = scope.failures ?? historyOf(scope.service, scope.errors ?? "");
   const pitch = width / HISTORY_S;
   const base = height - ERROR_PX - 1;
   const max = Math.max(1, ...values.map((value) => value ?? 0));

@@ -1,5 +1,5 @@
 // The parts of the frame that a page sets: path, trace and commands.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { ServiceId } from "@platform/console/contract";
 import { path } from "../router/router.ts";
@@ -28,7 +28,9 @@ export interface TraceScope {
   /** Figure of the service. */
   figure?: string;
   errors?: string;
+  /** Values of the page's own in place of the figures, oldest first. */
   values?: readonly (number | null)[];
+  failures?: readonly (number | null)[];
   facts?: readonly Fact[];
 }
 
@@ -44,8 +46,10 @@ export interface Command {
 
 /** Path in the head. */
 export const crumbs = signal<readonly Crumb[]>([]);
-/** Scope of the trace. */
-export const trace = signal<TraceScope | undefined>(undefined);
+const pageTrace = signal<TraceScope | undefined>(undefined);
+const partTrace = signal<TraceScope | undefined>(undefined);
+/** Scope of the trace: that of the part that is open, or else of the page. */
+export const trace = computed(() => partTrace.value ?? pageTrace.value);
 /** Commands of the page and its parts. */
 export const commands = signal<readonly Command[]>([]);
 
@@ -63,8 +67,16 @@ export function useCrumbs(list: readonly Crumb[]): void {
 export function useTrace(scope: TraceScope | undefined): void {
   const text = JSON.stringify(scope);
   useEffect(() => {
-    trace.value = scope;
+    pageTrace.value = scope;
   }, [text]);
+}
+
+/** Sets the trace while a part of the page is open. */
+export function usePartTrace(scope: TraceScope | undefined): void {
+  useEffect(() => {
+    partTrace.value = scope;
+  }, [scope]);
+  useEffect(() => () => void (partTrace.value = undefined), []);
 }
 
 /** Lists of the mounted components: a page and a part of it have commands of their own. */

@@ -222,11 +222,17 @@ export interface ForwardObserver<U = unknown> {
   ): void;
   /**
    * A final response has arrived, and the request could be sent again: returns a target for another attempt, which drops
-   * the response and its connection, or null to forward it. The head is valid only during the callback.
+   * the response and its connection, or null to forward it. The head is valid only during the callback. `elapsedMs` is the
+   * time since the attempt began, with the wait for a connection.
    */
-  onResponse?(exchange: Exchange<U>, head: ResponseHead): ForwardTarget | null;
-  /** Appends fields to a final response head or a 101. The head is valid only during the callback. */
-  onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
+  onResponse?(exchange: Exchange<U>, head: ResponseHead, elapsedMs: number): ForwardTarget | null;
+  /** Appends fields to a final response head or a 101; `head` and `elapsedMs` as in {@link onResponse}. */
+  onResponseHead?(
+    exchange: Exchange<U>,
+    head: ResponseHead,
+    writer: HeadWriter,
+    elapsedMs: number,
+  ): void;
   /**
    * An attempt failed before any response: returns the next target or null. After null the engine responds with
    * `failure.status`, unless the callback has called `exchange.respond`.

@@ -38,7 +38,9 @@ export class ForwardedRequest<U> {
   /** Number of attempts, including the current one. */
   attempts = 0;
   startMs = 0;
-  /** Time to the response head; -1 before. */
+  /** Start of the current attempt. */
+  #attemptStartMs = 0;
+  /** Time from the start of the request to the response head of the current attempt; -1 before. */
   upstreamMs = -1;
   totalDeadlineMs = NEVER;
   /** Deadline for the next progress of the upstream. */
@@ -69,7 +71,6 @@ export class ForwardedRequest<U> {
     this.attempts = 0;
     // Most handlers forward synchronously: then the clock need not be read again.
     this.startMs = exchange.isHandling ? exchange.startedAtMs : exchange.host.engine.now();
-    this.upstreamMs = -1;
     this.isHeadSent = false;
     this.replay.begin();
     const { totalMs } = target.plan as CompiledPlan;
@@ -81,10 +82,17 @@ export class ForwardedRequest<U> {
     this.target = target;
     this.plan = target.plan as CompiledPlan;
     this.attempts++;
+    this.#attemptStartMs = this.attempts === 1 ? this.startMs : this.exchange.host.engine.now();
+    this.upstreamMs = -1;
     this.state = State.Acquiring;
     this.idleDeadlineMs = NEVER;
     this.isUpstreamPaused = false;
     this.informational = 0;
+  }
+
+  /** Time from the start of the current attempt to the response head. */
+  get attemptMs(): number {
+    return this.startMs + this.upstreamMs - this.#attemptStartMs;
   }
 
   /** Ends the request; its upstream has been released before. */

@@ -243,7 +243,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, ForwardOwner {
     const { writer } = engine;
     writer.begin();
     writeInformationalHead(writer, parser, request.plan);
-    request.observer.onResponseHead?.(exchange, parser, writer);
+    request.observer.onResponseHead?.(exchange, parser, writer, request.attemptMs);
     writer.endHead();
     writer.range(bytes, at, length);
     exchange.flush();

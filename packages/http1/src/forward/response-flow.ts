@@ -58,6 +58,7 @@ export class ResponseFlow<U> implements FilteredOwner {
         return;
       }
       if (!parser.informational) {
+        this.#noteArrival();
         if (!this.#tryAgain(parser)) this.#begin(parser, bytes, at, length);
         return;
       }
@@ -153,7 +154,7 @@ export class ResponseFlow<U> implements FilteredOwner {
     const request = this.#request;
     const isUnseen = request.replay.isComplete && request.informational === 0;
     if (!isUnseen || request.attempts >= ATTEMPTS_MAX) return false;
-    const next = request.observer.onResponse?.(request.exchange, parser) ?? null;
+    const next = request.observer.onResponse?.(request.exchange, parser, request.attemptMs) ?? null;
     if (next === null) return false;
     request.exchange.detachSink();
     request.dropUpstream();
@@ -177,11 +178,17 @@ export class ResponseFlow<U> implements FilteredOwner {
     return true;
   }
 
+  #noteArrival(): void {
+    const request = this.#request;
+    request.upstreamMs = request.exchange.host.engine.now() - request.startMs;
+  }
+
   #begin(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
     const content = this.#content;
     if (parser.framing === Framing.Chunked) {
       const refusal = content.judgeFirstChunks(bytes, at, length);
       if (refusal !== null) {
+        this.#request.upstreamMs = -1;
         this.#owner.fail("malformed-response", refusal.code);
         return;
       }
@@ -189,8 +196,6 @@ export class ResponseFlow<U> implements FilteredOwner {
     const request = this.#request;
     const { exchange } = request;
     const { engine } = exchange.host;
-    const nowMs = engine.now();
-    request.upstreamMs = nowMs - request.startMs;
     this.#isEnding = false;
     request.replay.forget();
     content.begin(parser);
@@ -214,7 +219,7 @@ export class ResponseFlow<U> implements FilteredOwner {
       return;
     }
     exchange.flush();
-    if (progress === Progress.Complete) this.#complete(nowMs);
+    if (progress === Progress.Complete) this.#complete(request.startMs + request.upstreamMs);
     else {
       request.upstream!.ownReads();
       this.#continue();
@@ -262,7 +267,7 @@ export class ResponseFlow<U> implements FilteredOwner {
     writer.begin();
     writeResponseFields(writer, parser, plan, isUnchunked);
     if (!parser.fields.has(Known.Date)) writer.date(engine.date, engine.coarseDateMs);
-    observer.onResponseHead?.(exchange, parser, writer);
+    observer.onResponseHead?.(exchange, parser, writer, this.#request.attemptMs);
   }
 
   /** Content follows after the bytes that arrived with the head. */

@@ -1,13 +1,9 @@
 // Figures that every service has: its process, and the requests in its metrics.
 import { memoryUsage } from "node:process";
 import { performance, type EventLoopUtilization } from "node:perf_hooks";
-import {
-  estimateQuantile,
-  sumSeries,
-  type LabelPairs,
-  type MetricRegistry,
-} from "../metrics/index.ts";
-import type { Figure } from "./series.ts";
+import { sumSeries, type LabelPairs, type MetricRegistry } from "../metrics/index.ts";
+import type { HistogramCounts } from "./quantile-span.ts";
+import type { Figure, QuantileFigure } from "./series.ts";
 
 /** Names of the metrics with a service's requests. */
 export interface RequestMetrics {
@@ -55,6 +51,7 @@ export function createProcessFigures(): Figure[] {
 
 /** Requests, failed requests and latencies. */
 export function createRequestFigures(registry: MetricRegistry, names: RequestMetrics): Figure[] {
+  const readDurations = (): HistogramCounts => sumHistogram(registry, names.duration);
   return [
     {
       name: "requests",
@@ -70,25 +67,19 @@ export function createRequestFigures(registry: MetricRegistry, names: RequestMet
       kind: "counter",
       read: () => sumSeries(registry.find(names.requests), hasServerError),
     },
-    createLatency(registry, names.duration, 0.5),
-    createLatency(registry, names.duration, 0.99),
+    createLatency(readDurations, 0.5),
+    createLatency(readDurations, 0.99),
   ];
 }
 
-// Of the requests that ended since the last sample.
-function createLatency(registry: MetricRegistry, name: string, quantile: number): Figure {
-  let before: number[] = [];
+function createLatency(read: QuantileFigure["read"], quantile: number): Figure {
   return {
     name: `latency_p${quantile * 100}`,
     unit: "ms",
     title: `Latency, ${quantile * 100}th percentile`,
-    kind: "gauge",
-    read: () => {
-      const { bounds, counts } = sumHistogram(registry, name);
-      const fresh = counts.map((count, index) => count - (before[index] ?? 0));
-      before = counts;
-      return estimateQuantile(bounds, fresh, quantile) * 1000;
-    },
+    kind: "quantile",
+    quantile,
+    read,
   };
 }
 
@@ -96,16 +87,14 @@ function hasServerError(labels: LabelPairs): boolean {
   return labels.some(([name, value]) => name === "status" && value.startsWith("5"));
 }
 
-function sumHistogram(
-  registry: MetricRegistry,
-  name: string,
-): { bounds: number[]; counts: number[] } {
+// In ms.
+function sumHistogram(registry: MetricRegistry, name: string): HistogramCounts {
   const family = registry.find(name);
   if (family?.type !== "histogram") return { bounds: [], counts: [] };
   let bounds: number[] = [];
   const counts: number[] = [];
   for (const sample of family.samples) {
-    bounds = Array.from(sample.bounds);
+    bounds = Array.from(sample.bounds, (seconds) => seconds * 1000);
     for (let index = 0; index < sample.counts.length; index += 1) {
       counts[index] = (counts[index] ?? 0) + sample.counts[index]!;
     }

@@ -9,4 +9,5 @@ export {
 export { LineStreams, type LineStreamsOptions, type PathValues } from "./line-streams.ts";
 export type { Condition } from "./attention.ts";
 export { refuseUpgrade } from "./live.ts";
-export { SERIES_STEPS, SeriesStore, type Figure } from "./series.ts";
+export type { HistogramCounts } from "./quantile-span.ts";
+export { SERIES_STEPS, SeriesStore, type Figure, type QuantileFigure } from "./series.ts";

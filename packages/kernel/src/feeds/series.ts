@@ -1,19 +1,35 @@
 // Figures of a service over time, in memory: the last five minutes, three hours and a day.
 import type { Clock } from "../time/index.ts";
+import { QuantileSpan, type HistogramCounts } from "./quantile-span.ts";
 
-/** A number that is sampled every second. */
-export interface Figure {
+interface NamedFigure {
   /** Stable name, such as `requests`. */
   name: string;
   /** For example `1/s`, `bytes`, `ms`; empty for plain numbers. */
   unit: string;
   /** Label for people. */
   title: string;
+}
+
+/** A number that is sampled every second. */
+interface SampledFigure extends NamedFigure {
   /** Gauges are averaged over a step; of counters the increase per second is kept. */
   kind: "gauge" | "counter";
   /** The current value. Must be cheap; NaN if it is unknown. */
   read: () => number;
 }
+
+/** A quantile of what a histogram has counted in the time of a point. */
+export interface QuantileFigure extends NamedFigure {
+  kind: "quantile";
+  /** For example 0.99. */
+  quantile: number;
+  /** The counts as they are now, in their own memory. Figures with the same function share one call per sample. */
+  read: () => HistogramCounts;
+}
+
+/** A figure that is kept over time. */
+export type Figure = SampledFigure | QuantileFigure;
 
 /** Points of one figure; null where there is none. */
 interface FigureSeries {
@@ -31,7 +47,7 @@ export interface SeriesAnswer {
   series: FigureSeries[];
 }
 
-/** Steps in seconds, and the number of points that are kept: 13 KB for each figure. */
+/** Steps in seconds, and the number of points that are kept: 7 KB for each figure. */
 const TIERS = [
   { step: 1, length: 300 },
   { step: 10, length: 1_080 },
@@ -48,6 +64,8 @@ export class SeriesStore {
   readonly figures: readonly Figure[];
   readonly #clock: Clock;
   readonly #tiers: readonly Tier[];
+  /** Quantiles since the last sample; undefined for other figures. */
+  readonly #spans: readonly (QuantileSpan | undefined)[];
   readonly #before: Float64Array;
   readonly #latest: Float64Array;
   #sampledMs: number;
@@ -60,8 +78,13 @@ export class SeriesStore {
     }
     this.figures = figures;
     this.#clock = clock;
-    this.#tiers = TIERS.map(({ step, length }) => new Tier(step * 1000, length, figures.length));
-    this.#before = Float64Array.from(figures, ({ read }) => read());
+    const counts = readCounts(figures);
+    const createSpans = () => figures.map((figure) => createSpan(figure, counts));
+    this.#tiers = TIERS.map(({ step, length }) => new Tier(step * 1000, length, createSpans()));
+    this.#spans = createSpans();
+    this.#before = Float64Array.from(figures, (figure) =>
+      figure.kind === "quantile" ? Number.NaN : figure.read(),
+    );
     this.#latest = new Float64Array(figures.length).fill(Number.NaN);
     this.#sampledMs = clock.monotonicMs();
   }
@@ -78,15 +101,24 @@ export class SeriesStore {
     const monotonicMs = this.#clock.monotonicMs();
     const seconds = Math.max(0.001, (monotonicMs - this.#sampledMs) / 1000);
     this.#sampledMs = monotonicMs;
-    for (const [index, { kind, read }] of this.figures.entries()) {
-      const value = read();
+    const counts = readCounts(this.figures);
+    for (const [index, figure] of this.figures.entries()) {
+      if (figure.kind === "quantile") {
+        const span = this.#spans[index]!;
+        span.restart();
+        this.#latest[index] = span.measure(counts.get(figure.read)!);
+        continue;
+      }
+      const value = figure.read();
       // A counter that was reset has no rate.
       const grown = value - this.#before[index]!;
-      this.#latest[index] = kind === "gauge" ? value : grown < 0 ? Number.NaN : grown / seconds;
+      const isGauge = figure.kind === "gauge";
+      this.#latest[index] = isGauge ? value : grown < 0 ? Number.NaN : grown / seconds;
       this.#before[index] = value;
     }
     const nowMs = this.#clock.now();
-    for (const tier of this.#tiers) tier.add(nowMs, this.#latest);
+    const counted = this.figures.map(({ read }) => counts.get(read as QuantileFigure["read"]));
+    for (const tier of this.#tiers) tier.add(nowMs, this.#latest, counted);
   }
 
   /** Reads complete points from `fromMs` on, as far as they are kept. `names` and `step` must exist. */
@@ -109,11 +141,32 @@ export class SeriesStore {
   }
 }
 
-/** The points of all figures at one step: a ring of slots, each the mean of the samples in its time. */
+/** Reads each histogram once. */
+function readCounts(figures: readonly Figure[]): Map<QuantileFigure["read"], HistogramCounts> {
+  const counts = new Map<QuantileFigure["read"], HistogramCounts>();
+  for (const { kind, read } of figures) {
+    if (kind === "quantile" && !counts.has(read)) counts.set(read, read());
+  }
+  return counts;
+}
+
+function createSpan(
+  figure: Figure,
+  counts: ReadonlyMap<QuantileFigure["read"], HistogramCounts>,
+): QuantileSpan | undefined {
+  if (figure.kind !== "quantile") return undefined;
+  return new QuantileSpan(figure.quantile, counts.get(figure.read)!);
+}
+
+/**
+ * The points of all figures at one step: a ring of slots, each the mean of the samples in its time, or the quantile of what
+ * was counted in it.
+ */
 class Tier {
   readonly stepMs: number;
   readonly #length: number;
-  readonly #values: Float64Array[];
+  readonly #spans: readonly (QuantileSpan | undefined)[];
+  readonly #values: Float32Array[];
   readonly #sums: Float64Array;
   readonly #counts: Int32Array;
   /** The slot that is being filled, as a number of steps since 1970. */
@@ -121,23 +174,35 @@ class Tier {
   /** The oldest slot that was ever written. */
   #first = 0;
 
-  constructor(stepMs: number, length: number, figures: number) {
+  constructor(stepMs: number, length: number, spans: readonly (QuantileSpan | undefined)[]) {
     this.stepMs = stepMs;
     this.#length = length;
-    this.#values = Array.from({ length: figures }, () => new Float64Array(length).fill(Number.NaN));
-    this.#sums = new Float64Array(figures);
-    this.#counts = new Int32Array(figures);
+    this.#spans = spans;
+    this.#values = spans.map(() => new Float32Array(length).fill(Number.NaN));
+    this.#sums = new Float64Array(spans.length);
+    this.#counts = new Int32Array(spans.length);
   }
 
-  add(nowMs: number, sample: Float64Array): void {
+  /** `counted`: the counts of figures that are quantiles. */
+  add(
+    nowMs: number,
+    sample: Float64Array,
+    counted: readonly (HistogramCounts | undefined)[],
+  ): void {
     const slot = Math.floor(nowMs / this.stepMs);
     // The clock was set back: the points after it would be in the future.
     if (this.#open === undefined || slot < this.#open) this.#restart(slot);
     else if (slot > this.#open) this.#close(slot);
     for (const [index, value] of sample.entries()) {
-      if (Number.isNaN(value)) continue;
-      this.#sums[index]! += value;
-      this.#counts[index]! += 1;
+      const span = this.#spans[index];
+      if (span !== undefined) {
+        const quantile = span.measure(counted[index]!);
+        this.#sums[index] = quantile;
+        this.#counts[index] = Number.isNaN(quantile) ? 0 : 1;
+      } else if (!Number.isNaN(value)) {
+        this.#sums[index]! += value;
+        this.#counts[index]! += 1;
+      }
     }
   }
 
@@ -176,6 +241,7 @@ class Tier {
     this.#open = slot;
     this.#sums.fill(0);
     this.#counts.fill(0);
+    for (const span of this.#spans) span?.restart();
   }
 }
 

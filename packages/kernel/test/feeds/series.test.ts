@@ -106,3 +106,41 @@ test("two figures with one name, and too many figures, are refused", () => {
   const many = Array.from({ length: 201 }, (_, index) => ({ ...figure, name: `${index}` }));
   assert.throws(() => new SeriesStore(many, clock), /more than 200 figures/);
 });
+
+test("a quantile is that of all that was counted in the time of a point, not a mean of quantiles", () => {
+  const clock = { ms: START_MS };
+  const counts = [0, 0, 0];
+  const readCounts = () => ({ bounds: [10, 100, 1_000], counts: [...counts] });
+  const create = (name: string, quantile: number): Figure => ({
+    name,
+    unit: "ms",
+    title: name,
+    kind: "quantile",
+    quantile,
+    read: readCounts,
+  });
+  const store = new SeriesStore([create("p50", 0.5), create("p99", 0.99)], {
+    now: () => clock.ms,
+    monotonicMs: () => clock.ms,
+  });
+  const tick = (range?: number, count = 0): void => {
+    if (range !== undefined) counts[range]! += count;
+    clock.ms += 1_000;
+    store.sample();
+  };
+  const read = (name: string, step: number) => store.read([name], 0, step).series[0]!.values;
+  // In eight seconds 100 fast ones each, in one second ten slow ones.
+  for (let second = 0; second < 8; second += 1) tick(0, 100);
+  assert.deepEqual(store.latest, { p50: 5, p99: 9.9 });
+  tick(2, 10);
+  tick();
+  assert.equal(store.latest["p50"], null, "nothing was counted in the last second");
+  assert.deepEqual(read("p99", 1).slice(-3), [9.9, 9.9, 991]);
+  const [all] = read("p50", 10);
+  assert.ok(all! < 10, `the median of ten seconds is ${all}`);
+  const [slow] = read("p99", 10);
+  assert.ok(slow! > 100, `the 99th percentile of ten seconds is ${slow}`);
+  counts.fill(0);
+  tick();
+  assert.equal(store.latest["p99"], null, "a histogram that began again has no quantile");
+});

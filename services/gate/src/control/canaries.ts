@@ -56,6 +56,7 @@ export async function startCanaries(options: CanariesOptions): Promise<Canaries>
   };
   const engine = new CanaryEngine({
     readNowMs: readMonotonicMs,
+    readTimeMs: Date.now,
     stored: (await state.read()) ?? {},
     store,
     log: (level, msg, fields) => log[level](msg, fields),

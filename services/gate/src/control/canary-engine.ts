@@ -6,11 +6,39 @@ import type { CanarySpec, RouteKey } from "../shared-state/index.ts";
 /** Attempts below which there is no error rate. */
 const REQUESTS_MIN = 3;
 const FULL = 100;
+/** Steps of a canary that are kept. */
+const STEPS_MAX = 20;
 
 const stateSchema = z.enum(["promoting", "held", "rolled_back", "promoted"]);
 
 /** State of a canary. */
 export type CanaryPhase = z.infer<typeof stateSchema>;
+
+const stepSchema = z.object({
+  /** Epoch ms. */
+  at: z.number(),
+  phase: stateSchema,
+  /** Share of the canary in percent. */
+  weight: z.number(),
+  /** Attempts at the canary with this share, and those that failed. */
+  requests: z.number(),
+  failures: z.number(),
+});
+
+/** A share that a canary had, or has. */
+export type CanaryStep = z.infer<typeof stepSchema>;
+
+/** State of a canary. */
+export interface CanaryView {
+  phase: CanaryPhase;
+  /** Its share in percent. */
+  weight: number;
+  /** The last steps in their order; the current one is the last. */
+  steps: CanaryStep[];
+  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
+  next?: { at: number; weight: number };
+  spec: CanarySpec;
+}
 
 /** An action of an operator. */
 export type CanaryAction = "hold" | "resume" | "promote" | "rollback";
@@ -18,7 +46,12 @@ export type CanaryAction = "hold" | "resume" | "promote" | "rollback";
 /** Stored states, by route. */
 export const canaryStatesSchema = z.record(
   z.string(),
-  z.object({ configured: z.string(), phase: stateSchema, weight: z.number() }),
+  z.object({
+    configured: z.string(),
+    phase: stateSchema,
+    weight: z.number(),
+    steps: z.array(stepSchema).default([]),
+  }),
 );
 
 /** {@link canaryStatesSchema}. */
@@ -42,6 +75,8 @@ export interface CanaryRoute {
 export interface CanaryEngineOptions {
   /** A monotonic clock in milliseconds. */
   readNowMs: () => number;
+  /** Wall clock in epoch ms, for people. */
+  readTimeMs: () => number;
   /** States that were stored before the start. */
   stored: CanaryStates;
   /** Called with all states after each change. */
@@ -55,6 +90,9 @@ interface Canary {
   phase: CanaryPhase;
   weight: number;
   nextStepMs: number;
+  /** The last one is current: its counts are those before the window, or before `counted` of the window. */
+  steps: CanaryStep[];
+  counted: { requests: number; failures: number };
 }
 
 /** The engine of one gateway. */
@@ -108,7 +146,7 @@ export class CanaryEngine implements Collector {
     const canary = this.#canaries.get(key);
     if (canary === undefined) return undefined;
     const [phase, weight] = steered(action, canary.weight);
-    canary.route.restartWindow();
+    this.#settle(canary, true);
     canary.nextStepMs = this.#options.readNowMs() + canary.route.spec.stepMs;
     this.#move(canary, phase, weight);
     this.#options.store(this.#listStates());
@@ -117,10 +155,17 @@ export class CanaryEngine implements Collector {
     return { phase, weight };
   }
 
-  /** The phase and the current weight of a route's canary; undefined if it has none. */
-  view(key: RouteKey): { phase: CanaryPhase; weight: number } | undefined {
+  /** The state of a route's canary; undefined if it has none. */
+  view(key: RouteKey): CanaryView | undefined {
     const canary = this.#canaries.get(key);
-    return canary === undefined ? undefined : { phase: canary.phase, weight: canary.weight };
+    if (canary === undefined) return undefined;
+    const { phase, weight, route, nextStepMs } = canary;
+    const { readNowMs, readTimeMs } = this.#options;
+    const steps = [...canary.steps.slice(0, -1), countCurrent(canary)];
+    if (phase !== "promoting") return { phase, weight, steps, spec: route.spec };
+    const at = readTimeMs() + Math.max(0, nextStepMs - readNowMs());
+    const next = { at, weight: Math.min(FULL, weight + route.spec.stepPoints) };
+    return { phase, weight, steps, next, spec: route.spec };
   }
 
   collect(): MetricFamily[] {
@@ -145,13 +190,30 @@ export class CanaryEngine implements Collector {
     const [stable, canary] = route.weights;
     const isKept = stored?.configured === configured;
     route.restartWindow();
+    const phase = isKept ? stored.phase : "promoting";
+    const weight = isKept ? stored.weight : (canary / (stable + canary)) * FULL;
+    const kept = isKept ? stored.steps : [];
     return {
       route,
       configured,
-      phase: isKept ? stored.phase : "promoting",
-      weight: isKept ? stored.weight : (canary / (stable + canary)) * FULL,
+      phase,
+      weight,
       nextStepMs: this.#options.readNowMs() + route.spec.stepMs,
+      steps: kept.length > 0 ? structuredClone(kept) : [this.#createStep(phase, weight)],
+      counted: { requests: 0, failures: 0 },
     };
+  }
+
+  #createStep(phase: CanaryPhase, weight: number): CanaryStep {
+    return { at: this.#options.readTimeMs(), phase, weight, requests: 0, failures: 0 };
+  }
+
+  /** Adds what the window has counted to the current step. */
+  #settle(canary: Canary, restarts: boolean): void {
+    const { requests, failures } = canary.route.readCounts();
+    canary.steps[canary.steps.length - 1] = countCurrent(canary);
+    canary.counted = restarts ? { requests: 0, failures: 0 } : { requests, failures };
+    if (restarts) canary.route.restartWindow();
   }
 
   #check(canary: Canary): boolean {
@@ -161,6 +223,7 @@ export class CanaryEngine implements Collector {
     const errorRate = failures / requests;
     if (errorRate <= route.spec.errorRateMax) return false;
     const from = canary.weight;
+    this.#settle(canary, false);
     this.#move(canary, "rolled_back", 0);
     this.#rollbacks++;
     this.#options.log("warn", "canary rolled back", {
@@ -181,7 +244,7 @@ export class CanaryEngine implements Collector {
     if (nowMs < canary.nextStepMs) return false;
     const weight = Math.min(FULL, canary.weight + route.spec.stepPoints);
     // A window with fewer requests goes on: a canary with little traffic would otherwise never be judged.
-    if (route.readCounts().requests >= REQUESTS_MIN) route.restartWindow();
+    this.#settle(canary, route.readCounts().requests >= REQUESTS_MIN);
     canary.nextStepMs = nowMs + route.spec.stepMs;
     this.#move(canary, weight === FULL ? "promoted" : "promoting", weight);
     if (weight === FULL) this.#promotions++;
@@ -193,6 +256,10 @@ export class CanaryEngine implements Collector {
   }
 
   #move(canary: Canary, phase: CanaryPhase, weight: number): void {
+    const current = canary.steps.at(-1)!;
+    // A share that is held, or promoted further, is still the same step.
+    if (current.weight === weight) current.phase = phase;
+    else canary.steps = [...canary.steps, this.#createStep(phase, weight)].slice(-STEPS_MAX);
     canary.phase = phase;
     canary.weight = weight;
     canary.route.setWeight(weight);
@@ -200,12 +267,23 @@ export class CanaryEngine implements Collector {
 
   #listStates(): CanaryStates {
     return Object.fromEntries(
-      [...this.#canaries].map(([key, { configured, phase, weight }]) => [
+      [...this.#canaries].map(([key, { configured, phase, weight, steps }]) => [
         key,
-        { configured, phase, weight },
+        { configured, phase, weight, steps },
       ]),
     );
   }
+}
+
+/** The current step with what the window has counted in it. */
+function countCurrent({ route, steps, counted }: Canary): CanaryStep {
+  const current = steps.at(-1)!;
+  const { requests, failures } = route.readCounts();
+  return {
+    ...current,
+    requests: current.requests + Math.max(0, requests - counted.requests),
+    failures: current.failures + Math.max(0, failures - counted.failures),
+  };
 }
 
 function steered(action: CanaryAction, weight: number): [phase: CanaryPhase, weight: number] {

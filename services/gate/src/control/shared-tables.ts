@@ -4,6 +4,7 @@ import {
   ActiveCounts,
   allocateSharedBuffers,
   ConcurrencyRows,
+  LinkFigures,
   LINKS_MAX,
   readMonotonicMs,
   ROUTES_MAX,
@@ -27,6 +28,7 @@ export interface SharedTables {
   targets: SharedTargetState;
   routes: SharedRouteState;
   links: SharedLinkState;
+  figures: LinkFigures;
   planner: RoutePlanner;
   /** Milliseconds since the memory was allocated: the clock of times in it. */
   readSharedMs: () => number;
@@ -48,6 +50,7 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
   const routes = new SharedRouteState(buffers.routes);
   const concurrency = new ConcurrencyRows(buffers.concurrency, buffers.workers, 0);
   const links = new SharedLinkState(buffers.links);
+  const figures = new LinkFigures(buffers.figures);
   const planner = new RoutePlanner({
     routesMax: ROUTES_MAX,
     targetsMax: TARGETS_MAX,
@@ -58,7 +61,10 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
       routes.clear(slot);
       concurrency.clear(slot);
     },
-    onLinkReuse: (slot) => links.clear(slot),
+    onLinkReuse: (slot) => {
+      links.clear(slot);
+      figures.clear(slot);
+    },
     onTargetReuse: (slot) => {
       targets.clear(slot);
       active.clear(slot);
@@ -72,6 +78,7 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
     targets,
     routes,
     links,
+    figures,
     planner,
     readSharedMs: () => readMonotonicMs() - buffers.startedMs,
   };

@@ -1,4 +1,4 @@
-// GET /api/v1/admin/route-series: requests and failures of a route by target, over time.
+// GET /api/v1/admin/route-series: requests, failures and response times of a route by target, over time.
 import { PlatformError } from "@platform/kernel/errors";
 import { SERIES_STEPS } from "@platform/kernel/feeds";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
@@ -30,9 +30,9 @@ export function createRouteSeriesRoutes(
       method: "GET",
       path: "/api/v1/admin/route-series",
       tag: "Operation",
-      summary: "Attempts and failures of a route by target, over time",
+      summary: "Attempts, failures and response times of a route by target, over time",
       description:
-        "Every attempt counts for its target, also one that is retried at another; one that fails got no response, a 5xx, or one of `outlier_statuses`. Points of a second are kept for five minutes, of ten seconds for three hours, of five minutes for a day. `targets` is empty for a route with one target, for one with more than 64, and for routes beyond 1 000 such targets in all.",
+        "Every attempt counts for its target, also one that is retried at another; one that fails got no response, a 5xx, or one of `outlier_statuses`. Times are those from the start of an attempt, with the wait for a connection, to the response head; attempts without a response have none. Points of a second are kept for five minutes, of ten seconds for three hours, of five minutes for a day. `targets` is empty for a route with more than 64, and for routes beyond 1 000 targets in all.",
       query,
       answerType: "application/json",
       answer: z.object({
@@ -43,8 +43,11 @@ export function createRouteSeriesRoutes(
             url: z.string(),
             requests: values.meta({ description: "attempts per second; null without a sample" }),
             failures: values,
+            p99_ms: values.meta({ description: "99th percentile; null without a response" }),
           }),
         ),
+        p50_ms: values.meta({ description: "of all targets" }),
+        p99_ms: values,
         canary: values.optional().meta({ description: "share of the canary in percent" }),
       }),
       problems: { 404: "There is no such route" },

@@ -5,7 +5,7 @@ import type { Caller } from "@platform/kernel/identity";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
-import type { CanaryEngine, CanaryPhase } from "../control/canary-engine.ts";
+import type { CanaryEngine, CanaryPhase, CanaryStep } from "../control/canary-engine.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
@@ -33,13 +33,31 @@ export type RouteView = RouteConfig & {
     /** Tag of the route for If-Match; absent for callers that see no secrets, which it covers. */
     etag?: string;
     targets: TargetView[];
-    /** State of the automatic promotion, and the current weight of the canary in percent. */
-    canary?: { id: string; phase: CanaryPhase; weight: number };
+    canary?: RouteCanary;
   };
 };
 
+/** State of the automatic promotion of a route's last target. */
+interface RouteCanary {
+  id: string;
+  phase: CanaryPhase;
+  /** Current share of the canary in percent. */
+  weight: number;
+  /** The last steps in their order; the current one is the last. */
+  steps: CanaryStep[];
+  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
+  next?: { at: number; weight: number };
+  /** Percentage points of a step, and seconds between two steps. */
+  step_points: number;
+  step_seconds: number;
+  /** Share of failed attempts, 0 to 1, above which the canary is rolled back. */
+  error_rate_max: number;
+}
+
 interface TargetView {
   url: string;
+  /** Share of the requests in percent by the current weights. */
+  share: number;
   active: number;
   ejected: boolean;
   /** State of the circuit, if the route has a circuit breaker. */
@@ -53,6 +71,8 @@ export interface RoutesApiOptions {
   metrics: GateMetrics;
   canaries: CanaryEngine;
   readCircuit: (link: number) => CircuitName;
+  /** The current weight of a target; undefined: the configured one. */
+  readWeight: (link: number) => number | undefined;
   cache: SharedCache;
 }
 
@@ -174,14 +194,28 @@ function viewCanary(
   key: RouteKey,
 ): Pick<RouteView["status"], "canary"> {
   const canary = canaries.view(key);
-  return canary === undefined ? {} : { canary: { id: makeRouteId(key), ...canary } };
+  if (canary === undefined) return {};
+  const { spec, ...state } = canary;
+  return {
+    canary: {
+      id: makeRouteId(key),
+      ...state,
+      step_points: spec.stepPoints,
+      step_seconds: spec.stepMs / 1_000,
+      error_rate_max: spec.errorRateMax,
+    },
+  };
 }
 
 function viewTargets(options: RoutesApiOptions, key: RouteKey): TargetView[] {
   const spec = options.planner.findSpec(key);
   const hasBreaker = spec?.resilience?.breaker !== undefined;
-  return (spec?.targets ?? []).map(({ url, slot, link }) => ({
+  const targets = spec?.targets ?? [];
+  const weights = targets.map(({ link, weight }) => options.readWeight(link) ?? weight);
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  return targets.map(({ url, slot, link }, index) => ({
     url,
+    share: (100 * weights[index]!) / sum,
     active: options.metrics.countActive(slot),
     ejected: options.metrics.isEjected(slot),
     ...(hasBreaker ? { circuit: options.readCircuit(link) } : {}),

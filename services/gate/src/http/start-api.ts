@@ -8,7 +8,7 @@ import { readBreakers } from "../control/breakers.ts";
 import { Certificates } from "../control/certificates.ts";
 import { MetricsStream } from "../control/metrics-stream.ts";
 import { RouteSeries } from "../control/route-series.ts";
-import { readMonotonicMs, type SharedLinkState } from "../shared-state/index.ts";
+import { readMonotonicMs, type LinkFigures, type SharedLinkState } from "../shared-state/index.ts";
 import { createAccessLogStreams } from "./access-log-api.ts";
 import { createGateApi, type GateApiOptions } from "./api.ts";
 import { type ControlAddress, listenControl } from "./control-server.ts";
@@ -36,6 +36,7 @@ export type StartApiOptions = Pick<
 > & {
   address: ControlAddress;
   links: SharedLinkState;
+  figures: LinkFigures;
   /** Further collectors of `/metrics`. */
   collectors: readonly Parameters<MetricRegistry["collect"]>[0][];
   lifecycle: Pick<Lifecycle, "onDrain">;
@@ -55,7 +56,8 @@ export interface GateApi {
 
 /** Listens at the address; the listener closes after the workers. */
 export async function startApi(options: StartApiOptions): Promise<GateApi> {
-  const { address, controller, links, lifecycle, logger, metrics, planner, tracer } = options;
+  const { address, controller, figures, links, lifecycle, logger, metrics, planner, tracer } =
+    options;
   const { secret } = address;
   const registry = new MetricRegistry();
   const processCollector = createProcessCollector({ service: "gate", version: GATE_VERSION });
@@ -74,7 +76,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
   const certificates = new Certificates(() => controller.state);
   const feeds = createFeeds({ stream, registry, health, log: logger, certificates, secret });
-  const series = new RouteSeries({ planner, links, clock: systemClock });
+  const series = new RouteSeries({ planner, links, figures, clock: systemClock });
   const sampling = every(
     SERIES_SAMPLE_MS,
     () => series.sample(),
@@ -87,6 +89,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const api = createGateApi({
     ...options,
     readCircuit: (link) => links.describeCircuit(link),
+    readWeight: (link) => links.readWeight(link),
     stream,
     series,
     certificates,

@@ -13,6 +13,7 @@ import { PlanCache } from "../route/plan-cache.ts";
 import { RouteTable } from "../route/route-table.ts";
 import {
   ActiveCounts,
+  LinkFigures,
   MetricBlock,
   readMonotonicMs,
   SharedTargetState,
@@ -113,6 +114,7 @@ export class DataPlane {
     this.#forwarder = new Forwarder({
       workerIndex: init.workerIndex,
       active,
+      figures: new LinkFigures(shared.figures),
       health,
       budget: this.#budget,
       block: this.#block,

@@ -14,7 +14,8 @@ import { isDescriptorShortage } from "@platform/kernel/sockets";
 import { answerProblem } from "../exchange/answers.ts";
 import { type CompiledRoute, type GateExchange, RequestState } from "../exchange/exchange.ts";
 import { PlanVariant, type RouteTarget } from "../exchange/route-target.ts";
-import type { ActiveCounts, MetricBlock } from "../shared-state/index.ts";
+import type { ActiveCounts, LinkFigures, MetricBlock } from "../shared-state/index.ts";
+import { isServerError } from "../upstream/resilience.ts";
 import type { RetryBudget } from "../upstream/retry-budget.ts";
 import { decideRetry, RETRIES_MAX_DEFAULT } from "../upstream/retry-policy.ts";
 import type { TargetHealth } from "../upstream/target-health.ts";
@@ -23,6 +24,7 @@ import type { TargetHealth } from "../upstream/target-health.ts";
 export interface ForwarderOptions {
   workerIndex: number;
   active: ActiveCounts;
+  figures: LinkFigures;
   health: TargetHealth;
   budget: RetryBudget;
   block: MetricBlock;
@@ -91,7 +93,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     for (const step of state.route!.steps.requestHooks) step.onRequestHead!(exchange, writer);
   }
 
-  onResponse(exchange: GateExchange, head: ResponseHead): ForwardTarget | null {
+  onResponse(exchange: GateExchange, head: ResponseHead, elapsedMs: number): ForwardTarget | null {
     const state = exchange.userData;
     const { resilience } = state.route!;
     if (resilience === undefined || !resilience.isRetried(head.status)) return null;
@@ -101,16 +103,19 @@ export class Forwarder implements ForwardObserver<RequestState> {
     let index = this.#choose(state, state.route!);
     if (index === -1) index = resilience.admits(state.target!.link) ? state.target!.index : -1;
     if (index === -1 || !this.#options.budget.takeRetry()) return null;
-    resilience.noteStatus(state.target!.link, head.status);
-    this.#noteHealth(state, head.status);
+    this.#noteStatus(state, head.status, elapsedMs);
     return this.#retryAt(state, index);
   }
 
-  onResponseHead(exchange: GateExchange, head: ResponseHead, writer: HeadWriter): void {
+  onResponseHead(
+    exchange: GateExchange,
+    head: ResponseHead,
+    writer: HeadWriter,
+    elapsedMs: number,
+  ): void {
     const state = exchange.userData;
-    state.route!.resilience?.noteStatus(state.target!.link, head.status);
     // The client may get another status, such as that of a stored response.
-    this.#noteHealth(state, head.status);
+    this.#noteStatus(state, head.status, elapsedMs);
     state.responseFields.write(writer);
     for (const step of state.route!.steps.responseHooks)
       step.onResponseHead!(exchange, head, writer);
@@ -177,9 +182,13 @@ export class Forwarder implements ForwardObserver<RequestState> {
     answerProblem(exchange, "circuit_open", "The upstream is failing; try again later.", headers);
   }
 
-  #noteHealth(state: RequestState, status: number): void {
-    const { slot } = state.target!;
-    if (state.route!.resilience?.isOutlier(status) !== true) {
+  #noteStatus(state: RequestState, status: number, elapsedMs: number): void {
+    const { link, slot } = state.target!;
+    const { resilience } = state.route!;
+    const isFailure = resilience?.isFailure(status) ?? isServerError(status);
+    this.#options.figures.addResponse(link, elapsedMs, isFailure);
+    resilience?.note(link, isFailure);
+    if (resilience?.isOutlier(status) !== true) {
       this.#options.health.noteSuccess(slot);
     } else if (this.#options.health.noteFailure(slot, false)) {
       this.#count(this.#ejectionsAt, 1);
@@ -210,6 +219,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
         return;
       default:
     }
+    this.#options.figures.addUnanswered(target.link);
     // A malformed response shows a target that is there: it is refused each time, and does not open the circuit.
     if (kind !== "malformed-response") route.resilience?.note(target.link, true);
     this.#options.block.addUpstreamError(target.slot);

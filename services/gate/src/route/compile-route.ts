@@ -58,7 +58,10 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
       targets,
       pools,
       steps: compileSteps(spec, options.steps),
-      resilience: createResilience(spec, options),
+      resilience:
+        spec.resilience === undefined
+          ? undefined
+          : new Resilience(spec.resilience, options.resilience),
       inFlight: 0,
       isRemoved: false,
     };
@@ -66,16 +69,6 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
     for (const held of pools) held.release(0);
     throw error;
   }
-}
-
-// The figures of the only target of a route are those of the route.
-function createResilience(
-  { resilience, targets }: RouteSpec,
-  options: CompileRouteOptions,
-): Resilience | undefined {
-  const isCounted = targets.length > 1;
-  if (resilience === undefined && !isCounted) return undefined;
-  return new Resilience(resilience ?? {}, isCounted, options.resilience);
 }
 
 function createRouteBalancer(spec: RouteSpec, options: CompileRouteOptions): Balancer {

@@ -17,8 +17,6 @@ const WEIGHT = 7;
 const REQUESTS = 8;
 const BUCKETS = 11;
 const FAILURES = REQUESTS + BUCKETS;
-const ALL_ATTEMPTS = FAILURES + BUCKETS;
-const ALL_FAILURES = ALL_ATTEMPTS + 1;
 const COUNT_BITS = 20;
 const COUNT_MASK = (1 << COUNT_BITS) - 1;
 const STAMP_MASK = 0xfff;
@@ -35,12 +33,11 @@ export const Circuit = { Closed: 0, Open: 1, HalfOpen: 2 } as const;
 export type CircuitName = "closed" | "open" | "half_open";
 
 /**
- * Circuits, canary counts, effective weights and totals by link slot. Times are milliseconds since `SharedBuffers.startedMs`.
+ * Circuits, canary counts and effective weights by link slot. Times are milliseconds since `SharedBuffers.startedMs`.
  *
  *     [0] state of the circuit   [1] open until, or probes until   [2] consecutive openings   [3] probes started
  *     [4] probes passed          [5] canary requests               [6] canary failures        [7] weight + 1, 0: configured
  *     [8 … 18] requests by second, [19 … 29] failures by second: 12 bits of the lap, 20 bits of the count
- *     [30] attempts, [31] failures, both modulo 2 ** 32
  */
 export class SharedLinkState {
   readonly #words: Int32Array;
@@ -124,23 +121,6 @@ export class SharedLinkState {
   /** Failures of the last `windowSeconds`. */
   countFailures(slot: number, windowSeconds: number, nowMs: number): number {
     return this.#sum(slot * LINK_STATE_INTS + FAILURES, windowSeconds, nowMs);
-  }
-
-  /** Adds an attempt to the totals of the link. */
-  addAttempt(slot: number, isFailure: boolean): void {
-    const at = slot * LINK_STATE_INTS;
-    Atomics.add(this.#words, at + ALL_ATTEMPTS, 1);
-    if (isFailure) Atomics.add(this.#words, at + ALL_FAILURES, 1);
-  }
-
-  /** Attempts since the link got its slot, modulo 2 ** 32. */
-  readAttempts(slot: number): number {
-    return Atomics.load(this.#words, slot * LINK_STATE_INTS + ALL_ATTEMPTS) >>> 0;
-  }
-
-  /** Those of {@link readAttempts} that failed. */
-  readFailures(slot: number): number {
-    return Atomics.load(this.#words, slot * LINK_STATE_INTS + ALL_FAILURES) >>> 0;
   }
 
   /** Counts an attempt at a canary. */

@@ -4,6 +4,7 @@ import { allocateFlights } from "./cache-flights.ts";
 import type { CacheBuffers } from "./cache-memory.ts";
 import { allocateCache } from "./cache-index.ts";
 import { CONCURRENCY_INTS } from "./concurrency-rows.ts";
+import { allocateLinkFigures } from "./link-figures.ts";
 import { LINKS_MAX, LINK_STATE_INTS } from "./link-state.ts";
 import { RATE_TABLE_BYTES } from "./rate-table.ts";
 import { ROUTE_STATE_INTS } from "./route-state.ts";
@@ -29,6 +30,7 @@ export const WORKERS_MAX = 256;
  *     active   Int32  [workers][TARGETS_MAX]            active exchanges, one writer per row
  *     concurrency  Int32  [workers][ROUTES_MAX][CONCURRENCY_INTS]   bounded concurrency, one writer per row
  *     links    Int32  [LINKS_MAX][LINK_STATE_INTS]       circuits, canary counts and weights, by Atomics
+ *     figures  attempts, failures and response times of links; see LinkFigures
  *     rates    counts of rate-limited requests; see SharedRateTable
  *     cache    stored responses; see SharedCache
  *     flights  requests that fetch them; see CacheFlights
@@ -40,6 +42,7 @@ export interface SharedBuffers {
   active: SharedArrayBuffer;
   concurrency: SharedArrayBuffer;
   links: SharedArrayBuffer;
+  figures: SharedArrayBuffer;
   rates: SharedArrayBuffer;
   cache: CacheBuffers;
   flights: SharedArrayBuffer;
@@ -67,6 +70,7 @@ export function allocateSharedBuffers(
     active: new SharedArrayBuffer(workers * TARGETS_MAX * 4),
     concurrency: new SharedArrayBuffer(workers * ROUTES_MAX * CONCURRENCY_INTS * 4),
     links: new SharedArrayBuffer(LINKS_MAX * LINK_STATE_INTS * 4),
+    figures: allocateLinkFigures(),
     rates: new SharedArrayBuffer(RATE_TABLE_BYTES),
     cache: allocateCache(cacheBytes, workers),
     flights: allocateFlights(),

@@ -7,7 +7,10 @@ import {
   type SharedLinkState,
 } from "../shared-state/index.ts";
 
-const SERVER_ERROR = 500;
+/** True if a response with this status is a failed attempt on any route. */
+export function isServerError(status: number): boolean {
+  return status >= 500;
+}
 
 /** Options of {@link Resilience}. */
 export interface ResilienceOptions {
@@ -18,20 +21,17 @@ export interface ResilienceOptions {
   onOpen: () => void;
 }
 
-/** Resilience of one route; a route with one target and without such settings has none. */
+/** Resilience of one route; a route without such settings has none. */
 export class Resilience {
   readonly #options: ResilienceOptions;
   readonly #breaker: CircuitBreakerSpec | undefined;
   readonly #hasCanary: boolean;
-  readonly #isCounted: boolean;
   readonly #outliers: ReadonlySet<number>;
   readonly #retryStatuses: ReadonlySet<number>;
   readonly retry: RetrySpec | undefined;
 
-  /** `isCounted`: attempts are counted by target. */
-  constructor(spec: ResilienceSpec, isCounted: boolean, options: ResilienceOptions) {
+  constructor(spec: ResilienceSpec, options: ResilienceOptions) {
     this.#options = options;
-    this.#isCounted = isCounted;
     this.#breaker = spec.breaker;
     this.#hasCanary = spec.canary !== undefined;
     this.#outliers = new Set(spec.outlierStatuses);
@@ -64,16 +64,15 @@ export class Resilience {
     return Math.max(1, Math.ceil((untilMs - readNowMs()) / 1000));
   }
 
-  /** Records an attempt that got a response. */
-  noteStatus(link: number, status: number): void {
-    this.note(link, status >= SERVER_ERROR || this.#outliers.has(status));
-  }
-
   /** Records an attempt. */
   note(link: number, isFailure: boolean): void {
-    if (this.#isCounted) this.#options.links.addAttempt(link, isFailure);
     if (this.#hasCanary) this.#options.links.addCanaryResult(link, isFailure);
     if (this.#breaker !== undefined) this.#judgeCircuit(this.#breaker, link, isFailure);
+  }
+
+  /** True if a response with this status is a failed attempt. */
+  isFailure(status: number): boolean {
+    return isServerError(status) || this.#outliers.has(status);
   }
 
   /** True if a response with this status counts against the health of its target. */

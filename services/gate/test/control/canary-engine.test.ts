@@ -9,6 +9,7 @@ import {
 import { makeRouteKey, type CanarySpec } from "../../src/shared-state/index.ts";
 
 const KEY = makeRouteKey(undefined, "/shop");
+const EPOCH_MS = 1_700_000_000_000;
 const SPEC: CanarySpec = { stepPoints: 30, stepMs: 60_000, errorRateMax: 0.1 };
 
 class Stage {
@@ -23,6 +24,7 @@ class Stage {
   start(): CanaryEngine {
     this.engine = new CanaryEngine({
       readNowMs: () => this.nowMs,
+      readTimeMs: () => EPOCH_MS + this.nowMs,
       stored: this.stored,
       store: (states) => (this.stored = structuredClone(states)),
       log: (_level, msg) => this.logs.push(msg),
@@ -58,8 +60,10 @@ class Stage {
     }
   }
 
+  /** Phase and share. */
   get view() {
-    return this.engine.view(KEY);
+    const view = this.engine.view(KEY);
+    return view === undefined ? undefined : { phase: view.phase, weight: view.weight };
   }
 }
 
@@ -181,4 +185,46 @@ test("an operator promotes or rolls back a canary at any time", () => {
   assert.deepEqual(stage.weights.slice(-2), [0, 100]);
   assert.deepEqual(stage.stored[KEY]?.phase, "promoted");
   assert.equal(stage.engine.steer(makeRouteKey(undefined, "/other"), "hold", "ada"), undefined);
+});
+
+test("the steps of a canary are kept with their times and counts, over a restart", () => {
+  const stage = new Stage();
+  stage.follow();
+  const at = (seconds: number): number => EPOCH_MS + 5_000 + seconds * 1_000;
+  stage.counts = { requests: 50, failures: 1 };
+  assert.deepEqual(stage.engine.view(KEY)?.next, { at: at(60), weight: 40 });
+  stage.pass(60);
+  // A window with too few requests goes on: each step has its own.
+  stage.counts = { requests: 2, failures: 0 };
+  stage.pass(60);
+  stage.counts = { requests: 9, failures: 0 };
+  const steps = [
+    { at: at(0), phase: "promoting", weight: 10, requests: 50, failures: 1 },
+    { at: at(60), phase: "promoting", weight: 40, requests: 2, failures: 0 },
+    { at: at(120), phase: "promoting", weight: 70, requests: 7, failures: 0 },
+  ];
+  assert.deepEqual(stage.engine.view(KEY)?.steps, steps);
+  assert.ok(stage.engine.steer(KEY, "hold", "operator"));
+  const held = { ...steps[2]!, phase: "held" };
+  assert.deepEqual(stage.engine.view(KEY)?.steps.at(-1), held, "a share that is held is one step");
+  assert.equal(stage.engine.view(KEY)?.next, undefined);
+  stage.start();
+  stage.follow();
+  assert.deepEqual(stage.engine.view(KEY)?.steps, [steps[0], steps[1], held]);
+  stage.counts = { requests: 10, failures: 5 };
+  stage.pass(1);
+  assert.deepEqual(stage.engine.view(KEY)?.steps.slice(-2), [
+    { ...held, requests: 17, failures: 5 },
+    { at: at(121), phase: "rolled_back", weight: 0, requests: 0, failures: 0 },
+  ]);
+  stage.follow({ weights: [50, 50] });
+  assert.equal(stage.engine.view(KEY)?.steps.length, 1, "other settings begin again");
+});
+
+test("a bounded number of steps is kept", () => {
+  const stage = new Stage();
+  stage.follow({ spec: { ...SPEC, stepPoints: 1, stepMs: 1_000 } });
+  stage.pass(50);
+  assert.equal(stage.engine.view(KEY)?.steps.length, 20);
+  assert.equal(stage.engine.view(KEY)?.steps.at(-1)?.weight, 60);
 });

@@ -22,6 +22,13 @@ async function startNamed(context: TestContext, name: string) {
   return state;
 }
 
+interface Canary {
+  id: string;
+  phase: string;
+  weight: number;
+  steps: { at: number; phase: string; weight: number; failures: number }[];
+}
+
 test("a failing canary is rolled back under traffic, and stays so after a restart", async (context) => {
   const stable = await startNamed(context, "stable");
   const canary = await startNamed(context, "canary");
@@ -56,9 +63,14 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
   const view = async (url: string) => {
     const routes = (await (await fetch(`${url}/api/v1/routes`)).json()) as {
       prefix: string;
-      status: { canary: { id: string; phase: string; weight: number } };
+      status: { canary: Canary; targets: { share: number }[] };
     }[];
-    return routes.find(({ prefix }) => prefix === "/")!.status.canary;
+    const { canary, targets } = routes.find(({ prefix }) => prefix === "/")!.status;
+    assert.deepEqual(
+      targets.map(({ share }) => share),
+      [100 - canary.weight, canary.weight],
+    );
+    return canary;
   };
   // 0.4 % is less than half a percent, which must not become nothing.
   const small = Array.from({ length: 250 }, async () => (await fetch(`${gate.url}/small`)).text());
@@ -89,8 +101,12 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
   gate.signal("SIGKILL");
   await gate.ended;
   const again = await startGate(context, { runtime: runtimes[0]!, folder, config });
-  const { id, ...state } = await view(again.url);
-  assert.deepEqual(state, { phase: "rolled_back", weight: 0 });
+  const { id, phase, weight, steps, ...settings } = await view(again.url);
+  assert.deepEqual([phase, weight], ["rolled_back", 0]);
+  assert.deepEqual(settings, { step_points: 1, step_seconds: 1, error_rate_max: 0.2 });
+  const [failed, last] = steps.slice(-2);
+  assert.deepEqual([last!.phase, last!.weight], ["rolled_back", 0]);
+  assert.ok(failed!.failures > 0 && failed!.at < last!.at, "the step that failed is kept");
   canary.status = 200;
   const url = `${again.url}/api/v1/admin/canary/${id}/promote`;
   const promoted = await fetch(url, { method: "POST" });

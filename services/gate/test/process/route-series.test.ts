@@ -1,4 +1,4 @@
-// Figures of a route by target: attempts, failures and the share of a canary, over reloads and a worker's death.
+// Figures of a route by target: attempts, failures, response times and the share of a canary, over reloads.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -7,16 +7,23 @@ import { test, type TestContext } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
+type Values = (number | null)[];
+
 interface Answer {
   step: number;
   from: number;
-  targets: { url: string; requests: (number | null)[]; failures: (number | null)[] }[];
+  targets: { url: string; requests: Values; failures: Values; p99_ms: Values }[];
+  p50_ms: Values;
+  p99_ms: Values;
   canary?: (number | null)[];
 }
 
-async function startUpstream(context: TestContext, status: number): Promise<string> {
+const SLOW_MS = 80;
+const LATE_MS = 2_000;
+
+async function startUpstream(context: TestContext, status: number, delayMs = 0): Promise<string> {
   const server = createServer((_request, response) => {
-    response.writeHead(status).end("answer");
+    setTimeout(() => response.writeHead(status).end("answer"), delayMs);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   context.after(() => {
@@ -29,6 +36,8 @@ async function startUpstream(context: TestContext, status: number): Promise<stri
 for (const runtime of runtimesOfRules) {
   test(`attempts count for their target, retried ones too, and the canary has its share (${runtime.name})`, async (context) => {
     const [good, bad] = [await startUpstream(context, 200), await startUpstream(context, 503)];
+    const slow = await startUpstream(context, 200, SLOW_MS);
+    const late = await startUpstream(context, 503, LATE_MS);
     const targets_weighted = [good, bad].map((url) => ({ url, weight: 50 }));
     const breaker = { circuit_breaker: false };
     const gate = await startGate(context, {
@@ -47,7 +56,9 @@ for (const runtime of runtimesOfRules) {
             canary_promote_sec: 3_600,
             ...breaker,
           },
-          { prefix: "/single", target: good },
+          { prefix: "/single", target: slow },
+          { prefix: "/late", targets: [late, good], retry: { statuses: [503] }, ...breaker },
+          { prefix: "/gone", target: "http://127.0.0.1:1", retry: { attempts: 0 } },
         ],
       },
     });
@@ -90,12 +101,42 @@ for (const runtime of runtimesOfRules) {
       const counts = await count({ prefix: "/retried" });
       return isNear(counts[good], [16, 0]) && isNear(counts[bad], [8, 8]);
     });
+    // Response times are those of the target alone; an attempt without a response has none.
+    await send("/single", 10);
+    await send("/gone", 10);
+    await waitFor("a slow target", async () =>
+      isNear((await count({ prefix: "/single" }))[slow], [10, 0]),
+    );
+    const {
+      p50_ms: median,
+      targets: [single],
+    } = await read({ prefix: "/single" });
+    for (const values of [median, single!.p99_ms]) {
+      // The bounds of ranges lie 26 % apart.
+      assert.ok(
+        values.some((value) => value !== null && value >= SLOW_MS / 1.26),
+        String(values),
+      );
+    }
+    await waitFor("an absent target", async () =>
+      isNear(Object.values(await count({ prefix: "/gone" }))[0], [10, 10]),
+    );
+    const gone = await read({ prefix: "/gone" });
+    assert.ok([...gone.p50_ms, ...gone.targets[0]!.p99_ms].every((value) => value === null));
+    // The time of a retried attempt is its own.
+    await send("/late", 4);
+    await waitFor("retried attempts", async () =>
+      isNear((await count({ prefix: "/late" }))[good], [4, 0]),
+    );
+    const [first, second] = (await read({ prefix: "/late" })).targets.map(({ p99_ms: values }) =>
+      Math.max(...values.map((value) => value ?? 0)),
+    );
+    assert.ok(first! >= LATE_MS / 1.26 && second! < LATE_MS / 1.26, `${first} and ${second} ms`);
     const shares = await read({ prefix: "/canary", host: "shop.example", methods: "POST,GET" });
     assert.equal(
       shares.canary?.findLast((value) => value !== null),
       50,
     );
-    assert.deepEqual((await read({ prefix: "/single" })).targets, []);
     const unknown = await fetch(`${gate.url}/api/v1/admin/route-series?prefix=/no&from=0`);
     assert.equal(unknown.status, 404);
 
