@@ -22,6 +22,7 @@ import { createBucketRoutes } from "./bucket/bucket-routes.ts";
 import type { ConsoleOperations } from "./bucket/console-operations.ts";
 import { createListingRoutes } from "./bucket/listing-routes.ts";
 import { createObjectRoutes } from "./bucket/object-routes.ts";
+import { createObjectPermissionRoute } from "./bucket/object-permission-routes.ts";
 import { createObjectSettingRoutes } from "./bucket/object-setting-routes.ts";
 import { createSettingRoutes } from "./bucket/setting-routes.ts";
 import { createShareRoute, type ShareOptions } from "./bucket/share-routes.ts";
@@ -134,6 +135,7 @@ function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute
     ...createListingRoutes(operations),
     ...createObjectRoutes(operations),
     ...createObjectSettingRoutes(operations),
+    createObjectPermissionRoute(operations),
     ...createBatchRoutes(operations),
     ...createUploadRoutes(operations, api.store),
     ...createSettingRoutes(operations),

@@ -1,12 +1,15 @@
 // Versions and delete markers in listings.
+import type { Retention } from "./lock.ts";
 import type { ListedObject, ListPosition } from "./object.ts";
 
 /** A version, or a delete marker (its size is 0 and its ETag empty). */
-interface ListedVersion extends ListedObject {
+export interface ListedVersion extends ListedObject {
   /** `null` for the null version. */
   versionId: string;
   isLatest: boolean;
   isDeleteMarker: boolean;
+  retention?: Retention;
+  legalHold?: true;
 }
 
 /** The position to continue from: after one version of a key, after the key, or after a common prefix. */

@@ -6,17 +6,21 @@ import {
   viewBytes,
   type KeyRange,
 } from "../index/key-range.ts";
-import { encodeKey } from "../index/records.ts";
+import { encodeKey, type VersionRow } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { buildListedObject, type ListedRow } from "./list-objects.ts";
-import type { ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
+import type { ListedVersion, ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
 
 /** A listing of one bucket, by its number in the index. */
 export type ListVersionsQuery = Omit<ListVersionsRequest, "bucket"> & { bucketId: number };
 
-type Row = ListedRow & { version: string; latest: number; marker: number };
+type Row = ListedRow & { version: string; latest: number; marker: number } & Pick<
+    VersionRow,
+    "retain_mode" | "retain_until" | "hold"
+  >;
 
-const COLUMNS = "key, seq, version, size, etag, modified, class, checksum";
+const COLUMNS =
+  "key, seq, version, size, etag, modified, class, checksum, retain_mode, retain_until, hold";
 // A row of `versions` without `noncurrent_since` is a delete marker that is the newest version of its key.
 const OLDER_COLUMNS = `${COLUMNS}, marker, noncurrent_since is null as latest`;
 
@@ -103,12 +107,15 @@ class PageReader {
 
   #add(row: Row): boolean {
     if (this.#isFull()) return false;
-    const version = {
+    const version: ListedVersion = {
       ...buildListedObject(row),
       versionId: row.version,
       isLatest: row.latest === 1,
       isDeleteMarker: row.marker === 1,
     };
+    const { retain_mode: mode, retain_until: untilMs } = row;
+    if (mode !== null && untilMs !== null) version.retention = { mode, untilMs };
+    if (row.hold === 1) version.legalHold = true;
     this.#page.versions.push(version);
     this.#page.next = { value: version.key, isPrefix: false, versionId: version.versionId };
     return true;

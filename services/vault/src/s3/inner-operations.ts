@@ -6,6 +6,7 @@ import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { admitOperation, type IdentifiedRequest, takeBudget } from "./admission.ts";
 import { type S3Answer, toS3Error } from "./answer.ts";
+import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { type BodySource, ClientGone, type TakeChunk } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
@@ -92,15 +93,23 @@ export class InnerOperations {
     throw new S3Error("AccessDenied");
   }
 
-  /** True if the sender may run an operation, which must not authorize itself. It is charged to no budget. */
+  /**
+   * True if the sender may run an operation, or if conditions of a policy may ask for values of its body. It is charged to
+   * no budget.
+   */
   async isAllowed(sender: Sender, call: OperationCall): Promise<boolean> {
+    const { api } = this.#options;
     for (const caller of sender.callers) {
       const identified = this.#identify(sender, caller, call, createBody());
       try {
-        await admitOperation(this.#options.api, { ...identified, tenant: "" });
+        const context = await admitOperation(api, { ...identified, tenant: "" });
+        const dependsOnBody = api.authorizer.usesValues(caller, context.bucket);
+        if (context.operation.authorizesItself && !dependsOnBody) await authorize(context);
         return true;
       } catch (error) {
-        if (!isDenied(error)) throw error;
+        // Callers that may list the bucket learn that an object is missing in place of the denial.
+        const isMissing = error instanceof StoreError && error.code === "NoSuchKey";
+        if (!isMissing && !isDenied(error)) throw error;
       }
     }
     return false;

@@ -3,6 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { ListedObject, ListPosition } from "../../model/object.ts";
+import type { ListedVersion } from "../../model/version.ts";
 import type { OperationContext } from "../../s3/context.ts";
 import { bucketParams, BUCKET_PROBLEMS, OBJECT_TAG } from "./bucket-schema.ts";
 import type { ConsoleOperations } from "./console-operations.ts";
@@ -48,6 +49,14 @@ const objectAnswer = z.object({
   version: z.string().optional(),
   is_latest: z.boolean().optional(),
   is_delete_marker: z.boolean().optional(),
+  retention: z
+    .object({ mode: z.enum(["GOVERNANCE", "COMPLIANCE"]), until: z.string() })
+    .optional()
+    .describe("Of a version that has one, for callers with the permission s3:GetObjectRetention."),
+  legal_hold: z
+    .literal(true)
+    .optional()
+    .describe("Of a version that is held, for callers with the permission s3:GetObjectLegalHold."),
 });
 const pageOf = <T extends z.ZodType>(item: T) =>
   z.object({
@@ -84,9 +93,17 @@ export function createListingRoutes(operations: ConsoleOperations): ApiRoute[] {
         const { query, params } = request;
         const operation = query.versions ? { versions: "" } : { "list-type": "2" };
         const call = toCall(params.bucket, query, operation);
-        return operations.perform(request, call, (context) =>
-          query.versions ? listVersions(context, query) : listObjects(context, query),
-        );
+        const mayRead = (subresource: string) => async (key: string) =>
+          operations.isAllowed(request, {
+            method: "GET",
+            bucket: params.bucket,
+            key,
+            query: { [subresource]: "" },
+          });
+        return operations.perform(request, call, async (context) => {
+          if (!query.versions) return listObjects(context, query);
+          return listVersions(context, query, mayRead("retention"), mayRead("legal-hold"));
+        });
       },
     }),
     defineRoute({
@@ -129,18 +146,31 @@ async function listObjects({ api, bucketName }: OperationContext, query: ListQue
   return toPage(page.objects.map(describeObject), page.commonPrefixes, page.next, page.isTruncated);
 }
 
-async function listVersions({ api, bucketName }: OperationContext, query: ListQuery) {
+async function listVersions(
+  { api, bucketName }: OperationContext,
+  query: ListQuery,
+  mayReadRetention: (key: string) => Promise<boolean>,
+  mayReadHold: (key: string) => Promise<boolean>,
+) {
   const after = readCursor(query.cursor);
   const page = await api.store.objects.listVersions({
     ...toRequest(bucketName, query),
     maxKeys: query.limit,
     ...(after === undefined ? {} : { after: withId(after, "versionId") }),
   });
+  const retained = page.versions.filter(({ retention }) => retention !== undefined);
+  const held = page.versions.filter(({ legalHold }) => legalHold === true);
+  const shownRetentions = await chooseKeys(retained, mayReadRetention);
+  const shownHolds = await chooseKeys(held, mayReadHold);
   const items = page.versions.map((version) => ({
     ...describeObject(version),
     version: version.versionId,
     is_latest: version.isLatest,
     is_delete_marker: version.isDeleteMarker,
+    ...(shownRetentions.has(version.key) ? describeRetention(version) : {}),
+    ...(shownHolds.has(version.key) && version.legalHold === true
+      ? { legal_hold: version.legalHold }
+      : {}),
   }));
   return toPage(items, page.commonPrefixes, page.next, page.isTruncated, page.next?.versionId);
 }
@@ -166,6 +196,22 @@ function toRequest(bucket: string, { prefix, delimiter }: ListQuery) {
     ...(prefix === "" ? {} : { prefix }),
     ...(delimiter === "" ? {} : { delimiter }),
   };
+}
+
+/** The keys for which the caller has a permission. */
+async function chooseKeys(
+  versions: readonly ListedVersion[],
+  mayRead: (key: string) => Promise<boolean>,
+): Promise<ReadonlySet<string>> {
+  const keys = new Set(versions.map(({ key }) => key));
+  for (const key of keys) if (!(await mayRead(key))) keys.delete(key);
+  return keys;
+}
+
+function describeRetention({ retention }: ListedVersion) {
+  if (retention === undefined) return {};
+  const { mode, untilMs } = retention;
+  return { retention: { mode, until: new Date(untilMs).toISOString() } };
 }
 
 function describeObject(object: ListedObject) {
