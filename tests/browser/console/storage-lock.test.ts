@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../identity/platform.ts";
-import { checkPage, goTo, openPlatform, takePicture } from "./chromium.ts";
+import { checkPage, goTo, LOOKS, openConsole, openPlatform, takePicture } from "./chromium.ts";
 
 const TEXT = { "content-type": "text/plain" };
 const LOCKED = { "x-amz-bucket-object-lock-enabled": "true" };
@@ -97,5 +97,104 @@ test(
       platform.storage("GET", "/vaulted/shared.txt?legal-hold"),
       /NoSuchObjectLockConfiguration/,
     );
+  },
+);
+
+test(
+  "versions that are locked say so, and why they cannot be deleted",
+  { skip: chromiumSkip },
+  async (t) => {
+    for (const body of ["one", "two", "three", "four"])
+      await platform.storage("PUT", "/vaulted/plan.txt", body, TEXT);
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/vaulted?key=plan.txt");
+    const pane = page.getByRole("complementary", { name: "Details" });
+    const lines = pane.locator(".object-version");
+    const remove = (at: number) =>
+      lines.nth(at).getByRole("button", { name: /^Delete the version/ });
+    await lines.nth(3).waitFor();
+    await pane.getByRole("button", { name: "Hold" }).click();
+    await lines.nth(0).getByText("on hold", { exact: true }).waitFor();
+    await lines.nth(1).locator("button.mono").click();
+    await pane.getByText("three", { exact: true }).waitFor();
+    await pane.getByRole("button", { name: "Change the retention…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await lines.nth(1).getByText("locked", { exact: true }).waitFor();
+    await lines.nth(2).locator("button.mono").click();
+    await pane.getByText("two", { exact: true }).waitFor();
+    await pane.getByRole("button", { name: "Change the retention…" }).click();
+    await page.getByRole("dialog").getByLabel("Mode").selectOption("COMPLIANCE");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await lines.nth(2).getByText("locked", { exact: true }).waitFor();
+    await checkPage(console, "locked versions");
+    await takePicture(console, "locked versions");
+
+    const reasons = [/Release the hold first/, /End the retention first/, /no one can delete it/];
+    for (const [at, reason] of reasons.entries()) {
+      assert.match(String(await remove(at).getAttribute("title")), reason);
+      assert.equal(await remove(at).getAttribute("aria-disabled"), "true");
+      await remove(at).press("Enter");
+    }
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    await remove(3).click();
+    await page.getByRole("dialog").getByText("will be gone for good").waitFor();
+    await page.keyboard.press("Escape");
+
+    const phone = await openPlatform(t, browser, platform, LOOKS[1]);
+    await goTo(phone, "/storage/buckets/vaulted?key=plan.txt");
+    await phone.page.locator(".object-version").getByText("on hold", { exact: true }).waitFor();
+    await checkPage(phone, "locked versions on a phone");
+    await takePicture(phone, "locked versions on a phone");
+  },
+);
+
+test(
+  "a key that may only read finds the other actions disabled, each with the missing permission",
+  { skip: chromiumSkip },
+  async (t) => {
+    for (const body of ["old", "new"])
+      await platform.storage("PUT", "/vaulted/read.txt", body, TEXT);
+    const json = { "content-type": "application/json" };
+    const statement = {
+      Effect: "Allow",
+      Action: ["s3:GetObject", "s3:GetObjectTagging", "s3:ListBucket", "s3:ListBucketVersions"],
+      Resource: ["arn:aws:s3:::vaulted", "arn:aws:s3:::vaulted/*"],
+    };
+    const policies = { read: { Version: "2012-10-17", Statement: [statement] } };
+    await platform.storage("PUT", "/api/v1/users/reader", JSON.stringify({ policies }), json);
+    const made = JSON.parse(
+      await platform.storage("POST", "/api/v1/keys", JSON.stringify({ user: "reader" }), json),
+    ) as { access_key: string; secret_key: string };
+    const console = await openConsole(t, browser, {
+      url: platform.vaultAdmin.origin,
+      token: made.secret_key,
+      accessKey: made.access_key,
+      path: "/storage/buckets/vaulted?key=read.txt",
+    });
+    const { page } = console;
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByText("new", { exact: true }).waitFor();
+    const line = pane.locator(".object-version").nth(1);
+    const needed: readonly [name: RegExp, action: string][] = [
+      [/^Delete\b/, "s3:DeleteObject"],
+      [/^Edit tags/, "s3:PutObjectTagging"],
+      [/^Change the retention/, "s3:GetObjectRetention"],
+      [/^Hold\b/, "s3:GetObjectLegalHold"],
+      [/^Restore\b/, "s3:PutObject"],
+      [/^Delete the version of /, "s3:DeleteObjectVersion"],
+    ];
+    for (const [name, action] of needed) {
+      const reason = `No policy allows ${action} here`;
+      const button = pane
+        .getByRole("button", { name })
+        .and(page.getByTitle(reason, { exact: true }));
+      await button.first().waitFor();
+      assert.equal(await button.first().getAttribute("aria-disabled"), "true", action);
+    }
+    assert.equal(await line.getByRole("link").count(), 0, "an older version cannot be downloaded");
+    await pane.getByRole("link", { name: "Download" }).waitFor();
+    await checkPage(console, "an object for a reader");
+    await takePicture(console, "an object for a reader");
   },
 );

@@ -285,13 +285,31 @@ test(
     await pane.getByText("the newest 200").waitFor();
     const lines = pane.locator(".object-version");
     const older = pane.getByRole("button", { name: "Older versions" });
-    for (let shown = 50; shown <= 200; shown += 50) {
+    for (let shown = 50; shown <= 200; shown *= 2) {
       await lines.nth(shown - 1).waitFor();
       await older.click();
     }
     await pane.getByText("231", { exact: true }).waitFor();
     await lines.nth(230).locator("button.mono").click();
     await pane.getByText("the oldest version").waitFor();
+    assert.equal(await lines.count(), 231);
+
+    // A change leaves the user where they are.
+    const last = lines.nth(230);
+    await last.getByRole("button", { name: "Restore" }).click();
+    await pane.getByText("232", { exact: true }).waitFor();
+    await lines.nth(231).waitFor();
+    assert.equal(await platform.storage("GET", "/busy/state.txt"), "the oldest version");
+    const place = await lines.nth(231).boundingBox();
+    assert.ok(place !== null && place.y < LOOKS[0].height, `the last line is in view: ${place?.y}`);
+    await lines
+      .nth(215)
+      .getByRole("button", { name: /^Delete the version of / })
+      .click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox").fill("state.txt");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await pane.getByText("231", { exact: true }).waitFor();
     assert.equal(await lines.count(), 231);
   },
 );

@@ -8,6 +8,7 @@ import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view
 import { FormDialog } from "../view/dialog.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import type { FindDenial } from "./object-permissions.ts";
 import { KnownValueConflict, useKnownValue } from "./known-value.tsx";
 
 const DAY_MS = 86_400_000;
@@ -33,13 +34,14 @@ interface ObjectLockProps {
   version: string;
   retention: Retention | null;
   isHeld: boolean;
+  deny: FindDenial;
   /** Called after a change, and if the object is no longer the one that is shown. */
   onChanged: () => Promise<void>;
 }
 
 /** The section. */
 export function ObjectLock(props: ObjectLockProps) {
-  const { pathOf, version, retention, isHeld, onChanged } = props;
+  const { pathOf, version, retention, isHeld, deny, onChanged } = props;
   const [edited, setEdited] = useState<Versioned<StoredRetention> | undefined>(undefined);
   const editRetention = (): void => {
     void attempt(async () => {
@@ -63,7 +65,7 @@ export function ObjectLock(props: ObjectLockProps) {
     <Section
       title={t("Lock")}
       action={
-        <Action kind="quiet" onClick={editRetention}>
+        <Action kind="quiet" onClick={editRetention} blocked={deny("retention")}>
           {t("Change the retention…")}
         </Action>
       }
@@ -76,7 +78,7 @@ export function ObjectLock(props: ObjectLockProps) {
         </FactRow>
         <FactRow term={t("Legal hold")}>
           {isHeld ? t("held") : t("not held")}{" "}
-          <Action kind="quiet" onClick={toggleHold}>
+          <Action kind="quiet" onClick={toggleHold} blocked={deny("legal_hold")}>
             {isHeld ? t("Release") : t("Hold")}
           </Action>
         </FactRow>

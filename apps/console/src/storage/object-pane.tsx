@@ -13,6 +13,7 @@ import { Loading } from "../view/problem.tsx";
 import { runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { CopyDialog } from "./copy-dialog.tsx";
+import { useObjectPermissions } from "./object-permissions.ts";
 import { ObjectSettings } from "./object-settings.tsx";
 import { Preview } from "./preview.tsx";
 import { ShareDialog } from "./share-dialog.tsx";
@@ -36,6 +37,8 @@ export function ObjectPane(props: ObjectPaneProps) {
   const version = queryValue("version") || undefined;
   const [isShared, setShared] = useState(false);
   const [isCopying, setCopying] = useState(false);
+  const [lockChanges, setLockChanges] = useState(0);
+  const deny = useObjectPermissions(bucket, key, version);
   const head = useLoad(`head ${key} ${version ?? ""}`, async (signal) => {
     const path = api("vault", objectPath(bucket, key, version));
     const { headers } = await send(path, { method: "HEAD", signal });
@@ -91,7 +94,7 @@ export function ObjectPane(props: ObjectPaneProps) {
                     </a>
                     <Action onClick={() => setShared(true)}>{t("Share…")}</Action>
                     <Action onClick={() => setCopying(true)}>{t("Copy or move…")}</Action>
-                    <Action onClick={remove} kind="bad">
+                    <Action onClick={remove} kind="bad" blocked={deny("delete")}>
                       {t("Delete")}
                     </Action>
                   </span>
@@ -103,6 +106,11 @@ export function ObjectPane(props: ObjectPaneProps) {
                 objectKey={key}
                 version={version}
                 hasLock={props.hasLock}
+                deny={deny}
+                onLockChanged={() => {
+                  setLockChanges((count) => count + 1);
+                  void head.reload();
+                }}
               />
             </>
           )}
@@ -113,6 +121,8 @@ export function ObjectPane(props: ObjectPaneProps) {
           bucket={bucket}
           objectKey={key}
           shown={version}
+          lockChanges={lockChanges}
+          deny={deny}
           onChanged={() => {
             void head.reload();
             props.onChanged();

@@ -9,6 +9,7 @@ import { Loading } from "../view/problem.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { KnownValueConflict, useKnownValue } from "./known-value.tsx";
+import type { FindDenial } from "./object-permissions.ts";
 import { ObjectLock, type Retention } from "./object-lock.tsx";
 import { bucketPath, objectPath } from "./objects.ts";
 import { type Tag, TagDialog } from "./tag-dialog.tsx";
@@ -38,8 +39,10 @@ export function ObjectSettings(props: {
   objectKey: string;
   version: string | undefined;
   hasLock: boolean;
+  deny: FindDenial;
+  onLockChanged: () => void;
 }) {
-  const { bucket, objectKey: key, version, hasLock } = props;
+  const { bucket, objectKey: key, version, hasLock, deny } = props;
   const [edited, setEdited] = useState<Versioned<StoredTags> | undefined>(undefined);
   const loaded = useLoad(`info ${key} ${version ?? ""}`, (signal) =>
     callService<Described>("vault", `${objectPath(bucket, key, version)}&info=true`, { signal }),
@@ -62,7 +65,7 @@ export function ObjectSettings(props: {
               <Action
                 kind="quiet"
                 onClick={editTags}
-                blocked={tags === null ? t("No policy allows reading its tags") : undefined}
+                blocked={tags === null ? t("No policy allows reading its tags") : deny("tags")}
               >
                 {t("Edit tags…")}
               </Action>
@@ -85,7 +88,11 @@ export function ObjectSettings(props: {
               version={shown}
               retention={retention}
               isHeld={isHeld}
-              onChanged={loaded.reload}
+              deny={deny}
+              onChanged={async () => {
+                await loaded.reload();
+                props.onLockChanged();
+              }}
             />
           )}
           {edited !== undefined && (

@@ -32,6 +32,9 @@ export interface StoredObject {
   version?: string;
   is_latest?: boolean;
   is_delete_marker?: boolean;
+  /** Of a version, if it has one and the session may read it. */
+  retention?: { mode: "GOVERNANCE" | "COMPLIANCE"; until: string };
+  legal_hold?: true;
 }
 
 /** A page of a listing. */

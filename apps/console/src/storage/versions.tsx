@@ -1,15 +1,16 @@
 // The versions of an object: shown, downloaded, restored and deleted one by one.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatBytes, formatDate, formatMoment, formatNumber } from "../format/format.ts";
 import { setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
-import { Action, Section } from "../view/controls.tsx";
+import { Action, IconAction, Section } from "../view/controls.tsx";
 import { ConfirmDialog } from "../view/dialog.tsx";
 import { Icon } from "../view/icon.tsx";
 import { useLoad } from "../view/load.ts";
 import { Problem } from "../view/problem.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
+import type { FindDenial } from "./object-permissions.ts";
 import {
   bucketPath,
   deleteObjects,
@@ -18,13 +19,16 @@ import {
   showKey,
   type StoredObject,
 } from "./objects.ts";
+import {
+  canReadMore,
+  type KnownVersions,
+  NO_VERSIONS,
+  readVersions,
+  VERSIONS_MAX,
+} from "./version-list.ts";
 
-/** Versions that are shown, and added by each click. */
-const STEP = 50;
-/** Versions of one request. */
-const PAGE = 200;
-/** Versions that the pane reads. */
-const VERSIONS_MAX = 10_000;
+/** Versions that are shown at first; each click doubles them. */
+const SHOWN = 50;
 /** Characters of a key's end that confirm a deletion. */
 const CONFIRMED_CHARS = 40;
 
@@ -34,49 +38,34 @@ interface VersionsProps {
   objectKey: string;
   /** The version that the pane shows; undefined for the current one. */
   shown: string | undefined;
+  /** Counts changes of locks: the versions are read again. */
+  lockChanges: number;
+  deny: FindDenial;
   onChanged: () => void;
 }
 
-/** Versions of a key, the newest first. */
-interface KnownVersions {
-  versions: readonly StoredObject[];
-  /** Continues after them; undefined if these are all. */
-  next: string | undefined;
-}
-
-/** Reads further versions after known ones, or the newest. */
-async function readVersions(
-  bucket: string,
-  key: string,
-  { versions, next: cursor }: KnownVersions,
-  signal?: AbortSignal,
-): Promise<KnownVersions> {
-  const page = await listObjects(
-    bucket,
-    { prefix: key, versions: true, cursor, limit: PAGE },
-    signal,
-  );
-  const own = page.items.filter((one) => one.key === key);
-  // The key's own versions come first: other keys on the page mean that these are all.
-  const isWhole = page.next_cursor === null || own.length < page.items.length;
-  return { versions: [...versions, ...own], next: isWhole ? undefined : page.next_cursor! };
-}
-
-const NONE: KnownVersions = { versions: [], next: undefined };
-
 /** The section. */
-export function Versions({ bucket, objectKey: key, shown, onChanged }: VersionsProps) {
+export function Versions(props: VersionsProps) {
+  const { bucket, objectKey: key, shown, lockChanges, deny, onChanged } = props;
   const [gone, setGone] = useState<StoredObject | undefined>(undefined);
-  const [max, setMax] = useState(STEP);
-  const list = useLoad(`versions ${key}`, (signal) => readVersions(bucket, key, NONE, signal));
-  const known = list.data.value ?? NONE;
+  const [max, setMax] = useState(SHOWN);
+  const read = (known: KnownVersions<StoredObject>, count: number, signal?: AbortSignal) =>
+    readVersions(key, known, count, (cursor, limit) =>
+      listObjects(bucket, { prefix: key, versions: true, cursor, limit }, signal),
+    );
+  const readCount = useRef(1);
+  const list = useLoad(`versions ${key}`, (signal) => read(NO_VERSIONS, readCount.current, signal));
+  const known: KnownVersions<StoredObject> = list.data.value ?? NO_VERSIONS;
   const { versions, next } = known;
-  const mayRead = next !== undefined && versions.length < VERSIONS_MAX;
+  // As many as before, with one that a change has added.
+  readCount.current = versions.length + 1;
+  useEffect(() => {
+    if (lockChanges > 0) void list.reload();
+  }, [lockChanges]);
   const showMore = (): void => {
     void attempt(async () => {
-      const isShort = versions.length < max + STEP && mayRead;
-      if (isShort) list.set(await readVersions(bucket, key, known));
-      setMax(max + STEP);
+      if (versions.length < max * 2 && canReadMore(known)) list.set(await read(known, max * 2));
+      setMax(max * 2);
     });
   };
   const change = async (): Promise<void> => {
@@ -105,17 +94,28 @@ export function Versions({ bucket, objectKey: key, shown, onChanged }: VersionsP
             bucket={bucket}
             version={one}
             isShown={shown === undefined ? one.is_latest === true : one.version === shown}
+            deny={deny}
             onRestore={() => restore(idOf(one))}
             onDelete={() => setGone(one)}
           />
         ))}
       </div>
-      {(versions.length > max || mayRead) && (
+      {(versions.length > max || canReadMore(known)) && (
         <Action kind="quiet" onClick={showMore}>
           {next === undefined
             ? t("{n} more", { n: formatNumber(versions.length - max) })
             : t("Older versions")}
         </Action>
+      )}
+      {next !== undefined && versions.length >= VERSIONS_MAX && versions.length <= max && (
+        <p class="hint">
+          {t(
+            "There are older ones: the newest {n} are listed. ListObjectVersions of S3 lists all.",
+            {
+              n: note,
+            },
+          )}
+        </p>
       )}
       {gone !== undefined && (
         <ConfirmDialog
@@ -166,40 +166,62 @@ function describeLoss(gone: StoredObject, versions: readonly StoredObject[]): st
       );
 }
 
+/** The lock of a version in short, and why it cannot be deleted; undefined if it can. */
+function describeLock({ legal_hold: isHeld, retention }: StoredObject) {
+  if (isHeld === true) {
+    return { mark: t("on hold"), reason: t("A legal hold protects it. Release the hold first.") };
+  }
+  if (retention === undefined || Date.parse(retention.until) <= Date.now()) return undefined;
+  const time = formatMoment(retention.until);
+  const reason =
+    retention.mode === "COMPLIANCE"
+      ? t("It is locked until {time}. Until then no one can delete it.", { time })
+      : t("It is locked until {time}. End the retention first.", { time });
+  return { mark: t("locked"), reason };
+}
+
 function VersionLine(props: {
   bucket: string;
   version: StoredObject;
   isShown: boolean;
+  deny: FindDenial;
   onRestore: () => void;
   onDelete: () => void;
 }) {
-  const { version: one, isShown } = props;
+  const { version: one, isShown, deny } = props;
   const isMarker = one.is_delete_marker === true;
   const isCurrent = one.is_latest === true;
+  const lock = describeLock(one);
   const time = formatMoment(one.modified_at);
   const name = showKey(one.key.split("/").findLast((part) => part !== "") ?? one.key);
+  const unread = deny("read_version");
   return (
     <div class={isShown ? "object-version sel" : "object-version"}>
       <i class={isCurrent ? "now" : ""} />
       <button
         type="button"
         class="mono"
-        title={time}
+        title={isCurrent ? time : (unread ?? time)}
         aria-pressed={isShown}
-        disabled={isMarker}
+        disabled={isMarker || (!isCurrent && unread !== undefined)}
         onClick={() => setQuery({ version: isCurrent ? undefined : idOf(one) })}
       >
         {formatDate(one.modified_at)}
       </button>
       <span class="mono i2">{isMarker ? t("deleted") : formatBytes(one.size)}</span>
       <span class="acts">
+        {lock !== undefined && (
+          <span class="tag tag-warn" title={lock.reason}>
+            {lock.mark}
+          </span>
+        )}
         {isCurrent && <span class="tag tag-ok">{t("current")}</span>}
         {!isMarker && !isCurrent && (
-          <Action kind="quiet" onClick={props.onRestore}>
+          <Action kind="quiet" onClick={props.onRestore} blocked={deny("write") ?? unread}>
             {t("Restore")}
           </Action>
         )}
-        {!isMarker && (
+        {!isMarker && unread === undefined && (
           <a
             class="icon-btn"
             href={objectUrl(props.bucket, one.key, idOf(one))}
@@ -210,15 +232,13 @@ function VersionLine(props: {
             <Icon name="down" size={13} />
           </a>
         )}
-        <button
-          type="button"
-          class="icon-btn"
-          aria-label={t("Delete the version of {time}", { time })}
+        <IconAction
+          icon="trash"
+          label={t("Delete the version of {time}", { time })}
           title={t("Delete…")}
+          blocked={lock?.reason ?? deny("delete_version")}
           onClick={props.onDelete}
-        >
-          <Icon name="trash" size={13} />
-        </button>
+        />
       </span>
     </div>
   );

@@ -58,6 +58,38 @@ export function Action(props: ActionProps) {
   );
 }
 
+/** A button with an icon alone. Disabled, it says why. */
+export function IconAction(props: {
+  icon: IconName;
+  label: string;
+  title: string;
+  blocked: string | undefined;
+  onClick: () => void;
+}) {
+  const { icon, label, title, blocked, onClick } = props;
+  const reasonId = useId();
+  return (
+    <button
+      type="button"
+      class="icon-btn"
+      aria-label={label}
+      aria-disabled={blocked === undefined ? undefined : "true"}
+      aria-describedby={blocked === undefined ? undefined : reasonId}
+      title={blocked ?? title}
+      onClick={() => {
+        if (blocked === undefined) onClick();
+      }}
+    >
+      <Icon name={icon} size={13} />
+      {blocked !== undefined && (
+        <span id={reasonId} class="hidden">
+          {blocked}
+        </span>
+      )}
+    </button>
+  );
+}
+
 /** Problems of the values of the form around a field. */
 export const FormProblems = createContext<readonly FieldProblem[]>([]);
 

@@ -120,6 +120,17 @@ export const STORAGE: Readonly<Record<string, string>> = {
   Bucket: "Bucket",
   "With its metadata and tags. An object of that name is replaced, or gets a version.":
     "Mit Metadaten und Tags. Ein Objekt dieses Namens wird ersetzt oder bekommt eine Version.",
+  "No policy allows {action} here": "Keine Richtlinie erlaubt hier {action}",
+  "There are older ones: the newest {n} are listed. ListObjectVersions of S3 lists all.":
+    "Es gibt ältere: Die neuesten {n} sind aufgeführt. ListObjectVersions von S3 führt alle auf.",
+  "A legal hold protects it. Release the hold first.":
+    "Eine rechtliche Aufbewahrung schützt sie. Heben Sie diese zuerst auf.",
+  "It is locked until {time}. Until then no one can delete it.":
+    "Sie ist bis {time} gesperrt. Bis dahin kann niemand sie löschen.",
+  "It is locked until {time}. End the retention first.":
+    "Sie ist bis {time} gesperrt. Beenden Sie zuerst die Aufbewahrung.",
+  "on hold": "aufbewahrt",
+  locked: "gesperrt",
   "No policy allows reading its tags": "Keine Richtlinie erlaubt, die Tags zu lesen",
   "Edit tags…": "Tags bearbeiten…",
   Lock: "Sperre",
