@@ -1,21 +1,24 @@
 // An OpenAPI document (3.0 or 3.1): finds the operation of a request and checks its parameters and body.
-import {
-  isObject,
-  listOf,
-  OperationParameter,
-  type RequestFinding,
-  type SentParameters,
-} from "./openapi-parameter.ts";
-import type { ContentRules, ResponseRules } from "./openapi-response.ts";
-import { type JsonObject, SchemaCompiler } from "./openapi-schema.ts";
+import type { ValidateFunction } from "ajv/dist/2020.js";
+import { isJsonType, readTypeName, type RequestFinding } from "./openapi-body.ts";
+import { FormBody } from "./openapi-form.ts";
+import { OperationParameter, type SentParameters } from "./openapi-parameter.ts";
+import { countParameters, matchSegments, parseTemplate, type Segment } from "./openapi-path.ts";
+import type { ResponseRules } from "./openapi-response.ts";
+import { isObject, type JsonObject, listOf, SchemaCompiler } from "./openapi-schema.ts";
+import { TextConverter } from "./openapi-text.ts";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 const REFERENCES_MAX = 32;
 
+/** The check of a body of one media type or range; null if its content is not checked. */
+export type BodyCheck = { json: ValidateFunction } | { form: FormBody } | null;
+
 /** Body of an operation. */
 export interface BodyRule {
   isRequired: boolean;
-  content: ContentRules;
+  /** By media type or range, in lower case. */
+  content: ReadonlyMap<string, BodyCheck>;
 }
 
 /** An operation with its values in the path. */
@@ -76,8 +79,7 @@ interface OperationSource {
 }
 
 interface PathTemplate {
-  /** Literal segments, and null for parameters. */
-  segments: readonly (string | null)[];
+  segments: readonly Segment[];
   operations: ReadonlyMap<string, Operation>;
 }
 
@@ -85,6 +87,7 @@ interface PathTemplate {
 export class OpenApiDocument {
   readonly #root: JsonObject;
   readonly #schemas: SchemaCompiler;
+  readonly #texts = new TextConverter((schema) => this.#resolve(schema));
   readonly #basePath: string;
   readonly #templates: readonly PathTemplate[];
 
@@ -101,7 +104,7 @@ export class OpenApiDocument {
     this.#basePath = readBasePath(servers);
     this.#templates = Object.entries(paths)
       .map(([path, item]) => this.#readPath(path, this.#resolve(item)))
-      .sort((left, right) => countParameters(left) - countParameters(right));
+      .sort((left, right) => countParameters(left.segments) - countParameters(right.segments));
   }
 
   /** Compiles everything. Throws an Error that names the first schema that is not usable. */
@@ -119,8 +122,8 @@ export class OpenApiDocument {
     for (const { segments: template, operations } of this.#templates) {
       const operation =
         operations.get(wanted) ?? (wanted === "head" ? operations.get("get") : undefined);
-      if (operation === undefined || !matches(template, segments)) continue;
-      return { operation, values: segments.filter((_, index) => template[index] === null) };
+      const values = operation === undefined ? undefined : matchSegments(template, segments);
+      if (operation !== undefined && values !== undefined) return { operation, values };
     }
     return undefined;
   }
@@ -131,7 +134,7 @@ export class OpenApiDocument {
     if (segments === undefined) return [];
     const methods = new Set<string>();
     for (const { segments: template, operations } of this.#templates) {
-      if (!matches(template, segments)) continue;
+      if (matchSegments(template, segments) === undefined) continue;
       for (const method of operations.keys()) methods.add(method.toUpperCase());
     }
     if (methods.has("GET")) methods.add("HEAD");
@@ -140,12 +143,12 @@ export class OpenApiDocument {
 
   #split(path: string): string[] | undefined {
     if (!path.startsWith(this.#basePath)) return undefined;
-    return splitPath(path.slice(this.#basePath.length));
+    const rest = path.slice(this.#basePath.length);
+    return rest.startsWith("/") ? splitPath(rest) : undefined;
   }
 
   #readPath(path: string, item: JsonObject): PathTemplate {
-    const parts = path.split("/").slice(1);
-    const names = parts.flatMap((part) => /^\{([^}]+)\}$/.exec(part)?.[1] ?? []);
+    const { segments, names } = parseTemplate(path);
     const operations = METHODS.flatMap((method): [string, Operation][] => {
       if (item[method] === undefined) return [];
       const operation = this.#resolve(item[method]);
@@ -158,10 +161,7 @@ export class OpenApiDocument {
         ],
       ];
     });
-    return {
-      segments: parts.map((part) => (/^\{[^}]+\}$/.test(part) ? null : part)),
-      operations: new Map(operations),
-    };
+    return { segments, operations: new Map(operations) };
   }
 
   #compile({ path, method, item, operation, names }: OperationSource): OperationRules {
@@ -197,8 +197,8 @@ export class OpenApiDocument {
       const parameter = new OperationParameter({
         given,
         pathNames,
-        resolve: (schema) => this.#resolve(schema),
-        compile: (schema, coerces) => this.#schemas.compile(schema, coerces),
+        texts: this.#texts,
+        compile: (schema) => this.#schemas.compile(schema, "request"),
       });
       found.set(`${parameter.place} ${parameter.name}`, parameter);
     }
@@ -208,26 +208,41 @@ export class OpenApiDocument {
   #readBody(given: unknown): BodyRule | undefined {
     if (given === undefined) return undefined;
     const body = this.#resolve(given);
-    return { isRequired: body["required"] === true, content: this.#readContent(body["content"]) };
+    const content = Object.entries(isObject(body["content"]) ? body["content"] : {});
+    return {
+      isRequired: body["required"] === true,
+      content: new Map(
+        content.map(([type, media]) => [readTypeName(type), this.#readMedia(type, media)]),
+      ),
+    };
+  }
+
+  #readMedia(type: string, media: unknown): BodyCheck {
+    if (!isObject(media) || media["schema"] === undefined) return null;
+    const compile = (schema: unknown): ValidateFunction => this.#schemas.compile(schema, "request");
+    if (readTypeName(type) === "application/x-www-form-urlencoded") {
+      return { form: new FormBody({ media, texts: this.#texts, compile }) };
+    }
+    return isCheckedType(type) ? { json: compile(media["schema"]) } : null;
   }
 
   #readResponses(given: unknown): ResponseRules {
     const responses = Object.entries(isObject(given) ? given : {});
     return new Map(
-      responses.map(([status, response]) => [
-        status.toLowerCase(),
-        this.#readContent(this.#resolve(response)["content"]),
-      ]),
-    );
-  }
-
-  #readContent(given: unknown): ContentRules {
-    const content = Object.entries(isObject(given) ? given : {});
-    return new Map(
-      content.map(([type, media]) => {
-        const schema = isObject(media) ? media["schema"] : undefined;
-        const isChecked = schema !== undefined && isJsonType(type);
-        return [type.toLowerCase(), isChecked ? this.#schemas.compile(schema, false) : null];
+      responses.map(([status, response]) => {
+        const { content } = this.#resolve(response);
+        const entries = Object.entries(isObject(content) ? content : {});
+        return [
+          status.toLowerCase(),
+          new Map(
+            entries.map(([type, media]) => {
+              const schema = isObject(media) ? media["schema"] : undefined;
+              const isChecked = schema !== undefined && isCheckedType(type);
+              const check = isChecked ? this.#schemas.compile(schema, "response") : null;
+              return [readTypeName(type), check];
+            }),
+          ),
+        ];
       }),
     );
   }
@@ -247,18 +262,9 @@ export class OpenApiDocument {
   }
 }
 
-/** True for JSON media types. */
-export function isJsonType(type: string): boolean {
-  return /^application\/(?:[^;]*\+)?json(?:\s*;|$)/i.test(type);
-}
-
-function matches(template: readonly (string | null)[], segments: readonly string[]): boolean {
-  return (
-    template.length === segments.length &&
-    template.every((part, index) =>
-      part === null ? segments[index] !== "" : part === segments[index],
-    )
-  );
+/** The schema of a range applies to the JSON in it. */
+function isCheckedType(type: string): boolean {
+  return isJsonType(type) || readTypeName(type).endsWith("/*");
 }
 
 function splitPath(path: string): string[] | undefined {
@@ -269,14 +275,15 @@ function splitPath(path: string): string[] | undefined {
   }
 }
 
-function countParameters({ segments }: PathTemplate): number {
-  return segments.filter((segment) => segment === null).length;
-}
-
+// Variables of a server have their default values.
 function readBasePath(servers: unknown): string {
   const [first] = listOf(servers);
-  const given = isObject(first) ? first["url"] : undefined;
-  const url = typeof given === "string" ? given : "/";
+  const { url: given = "/", variables = {} } = isObject(first) ? first : {};
+  const url = String(given).replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => {
+    const variable = isObject(variables) && Object.hasOwn(variables, name) ? variables[name] : {};
+    const value = isObject(variable) ? variable["default"] : undefined;
+    return typeof value === "string" ? value : whole;
+  });
   const path = URL.canParse(url, "http://gateway") ? new URL(url, "http://gateway").pathname : "/";
   return path.replace(/\/+$/, "");
 }

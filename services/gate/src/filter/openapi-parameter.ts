@@ -1,15 +1,9 @@
 // Parameters of an operation in all styles of OpenAPI: https://spec.openapis.org/oas/v3.1.1.html#style-values
 import type { ValidateFunction } from "ajv/dist/2020.js";
 import { readJson } from "./json-text.ts";
-import type { JsonObject } from "./openapi-schema.ts";
-
-/** A fault of a request. */
-export interface RequestFinding {
-  in: "path" | "query" | "header" | "cookie" | "body";
-  /** JSON pointer into the parameter or the body; "" is the whole of it. */
-  path: string;
-  message: string;
-}
+import { describeError, isJsonType, type RequestFinding } from "./openapi-body.ts";
+import { isObject, type JsonObject, listOf } from "./openapi-schema.ts";
+import type { TextConverter } from "./openapi-text.ts";
 
 /** Values of a request's parameters as sent. */
 export interface SentParameters {
@@ -17,7 +11,8 @@ export interface SentParameters {
   path: readonly string[];
   query: URLSearchParams;
   readHeader: (name: string) => string | undefined;
-  readCookie: (name: string) => string | undefined;
+  /** Values of all cookies of a name. */
+  readCookies: (name: string) => readonly string[];
 }
 
 /** Options of {@link OperationParameter}. */
@@ -26,10 +21,8 @@ export interface OperationParameterOptions {
   given: JsonObject;
   /** Names of the parameters in the path, in order. */
   pathNames: readonly string[];
-  /** Follows references. */
-  resolve: (given: unknown) => JsonObject;
-  /** Compiles a schema; with `coerces`, texts are converted to its types. */
-  compile: (schema: unknown, coerces: boolean) => ValidateFunction;
+  texts: TextConverter;
+  compile: (schema: unknown) => ValidateFunction;
 }
 
 type Place = "path" | "query" | "header" | "cookie";
@@ -49,8 +42,10 @@ const STYLES: Readonly<Record<Place, readonly Style[]>> = {
   header: ["simple"],
   cookie: ["form"],
 };
-/** Nesting of schemas, and of brackets in a query. */
+/** Nesting of brackets in a query. */
 const DEPTH_MAX = 8;
+/** A text that is not of the style. */
+const MISFIT = Symbol("misfit");
 const BRACKETS = /^([^[\]]*)((?:\[[^[\]]*\])+)$/;
 
 /** One parameter. */
@@ -66,10 +61,13 @@ export class OperationParameter {
   /** Names of the properties of an object; empty if the schema names none. */
   readonly #properties: ReadonlySet<string>;
   readonly #pathIndex: number;
+  readonly #schema: unknown;
+  readonly #texts: TextConverter;
+  readonly #allowsEmpty: boolean;
   readonly #validate: ValidateFunction | undefined;
 
   /** Throws an Error that names the fault if the parameter is not usable. */
-  constructor({ given, pathNames, resolve, compile }: OperationParameterOptions) {
+  constructor({ given, pathNames, texts, compile }: OperationParameterOptions) {
     const { name, in: place, content } = given;
     if (typeof name !== "string" || !isPlace(place)) {
       throw new Error("a parameter has no name or place");
@@ -82,15 +80,18 @@ export class OperationParameter {
     const isExploded = given["explode"] ?? this.#style === "form";
     this.#isExploded = isExploded === true;
     const [media] = isObject(content) ? Object.entries(content) : [];
-    this.#isJson = media !== undefined && /^application\/(?:[^;]*\+)?json\b/i.test(media[0]);
+    this.#isJson = media !== undefined && isJsonType(media[0]);
     const schema = media === undefined ? given["schema"] : resolveSchema(media[1]);
     // Content of other media types is text without a schema that could apply to it.
     const isChecked = schema !== undefined && (media === undefined || this.#isJson);
-    const shape = isChecked ? findShape(schema, resolve) : { kind: "single" as const, names: [] };
+    const shape = isChecked ? findShape(schema, texts) : { kind: "single" as const, names: [] };
     this.#shape = this.#isJson ? "single" : shape.kind;
     this.#properties = new Set(shape.names);
+    this.#schema = schema;
+    this.#texts = texts;
+    this.#allowsEmpty = given["allowEmptyValue"] === true && place === "query";
     this.#validate = isChecked
-      ? compile({ type: "object", properties: { value: schema } }, !this.#isJson)
+      ? compile({ type: "object", properties: { value: schema } })
       : undefined;
   }
 
@@ -100,8 +101,9 @@ export class OperationParameter {
     if (value === undefined) {
       return this.#isRequired ? this.#describe("", "is required") : undefined;
     }
-    if (this.#validate === undefined) return undefined;
-    if (!this.#isJson) return this.#validateValue(value);
+    if (value === MISFIT) return this.#describe("", `is not in the style ${this.#style}`);
+    if (this.#validate === undefined || (value === "" && this.#allowsEmpty)) return undefined;
+    if (!this.#isJson) return this.#validateText(value);
     const read = readJson(typeof value === "string" ? value : "");
     if ("fault" in read) return this.#describe("", read.fault);
     try {
@@ -112,16 +114,50 @@ export class OperationParameter {
     }
   }
 
+  /** The value in a form, as text or in the shape of the schema; undefined if it is absent. */
+  readForm(
+    form: URLSearchParams,
+    others: ReadonlySet<string>,
+  ): { value: unknown } | { path: string; fault: string } {
+    const value = this.#readQuery(form, others);
+    const { path } = this.#describe("", "");
+    if (value === MISFIT) return { path, fault: `is not in the style ${this.#style}` };
+    if (!this.#isJson || value === undefined) return { value };
+    const read = readJson(typeof value === "string" ? value : "");
+    return "fault" in read ? { path, fault: read.fault } : read;
+  }
+
+  /** True if a name in a query belongs to the value of this parameter, without being its own. */
+  owns(key: string): boolean {
+    if (this.#style === "deepObject") return BRACKETS.exec(key)?.[1] === this.name;
+    return this.#shape === "object" && this.#isExploded && this.#properties.has(key);
+  }
+
+  #validateText(value: unknown): RequestFinding | undefined {
+    const typed = this.#texts.convert(value, this.#schema, false);
+    const finding = this.#validateValue(typed);
+    if (finding === undefined) return undefined;
+    // The schema may allow others as well: a text in place of another type, or a single value in place of a list.
+    const [only] = Array.isArray(value) && value.length === 1 ? (value as unknown[]) : [value];
+    const isOther = [value, only].some((each) =>
+      [false, true].some(
+        (prefersText) =>
+          this.#validateValue(this.#texts.convert(each, this.#schema, prefersText)) === undefined,
+      ),
+    );
+    return isOther ? undefined : finding;
+  }
+
   #validateValue(value: unknown): RequestFinding | undefined {
     const validate = this.#validate!;
     if (validate({ value })) return undefined;
-    const [error] = validate.errors ?? [];
-    const below = (error?.instancePath ?? "").replace(/^\/value/, "");
-    return this.#describe(below, error?.message ?? "is not valid");
+    const { path, message } = describeError(validate);
+    return this.#describe(path.replace(/^\/value/, ""), message);
   }
 
   #describe(below: string, message: string): RequestFinding {
-    return { in: this.place, path: `/${this.name}${below}`, message };
+    const name = this.name.replaceAll("~", "~0").replaceAll("/", "~1");
+    return { in: this.place, path: `/${name}${below}`, message };
   }
 
   #read(sent: SentParameters, others: ReadonlySet<string>): unknown {
@@ -132,8 +168,8 @@ export class OperationParameter {
         return this.#parse(sent.readHeader(this.name), ",");
       case "cookie":
         return this.#shape === "object" && this.#isExploded
-          ? this.#collect((name) => sent.readCookie(name))
-          : this.#parse(sent.readCookie(this.name), ",", false);
+          ? this.#collect((name) => joinSingle(sent.readCookies(name)))
+          : this.#readCookie(sent.readCookies(this.name));
       case "query":
         return this.#readQuery(sent.query, others);
       default:
@@ -145,20 +181,34 @@ export class OperationParameter {
     if (text === undefined) return undefined;
     switch (this.#style) {
       case "label":
-        return this.#parse(text.replace(/^\./, ""), this.#isExploded ? "." : ",");
-      case "matrix": {
-        const rest = text.replace(/^;/, "");
-        const start = `${this.name}=`;
-        const strip = (each: string): string =>
-          each.startsWith(start) ? each.slice(start.length) : each;
-        if (!this.#isExploded || this.#shape === "single") return this.#parse(strip(rest), ",");
-        return this.#shape === "list"
-          ? rest.split(";").map((each) => strip(each))
-          : this.#parse(rest, ";");
-      }
+        return text.startsWith(".")
+          ? this.#parse(text.slice(1), this.#isExploded ? "." : ",")
+          : MISFIT;
+      case "matrix":
+        return this.#parseMatrix(text);
       default:
         return this.#parse(text, ",");
     }
+  }
+
+  #parseMatrix(text: string): unknown {
+    const [, ...parts] = text.split(";");
+    if (!text.startsWith(";")) return MISFIT;
+    if (this.#shape === "object" && this.#isExploded) return this.#parse(text.slice(1), ";");
+    const start = `${this.name}=`;
+    // `;name` is the empty value.
+    const values = parts.map((each) =>
+      each.startsWith(start) ? each.slice(start.length) : each === this.name ? "" : undefined,
+    );
+    if (values.includes(undefined)) return MISFIT;
+    if (this.#shape === "list" && this.#isExploded) return values;
+    return values.length === 1 ? this.#parse(values[0], ",") : MISFIT;
+  }
+
+  // Of a cookie that is sent twice, upstreams use the first or the last.
+  #readCookie(all: readonly string[]): unknown {
+    if (all.length < 2) return this.#parse(all[0], ",", false);
+    return this.#shape === "list" && this.#isExploded ? all : MISFIT;
   }
 
   #readQuery(query: URLSearchParams, others: ReadonlySet<string>): unknown {
@@ -173,7 +223,9 @@ export class OperationParameter {
     if (all.length === 0) return undefined;
     const separator = findSeparator(this.#style);
     if (this.#shape === "list") {
-      return this.#isExploded ? all : all.flatMap((one) => one.split(separator));
+      return this.#isExploded
+        ? all
+        : all.flatMap((one) => (one === "" ? [] : one.split(separator)));
     }
     if (this.#shape === "single" || all.length > 1) return joinSingle(all);
     return this.#parse(all[0], separator, false);
@@ -182,19 +234,27 @@ export class OperationParameter {
   /** A list or an object of a text; other values as they are. */
   #parse(text: string | undefined, separator: string, isExploded = this.#isExploded): unknown {
     if (text === undefined || this.#shape === "single") return text;
+    // The empty list has no text of its own.
+    if (this.#shape === "list" && text === "") return [];
     const parts = text.split(separator).map((part) => part.trim());
     if (this.#shape === "list") return parts;
-    const object = createObject();
+    const pairs: [name: string, value: string][] = [];
     if (isExploded) {
       for (const part of parts) {
         const [key = "", ...value] = part.split("=");
-        object[key] = value.join("=");
+        pairs.push([key, value.join("=")]);
       }
-      return object;
+    } else {
+      // Names and values alternate; the text of another form is not an object.
+      if (parts.length % 2 !== 0) return text;
+      for (let at = 0; at < parts.length; at += 2) pairs.push([parts[at]!, parts[at + 1]!]);
     }
-    // Names and values alternate; the text of another form is not an object.
-    if (parts.length % 2 !== 0) return text;
-    for (let at = 0; at < parts.length; at += 2) object[parts[at]!] = parts[at + 1];
+    const object = createObject();
+    for (const [key, value] of pairs) {
+      // Upstreams use the first or the last.
+      if (Object.hasOwn(object, key)) return MISFIT;
+      object[key] = value;
+    }
     return object;
   }
 
@@ -271,37 +331,21 @@ function resolveSchema(media: unknown): unknown {
 }
 
 /** The shape of the values of a schema, and the names of their properties, also of combined schemas. */
-function findShape(
-  schema: unknown,
-  resolve: OperationParameterOptions["resolve"],
-  depth = 0,
-): { kind: Shape; names: string[] } {
-  if (!isObject(schema) || depth > DEPTH_MAX) return { kind: "single", names: [] };
-  const { type, properties, items, allOf, anyOf, oneOf } = resolve(schema);
-  const types = listOf(type);
-  const names = isObject(properties) ? Object.keys(properties) : [];
-  let isList = types.includes("array") || (type === undefined && items !== undefined);
-  let isMap = types.includes("object") || (type === undefined && names.length > 0);
-  for (const part of [...listOf(allOf), ...listOf(anyOf), ...listOf(oneOf)]) {
-    const shape = findShape(part, resolve, depth + 1);
-    names.push(...shape.names);
-    isList ||= shape.kind === "list";
-    isMap ||= shape.kind === "object";
+function findShape(schema: unknown, texts: TextConverter): { kind: Shape; names: string[] } {
+  const names: string[] = [];
+  let isList = false;
+  let isMap = false;
+  for (const { type, properties, items, prefixItems } of texts.listParts(schema)) {
+    const types = listOf(type);
+    const own = isObject(properties) ? Object.keys(properties) : [];
+    names.push(...own);
+    const hasItems = items !== undefined || prefixItems !== undefined;
+    isList ||= types.includes("array") || (type === undefined && hasItems);
+    isMap ||= types.includes("object") || (type === undefined && own.length > 0);
   }
   return { kind: isList ? "list" : isMap ? "object" : "single", names };
 }
 
 function isPlace(value: unknown): value is Place {
   return value === "path" || value === "query" || value === "header" || value === "cookie";
-}
-
-/** A value as a list; undefined is the empty list. */
-export function listOf(value: unknown): readonly unknown[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value : [value];
-}
-
-/** True for objects that are not lists. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

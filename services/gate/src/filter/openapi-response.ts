@@ -1,13 +1,13 @@
 // Responses of an operation: checked against the document and reported, never changed.
 import type { ValidateFunction } from "ajv/dist/2020.js";
 import type { ContentFilter, ContentOutput } from "@platform/http1";
-import { checkJson, findContent } from "./openapi-body.ts";
+import { checkJson, findContent, isJsonType } from "./openapi-body.ts";
 
 /** Larger bodies are not checked: validation holds the thread. */
 const BODY_BYTES_MAX = 1_048_576;
 
 /** Schemas by media type or range, in lower case; null for types whose content is not checked. */
-export type ContentRules = ReadonlyMap<string, ValidateFunction | null>;
+type ContentRules = ReadonlyMap<string, ValidateFunction | null>;
 
 /** Responses of an operation by status (`200`), class (`2xx`) or `default`, in lower case. */
 export type ResponseRules = ReadonlyMap<string, ContentRules>;
@@ -35,7 +35,7 @@ export function checkHead(rules: ResponseRules, head: CheckedHead): HeadResult {
   if (validate === undefined) {
     return { fault: `the media type ${type === "" ? "(none)" : type} is not in the document` };
   }
-  return validate === null ? undefined : { validate };
+  return validate === null || !isJsonType(type) ? undefined : { validate };
 }
 
 /** Options of {@link ResponseCheck}. */

@@ -11,7 +11,11 @@ const require = createRequire(import.meta.url);
 /** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** The side whose messages a schema describes: properties that only the other side sends are not required. */
+export type Direction = "request" | "response";
+
 const COMPONENTS = "components";
+const REFERENCES_MAX = 32;
 const SCHEMA_REF = /^#\/components\/schemas\/([^/]+)((?:\/.*)?)$/;
 /** Keywords whose values are a schema, a list of schemas, or schemas by name. */
 const SINGLE = new Set([
@@ -29,60 +33,110 @@ const SINGLE = new Set([
 const LISTS = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
 const MAPS = new Set(["properties", "patternProperties", "dependentSchemas", "$defs"]);
 
+const FOREIGN = { request: "readOnly", response: "writeOnly" } as const;
+/** Prices are multiples of 0.01, which binary fractions are not exactly. */
+const MULTIPLE_DIGITS = 6;
+
 /** Compiles the schemas of one document. */
 export class SchemaCompiler {
   readonly #isVersion30: boolean;
-  readonly #ajv: Ajv2020;
-  readonly #coercing: Ajv2020;
+  readonly #components: JsonObject;
+  readonly #compilers: Readonly<Record<Direction, Ajv2020>>;
 
   /** Throws if a schema of the components cannot be read. */
   constructor(version: string, components: JsonObject) {
     this.#isVersion30 = version.startsWith("3.0.");
-    const $defs = this.#convertMap(components);
-    this.#ajv = createAjv(false, $defs);
-    this.#coercing = createAjv(true, $defs);
+    this.#components = components;
+    this.#compilers = {
+      request: createAjv(this.#convertMap(components, "request")),
+      response: createAjv(this.#convertMap(components, "response")),
+    };
   }
 
-  /** Compiles a schema. With `coerces`, texts are converted to the types of the schema. */
-  compile(schema: unknown, coerces: boolean): ValidateFunction {
-    const converted = this.#convert(schema) as JsonObject | boolean;
-    return (coerces ? this.#coercing : this.#ajv).compile(converted);
+  /** Compiles a schema for the messages of one side. */
+  compile(schema: unknown, direction: Direction): ValidateFunction {
+    return this.#compilers[direction].compile(
+      this.#convert(schema, direction) as JsonObject | boolean,
+    );
   }
 
-  #convert(schema: unknown): unknown {
+  #convert(schema: unknown, direction: Direction): unknown {
     if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return schema;
+    const { $ref, nullable } = schema as JsonObject;
+    // In 3.0, a reference replaces all that is written beside it.
+    const isReplaced = this.#isVersion30 && $ref !== undefined;
     const converted: Record<string, unknown> = {};
-    for (const [key, value] of Object.entries(schema)) {
+    for (const [key, value] of Object.entries(isReplaced ? { $ref, nullable } : schema)) {
       if (key === "$ref") converted[key] = convertReference(value);
-      else if (SINGLE.has(key)) converted[key] = this.#convert(value);
+      else if (SINGLE.has(key)) converted[key] = this.#convert(value, direction);
       else if (LISTS.has(key) && Array.isArray(value)) {
-        converted[key] = value.map((each) => this.#convert(each));
-      } else if (MAPS.has(key)) converted[key] = this.#convertMap(value as JsonObject);
-      else if (key !== "$id" && key !== "id" && key !== "$schema") converted[key] = value;
+        converted[key] = value.map((each) => this.#convert(each, direction));
+      } else if (MAPS.has(key)) converted[key] = this.#convertMap(value as JsonObject, direction);
+      else if (key === "required" && Array.isArray(value)) {
+        const own = value.filter((name) => !this.#isForeign(schema as JsonObject, name, direction));
+        if (own.length > 0) converted[key] = own;
+      } else if (key !== "$id" && key !== "id" && key !== "$schema") converted[key] = value;
     }
     return this.#isVersion30 ? convertFrom30(converted) : converted;
   }
 
-  #convertMap(map: JsonObject): Record<string, unknown> {
+  #convertMap(map: JsonObject, direction: Direction): Record<string, unknown> {
     return Object.fromEntries(
-      Object.entries(map).map(([name, each]) => [name, this.#convert(each)]),
+      Object.entries(map).map(([name, each]) => [name, this.#convert(each, direction)]),
     );
+  }
+
+  // `required` of a readOnly property applies to responses only (OpenAPI 3.0.3 section 4.7.24.2).
+  #isForeign({ properties }: JsonObject, name: unknown, direction: Direction): boolean {
+    let member: unknown =
+      isObject(properties) && typeof name === "string" && Object.hasOwn(properties, name)
+        ? properties[name]
+        : undefined;
+    for (let count = 0; count < REFERENCES_MAX && isObject(member); count++) {
+      if (member[FOREIGN[direction]] === true) return true;
+      const [, target] = SCHEMA_REF.exec(String(member["$ref"])) ?? [];
+      member = target === undefined ? undefined : this.#components[target];
+    }
+    return false;
   }
 }
 
-function createAjv(coerceTypes: boolean, $defs: JsonObject): Ajv2020 {
+function createAjv($defs: JsonObject): Ajv2020 {
   const { Ajv2020: Compiler } = require("ajv/dist/2020.js") as typeof ajv2020;
   const ajv = new Compiler({
     strict: false,
+    // 1e999 is no number for most upstreams.
+    strictNumbers: true,
     logger: false,
     // Defaults would change values that are not forwarded anyway.
     useDefaults: false,
-    coerceTypes,
+    multipleOfPrecision: MULTIPLE_DIGITS,
     formats: FORMATS,
     code: { regExp: linearRegExp },
   });
+  // The compiler's own compares each item with each other one: a body of many objects would hold the thread for hours.
+  ajv.removeKeyword("uniqueItems");
+  ajv.addKeyword({
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    validate: (isUnique: boolean, items: unknown[]) => !isUnique || hasUniqueItems(items),
+    error: { message: "must NOT have duplicate items" },
+  });
   ajv.addSchema({ $id: COMPONENTS, $defs }, COMPONENTS, undefined, false);
   return ajv;
+}
+
+function hasUniqueItems(items: readonly unknown[]): boolean {
+  const known = new Set<string>();
+  for (const item of items) known.add(JSON.stringify(item, sortMembers));
+  return known.size === items.length;
+}
+
+function sortMembers(_name: string, value: unknown): unknown {
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
+    : value;
 }
 
 function convertReference(reference: unknown): string {
@@ -105,21 +159,41 @@ function convertFrom30(schema: Record<string, unknown>): unknown {
   return nullable === true ? { anyOf: [rest, { type: "null" }] } : rest;
 }
 
+type Format =
+  | ((value: string) => boolean)
+  | { type: "number"; validate: (value: number) => boolean };
+
+const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[Tt ](.{1,32})$/;
+// The second 60 is a leap second (RFC 3339 section 5.6).
+const TIME =
+  /^(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d{1,12})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+
 /** Formats that are checked, each in linear time; others are accepted. */
-const FORMATS: Readonly<Record<string, true | ((value: string) => boolean)>> = {
-  date: (value) => /^\d{4}-\d{2}-\d{2}$/.test(value) && !Number.isNaN(Date.parse(value)),
-  "date-time": (value) =>
-    /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,12})?(?:[Zz]|[+-]\d{2}:\d{2})$/.test(
-      value,
-    ) && !Number.isNaN(Date.parse(value.replace(" ", "T"))),
+const FORMATS: Readonly<Record<string, Format>> = {
+  date: isDate,
+  "date-time": (value) => {
+    const [, date = "", time = ""] = DATE_TIME.exec(value) ?? [];
+    return isDate(date) && TIME.test(time);
+  },
   uuid: (value) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value),
   email: (value) => value.length <= 320 && /^[^\s@]+@[^\s@]+$/.test(value),
   uri: (value) => /^[a-z][a-z0-9+.-]*:/i.test(value) && URL.canParse(value),
   hostname: (value) => value.length <= 253 && /^[a-z0-9.-]+$/i.test(value),
   ipv4: (value) => isIP(value) === 4,
   ipv6: (value) => isIP(value) === 6,
+  int32: {
+    type: "number",
+    validate: (value) => value >= -2_147_483_648 && value <= 2_147_483_647,
+  },
   byte: (value) => value.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(value),
 };
+
+// The engine moves 30 February to March.
+function isDate(value: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(value)) return false;
+  const ms = Date.parse(`${value}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(value);
+}
 
 // Patterns come from the document, texts from clients: a backtracking expression could take forever.
 const linearRegExp = Object.assign(
@@ -133,3 +207,14 @@ const linearRegExp = Object.assign(
   },
   { code: "linearRegExp" },
 );
+
+/** A value as a list; undefined is the empty list. */
+export function listOf(value: unknown): readonly unknown[] {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value : [value];
+}
+
+/** True for objects that are not lists. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

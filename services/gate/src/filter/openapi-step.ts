@@ -1,21 +1,26 @@
 // The validation step: refuses requests that do not conform to the route's OpenAPI document.
-import type { ValidateFunction } from "ajv/dist/2020.js";
 import { type ContentFilter, Framing, Known, type ResponseDraft } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import { answerProblem, readMethod } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import { readPaths } from "../exchange/request-path.ts";
 import type { OpenApiSpec, RouteSpec } from "../shared-state/index.ts";
-import { checkJson, findContent } from "./openapi-body.ts";
 import {
+  checkJson,
+  findContent,
+  hasForeignCharset,
+  isJsonType,
+  type RequestFinding,
+} from "./openapi-body.ts";
+import {
+  type BodyCheck,
   type BodyRule,
   type FoundOperation,
-  isJsonType,
   OpenApiDocument,
 } from "./openapi-document.ts";
-import type { RequestFinding } from "./openapi-parameter.ts";
 import { checkHead, ResponseCheck } from "./openapi-response.ts";
 import type { StepParts } from "./step-parts.ts";
+import { decodeContent } from "../recording/body-content.ts";
 
 /** Larger bodies of checked types are refused: validation holds the thread. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -74,16 +79,22 @@ class OpenApiStep implements Step {
       return true;
     }
     const type = head.fields.get(Known.ContentType) ?? "";
-    const validate = findContent(rule.content, type);
-    if (validate === undefined) {
+    const check = findContent(rule.content, type);
+    if (check === undefined) {
       throw new PlatformError("unsupported_media_type", "The operation does not accept this type.");
     }
-    if (validate === null || !isJsonType(type)) return true;
-    return this.#readJson(exchange, validate);
+    const inspect = check === null ? undefined : chooseInspection(check, type);
+    if (inspect === undefined) return true;
+    if (hasForeignCharset(type)) {
+      throw new PlatformError("unsupported_media_type", "The charset must be UTF-8.");
+    }
+    return this.#readBody(exchange, inspect);
   }
 
-  #readJson(exchange: GateExchange, validate: ValidateFunction): Promise<boolean> {
+  #readBody(exchange: GateExchange, inspect: Inspection): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const coding = exchange.head.fields.find("content-encoding") ?? "";
+    const { sequence } = exchange;
     exchange.bodyBytesMax = this.#bodyBytesMax;
     exchange.readBody(this.#bodyBytesMax, (_exchange, outcome, body) => {
       switch (outcome) {
@@ -99,9 +110,8 @@ class OpenApiStep implements Step {
           resolve(false);
           return;
         case "complete": {
-          const finding = checkJson(body, validate);
-          if (finding === undefined) resolve(true);
-          else reject(createFault([finding]));
+          if (coding === "") settle(inspect(body));
+          else this.#inspectCoded(body, coding, inspect).then(settle, reject);
           return;
         }
         default:
@@ -109,7 +119,36 @@ class OpenApiStep implements Step {
       }
     });
     return promise;
+
+    function settle(finding: RequestFinding | undefined): void {
+      if (exchange.sequence !== sequence || exchange.aborted) resolve(false);
+      else if (finding === undefined) resolve(true);
+      else reject(createFault([finding]));
+    }
   }
+
+  // The upstream gets the body as it was sent.
+  async #inspectCoded(
+    content: Buffer,
+    coding: string,
+    inspect: Inspection,
+  ): Promise<RequestFinding | undefined> {
+    const body = Buffer.from(content);
+    const fields: [string, string][] = [["Content-Encoding", coding]];
+    const plain = await decodeContent({ fields, content: body }, this.#bodyBytesMax);
+    if (plain !== undefined) return inspect(plain);
+    const message = `cannot be read without its Content-Encoding in ${this.#bodyBytesMax} bytes`;
+    return { in: "body", path: "", message };
+  }
+}
+
+type Inspection = (body: Buffer) => RequestFinding | undefined;
+
+function chooseInspection(check: NonNullable<BodyCheck>, type: string): Inspection | undefined {
+  if ("json" in check) {
+    return isJsonType(type) ? (body) => checkJson(body, check.json) : undefined;
+  }
+  return (body) => check.form.check(body);
 }
 
 class ResponseReportStep implements Step {
@@ -167,16 +206,24 @@ function checkParameters(
     path: values,
     query: new URLSearchParams(head.bytes.toString("latin1", head.pathEnd, head.targetEnd)),
     readHeader: (name) => fields.find(name),
-    readCookie: (name) => findCookie(fields.get(Known.Cookie) ?? "", name),
+    readCookies: (name) => listCookies(fields.get(Known.Cookie) ?? "", name),
   });
 }
 
-function findCookie(cookie: string, name: string): string | undefined {
-  for (const pair of cookie.split(";")) {
+function listCookies(cookie: string, name: string): string[] {
+  return cookie.split(";").flatMap((pair) => {
     const [key, ...value] = pair.trim().split("=");
-    if (key === name) return value.join("=");
+    return key === name ? [decodeCookie(value.join("="))] : [];
+  });
+}
+
+// The style form encodes by percent; values of other origins need not.
+function decodeCookie(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
   }
-  return undefined;
 }
 
 function createFault(errors: readonly RequestFinding[]): PlatformError {

@@ -1,0 +1,174 @@
+// Operations, bodies and references of OpenAPI documents.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkJson, findContent, hasForeignCharset } from "../../src/filter/openapi-body.ts";
+import { type BodyCheck, OpenApiDocument } from "../../src/filter/openapi-document.ts";
+
+type Content = Record<string, unknown>;
+
+function open(document: object): OpenApiDocument {
+  const opened = new OpenApiDocument({ openapi: "3.1.0", ...document });
+  opened.check();
+  return opened;
+}
+
+function findBody(content: Content, type: string, more: object = {}): BodyCheck | undefined {
+  const paths = { "/a": { post: { requestBody: { content } } } };
+  const rule = open({ paths, ...more }).find("POST", "/a")?.operation.body ?? assert.fail();
+  return findContent(rule.content, type);
+}
+
+/** The finding of a body as text; "" if it conforms, "unchecked" if it is not checked. */
+function send(content: Content, body: string, more: object = {}, type?: string): string {
+  const found = findBody(content, type ?? Object.keys(content)[0] ?? "", more);
+  if (!found) return "unchecked";
+  const bytes = Buffer.from(body);
+  const finding = "json" in found ? checkJson(bytes, found.json) : found.form.check(bytes);
+  return finding === undefined ? "" : `${finding.path}: ${finding.message}`;
+}
+
+const json = (schema: object): Content => ({ "application/json": { schema } });
+
+test("parts of segments are parameters, and the base path ends at a segment", () => {
+  const document = open({
+    servers: [
+      {
+        url: "https://{host}/{base}",
+        variables: { host: { default: "h" }, base: { default: "v1" } },
+      },
+    ],
+    paths: {
+      "/files/{name}.{type}": {
+        get: { parameters: [{ name: "type", in: "path", schema: { enum: ["png"] } }] },
+      },
+      "/files/{id}": { get: {} },
+      "/jobs/{id}:cancel": { post: {} },
+      "/caf%C3%A9": { get: {} },
+    },
+  });
+  const values = (method: string, path: string) => document.find(method, path)?.values;
+  assert.deepEqual(values("GET", "/v1/files/a.b.png"), ["a", "b.png"]);
+  assert.deepEqual(values("GET", "/v1/files/a"), ["a"]);
+  assert.deepEqual(values("POST", "/v1/jobs/7:cancel"), ["7"]);
+  assert.deepEqual(values("GET", "/v1/caf%C3%A9"), []);
+  assert.equal(values("POST", "/v1/jobs/7"), undefined);
+  assert.equal(values("GET", "/v1x/files/a"), undefined);
+  assert.equal(values("GET", "/v1"), undefined);
+});
+
+test("a media type is found in any case, with parameters, by its range, and never by two types at once", () => {
+  const content = {
+    "Application/JSON; charset=utf-8": { schema: { type: "object" } },
+    "text/*": {},
+  };
+  assert.ok(findBody(content, "application/json"));
+  assert.ok(findBody(content, "APPLICATION/Json ; charset=UTF-8"));
+  assert.equal(findBody(content, "text/plain"), null);
+  assert.equal(findBody(content, "text/plain, application/json"), undefined);
+  assert.equal(findBody(content, ""), undefined);
+  assert.equal(
+    send({ "*/*": { schema: { type: "object" } } }, "[]", {}, "application/json"),
+    ": must be object",
+  );
+  assert.equal(
+    send({ "application/*": { schema: { type: "object" } } }, "[]", {}, "application/a+json"),
+    ": must be object",
+  );
+  assert.ok(hasForeignCharset("application/json; charset=utf-7"));
+  assert.ok(hasForeignCharset('application/json;a=b; Charset="UTF-16"'));
+  assert.ok(!hasForeignCharset('application/json; charset="utf-8"'));
+});
+
+test("properties that only a response has are not required of a request", () => {
+  const Pet = {
+    type: "object",
+    required: ["id", "name", "at"],
+    properties: {
+      id: { type: "integer", readOnly: true },
+      name: { type: "string" },
+      at: { $ref: "#/components/schemas/At" },
+    },
+  };
+  const more = { components: { schemas: { Pet, At: { type: "string", readOnly: true } } } };
+  const pet = json({ $ref: "#/components/schemas/Pet" });
+  assert.equal(send(pet, '{"name":"a"}', more), "");
+  assert.match(send(pet, "{}", more), /required property 'name'/);
+});
+
+test("siblings of a reference count in 3.1 and are ignored in 3.0", () => {
+  const more = { components: { schemas: { Name: { type: "string" } } } };
+  const short = json({ $ref: "#/components/schemas/Name", maxLength: 1 });
+  assert.match(send(short, '"ab"', more), /more than 1/);
+  assert.equal(send(short, '"ab"', { ...more, openapi: "3.0.3" }), "");
+});
+
+test("recursive schemas check every level, and name the place", () => {
+  const Tree = {
+    type: "object",
+    additionalProperties: false,
+    properties: { left: { $ref: "#/components/schemas/Tree" }, "a/b": { type: "integer" } },
+  };
+  const more = { components: { schemas: { Tree } } };
+  const tree = json({ $ref: "#/components/schemas/Tree" });
+  assert.equal(send(tree, '{"left":{"left":{"a/b":1}}}', more), "");
+  assert.equal(
+    send(tree, '{"left":{"left":{"a/b":"1"}}}', more),
+    "/left/left/a~1b: must be integer",
+  );
+  assert.equal(
+    send(tree, '{"left":{"x":1}}', more),
+    '/left: must NOT have additional properties: "x"',
+  );
+  const depth = 200_000;
+  assert.equal(
+    send(tree, `${'{"left":'.repeat(depth)}{}${"}".repeat(depth)}`, more),
+    ": is too deep",
+  );
+});
+
+test("unique items are found in time that grows with the body only", () => {
+  const unique = json({ type: "array", uniqueItems: true });
+  const items = Array.from({ length: 100_000 }, (_, index) => `{"a":${index},"b":1}`);
+  assert.equal(send(unique, `[${items.join()}]`), "");
+  assert.equal(send(unique, `[${items.join()},{"b":1,"a":7}]`), ": must NOT have duplicate items");
+  assert.equal(send(json({ uniqueItems: false }), "[1,1]"), "");
+});
+
+test("a form is checked as an object, with the encoding of each property", () => {
+  const form = (schema: object, encoding: object = {}): Content => ({
+    "application/x-www-form-urlencoded": { schema, encoding },
+  });
+  const order = form(
+    {
+      type: "object",
+      required: ["id", "name"],
+      additionalProperties: false,
+      properties: {
+        id: { type: "integer" },
+        name: { type: "string" },
+        tags: { type: "array", items: { enum: ["a", "b"] } },
+        ids: { type: "array", items: { type: "integer" } },
+        at: { type: "object", properties: { x: { type: "number" } } },
+        to: { type: "object", required: ["zip"], properties: { zip: { type: "string" } } },
+      },
+    },
+    { ids: { style: "form", explode: false }, at: { style: "deepObject", explode: true } },
+  );
+  const right = "id=1&name=a+b&tags=a&tags=b&ids=1,2&at[x]=1.5&to=%7B%22zip%22%3A%2201%22%7D";
+  assert.equal(send(order, right), "");
+  assert.equal(send(order, "id=x&name=a"), "/id: must be integer");
+  assert.equal(send(order, "id=1&id=2&name=a"), "/id: must be integer");
+  assert.equal(send(order, "id=1"), ": must have required property 'name'");
+  assert.equal(
+    send(order, "id=1&name=a&tags=c"),
+    "/tags/0: must be equal to one of the allowed values",
+  );
+  assert.equal(send(order, "id=1&name=a&ids=1,x"), "/ids/1: must be integer");
+  assert.equal(send(order, "id=1&name=a&at%5Bx%5D=b"), "/at/x: must be number");
+  assert.equal(send(order, "id=1&name=a&to={}"), "/to: must have required property 'zip'");
+  assert.equal(send(order, "id=1&name=a&to={"), "/to: is not JSON");
+  assert.equal(
+    send(order, "id=1&name=a&__proto__=1"),
+    ': must NOT have additional properties: "__proto__"',
+  );
+});
