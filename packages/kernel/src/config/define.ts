@@ -224,7 +224,7 @@ export function createTokenKeys(service: string, use: string) {
     }),
     jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
       description:
-        "URL of the key set (JWKS) of RS256 and ES256 tokens; requires jwt_issuer and jwt_audience.",
+        "URL of the key set (JWKS) of tokens signed with RSA, ECDSA or Ed25519; requires jwt_issuer and jwt_audience.",
       env: listNames("JWKS_URL"),
     }),
     jwt_issuer: key(z.string().min(1).optional(), {

@@ -1,15 +1,13 @@
 // The key set of an issuer: fetched, bounded, kept while the issuer is unavailable, refetched for an unknown key id.
-import { createPublicKey, type JsonWebKeyInput } from "node:crypto";
+import { createPublicKey, type JsonWebKeyInput, type KeyObject } from "node:crypto";
 import type { Clock } from "../time/index.ts";
 import { fetchFromIssuer } from "./issuer-request.ts";
-import type { JwtAlgorithm, VerificationKey } from "./jwt.ts";
+import { isKeySetAlgorithm, type KeySetAlgorithm, type VerificationKey } from "./jwt.ts";
 
 /** Options of {@link JwksStore}. */
 export interface JwksOptions {
   url: string;
   clock: Clock;
-  /** Allowed algorithms. Default RS256 and ES256. */
-  algorithms?: readonly Exclude<JwtAlgorithm, "HS256">[];
   /** Age at which keys are refetched in the background, in ms. Default 300 000. */
   refreshMs?: number;
   /** Request timeout in ms. Default 5 000. */
@@ -41,6 +39,12 @@ const PREFETCHES_MAX = 11;
 const PREFETCH_PAUSE_MAX_MS = 60_000;
 /** Purposes of keys that sign tokens; `jwt-svid` is that of SPIFFE trust bundles. */
 const SIGNING_USES: readonly unknown[] = ["sig", "jwt-svid"];
+const EC_CURVES: Readonly<Record<string, KeySetAlgorithm>> = {
+  "P-256": "ES256",
+  "P-384": "ES384",
+  "P-521": "ES512",
+};
+const OKP_CURVES: Readonly<Record<string, KeySetAlgorithm>> = { Ed25519: "EdDSA" };
 const RSA_BITS_MIN = 2_048;
 const RSA_BITS_MAX = 8_192;
 
@@ -59,7 +63,6 @@ export class JwksStore {
   /** `onChange` is called when the key set has changed. */
   constructor(options: JwksOptions, onChange: () => void = () => {}) {
     this.#options = {
-      algorithms: ["RS256", "ES256"],
       refreshMs: 300_000,
       timeoutMs: 5_000,
       answerBytesMax: 262_144,
@@ -132,7 +135,7 @@ export class JwksStore {
   }
 
   async #fetchKeys(): Promise<void> {
-    const { url, timeoutMs, answerBytesMax, algorithms, clock } = this.#options;
+    const { url, timeoutMs, answerBytesMax, clock } = this.#options;
     const document = await fetchFromIssuer({
       url,
       headers: { Accept: "application/jwk-set+json, application/json" },
@@ -140,7 +143,7 @@ export class JwksStore {
       bytesMax: answerBytesMax,
       subject: "the issuer's keys",
     });
-    const keys = importKeys(document, algorithms);
+    const keys = importKeys(document);
     if (keys.size === 0) throw new Error("the issuer's key set has no usable key");
     const fingerprint = fingerprintKeys(keys);
     this.#fetchedAtMs = clock.monotonicMs();
@@ -162,15 +165,12 @@ function findKey(
 }
 
 // Unsupported keys are skipped: a set may have keys for other purposes (RFC 7517 section 5).
-function importKeys(
-  document: unknown,
-  algorithms: readonly string[],
-): Map<string, VerificationKey> {
+function importKeys(document: unknown): Map<string, VerificationKey> {
   const listed = (document as { keys?: unknown } | null)?.keys;
   if (!Array.isArray(listed)) throw new Error("the issuer's response is not a JWK set");
   const keys = new Map<string, VerificationKey>();
   for (const [index, jwk] of listed.slice(0, KEYS_MAX).entries()) {
-    const key = importKey(jwk as Record<string, unknown> | null, algorithms);
+    const key = importKey(jwk as Record<string, unknown> | null);
     if (key === undefined) continue;
     const { kid } = jwk as { kid?: unknown };
     // Keys without an id are found by algorithm; the space prevents a collision with real ids.
@@ -180,27 +180,46 @@ function importKeys(
   return keys;
 }
 
-function importKey(
-  jwk: Record<string, unknown> | null,
-  algorithms: readonly string[],
-): VerificationKey | undefined {
+function importKey(jwk: Record<string, unknown> | null): VerificationKey | undefined {
   if (typeof jwk !== "object" || jwk === null) return undefined;
-  const algorithm = jwk["kty"] === "RSA" ? "RS256" : jwk["crv"] === "P-256" ? "ES256" : undefined;
-  if (algorithm === undefined || !algorithms.includes(algorithm)) return undefined;
-  if (jwk["alg"] !== undefined && jwk["alg"] !== algorithm) return undefined;
+  const algorithm = readAlgorithm(jwk);
+  if (algorithm === undefined) return undefined;
   if (jwk["use"] !== undefined && !SIGNING_USES.includes(jwk["use"])) return undefined;
   const operations = jwk["key_ops"];
   if (Array.isArray(operations) && !operations.includes("verify")) return undefined;
   const { kty, n, e, crv, x, y } = jwk;
   try {
     // Public members only, in case a private key was published by mistake.
-    const members = kty === "RSA" ? { kty, n, e } : { kty, crv, x, y };
+    const members =
+      kty === "RSA" ? { kty, n, e } : kty === "EC" ? { kty, crv, x, y } : { kty, crv, x };
     const key = createPublicKey({ key: members, format: "jwk" } as JsonWebKeyInput);
-    const bits = key.asymmetricKeyDetails?.modulusLength ?? RSA_BITS_MIN;
-    return bits < RSA_BITS_MIN || bits > RSA_BITS_MAX ? undefined : { algorithm, key };
+    if (kty === "RSA" && !isStrong(key)) return undefined;
+    return { algorithm, key };
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The one algorithm that a key is for, by its own members: a token never chooses it. RSA keys without `alg` are for RS256;
+ * a curve has one algorithm.
+ */
+function readAlgorithm({ kty, crv, alg }: Record<string, unknown>): KeySetAlgorithm | undefined {
+  if (kty === "RSA") {
+    const named = alg ?? "RS256";
+    const isRsa = typeof named === "string" && /^[RP]S/.test(named) && isKeySetAlgorithm(named);
+    return isRsa ? named : undefined;
+  }
+  const curves = kty === "EC" ? EC_CURVES : kty === "OKP" ? OKP_CURVES : {};
+  const byCurve = typeof crv === "string" && Object.hasOwn(curves, crv) ? curves[crv] : undefined;
+  return alg === undefined || alg === byCurve ? byCurve : undefined;
+}
+
+function isStrong({ asymmetricKeyDetails }: KeyObject): boolean {
+  const { modulusLength = 0, publicExponent = 0n } = asymmetricKeyDetails ?? {};
+  const isOfSize = modulusLength >= RSA_BITS_MIN && modulusLength <= RSA_BITS_MAX;
+  // With the exponent 1, a signature is its own text.
+  return isOfSize && publicExponent >= 3n;
 }
 
 function fingerprintKeys(keys: ReadonlyMap<string, VerificationKey>): string {

@@ -1,10 +1,54 @@
 // Compact JWTs: strict parsing, signature verification with a key bound to one algorithm, typed claims. RFC 7515, RFC
 // 7519, RFC 8725
-import { createHmac, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import {
+  constants,
+  createHmac,
+  timingSafeEqual,
+  verify,
+  type KeyObject,
+  type SigningOptions,
+} from "node:crypto";
 import type { Claims } from "./caller.ts";
 
-/** Supported algorithms; all others are rejected, including `none`. */
-export type JwtAlgorithm = "HS256" | "RS256" | "ES256";
+/** A form of signatures with public keys (RFC 7518 section 3.1, RFC 8037 section 3.1). */
+interface SignatureForm {
+  /** Hash of the signed text; null if it is a part of the algorithm. */
+  readonly digest: string | null;
+  /** Size of a signature in bytes; undefined if it depends on the key. */
+  readonly bytes?: number;
+  readonly options?: SigningOptions;
+}
+
+const PSS: SigningOptions = {
+  padding: constants.RSA_PKCS1_PSS_PADDING,
+  // The salt is as long as the hash (RFC 7518 section 3.5).
+  saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
+};
+const CONCATENATED: SigningOptions = { dsaEncoding: "ieee-p1363" };
+
+const SIGNATURES = {
+  RS256: { digest: "sha256" },
+  RS384: { digest: "sha384" },
+  RS512: { digest: "sha512" },
+  PS256: { digest: "sha256", options: PSS },
+  PS384: { digest: "sha384", options: PSS },
+  PS512: { digest: "sha512", options: PSS },
+  ES256: { digest: "sha256", bytes: 64, options: CONCATENATED },
+  ES384: { digest: "sha384", bytes: 96, options: CONCATENATED },
+  ES512: { digest: "sha512", bytes: 132, options: CONCATENATED },
+  EdDSA: { digest: null, bytes: 64 },
+} as const satisfies Readonly<Record<string, SignatureForm>>;
+
+/** Algorithms of the keys of a key set. */
+export type KeySetAlgorithm = keyof typeof SIGNATURES;
+
+/** Supported algorithms; all others are rejected, including `none`. HS256 is for shared secrets only. */
+export type JwtAlgorithm = "HS256" | KeySetAlgorithm;
+
+/** True for the algorithms of the keys of a key set. */
+export function isKeySetAlgorithm(algorithm: string): algorithm is KeySetAlgorithm {
+  return Object.hasOwn(SIGNATURES, algorithm);
+}
 
 /** A key and its algorithm. */
 export interface VerificationKey {
@@ -27,7 +71,6 @@ export interface ParsedJwt {
 
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 const KID_CHARACTERS_MAX = 256;
-const ES256_SIGNATURE_BYTES = 64;
 
 /**
  * Parses a token without verifying it; undefined if it is not a JWS in compact form with a JSON object as payload, is not
@@ -61,26 +104,14 @@ export function parseJwt(token: string): ParsedJwt | undefined {
 /** True if the signature is valid and the token's algorithm is that of the key. */
 export function isSignatureValid(jwt: ParsedJwt, key: VerificationKey): boolean {
   if (jwt.algorithm !== key.algorithm) return false;
-  switch (key.algorithm) {
-    case "HS256": {
-      const expected = createHmac("sha256", key.key).update(jwt.signed).digest();
-      return jwt.signature.length === expected.length && timingSafeEqual(jwt.signature, expected);
-    }
-    case "RS256":
-      return verify("sha256", Buffer.from(jwt.signed), key.key, jwt.signature);
-    case "ES256":
-      return (
-        jwt.signature.length === ES256_SIGNATURE_BYTES &&
-        verify(
-          "sha256",
-          Buffer.from(jwt.signed),
-          { key: key.key, dsaEncoding: "ieee-p1363" },
-          jwt.signature,
-        )
-      );
-    default:
-      return key.algorithm satisfies never;
+  if (key.algorithm === "HS256") {
+    const expected = createHmac("sha256", key.key).update(jwt.signed).digest();
+    return jwt.signature.length === expected.length && timingSafeEqual(jwt.signature, expected);
   }
+  const { digest, bytes, options }: SignatureForm = SIGNATURES[key.algorithm];
+  if (bytes !== undefined && jwt.signature.length !== bytes) return false;
+  const verifying = options === undefined ? key.key : { key: key.key, ...options };
+  return verify(digest, Buffer.from(jwt.signed), verifying, jwt.signature);
 }
 
 /** Reads the claims; undefined if a known claim has the wrong type or `exp` is missing. */

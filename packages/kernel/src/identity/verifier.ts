@@ -3,6 +3,7 @@ import { createSecretKey, hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../time/index.ts";
 import type { Claims } from "./caller.ts";
 import {
+  isKeySetAlgorithm,
   isSignatureValid,
   parseJwt,
   readClaims,
@@ -58,7 +59,7 @@ export interface VerifierOptions {
   staticTokens?: readonly string[];
   /** Secret of HS256 tokens in UTF-8. RFC 7518 section 3.2 requires 32 bytes; see `isWeakSecret`. */
   secret?: string;
-  /** Keys of RS256 and ES256 tokens; what they require depends on `profile`. */
+  /** Keys of tokens with another algorithm than HS256; what they require depends on `profile`. */
   jwks?: Omit<JwksOptions, "clock">;
   /** Default `access-token`. */
   profile?: TokenProfile;
@@ -178,7 +179,7 @@ class Verifier implements TokenVerifier {
     if (jwt.algorithm === "HS256" && this.#secretKey !== undefined) {
       return this.#judge(jwt, this.#secretKey, cacheKey);
     }
-    if ((jwt.algorithm !== "RS256" && jwt.algorithm !== "ES256") || this.#jwks === undefined) {
+    if (!isAllowedAlgorithm(this.#profile, jwt.algorithm) || this.#jwks === undefined) {
       return refuse("algorithm_not_allowed");
     }
     const lookup = this.#jwks.find(jwt.algorithm, jwt.kid);
@@ -254,6 +255,11 @@ function checkBinding(
     default:
       profile satisfies never;
   }
+}
+
+// https://spiffe.io/docs/latest/spiffe-specs/jwt-svid/ section 2.1 has a list of its own, without EdDSA.
+function isAllowedAlgorithm(profile: TokenProfile, algorithm: string): boolean {
+  return isKeySetAlgorithm(algorithm) && (profile.kind !== "jwt-svid" || algorithm !== "EdDSA");
 }
 
 function isAllowedType(

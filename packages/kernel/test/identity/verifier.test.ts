@@ -7,7 +7,16 @@ import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
-import { exportJWK, exportSPKI, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
+import {
+  exportJWK,
+  exportPKCS8,
+  exportSPKI,
+  generateKeyPair,
+  importPKCS8,
+  SignJWT,
+  type JWK,
+  type JWTPayload,
+} from "jose";
 import {
   createTokenVerifier,
   hasAccess,
@@ -311,7 +320,7 @@ const sign = (
 ): Promise<string> =>
   new SignJWT(payload).setProtectedHeader({ typ: "at+jwt", ...header }).sign(key);
 
-describe("RS256 and ES256 by a JWKS", () => {
+describe("tokens of a key set", () => {
   const make = (
     url: string,
     clock: ManualClock,
@@ -404,7 +413,7 @@ describe("RS256 and ES256 by a JWKS", () => {
       [
         "an RSA-PSS signature",
         await sign((await generateKeyPair("PS256")).privateKey, { alg: "PS256", kid: "r1" }),
-        "algorithm_not_allowed",
+        "unknown_key",
       ],
       [
         "an unknown key id",
@@ -486,6 +495,89 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(
       codeOf(verifier.verify(await sign(ec.privateKey, { alg: "ES256", kid: "e1" }))),
       "user",
+    );
+  });
+
+  test("each algorithm is accepted with the key that is for exactly this one", async (context) => {
+    const algorithms = [
+      "RS256",
+      "RS384",
+      "RS512",
+      "PS256",
+      "PS384",
+      "PS512",
+      "ES256",
+      "ES384",
+      "ES512",
+      "EdDSA",
+    ];
+    const pairs = await Promise.all(
+      algorithms.map((alg) => generateKeyPair(alg, { extractable: true })),
+    );
+    const jwks = await Promise.all(
+      pairs.map(async ({ publicKey }, index) => {
+        const alg = algorithms[index]!;
+        // A curve says it all; of RSA keys, those without `alg` are for RS256.
+        const named = /^(?:[RP]S)/.test(alg) && alg !== "RS256" ? { alg } : {};
+        return { ...(await exportJWK(publicKey)), kid: `k-${alg}`, ...named };
+      }),
+    );
+    const issuer = await startIssuer(context, jwks);
+    const verifier = make(issuer.url, makeClock());
+    for (const [index, alg] of algorithms.entries()) {
+      const key = pairs[index]!.privateKey;
+      const token = await sign(key, { alg, kid: `k-${alg}` });
+      assert.equal(codeOf(await verifier.verify(token)), "user", alg);
+      assert.equal(
+        codeOf(await verifier.verify(await sign(key, { alg }))),
+        "user",
+        `${alg} without kid`,
+      );
+      const [head, body, signature = ""] = token.split(".");
+      const bytes = Buffer.from(signature, "base64url");
+      bytes[bytes.length - 1]! ^= 1;
+      const forged = `${head}.${body}.${bytes.toString("base64url")}`;
+      assert.equal(codeOf(await verifier.verify(forged)), "bad_signature", alg);
+      const short = `${head}.${body}.${bytes.subarray(1).toString("base64url")}`;
+      assert.equal(codeOf(await verifier.verify(short)), "bad_signature", alg);
+      for (const other of algorithms) {
+        if (other === alg) continue;
+        const swapped = await sign(key, { alg, kid: `k-${other}` });
+        assert.equal(codeOf(await verifier.verify(swapped)), "unknown_key", `${alg} for ${other}`);
+        // The signature of one algorithm under the name of another, with the key of the name.
+        const renamed = `${encode({ alg: other, typ: "at+jwt", kid: `k-${other}` })}.${body}.${signature}`;
+        assert.equal(codeOf(await verifier.verify(renamed)), "bad_signature", `${alg} as ${other}`);
+      }
+    }
+  });
+
+  test("one RSA key is for one algorithm, whatever the token says", async (context) => {
+    const jwk = await exportJWK(rsa.publicKey);
+    const issuer = await startIssuer(context, [
+      { ...jwk, kid: "ps", alg: "PS256" },
+      { ...jwk, kid: "none" },
+      { ...jwk, kid: "es", alg: "ES256" },
+      { ...jwk, kid: "oct", alg: "HS256" },
+      { ...jwk, kid: "rsa-oaep", alg: "RSA-OAEP" },
+      { ...jwk, kid: "e1", alg: "RS512", e: "AQ" },
+      { ...(await exportJWK(ec.publicKey)), kid: "ec", alg: "ES384" },
+    ]);
+    const verifier = make(issuer.url, makeClock());
+    const pem = await exportPKCS8(rsa.privateKey);
+    const accepted: string[] = [];
+    for (const alg of ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]) {
+      const key = await importPKCS8(pem, alg);
+      for (const kid of ["ps", "none", "es", "oct", "rsa-oaep", "e1"]) {
+        const verdict = await verifier.verify(await sign(key, { alg, kid }));
+        if (codeOf(verdict) === "user") accepted.push(`${alg} ${kid}`);
+        else assert.equal(codeOf(verdict), "unknown_key");
+      }
+    }
+    assert.deepEqual(accepted, ["RS256 none", "PS256 ps"]);
+    const pss = await importPKCS8(await exportPKCS8(ec.privateKey), "ES256");
+    assert.equal(
+      codeOf(await verifier.verify(await sign(pss, { alg: "ES256", kid: "ec" }))),
+      "unknown_key",
     );
   });
 
@@ -643,6 +735,25 @@ describe("profiles of tokens", () => {
     assert.equal(await accepts(url, options, elsewhere), "wrong_audience");
     const nobody = await svid({ aud: "gateway", exp: NOW + 300 });
     assert.equal(await accepts(url, options, nobody), "wrong_trust_domain");
+  });
+
+  test("jwt-svid accepts the algorithms of its specification, which has no EdDSA", async (context) => {
+    const options = {
+      profile: { kind: "jwt-svid", trustDomain: "prod.test" },
+      audience: "gateway",
+    } as const;
+    for (const [alg, code] of [
+      ["ES384", "user"],
+      ["EdDSA", "algorithm_not_allowed"],
+    ] as const) {
+      const { publicKey, privateKey } = await generateKeyPair(alg);
+      const jwk = { ...(await exportJWK(publicKey)), kid: "k", use: "jwt-svid" };
+      const { url } = await startIssuer(context, [jwk]);
+      const token = await new SignJWT(workload)
+        .setProtectedHeader({ alg, kid: "k" })
+        .sign(privateKey);
+      assert.equal(await accepts(url, options, token), code);
+    }
   });
 
   test("a verifier of workloads requires an audience", () => {

@@ -122,7 +122,8 @@ const identity = {
     secret: true,
   }),
   jwks_url: key(unset(serviceUrl()), {
-    description: "Key set of RS256 and ES256 tokens; requires jwt_issuer and jwt_audience.",
+    description:
+      "Key set (JWKS) of tokens signed with RSA, ECDSA or Ed25519; requires jwt_issuer and jwt_audience.",
     env: ["PLATFORM_GATE_JWKS_URL", "PLATFORM_JWKS_URL"],
   }),
   jwt_issuer: key(unset(text()), {

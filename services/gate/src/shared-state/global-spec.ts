@@ -32,7 +32,7 @@ export interface InternalRoute {
 export interface JwtSpec {
   /** HS256 key. */
   secret?: string;
-  /** Key set for RS256 and ES256; what it requires depends on `profile`. */
+  /** Key set of tokens with public keys; what it requires depends on `profile`. */
   jwksUrl?: string;
   /** Default: access tokens. */
   profile?: TokenProfile;

@@ -103,7 +103,8 @@ for (const runtime of runtimesOfRules) {
   test(`sign-ins continue after a rotation of keys, tokens that are not valid are refused (${runtime.name})`, async (context) => {
     const { issuer, get, finishSignIn } = await start(context, runtime);
     assert.equal((await get("/app", readCookies(await finishSignIn()))).status, 200);
-    issuer.rotate();
+    // To another algorithm, too.
+    issuer.rotate(0, "EdDSA");
     const rotated = await finishSignIn();
     assert.equal(rotated.status, 303);
     assert.equal((await get("/app", readCookies(rotated))).status, 200);
@@ -113,6 +114,7 @@ for (const runtime of runtimesOfRules) {
       [{ exp: now() - 600 }],
       [{}, { alg: "none" }],
       [{}, { alg: "HS256" }],
+      [{}, { alg: "ES256" }],
       [{}, { kid: "unknown" }],
     ];
     for (const [claims, header = {}] of wrong) {
