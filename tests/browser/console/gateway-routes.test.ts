@@ -246,7 +246,14 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
   const route = { prefix: "/shop", auth: { type: "none" }, circuit_breaker: false };
   const promotion = { canary_auto_promote: true, canary_promote_sec: 3_600 };
   const errors = { canary_max_error_rate: 1 };
-  await ask(gate, "POST", "/routes", { ...route, targets_weighted, ...promotion, ...errors });
+  const limits = { max_concurrent_requests: 200, max_queue_size: 64, queue_timeout_ms: 1_500 };
+  await ask(gate, "POST", "/routes", {
+    ...route,
+    targets_weighted,
+    ...promotion,
+    ...errors,
+    ...limits,
+  });
   const sending = setInterval(() => void fetch(`${gate.url}/shop`).catch(() => undefined), 20);
   t.after(() => clearInterval(sending));
   for (const look of LOOKS) {
@@ -268,6 +275,9 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
     assert.match(texts[0]!, /50 %[^]*100 % errors/);
     assert.match(texts[1]!, /60 %[^]*\+10 each 1\sh/);
     assert.match(texts[2]!, /100 %[^]*all traffic/);
+    const rules = await page.locator(".kv").innerText();
+    for (const rule of [/open to all/, /200 at once, 64 wait up to 1\s500\sms/, /breaker\s+off/])
+      assert.match(rules, rule);
     await checkPage(opened, `targets, ${look.name}`);
     await takePicture(opened, `targets ${look.name}`);
 

@@ -9,7 +9,7 @@ import {
   type Fact,
   type TraceScope,
 } from "../stage/stage.ts";
-import { FactRow, Facts, Menu, Section, Tabs } from "../view/controls.tsx";
+import { Menu, Tabs } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { JsonBlock } from "../view/json.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
@@ -44,6 +44,7 @@ import {
   settingsOf,
   type Route,
 } from "./routes.ts";
+import { RouteRules } from "./route-rules.tsx";
 import { TargetsTable } from "./targets-table.tsx";
 
 const EVERY_MS = 2_000;
@@ -125,7 +126,7 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
       pane={
         <>
           {canary !== undefined && <CanarySection route={route} onDone={() => void of.reload()} />}
-          <Rules route={route} />
+          <RouteRules route={route} />
         </>
       }
     >
@@ -286,29 +287,4 @@ function deleteUnlessUndone(route: Route): void {
     run: () => deleteRoute(route).finally(() => setLeaving(false)),
     onUndone: () => setLeaving(false),
   });
-}
-
-const HIDDEN = new Set([
-  "prefix",
-  "host",
-  "methods",
-  "target",
-  "targets",
-  "targets_weighted",
-  "status",
-]);
-
-function Rules({ route }: { route: Route }) {
-  const rules = Object.entries(route).filter(([name]) => !HIDDEN.has(name));
-  return (
-    <Section title={t("Active rules")} note={route.status.source}>
-      <Facts>
-        {rules.map(([name, value]) => (
-          <FactRow key={name} term={name.replaceAll("_", " ")} isMono>
-            <span class="wrap">{typeof value === "string" ? value : JSON.stringify(value)}</span>
-          </FactRow>
-        ))}
-      </Facts>
-    </Section>
-  );
 }
