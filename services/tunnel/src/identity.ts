@@ -110,6 +110,7 @@ class NamedTokens implements TokenVerifier {
         kind: "refused",
         code: "unknown_token",
         detail: "The token is not valid.",
+        reason: "The token is not valid.",
       }
     );
   }

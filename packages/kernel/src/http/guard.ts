@@ -51,15 +51,16 @@ function toCaller(verdict: Verdict): Caller {
       if (verdict.code === "keys_unavailable") {
         throw createRetryLaterError("unavailable", verdict.detail, 5);
       }
-      throw invalidToken(verdict.detail);
+      throw invalidToken(verdict.detail, verdict.reason);
     default:
       return verdict satisfies never;
   }
 }
 
-function invalidToken(detail: string): PlatformError {
+function invalidToken(detail: string, cause?: string): PlatformError {
   return createUnauthorizedError(
     detail,
     `Bearer error="invalid_token", error_description="${detail}"`,
+    cause,
   );
 }

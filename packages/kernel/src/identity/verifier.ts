@@ -35,11 +35,19 @@ type RefusalCode =
   /** The issuer's keys could not be fetched; the token may be valid. */
   | "keys_unavailable";
 
-/** Result of a verification. `detail` may be sent to the caller. */
+/**
+ * Result of a verification. `detail` may be sent to the caller: until the signature is verified, it is the same for all
+ * tokens, and an attacker learns nothing of keys and algorithms. `reason` is for logs.
+ */
 export type Verdict =
   | { readonly kind: "operator" }
   | { readonly kind: "user"; readonly claims: Claims }
-  | { readonly kind: "refused"; readonly code: RefusalCode; readonly detail: string };
+  | {
+      readonly kind: "refused";
+      readonly code: RefusalCode;
+      readonly detail: string;
+      readonly reason: string;
+    };
 
 /**
  * Kind of JWTs that a verifier accepts.
@@ -88,7 +96,16 @@ const SECRET_BYTES_MIN = 32;
 const SPIFFE_ID_CHARACTERS_MAX = 2_048;
 /** Path of a SPIFFE ID without its first slash (section 2.2): no segment is empty, `.` or `..`. */
 const SPIFFE_PATH = /^(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
-const DETAILS: Readonly<Record<RefusalCode, string>> = {
+const UNVERIFIED: ReadonlySet<RefusalCode> = new Set([
+  "too_large",
+  "malformed",
+  "unknown_token",
+  "algorithm_not_allowed",
+  "unknown_key",
+  "bad_signature",
+]);
+const UNVERIFIED_DETAIL = "The token is not valid.";
+const REASONS: Readonly<Record<RefusalCode, string>> = {
   too_large: "The token is too long.",
   malformed: "The token is malformed.",
   unknown_token: "The token is unknown.",
@@ -302,5 +319,11 @@ function digest(token: string): string {
 }
 
 function refuse(code: RefusalCode): Verdict {
-  return { kind: "refused", code, detail: DETAILS[code] };
+  const reason = REASONS[code];
+  return {
+    kind: "refused",
+    code,
+    detail: UNVERIFIED.has(code) ? UNVERIFIED_DETAIL : reason,
+    reason,
+  };
 }

@@ -46,7 +46,12 @@ test("missing, foreign and invalid credentials are 401 with the challenge of RFC
 });
 
 test("unavailable keys are 503 with Retry-After, immediately or after waiting", async () => {
-  const verdict: Verdict = { kind: "refused", code: "keys_unavailable", detail: "later" };
+  const verdict: Verdict = {
+    kind: "refused",
+    code: "keys_unavailable",
+    detail: "later",
+    reason: "down",
+  };
   const verifiers: TokenVerifier[] = [
     { verify: () => verdict },
     { verify: () => Promise.resolve(verdict) },

@@ -456,8 +456,14 @@ describe("tokens of a key set", () => {
         "expired",
       ],
     ];
+    const verified = ["wrong_type", "wrong_audience", "wrong_issuer", "key_bound", "expired"];
     for (const [name, token, code] of cases) {
-      assert.equal(codeOf(await verifier.verify(token)), code, name);
+      const verdict = await verifier.verify(token);
+      assert.equal(codeOf(verdict), code, name);
+      assert.ok(verdict.kind === "refused");
+      // The caller learns a reason only with a signature of the issuer; the log always.
+      assert.equal(verdict.detail !== "The token is not valid.", verified.includes(code), name);
+      assert.notEqual(verdict.reason, "The token is not valid.", name);
     }
     const embedded = await new SignJWT(USER)
       .setProtectedHeader({ alg: "RS256", typ: "at+jwt", jwk: otherJwk, jku: issuer.url })

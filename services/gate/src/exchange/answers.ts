@@ -12,7 +12,8 @@ import type { GateExchange } from "./exchange.ts";
 export function answerError(exchange: GateExchange, error: PlatformError): void {
   const state = exchange.userData;
   state.code = error.code;
-  state.detail = error.detail;
+  // The log may say more than the response.
+  state.detail = typeof error.cause === "string" ? error.cause : error.detail;
   state.sentMethod = readMethod(exchange);
   state.sentPath = readSentPath(exchange);
   const context = { instance: state.sentPath, traceId: state.ids.traceId };

@@ -87,6 +87,9 @@ function takeClaims(verdict: Verdict): TokenClaims {
   if (verdict.kind === "refused" && verdict.code === "keys_unavailable") {
     throw createRetryLaterError("unavailable", verdict.detail, KEYS_RETRY_SECONDS);
   }
-  const detail = verdict.kind === "refused" ? verdict.detail : "The token is not a user token.";
-  throw createUnauthorizedError(detail, 'Bearer error="invalid_token"');
+  const { detail, reason } =
+    verdict.kind === "refused"
+      ? verdict
+      : { detail: "The token is not valid.", reason: "The token is not a user token." };
+  throw createUnauthorizedError(detail, 'Bearer error="invalid_token"', reason);
 }

@@ -270,6 +270,11 @@ test("tokens that are forged, expired or malformed are 401", async () => {
     assert.equal((JSON.parse(answer.body) as { code: string }).code, "unauthorized");
     assert.ok(!answer.body.includes(token));
     assert.equal(answer.headers["www-authenticate"], 'Bearer error="invalid_token"');
+    // A reason is for holders of a token that the issuer has signed.
+    const { detail } = JSON.parse(answer.body) as { detail: string };
+    const isSigned = token === tokens[1] || token === tokens[4];
+    const reason = token === tokens[1] ? "The token has expired." : "The token is not valid yet.";
+    assert.equal(detail, isSigned ? reason : "The token is not valid.", token);
   }
   assert.equal((await ask(gate.port, "/", bearer(makeJwt({ sub: "a" })))).status, 200);
   assert.equal((await ask(gate.port, "/", bearer(OPERATOR))).status, 200);

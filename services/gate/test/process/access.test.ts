@@ -234,6 +234,18 @@ for (const runtime of runtimesOfRules) {
     assert.equal(missing, 400);
   });
 
+  test(`the log has the reason of a refused token, the response only for the issuer's own (${runtime.name})`, async (context) => {
+    const gate = await start(context, makeFolder(context), await startUpstream(context));
+    const [head, body] = sign({ sub: "u1" })["Authorization"]!.replace("Bearer ", "").split(".");
+    const forged = await fetch(`${gate.url}/users`, {
+      headers: { Authorization: `Bearer ${head}.${body}.${"A".repeat(43)}` },
+    });
+    const { trace_id: traceId, detail } = JSON.parse(await forged.text());
+    assert.deepEqual([forged.status, detail], [401, "The token is not valid."]);
+    const line = await gate.waitForLine((each) => each["trace_id"] === traceId);
+    assert.equal(line["detail"], "The token's signature is invalid.");
+  });
+
   test(`tokens of an older policy are accepted and marked (${runtime.name})`, async (context) => {
     const gate = await start(context, makeFolder(context), await startUpstream(context));
     const now = Math.floor(Date.now() / 1000);

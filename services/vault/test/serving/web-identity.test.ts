@@ -243,7 +243,7 @@ const refusals: [
     () => assume(`${makeToken().slice(0, -4)}AAAA`),
     400,
     "InvalidIdentityToken",
-    /signature/,
+    /^The token is not valid\.$/,
   ],
   ["no token", () => assume("", {}), 400, "ValidationError", /WebIdentityToken is missing/],
   [
