@@ -374,6 +374,8 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   lifecycle.onDrain("http", (drain) =>
     listener.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
+  // Before the listener, which waits for its connections.
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   feeds.start();
   if (config.dmarc_reports && config.from_domain !== undefined) reportSender.start();
   health.setState("ready");

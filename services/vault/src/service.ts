@@ -260,7 +260,6 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     clock,
     logger: log,
   });
-  lifecycle.onDrain("admin feeds", () => feeds.close());
   const admin = createAdminApi({
     ...access,
     api,
@@ -306,6 +305,8 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     await tracer.shutdown(TRACES_FLUSH_MS);
   });
 
+  // Before the listener, which waits for its connections.
+  lifecycle.onDrain("admin feeds", () => feeds.close());
   feeds.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

@@ -98,7 +98,6 @@ export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: Admin
   const queueLength = new QueueLength(parts.countOpen);
   lifecycle.onDrain("queue length", () => queueLength.stop());
   const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
-  lifecycle.onDrain("admin feeds", () => feeds.close());
   const bodyBytesMax = Math.ceil(config.attachment_bytes_max * BODY_OVERHEAD) + TEXT_BYTES;
   const rate = createSendRate(parts);
   const api = createApi({
