@@ -177,6 +177,6 @@ test("a lost service dims its figures and says since when", { skip: chromiumSkip
   await page.getByRole("button", { name: /lost, retry in/ }).waitFor();
   await page
     .locator(".trace.lost")
-    .getByText(/lost since/)
+    .getByText(/No answer from the console since \d\d:\d\d:\d\d/)
     .waitFor();
 });

@@ -1,7 +1,7 @@
 // A WebSocket of a service: connected again after a loss, let go while the tab is hidden.
 import { signal } from "@preact/signals";
+import { retryDelayMs } from "../api/retry.ts";
 
-const RETRY_MS = [500, 1_000, 2_000, 5_000, 15_000];
 const HIDDEN_MS = 60_000;
 /** A connection of this length was a good one: the next attempt follows quickly. */
 const STABLE_MS = 5_000;
@@ -74,7 +74,7 @@ export class LiveSocket {
     else if (this.state.value.kind !== "lost") {
       this.state.value = { kind: "lost", since: Date.now(), reason };
     }
-    const waitMs = RETRY_MS[Math.min(this.#attempts, RETRY_MS.length - 1)]!;
+    const waitMs = retryDelayMs(this.#attempts);
     this.#attempts += 1;
     clearTimeout(this.#retryTimer);
     this.#retryTimer = window.setTimeout(() => this.#connect(), waitMs);

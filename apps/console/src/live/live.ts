@@ -9,11 +9,11 @@ import type {
   ServiceId,
 } from "@platform/console/contract";
 import { call } from "../api/api.ts";
-import { api, endSession, session } from "../session/session.ts";
+import { retryDelayMs } from "../api/retry.ts";
+import { api, checkSession, endSession, noticeService, session } from "../session/session.ts";
 
 /** Seconds of history: the width of the trace. */
 export const HISTORY_S = 300;
-const RETRY_MS = [500, 1_000, 2_000, 5_000, 15_000];
 /** A hidden tab gives up its connection after this time. */
 const HIDDEN_MS = 60_000;
 const CHANGES_MAX = 100;
@@ -80,6 +80,8 @@ export const changes = computed<(ChangeItem & { service: ServiceId })[]>(() =>
 );
 
 let socket: WebSocket | undefined;
+/** One after another: on a slow network they would hold up what the page itself loads. */
+let seeds = Promise.resolve();
 let attempts = 0;
 let retryTimer = 0;
 let hiddenTimer = 0;
@@ -172,7 +174,9 @@ function lose(code: number): void {
     endSession();
     return;
   }
-  const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)]!;
+  // A refused handshake has no reason that a page can read: the console may have lost the session.
+  if (attempts > 0) void checkSession();
+  const waitMs = retryDelayMs(attempts);
   attempts += 1;
   const since = liveState.value.kind === "lost" ? liveState.value.since : Date.now();
   liveState.value = { kind: "lost", since, retryAt: Date.now() + waitMs };
@@ -195,7 +199,11 @@ function receive(message: LiveMessage): void {
     next.set(message.service, reduce(next.get(message.service) ?? emptyFeed(), message));
     feeds.value = next;
   });
-  if (message.type === "hello") void seed(message.service, message.figures);
+  if (message.type === "hello") {
+    const { service, figures } = message;
+    void noticeService(service);
+    seeds = seeds.then(() => seed(service, figures));
+  }
 }
 
 function reduce(feed: ServiceFeed, message: LiveMessage): ServiceFeed {

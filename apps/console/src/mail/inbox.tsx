@@ -110,7 +110,7 @@ export function InboxPage() {
         </Loading>
       </nav>
       {selected === "" ? (
-        <NothingYet isSearch={q !== ""} />
+        loaded.data.value !== undefined && <NothingYet isSearch={q !== ""} />
       ) : (
         <InboxMailView key={selected} id={selected} onDeleted={() => void loaded.reload()} />
       )}

@@ -10,7 +10,10 @@ import { Empty, Split } from "../view/pane.tsx";
 import { useTailCommands } from "../view/tail-commands.ts";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
-import { withQuery } from "../api/api.ts";
+import { type ApiFailure, withQuery } from "../api/api.ts";
+import { isTransient } from "../api/retry.ts";
+import { toFailure } from "../view/load.ts";
+import { Problem } from "../view/problem.tsx";
 import { callBroker } from "./broker.ts";
 import { compileFilter, createParser, type Filter, type Message } from "./messages.ts";
 import { fillRow } from "./message-row.ts";
@@ -35,16 +38,46 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
   const form = queryValue("form") === "json" ? "json" : "line";
   const filter = useMemo(() => compileFilter(text), [text]);
   const current = useRef({ filter, form });
+  const filtered = useRef(text);
   current.current = { filter, form };
+  const [first, setFirst] = useState<"loading" | "loaded" | ApiFailure>("loading");
   const stream = useMemo(() => {
     const parse = createParser();
-    return new TailStream(topic, partitions, (raw) => {
-      seen.current.received += 1;
+    const add = (raw: string): void => {
       const message = parse(raw);
-      stream.remember(message.partition, message.offset);
+      stream.remember(message);
+      seen.current.received += 1;
       if (!current.current.filter.accepts(raw, () => message)) return;
       seen.current.kept += 1;
       view.current?.push(raw);
+    };
+    // Messages that come while stored ones are loaded wait, so that each is shown once and in its order.
+    let waiting: string[] | undefined;
+    const load = async (): Promise<void> => {
+      waiting = [];
+      try {
+        for (const message of await loadLatest(topic)) {
+          if (stream.isKnown(message)) continue;
+          stream.remember(message);
+          const raw = JSON.stringify(message);
+          if (current.current.filter.accepts(raw, () => message)) view.current?.push(raw);
+        }
+        setFirst("loaded");
+      } catch (error) {
+        // Of a lost connection the stream itself says so; when it is open again, they are loaded again.
+        const failure = toFailure(error);
+        if (!isTransient(failure)) setFirst(failure);
+      } finally {
+        const came = waiting;
+        waiting = undefined;
+        for (const raw of came) if (!stream.isKnown(parse(raw))) add(raw);
+      }
+    };
+    return new TailStream(topic, partitions, {
+      message: (raw) => (waiting === undefined ? add(raw) : waiting.push(raw)),
+      open: () => {
+        if (!stream.isComplete && waiting === undefined) void load();
+      },
     });
   }, [topic, partitions]);
 
@@ -61,7 +94,6 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
       },
     });
     view.current = tail;
-    void loadLatest(topic, tail, () => current.current.filter);
     let before = 0;
     const timer = setInterval(() => {
       const { received, kept } = seen.current;
@@ -77,11 +109,14 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
   useEffect(() => {
     const tail = view.current;
     if (tail === undefined) return;
+    // The first rows come with the stream.
+    if (text === filtered.current) return;
+    filtered.current = text;
     const kept = [...tail.newest()].reverse();
     const parse = createParser();
     tail.clear();
     for (const raw of kept) if (filter.accepts(raw, () => parse(raw))) tail.push(raw);
-    if (text === "") void loadLatest(topic, tail, () => current.current.filter);
+    if (text === "" && tail.kept === 0) void refill(topic, tail, () => current.current.filter);
   }, [text]);
 
   const toggle = useTailCommands(view, held.isHeld);
@@ -161,7 +196,17 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
             <kbd>end</kbd>
           </button>
         )}
-        {counts.isEmpty && counts.received === 0 && (
+        {typeof first !== "string" && (
+          <div class="tail-empty">
+            <Problem failure={first} />
+          </div>
+        )}
+        {first === "loading" && counts.isEmpty && (
+          <p class="loading tail-empty" role="status">
+            {t("Loading …")}
+          </p>
+        )}
+        {first === "loaded" && counts.isEmpty && counts.received === 0 && (
           <div class="tail-empty">
             <Empty title={t("No messages yet")}>
               <div class="cmd">
@@ -177,18 +222,22 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
 }
 
 /** The last stored messages, so that the page begins with something to read. */
-async function loadLatest(
+async function loadLatest(topic: string): Promise<Message[]> {
+  const path = withQuery("/tail", { topic, n: FIRST_ROWS });
+  return (await callBroker<{ messages: Message[] }>(path)).messages;
+}
+
+/** Shows the last stored messages again, after a filter has removed all rows. */
+async function refill(
   topic: string,
   tail: TailView<Message>,
   readFilter: () => Filter,
 ): Promise<void> {
+  const stored = await loadLatest(topic).catch(() => []);
   if (tail.kept > 0) return;
-  const path = withQuery("/tail", { topic, n: FIRST_ROWS });
-  const found = await callBroker<{ messages: Message[] }>(path).catch(() => undefined);
-  if (found === undefined || tail.kept > 0) return;
   // The filter may have changed meanwhile.
   const { accepts } = readFilter();
-  for (const message of found.messages) {
+  for (const message of stored) {
     const raw = JSON.stringify(message);
     if (accepts(raw, () => message)) tail.push(raw);
   }

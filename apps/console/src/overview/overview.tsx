@@ -1,6 +1,14 @@
 // The overview: is all well, and what needs the operator.
 import { useCommands, useCrumbs, useTrace, type Fact } from "../stage/stage.ts";
-import { attention, changes, feeds, historyOf, isDown, isRefused } from "../live/live.ts";
+import {
+  attention,
+  changes,
+  feeds,
+  historyOf,
+  isDown,
+  isRefused,
+  liveState,
+} from "../live/live.ts";
 import { config, services } from "../session/session.ts";
 import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
@@ -95,7 +103,7 @@ function LedgerRow({ service }: { service: ServiceLabel }) {
   const rows = LEDGER[service.id];
   const [kind, word] = stateOf(service);
   return (
-    <tr data-row={service.id}>
+    <tr data-row={service.id} class={isOld(service.id) ? "old" : ""}>
       <td>
         <a class="svc" href={href(service.to)}>
           <ServiceMark id={service.id} />
@@ -120,6 +128,11 @@ function LedgerRow({ service }: { service: ServiceLabel }) {
       </td>
     </tr>
   );
+}
+
+/** True if the figures are of a time before a loss. */
+function isOld(id: ServiceLabel["id"]): boolean {
+  return liveState.value.kind === "lost" || isDown(feeds.value.get(id));
 }
 
 function LedgerValue({ id, row }: { id: ServiceLabel["id"]; row: LedgerFigure }) {
@@ -165,7 +178,11 @@ function Needs() {
     <Section title={t("Needs you")} note={items.length + down.length}>
       {items.length + down.length + refused.length === 0 && (
         <p class="lead">
-          <State kind="ok">{t("Nothing: all services work.")}</State>
+          {liveState.value.kind === "live" ? (
+            <State kind="ok">{t("Nothing: all services work.")}</State>
+          ) : (
+            <State kind="off">{t("Not known yet: the console waits for the services.")}</State>
+          )}
         </p>
       )}
       {refused.length > 0 && (
@@ -186,7 +203,12 @@ function Needs() {
           <div key={id} class="need">
             <StateMark kind="bad" />
             <b>{t("{name} does not answer", { name: label })}</b>
-            <p>{feed?.detail}</p>
+            <p>
+              {feed?.status === 0 ? t("The console keeps trying.") : feed?.detail}{" "}
+              <span class="i3">
+                {t("since {time}", { time: formatTime(feed?.downSince ?? 0) })}
+              </span>
+            </p>
           </div>
         );
       })}

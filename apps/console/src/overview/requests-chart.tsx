@@ -3,12 +3,13 @@ import type { ServiceId } from "@platform/console/contract";
 import { LazyChart } from "../chart/lazy-chart.tsx";
 import { changes, readSeries } from "../live/live.ts";
 import { useLoad } from "../view/load.ts";
-import { Problem } from "../view/problem.tsx";
+import { LoadProblem } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
 
 const SPAN_MS = 3 * 3_600_000;
 const REFRESH_MS = 10_000;
 const MARKS_MAX = 6;
+const HEIGHT_PX = 300;
 
 /** The chart. */
 export function RequestsChart({ service, label }: { service: ServiceId; label: string }) {
@@ -18,7 +19,6 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
     REFRESH_MS,
   );
   const data = loaded.data.value;
-  const failure = loaded.failure.value;
   const times = data?.series[0]?.values.map(
     (_value, index) => data.from / 1000 + index * data.step,
   );
@@ -40,12 +40,13 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
           </span>
         </span>
       </div>
-      {failure !== undefined && <Problem failure={failure} retry={() => void loaded.reload()} />}
+      <LoadProblem of={loaded} />
+      {data === undefined && <div style={{ height: `${HEIGHT_PX}px` }} />}
       {data !== undefined && times !== undefined && (
         <LazyChart
           label={t("Requests per second, last 3 hours")}
           times={times}
-          heightPx={300}
+          heightPx={HEIGHT_PX}
           marks={changes.value.slice(0, MARKS_MAX).map((change) => ({
             at: Date.parse(change.at) / 1000,
             label: change.title.slice(0, 28),

@@ -31,6 +31,11 @@ export function leaveUnlessUnsaved(run: () => void): void {
   else ask(run);
 }
 
+/** True if the page has text that would be lost with it: of an editor, or of a form. */
+export function hasTypedText(): boolean {
+  return editors.size > 0 || document.querySelector("dialog[open] form") !== null;
+}
+
 /** Starts to watch for unsaved text. */
 export function startUnsaved(): void {
   guardLeaving((from, to, leave) => {

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import type { LogLine } from "@platform/console/contract";
 import { type ApiFailure, withQuery } from "../api/api.ts";
+import { isTransient } from "../api/retry.ts";
 import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
@@ -40,7 +41,7 @@ export function LogsPage() {
   const chosen = useSignal<LogLine | undefined>(undefined);
   const [held, setHeld] = useState({ isHeld: false, newer: 0 });
   const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
-  const [isEmpty, setEmpty] = useState(false);
+  const [first, setFirst] = useState<"loading" | "loaded" | "empty">("loading");
   const [stream, setStream] = useState<LogStream | undefined>(undefined);
   const names = useLoad("names", () =>
     callService<{ items: { id: string; label: string }[] }>("runtime", "/services"),
@@ -61,22 +62,27 @@ export function LogsPage() {
       },
     });
     view.current = tail;
+    setFirst("loading");
     const open = (): void => {
       const shown = new Set<string>();
+      let last = "";
       const add = (lines: readonly LogLine[]): void => {
         for (const line of lines) {
           if (shown.has(line.id)) continue;
           tail.push(JSON.stringify(line));
+          last = line.id;
         }
-        setEmpty(tail.kept === 0);
+        setFirst(tail.kept === 0 ? "empty" : "loaded");
       };
       // Lines that come while the first ones are loaded wait, so that the order is that of the log.
       let waiting: LogLine[] | undefined = [];
       const load = async (): Promise<void> => {
-        const first = await loadLines(filter, stop.signal);
-        for (const { id } of first) shown.add(id);
-        tail.clear();
-        for (const line of first) tail.push(JSON.stringify(line));
+        const newest = await loadLines(filter, stop.signal);
+        // After a loss the rows stay, and those that were missed follow; after a long one there would be a gap.
+        const known = newest.findIndex(({ id }) => id === last);
+        if (known === -1) tail.clear();
+        add(newest.slice(known + 1));
+        for (const { id } of newest) shown.add(id);
         add(waiting ?? []);
         waiting = undefined;
         shown.clear();
@@ -88,7 +94,9 @@ export function LogsPage() {
         () => {
           waiting ??= [];
           load().catch((error: unknown) => {
-            if (!stop.signal.aborted) setFailure(toFailure(error));
+            const found = toFailure(error);
+            // Without an answer the stream is lost, too, and says so; they are loaded when it is open again.
+            if (!stop.signal.aborted && !isTransient(found)) setFailure(found);
           });
         },
       );
@@ -180,7 +188,12 @@ export function LogsPage() {
             <kbd>end</kbd>
           </button>
         )}
-        {isEmpty && (
+        {first === "loading" && failure === undefined && (
+          <p class="loading tail-empty" role="status">
+            {t("Loading …")}
+          </p>
+        )}
+        {first === "empty" && (
           <div class="tail-empty">
             <Empty title={t("No line matches")} />
           </div>

@@ -9,9 +9,17 @@ import type {
   ServiceInfo,
 } from "@platform/console/contract";
 import { ApiFailure, call, listenForSessionFailures, withQuery } from "../api/api.ts";
+import { isTransient, retryDelayMs } from "../api/retry.ts";
+import { hasTypedText } from "../router/unsaved.ts";
 
 /** Time between two readings of the permissions. */
 const REFRESH_MS = 15_000;
+/** Time between two looks whether the user has signed in beside the page. */
+const BESIDE_MS = 1_000;
+/** Time until configuration and session are loaded again after a failure. */
+const RELOAD_MS = 3_000;
+/** Age of the configuration that the console answers with. */
+const CONFIG_AGE_MS = 5_000;
 
 /** The configuration; undefined until it is loaded. */
 export const config = signal<ConsoleConfig | undefined>(undefined);
@@ -21,6 +29,12 @@ export const session = signal<ConsoleSession | null | undefined>(undefined);
 export const sessionFailure = signal<ApiFailure | undefined>(undefined);
 /** Reason for which the user has to sign in again. */
 export const signInReason = signal<"expired" | "recent" | undefined>(undefined);
+
+/**
+ * Reaction to a session that the console has lost, by a restart perhaps. `restoring`: identity signs the user
+ * in again, without a question if it knows them. `asking`: typed text keeps the page, and the user signs in beside it.
+ */
+export const sessionLoss = signal<"restoring" | "asking" | undefined>(undefined);
 
 /** Services that the session may call, in the order of the rail. */
 export const services = computed<readonly ServiceInfo[]>(() => {
@@ -32,14 +46,26 @@ export const services = computed<readonly ServiceInfo[]>(() => {
 export async function loadSession(): Promise<void> {
   listenForSessionFailures(handleFailure);
   try {
-    config.value = await call<ConsoleConfig>("/console/config");
-    session.value = await call<ConsoleSession>("/console/session");
+    // Together: each way takes its time on a slow network.
+    const [configured, found] = await Promise.allSettled([
+      call<ConsoleConfig>("/console/config"),
+      call<ConsoleSession>("/console/session"),
+    ]);
+    if (configured.status === "rejected") throw configured.reason;
+    config.value = configured.value;
+    if (found.status === "rejected") throw found.reason;
+    session.value = found.value;
     sessionFailure.value = undefined;
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
-    if (error.status !== 401) sessionFailure.value = error;
-    else if (isRestorable(error)) location.replace(identityHref("none"));
-    else session.value = null;
+    if (error.status === 401) {
+      sessionFailure.value = undefined;
+      if (isRestorable(error)) await restoreSession();
+      else session.value = null;
+      return;
+    }
+    sessionFailure.value = error;
+    if (isTransient(error)) setTimeout(() => void loadSession(), RELOAD_MS);
   }
 }
 
@@ -53,6 +79,7 @@ function isRestorable({ reason }: ApiFailure): boolean {
 export async function login(request: LoginRequest): Promise<void> {
   session.value = await call<ConsoleSession>("/console/login", { method: "POST", json: request });
   signInReason.value = undefined;
+  sessionLoss.value = undefined;
 }
 
 /** True while the user signs out: the end of the session needs no explanation. */
@@ -74,6 +101,55 @@ export async function logout(): Promise<void> {
 export function endSession(): void {
   if (session.value && !isSigningOut) signInReason.value = "expired";
   session.value = null;
+  sessionLoss.value = undefined;
+}
+
+/** Asks whether the console still has the session; if not, it is restored or ended. */
+export async function checkSession(): Promise<void> {
+  await call("/console/session").catch(() => undefined);
+}
+
+// The session may have ended for good, too: then identity, or the sign-in beside the page, says so.
+function loseSession(): void {
+  if (!session.value || sessionLoss.value !== undefined) return;
+  if (isSigningOut) endSession();
+  else if (hasTypedText()) void awaitSession(session.value.user.id);
+  else if (session.value.method === "oidc") void restoreSession();
+  else endSession();
+}
+
+// The page is left only when identity answers: the browser's own page of errors does not try again.
+async function restoreSession(): Promise<void> {
+  sessionLoss.value = "restoring";
+  const address = identityHref("none");
+  for (let attempts = 0; !(await leadsToIdentity(address)); attempts += 1) {
+    await sleep(retryDelayMs(attempts));
+  }
+  location.replace(address);
+}
+
+async function leadsToIdentity(address: string): Promise<boolean> {
+  const answer = await fetch(address, { redirect: "manual" }).catch(() => undefined);
+  return answer?.type === "opaqueredirect";
+}
+
+async function awaitSession(user: string): Promise<void> {
+  sessionLoss.value = "asking";
+  while (sessionLoss.value === "asking") {
+    await sleep(BESIDE_MS);
+    const found = await call<ConsoleSession>("/console/session").catch(() => undefined);
+    if (found === undefined) continue;
+    // Another user signed in: the page shows data of the former one.
+    if (found.user.id !== user) location.reload();
+    session.value = found;
+    sessionLoss.value = undefined;
+  }
+}
+
+async function sleep(ms: number): Promise<void> {
+  await new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }
 
 /**
@@ -116,9 +192,19 @@ export function socketUrl(id: ServiceId, path: string): string {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${base}${path}`;
 }
 
-/** True if the service provides a part of its API. */
+/** True if the service provides a part of its API, or has not said yet what it provides: it did not answer the console. */
 export function hasFeature(id: ServiceId, feature: string): boolean {
-  return findService(id)?.features.includes(feature) ?? false;
+  const service = findService(id);
+  return service !== undefined && (service.version === "" || service.features.includes(feature));
+}
+
+/** Reads the configuration again when a service answers that did not when it was read. */
+export async function noticeService(id: ServiceId): Promise<void> {
+  if (findService(id)?.version !== "") return;
+  // The console keeps what it knows for some seconds.
+  await sleep(CONFIG_AGE_MS);
+  const found = await call<ConsoleConfig>("/console/config").catch(() => undefined);
+  if (found !== undefined) config.value = found;
 }
 
 /** True if the session has a permission. The service decides; this is for disabled buttons. */
@@ -156,5 +242,6 @@ async function refreshPermissions(): Promise<void> {
 function handleFailure(failure: ApiFailure): void {
   if (failure.status === 403 && failure.reason === undefined) void refreshPermissions();
   if (failure.reason === "recent_sign_in_required") signInReason.value = "recent";
-  if (failure.reason === "no_session" || failure.reason === "session_expired") endSession();
+  if (failure.reason === "no_session") endSession();
+  if (failure.reason === "session_expired") loseSession();
 }

@@ -3,13 +3,13 @@ import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import type { ServiceId } from "@platform/console/contract";
+import { ApiFailure } from "../api/api.ts";
 import { path } from "../router/router.ts";
 import { services } from "../session/session.ts";
 import { t } from "../words/words.ts";
 import { useCrumbs, useTrace } from "../stage/stage.ts";
 import { Empty } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
-import { toFailure } from "../view/load.ts";
 import { OverviewPage } from "../overview/overview.tsx";
 import { findArea } from "./navigation.ts";
 
@@ -37,8 +37,12 @@ const OWN_PAGES: Readonly<Record<string, OwnPage>> = {
   "/settings": "settings",
 };
 
+/** Time until the module of a page is loaded again. */
+const RETRY_MS = 3_000;
+
 const loaded = signal<ReadonlyMap<string, ComponentType>>(new Map());
-const failure = signal<unknown>(undefined);
+/** Epoch ms since which the module of the page cannot be loaded. */
+const failedMs = signal<number | undefined>(undefined);
 
 /** The page of the current path. */
 export function CurrentPage() {
@@ -56,8 +60,14 @@ export function CurrentPage() {
       </Empty>
     );
   }
-  if (failure.value !== undefined) {
-    return <Problem failure={toFailure(failure.value)} retry={() => void load(name)} />;
+  if (failedMs.value !== undefined) {
+    return (
+      <Problem
+        failure={new ApiFailure(0, { detail: t("A part of the console could not be loaded.") })}
+        retry={() => location.reload()}
+        sinceMs={failedMs.value}
+      />
+    );
   }
   const Page = loaded.value.get(name);
   if (Page === undefined) {
@@ -70,16 +80,31 @@ export function CurrentPage() {
   return <Page />;
 }
 
+/** Loads the module of the current path while the session is still read. */
+export function preloadPage(): void {
+  const name = findArea(path.value)?.id ?? OWN_PAGES[path.value];
+  if (name !== undefined) void load(name);
+}
+
 async function load(name: ServiceId | OwnPage): Promise<void> {
   const read = MODULES[name];
-  failure.value = undefined;
-  if (read === undefined || loaded.value.has(name)) return;
+  if (read === undefined || loaded.value.has(name)) {
+    failedMs.value = undefined;
+    return;
+  }
   try {
     const found = await read();
     loaded.value = new Map(loaded.value).set(name, found.default);
-  } catch (error) {
-    failure.value = error;
+    failedMs.value = undefined;
+  } catch {
+    failedMs.value ??= Date.now();
+    // A newer console may have replaced its files: then only a reload of the page helps.
+    if (isOpen(name)) setTimeout(() => void load(name), RETRY_MS);
   }
+}
+
+function isOpen(name: ServiceId | OwnPage): boolean {
+  return (findArea(path.value)?.id ?? OWN_PAGES[path.value]) === name;
 }
 
 function NotFound() {

@@ -8,6 +8,7 @@ import {
   loadSession,
   session,
   sessionFailure,
+  sessionLoss,
   signInReason,
 } from "../session/session.ts";
 import { Dialog } from "../view/dialog.tsx";
@@ -20,7 +21,7 @@ import { LeaveDialog } from "./leave-dialog.tsx";
 import { CurrentPage } from "./pages.tsx";
 import { Palette } from "./palette.tsx";
 import { LoopbackBanner, PhoneBar, Rail } from "./rail.tsx";
-import { SignIn } from "./sign-in.tsx";
+import { Credentials, SignIn } from "./sign-in.tsx";
 import { TraceStrip } from "./trace-strip.tsx";
 
 /** The console. */
@@ -34,7 +35,7 @@ export function Shell() {
       </main>
     );
   }
-  if (config.value === undefined || session.value === undefined) return null;
+  if (config.value === undefined || session.value === undefined) return <Beginning />;
   if (session.value === null) return <SignIn />;
   return <Frame />;
 }
@@ -67,9 +68,62 @@ function Frame() {
       <Palette />
       <KeysHelp />
       <RecentSignIn />
+      <SessionLost />
       <LeaveDialog />
       <Toasts />
     </div>
+  );
+}
+
+/** The frame before it is known who uses it. */
+function Beginning() {
+  return (
+    <div class="app">
+      <nav class="rail" />
+      <div class="main">
+        <header class="top" />
+        <TraceStrip />
+        <main class="body">
+          <p class="loading" role="status">
+            {sessionLoss.value === "restoring"
+              ? t("Waiting for identity to sign you in again …")
+              : t("Loading …")}
+          </p>
+        </main>
+      </div>
+    </div>
+  );
+}
+
+/** The console was restarted: typed text stays until there is a session again. */
+function SessionLost() {
+  const { sign_in: methods = [], services = [], mode } = config.value ?? {};
+  const kind = sessionLoss.value;
+  if (kind === undefined) return null;
+  const withCredentials = services.filter(({ credentials }) => credentials !== null);
+  const isOwn = methods.includes("credentials") && withCredentials.length > 0;
+  const title = t("The console has lost the session");
+  if (kind === "restoring") {
+    return (
+      <Dialog title={title} onClose={() => undefined} isHeld>
+        <div class="dialog-body">
+          <p role="status">{t("Waiting for identity to sign you in again …")}</p>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title={title} onClose={() => undefined} isHeld>
+      <div class="dialog-body">
+        <p>{t("Sign in again: what you have typed stays on this page.")}</p>
+        {methods.includes("oidc") && (
+          <a class="btn pri" href={identityHref()} target="_blank" rel="noopener">
+            {t("Sign in in another tab")}
+          </a>
+        )}
+        {isOwn && <Credentials services={withCredentials} isChoice={mode === "platform"} />}
+      </div>
+    </Dialog>
   );
 }
 

@@ -82,7 +82,14 @@ function Refusal() {
   );
 }
 
-function Credentials({ services, isChoice }: { services: ServiceInfo[]; isChoice: boolean }) {
+/** The form of a service's own credentials. */
+export function Credentials({
+  services,
+  isChoice,
+}: {
+  services: ServiceInfo[];
+  isChoice: boolean;
+}) {
   const [id, setId] = useState<ServiceId>(services[0]!.id);
   const [name, setName] = useState("");
   const [secret, setSecret] = useState("");

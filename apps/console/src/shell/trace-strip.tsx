@@ -2,33 +2,36 @@
 import { useEffect, useRef } from "preact/hooks";
 import { effect } from "@preact/signals";
 import { colourOf, watchTheme } from "../chart/colours.ts";
-import { feeds, HISTORY_S, historyOf, isDown, isRefused, liveState } from "../live/live.ts";
+import { feeds, HISTORY_S, historyOf, isRefused } from "../live/live.ts";
+import { loss, type Loss } from "../stage/loss.ts";
 import { trace, type Fact, type TraceScope } from "../stage/stage.ts";
 import { formatTime, splitFigure } from "../format/format.ts";
+import { path } from "../router/router.ts";
 import { t } from "../words/words.ts";
+import { findArea, listAreas } from "./navigation.ts";
 
 const ERROR_PX = 5;
 
 /** The strip below the head. */
 export function TraceStrip() {
   const scope = trace.value;
-  if (scope === undefined) return null;
-  const state = liveState.value;
-  const feed = feeds.value.get(scope.service);
-  const isLost = state.kind === "lost" || isDown(feed);
-  const since = state.kind === "lost" ? state.since : (feed?.downSince ?? 0);
+  if (scope === undefined) {
+    // Its place, until the module of the page is loaded.
+    return path.value === "/" || findArea(path.value) !== undefined ? <div class="trace" /> : null;
+  }
+  const lost = loss.value;
   return (
-    <section class={isLost ? "trace lost" : "trace"} aria-label={scope.label}>
+    <section class={lost === undefined ? "trace" : "trace lost"} aria-label={scope.label}>
       <div class="lab">
         {scope.label}
         <br />
-        {isRefused(feed)
-          ? t("No access")
-          : isLost && since > 0
-            ? t("lost since {time}", { time: formatTime(since) })
-            : t("last 5 min")}
+        {isRefused(feeds.value.get(scope.service)) ? t("No access") : t("last 5 min")}
       </div>
-      <Strokes scope={scope} />
+      <div class="trace-view">
+        <Strokes scope={scope} />
+        {/* Here, the page below does not move. */}
+        <p role="status">{lost !== undefined && describeLoss(lost)}</p>
+      </div>
       <dl>
         {(scope.facts ?? defaultFacts(scope)).map(({ value, unit, label, isBad = false }) => (
           <div key={label}>
@@ -42,6 +45,23 @@ export function TraceStrip() {
       </dl>
     </section>
   );
+}
+
+function describeLoss({ of, sinceMs }: Loss): string {
+  const time = formatTime(sinceMs);
+  if (of === "console") {
+    return t(
+      "No answer from the console since {time}. This page shows earlier data until it is back.",
+      {
+        time,
+      },
+    );
+  }
+  const name = listAreas().find(({ id }) => id === of)?.label ?? of;
+  return t("No answer from {name} since {time}. This page shows earlier data until it is back.", {
+    name,
+    time,
+  });
 }
 
 function defaultFacts({ service }: TraceScope): Fact[] {

@@ -2,7 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { ApiFailure } from "../api/api.ts";
+import { isTransient } from "../api/retry.ts";
+import { formatTime } from "../format/format.ts";
 import { href } from "../router/router.ts";
+import { loss } from "../stage/loss.ts";
 import { t } from "../words/words.ts";
 import { StateMark } from "./state.tsx";
 import { CopyButton } from "./copy.tsx";
@@ -11,7 +14,13 @@ import { Empty } from "./pane.tsx";
 import { ProblemText } from "./problem-text.tsx";
 
 /** A failure, with a button that repeats what failed. */
-export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () => void }) {
+export function Problem(props: {
+  failure: ApiFailure;
+  retry?: () => void;
+  /** Epoch ms of the first failure of something that is tried again by itself. */
+  sinceMs?: number | undefined;
+}) {
+  const { failure, retry, sinceMs } = props;
   const [left, setLeft] = useState(failure.retryAfterS ?? 0);
   useEffect(() => {
     setLeft(failure.retryAfterS ?? 0);
@@ -25,6 +34,9 @@ export function Problem({ failure, retry }: { failure: ApiFailure; retry?: () =>
       <div>
         <b>{titleOf(failure)}</b>
         <ProblemText failure={failure} />
+        {sinceMs !== undefined && (
+          <p>{t("Since {time}; retried automatically.", { time: formatTime(sinceMs) })}</p>
+        )}
         <p class="problem-meta">
           {failure.status > 0 && <code>{failure.status}</code>}
           {failure.code !== "" && <code>{failure.code}</code>}
@@ -64,6 +76,32 @@ export function Missing({ children, to, label }: Whole & { children: ComponentCh
   );
 }
 
+/**
+ * The failure of a load. Data of before stays in use: then one line says that it is older, unless the trace strip does
+ * already.
+ */
+export function LoadProblem<Data>({ of }: { of: Loaded<Data> }) {
+  const failure = of.failure.value;
+  if (failure === undefined) return null;
+  const retry = (): void => void of.reload();
+  const isRepeated = isTransient(failure);
+  const sinceMs = isRepeated ? of.failedMs.value : undefined;
+  if (!isRepeated || of.data.value === undefined) {
+    return <Problem failure={failure} retry={retry} sinceMs={sinceMs} />;
+  }
+  if (loss.value !== undefined) return null;
+  return (
+    <p class="banner" role="status">
+      {t("No answer since {time}; earlier data is shown.", {
+        time: formatTime(sinceMs ?? Date.now()),
+      })}{" "}
+      <button type="button" class="link" onClick={retry}>
+        {t("Retry")}
+      </button>
+    </p>
+  );
+}
+
 /** Shows a failure, nothing while loading, or the data. */
 export function Loading<Data>({
   of,
@@ -86,7 +124,7 @@ export function Loading<Data>({
   }
   return (
     <>
-      {failure !== undefined && <Problem failure={failure} retry={() => void of.reload()} />}
+      <LoadProblem of={of} />
       {data === undefined
         ? failure === undefined && (
             <p class="loading" role="status">
@@ -99,7 +137,7 @@ export function Loading<Data>({
 }
 
 function titleOf(failure: ApiFailure): string {
-  if (failure.status === 0) return t("No answer");
+  if (failure.status === 0 || failure.reason === "service_down") return t("No answer");
   if (failure.status === 501) return t("Not in this version");
   if (failure.status === 403) return t("Not permitted");
   if (failure.status === 404) return t("Not found");

@@ -24,7 +24,8 @@ const PING_MS = 30_000;
 const HANDSHAKE_MS = 10_000;
 /** Services send figures each second: a process that hangs keeps its connection, but is silent. */
 const SILENCE_MS = 10_000;
-const RETRY_MS = { first: 500, last: 15_000 };
+/** Pages show a service that is back within the last of these. */
+const RETRY_MS = { first: 500, last: 5_000 };
 /** A service that refuses the session is asked again after this time. */
 const REFUSED_RETRY_MS = 60_000;
 const SESSION_ENDED: SessionEndedCloseCode = 4401;

@@ -30,6 +30,22 @@ export const FRAME: Readonly<Record<string, string>> = {
   Retry: "Wiederholen",
   "Loading …": "Lädt …",
   "No answer": "Keine Antwort",
+  "Since {time}; retried automatically.": "Seit {time}; wird automatisch wiederholt.",
+  "The console keeps trying.": "Die Konsole versucht es weiter.",
+  "No answer since {time}; earlier data is shown.":
+    "Keine Antwort seit {time}; gezeigt wird der letzte Stand.",
+  "No answer from the console since {time}. This page shows earlier data until it is back.":
+    "Keine Antwort von der Konsole seit {time}. Die Seite zeigt solange den letzten Stand.",
+  "No answer from {name} since {time}. This page shows earlier data until it is back.":
+    "Keine Antwort von {name} seit {time}. Die Seite zeigt solange den letzten Stand.",
+  "Not known yet: the console waits for the services.":
+    "Noch nicht bekannt: Die Konsole wartet auf die Dienste.",
+  "A part of the console could not be loaded.": "Ein Teil der Konsole konnte nicht geladen werden.",
+  "The console has lost the session": "Die Konsole hat die Sitzung verloren",
+  "Waiting for identity to sign you in again …": "Identity meldet Sie wieder an …",
+  "Sign in again: what you have typed stays on this page.":
+    "Melden Sie sich wieder an: Was Sie geschrieben haben, bleibt auf dieser Seite.",
+  "Sign in in another tab": "In einem anderen Tab anmelden",
   "The service did not answer within {n} s.": "Der Dienst hat {n} s lang nicht geantwortet.",
   "The connection to the console failed.": "Die Verbindung zur Konsole ist fehlgeschlagen.",
   "Not in this version": "Nicht in dieser Version",
@@ -130,7 +146,6 @@ export const FRAME: Readonly<Record<string, string>> = {
   Password: "Passwort",
   Token: "Token",
   "Sign in to {name} only": "Nur bei {name} anmelden",
-  "lost since {time}": "getrennt seit {time}",
   "last 5 min": "letzte 5 min",
   requests: "Anfragen",
   errors: "Fehler",
