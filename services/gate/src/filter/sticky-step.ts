@@ -1,6 +1,12 @@
 // The sticky step: keeps a client at one target by a cookie.
 import { hash } from "node:crypto";
-import { Known, type HeadWriter, type ResponseHead } from "@platform/http1";
+import {
+  type ContentFilter,
+  type HeadWriter,
+  Known,
+  type ResponseDraft,
+  type ResponseHead,
+} from "@platform/http1";
 import type { CompiledRoute, GateExchange, Step } from "../exchange/exchange.ts";
 import type { RouteSpec, StickySpec } from "../shared-state/index.ts";
 
@@ -9,10 +15,12 @@ const ID_CHARACTERS = 16;
 
 /** Prefers the target that the client's cookie names, as long as it is healthy. */
 export function createStickyStep(spec: RouteSpec): Step | undefined {
-  return spec.steps.sticky === undefined ? undefined : new StickyStep(spec.steps.sticky, spec);
+  const { sticky, cache } = spec.steps;
+  if (sticky === undefined) return undefined;
+  return cache === undefined ? new HeadStickyStep(sticky, spec) : new DraftStickyStep(sticky, spec);
 }
 
-class StickyStep implements Step {
+abstract class StickyStep implements Step {
   readonly #name: string;
   readonly #ids: readonly string[];
   readonly #attributes: string;
@@ -35,10 +43,11 @@ class StickyStep implements Step {
     return true;
   }
 
-  onResponseHead(exchange: GateExchange, _head: ResponseHead, writer: HeadWriter): void {
-    const { target } = exchange.userData;
-    if (target === null || target.index === exchange.userData.preferredTarget) return;
-    writer.field("Set-Cookie", `${this.#name}=${this.#ids[target.index]}${this.#attributes}`);
+  /** The cookie of a client that was not at this target before; undefined for others. */
+  protected describeCookie({ userData }: GateExchange): string | undefined {
+    const { target, preferredTarget } = userData;
+    if (target === null || target.index === preferredTarget) return undefined;
+    return `${this.#name}=${this.#ids[target.index]}${this.#attributes}`;
   }
 
   #findIndex({ head }: GateExchange): number {
@@ -50,5 +59,21 @@ class StickyStep implements Step {
       }
     }
     return NONE;
+  }
+}
+
+class HeadStickyStep extends StickyStep {
+  onResponseHead(exchange: GateExchange, _head: ResponseHead, writer: HeadWriter): void {
+    const cookie = this.describeCookie(exchange);
+    if (cookie !== undefined) writer.field("Set-Cookie", cookie);
+  }
+}
+
+/** The cookie is for one client: it is added after the cache has taken its copy of the response. */
+class DraftStickyStep extends StickyStep {
+  filterResponse(exchange: GateExchange, { headers }: ResponseDraft): readonly ContentFilter[] {
+    const cookie = this.describeCookie(exchange);
+    if (cookie !== undefined) headers.push(["Set-Cookie", cookie]);
+    return [];
   }
 }

@@ -301,6 +301,53 @@ for (const runtime of runtimes.slice(0, 1)) {
     assert.ok((await readMetric(port, "platform_gate_cache_bytes")) <= 1_048_576);
   });
 
+  test(`the gateway's own cookie goes to its client and is never stored, on ${runtime.name}`, async (context) => {
+    const asked: string[] = [];
+    const handle =
+      (name: string) =>
+      ({ url = "", headers }: IncomingMessage, response: ServerResponse): void => {
+        asked.push(url);
+        response.setHeader("Cache-Control", url === "/old" ? "max-age=0" : "max-age=60");
+        response.setHeader("ETag", '"1"');
+        if (url === "/own") response.setHeader("Set-Cookie", "a=b");
+        response.statusCode = headers["if-none-match"] === undefined ? 200 : 304;
+        response.end(response.statusCode === 200 ? name : undefined);
+      };
+    const targets = [
+      await startUpstream(context, handle("one")),
+      await startUpstream(context, handle("two")),
+    ];
+    const route = { prefix: "/", targets, cache_ttl_seconds: 60, sticky: { cookie: "seat" } };
+    const { port } = await startGate(context, { runtime, config: { workers: 2, routes: [route] } });
+    const first = await ask(port, "/a");
+    assert.match(first.headers["set-cookie"]?.join() ?? "", /^seat=[0-9a-f]{16}; Path=\/;/);
+    assert.equal(first.headers["x-cache"], "MISS");
+    // Each request has a connection of its own: both workers answer.
+    for (const more of await Promise.all(Array.from({ length: 20 }, () => ask(port, "/a")))) {
+      assert.deepEqual(
+        [more.headers["x-cache"], more.headers["set-cookie"], more.body.toString()],
+        ["HIT", undefined, first.body.toString()],
+      );
+    }
+    const cookie = first.headers["set-cookie"]![0]!.split(";")[0]!;
+    const seated = await ask(port, "/b", { Cookie: cookie });
+    assert.deepEqual([seated.headers["set-cookie"], seated.body], [undefined, first.body]);
+    assert.equal((await ask(port, "/b")).headers["x-cache"], "HIT");
+    await ask(port, "/old");
+    const revalidated = await ask(port, "/old");
+    assert.deepEqual(
+      [revalidated.status, revalidated.headers["x-cache"], revalidated.headers["set-cookie"]],
+      [200, "HIT", undefined],
+    );
+    // The upstream's cookie still keeps its response out of the store.
+    for (let round = 0; round < 2; round++) {
+      const own = await ask(port, "/own");
+      assert.equal(own.headers["x-cache"], "MISS");
+      assert.match(own.headers["set-cookie"]?.join() ?? "", /a=b.*seat=/);
+    }
+    assert.deepEqual(asked, ["/a", "/b", "/old", "/old", "/own", "/own"]);
+  });
+
   test(`responses are invalidated by prefix and by Cache-Tag, on ${runtime.name}`, async (context) => {
     const target = await startUpstream(context, (incoming, response) => {
       response.setHeader("Cache-Tag", `all, tag-${incoming.url!.split("/")[2]}`);
