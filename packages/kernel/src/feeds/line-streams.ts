@@ -65,6 +65,8 @@ export class LineStreams<Line> {
   });
   readonly #timers: readonly RepeatingTimer[];
   #forget: (() => void) | undefined;
+  /** The reason why the log cannot be read; undefined if it can. */
+  #fault: string | undefined;
 
   constructor(options: LineStreamsOptions<Line>) {
     this.#options = options;
@@ -135,6 +137,19 @@ export class LineStreams<Line> {
     for (const client of this.#clients) client.missed += count;
   }
 
+  /** Tells all clients, also later ones, that the log cannot be read at present. The detail must not contain internals. */
+  fail(detail: string): void {
+    this.#fault = detail;
+    for (const client of this.#clients) this.#sendFault(client, detail);
+  }
+
+  /** Tells all clients that the log can be read again. */
+  recover(): void {
+    if (this.#fault === undefined) return;
+    this.#fault = undefined;
+    for (const { socket } of this.#clients) send(socket, { type: "recovered" });
+  }
+
   /** Closes all with 1001 (going away). */
   async close(): Promise<void> {
     for (const { socket } of this.#clients) socket.close(1001, "the service is stopping");
@@ -168,7 +183,12 @@ export class LineStreams<Line> {
       accepted.on("close", () => this.#remove(client));
       accepted.on("error", () => accepted.terminate());
       sendBatch(client);
+      if (this.#fault !== undefined) this.#sendFault(client, this.#fault);
     });
+  }
+
+  #sendFault({ socket }: Client<Line>, detail: string): void {
+    send(socket, { type: "error", detail });
   }
 
   #remove(client: Client<Line>): void {
@@ -179,6 +199,7 @@ export class LineStreams<Line> {
   #stopListening(): void {
     this.#forget?.();
     this.#forget = undefined;
+    this.#fault = undefined;
   }
 
   #readValues(path: string): PathValues {
@@ -227,4 +248,9 @@ function sendBatch<Line>(client: Client<Line>): void {
   client.waiting = [];
   client.missed = 0;
   socket.send(JSON.stringify({ type: "lines", items: waiting, missed }));
+}
+
+// With the members of a batch: a client that does not look at the type reads an empty one.
+function send(socket: WebSocket, message: { type: string; detail?: string }): void {
+  socket.send(JSON.stringify({ ...message, items: [], missed: 0 }));
 }

@@ -23,7 +23,10 @@ export interface LineFollowerOptions {
   readPath: () => string | undefined;
   /** Receives lines in the order of their file, and the number of further lines that were left out. */
   onLines: (lines: readonly string[], missed: number) => void;
+  /** Called once for an error that lasts. */
   onError: (error: unknown) => void;
+  /** The log can be read again after an error. */
+  onRecovered?: () => void;
   /** Maximum lines that are passed on in one poll, every 100 ms; further ones are only counted. Default 2 000. */
   linesMax?: number;
   /** Longer lines are left out. Default 1 MiB. */
@@ -67,7 +70,13 @@ export class LineFollower {
   start(): void {
     if (this.#timer !== undefined) return;
     // A stop that still waits for a poll leaves its files to this start.
-    if (this.#files.length === 0) this.#openAtEnd(this.#options.readPath());
+    if (this.#files.length === 0) {
+      try {
+        this.#openAtEnd(this.#options.readPath());
+      } catch (error) {
+        this.#noteFailure(error);
+      }
+    }
     this.#timer = every(
       POLL_MS,
       () => this.poll(),
@@ -79,8 +88,11 @@ export class LineFollower {
   async stop(): Promise<void> {
     void this.#timer?.stop();
     this.#timer = undefined;
-    await this.#polling;
-    if (this.#timer === undefined) this.#closeAll();
+    await this.#polling?.catch(() => undefined);
+    if (this.#timer === undefined) {
+      this.#closeAll();
+      this.#failure = undefined;
+    }
   }
 
   /** Passes on what was appended since the last poll; the timer calls it every 100 ms. */
@@ -110,12 +122,16 @@ export class LineFollower {
       file.quietPolls = hadNews || file.inode === current ? 0 : file.quietPolls + 1;
     }
     this.#closeQuiet();
+    if (this.#failure === undefined) return;
     this.#failure = undefined;
+    this.#options.onRecovered?.();
   }
 
   #openAtEnd(path: string | undefined): void {
-    this.#path = path;
+    // If it fails, the next poll tries it again: from the end, too.
+    this.#path = undefined;
     const file = path === undefined ? undefined : openFile(path);
+    this.#path = path;
     if (file === undefined) return;
     file.offset = fstatSync(file.descriptor).size;
     this.#files.push(file);

@@ -1,4 +1,5 @@
 // Pages of a rotated log with one entry per line, read backwards from its end.
+import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 
 const CHUNK_BYTES = 256 * 1024;
@@ -130,7 +131,11 @@ async function readRange(
 
 async function openFile(path: string): Promise<FileHandle | undefined> {
   try {
-    return await open(path);
+    // A pipe would block, and lose what another program is to read from it.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if ((await file.stat()).isFile()) return file;
+    await file.close();
+    return undefined;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;

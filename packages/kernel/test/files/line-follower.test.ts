@@ -6,12 +6,14 @@ import {
   mkdtempSync,
   renameSync,
   rmSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { LineFollower, type LineFollowerOptions } from "../../src/files/index.ts";
 
 function follow(t: TestContext, options: Partial<LineFollowerOptions> = {}) {
@@ -130,3 +132,26 @@ test("after a stop nothing is passed on, and a start begins at the end again", a
   await follower.poll();
   assert.deepEqual(seen, ["seen"]);
 });
+
+test(
+  "a lasting error is reported once, and its end; lines from before are not passed on",
+  { skip: process.platform === "win32" },
+  async (t) => {
+    const events: string[] = [];
+    const { follower, path, seen } = follow(t, {
+      onError: (error) => events.push((error as NodeJS.ErrnoException).code ?? ""),
+      onRecovered: () => events.push("recovered"),
+    });
+    symlinkSync(path, path);
+    follower.start();
+    await sleep(350);
+    assert.deepEqual(events, ["ELOOP"]);
+    writeFileSync(`${path}.new`, "before\n");
+    renameSync(`${path}.new`, path);
+    for (const end = performance.now() + 20_000; events.length < 2; await sleep(10))
+      assert.ok(performance.now() < end, "not seen in time");
+    appendFileSync(path, "after\n");
+    await follower.poll();
+    assert.deepEqual([seen, events], [["after"], ["ELOOP", "recovered"]]);
+  },
+);

@@ -13,6 +13,7 @@ import {
   defineRoute,
   defineUpgradeRoute,
 } from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
 import * as z from "zod";
 import type { Controller } from "../control/controller.ts";
 import { requireRead } from "./request.ts";
@@ -95,11 +96,12 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
         enabled: z.boolean().meta({ description: "false if no route has `access_log`" }),
       }),
       answerType: "application/json",
+      problems: { 503: "The access log cannot be read" },
       handle: async ({ query: wanted }) => {
         const { accessLog } = controller.state.globals;
         if (accessLog === undefined) return { items: [], next_cursor: null, enabled: false };
         const accepts = createFilter(wanted);
-        const { lines, next } = await readLinePage({
+        const page = readLinePage({
           path: accessLog.path,
           rotatedFiles: Math.max(1, accessLog.filesMax),
           before: wanted.cursor === undefined ? undefined : parseLineCursor(wanted.cursor),
@@ -108,6 +110,9 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
             const request = parseRequest(line);
             return request !== undefined && accepts(request) ? request : undefined;
           },
+        });
+        const { lines, next } = await page.catch((cause: unknown) => {
+          throw new PlatformError("unavailable", describeReadError(cause), { cause });
         });
         const next_cursor = next === undefined ? null : formatLineCursor(next);
         return { items: lines, next_cursor, enabled: true };
@@ -118,7 +123,7 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
       tag: "Operation",
       summary: "Requests of routes with an access log, within a second after their end (WebSocket)",
       description:
-        'JSON messages `{"type":"lines","items":[…],"missed":0}`, at most ten per second, oldest request first; the first one has no requests. `missed` counts requests that were left out because the client did not read fast enough or there were more than 2 000 in 100 ms; they are counted before `route`, `status`, `q` and `sample` apply. It closes with 1001 when the gateway stops.',
+        'JSON messages `{"type":"lines","items":[…],"missed":0}`, at most ten per second, oldest request first; the first one has no requests. `missed` counts requests that were left out because the client did not read fast enough or there were more than 2 000 in 100 ms; they are counted before `route`, `status`, `q` and `sample` apply. While the log cannot be read, `{"type":"error","detail":"…","items":[],"missed":0}` says so once, and `{"type":"recovered","items":[],"missed":0}` when it can again. It closes with 1001 when the gateway stops.',
       query: streamQuery,
       problems: { 503: "Too many streams are open" },
     }),
@@ -133,8 +138,10 @@ export function createAccessLogStreams(
   controller: Pick<Controller, "state">,
   { guard, logger }: Pick<LineStreamsOptions<LoggedRequest>, "guard" | "logger">,
 ): LineStreams<LoggedRequest> {
-  const onError = (error: unknown): void =>
+  const onError = (error: unknown): void => {
     logger.error("cannot follow the access log", { error: String(error) });
+    streams.fail(describeReadError(error));
+  };
   const streams: LineStreams<LoggedRequest> = new LineStreams({
     path: STREAM_PATH,
     guard,
@@ -156,8 +163,18 @@ export function createAccessLogStreams(
       if (missed > 0) streams.miss(missed);
     },
     onError,
+    onRecovered: () => {
+      logger.info("the access log can be followed again");
+      streams.recover();
+    },
   });
   return streams;
+}
+
+// Without the path, which readers need not know.
+function describeReadError(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+  return `The access log cannot be read${code}.`;
 }
 
 function readStreamFilter(search: URLSearchParams): (request: LoggedRequest) => boolean {

@@ -1,7 +1,7 @@
 // The access log of a gateway with two workers: no line is lost or torn while the file is rotated under it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -241,6 +241,36 @@ test("the stream shows each client the requests that it asked for, over rotation
   assert.deepEqual(all.listPaths().sort(), wanted.sort());
   assert.deepEqual(shop.listPaths().sort(), ["/shop/bad/0", "/shop/bad/1", "/shop/bad/2"]);
   assert.equal(tenth.listPaths().length, 6);
+  // Links that refer to each other can be read by nobody, not even by root.
+  const path = join(folder, "access.jsonl");
+  renameSync(path, `${path}.kept`);
+  symlinkSync(path, path);
+  const error = {
+    type: "error",
+    detail: "The access log cannot be read (ELOOP).",
+    items: [],
+    missed: 0,
+  };
+  await waitFor("all clients learn of it", () =>
+    [all, shop, tenth].every(({ batches }) => batches.some(({ type }) => type === "error")),
+  );
+  assert.deepEqual(all.batches.at(-1), error);
+  const late = await openStream(context, gate.url, "");
+  await waitFor("a later client, too", () => late.batches.length === 2);
+  assert.deepEqual(late.batches[1], error);
+  const page = await fetch(`${gate.url}/api/v1/admin/access-log`);
+  assert.equal(page.status, 503);
+  assert.match(await page.text(), /"detail":"The access log cannot be read \(ELOOP\)\."/);
+  renameSync(`${path}.kept`, path);
+  await waitFor("the recovery", () =>
+    [all, late].every(({ batches }) => batches.some(({ type }) => type === "recovered")),
+  );
+  await ask(`${gate.url}/other/after`);
+  await waitFor("the next request", () => late.listPaths().includes("/other/after"));
+  assert.deepEqual(late.listPaths(), ["/other/after"]);
+  assert.equal(all.batches.filter(({ type }) => type === "error").length, 1);
+  const failures = gate.lines().filter(({ msg }) => msg === "cannot follow the access log");
+  assert.equal(failures.length, 1);
   const closed = once(all.socket, "close");
   gate.signal("SIGTERM");
   assert.equal((await closed)[0], 1001);
