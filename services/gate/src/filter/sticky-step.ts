@@ -76,4 +76,10 @@ class DraftStickyStep extends StickyStep {
     if (cookie !== undefined) headers.push(["Set-Cookie", cookie]);
     return [];
   }
+
+  // A change of protocols has no draft, and is not stored.
+  onResponseHead(exchange: GateExchange, { status }: ResponseHead, writer: HeadWriter): void {
+    const cookie = status === 101 ? this.describeCookie(exchange) : undefined;
+    if (cookie !== undefined) writer.field("Set-Cookie", cookie);
+  }
 }

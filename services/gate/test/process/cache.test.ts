@@ -25,6 +25,9 @@ async function startUpstream(
   handle: (incoming: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
   const server = createServer(handle).listen(0, "127.0.0.1");
+  server.on("upgrade", (_incoming, socket) => {
+    socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
+  });
   await once(server, "listening");
   context.after(() => {
     server.closeAllConnections();
@@ -346,6 +349,11 @@ for (const runtime of runtimes.slice(0, 1)) {
       assert.match(own.headers["set-cookie"]?.join() ?? "", /a=b.*seat=/);
     }
     assert.deepEqual(asked, ["/a", "/b", "/old", "/old", "/own", "/own"]);
+    const headers = { Connection: "upgrade", Upgrade: "x" };
+    const switching = request({ host: "127.0.0.1", port, path: "/", headers, agent: false }).end();
+    const [switched, socket] = (await once(switching, "upgrade")) as [IncomingMessage, Socket];
+    socket.destroy();
+    assert.match(switched.headers["set-cookie"]?.join() ?? "", /^seat=/);
   });
 
   test(`responses are invalidated by prefix and by Cache-Tag, on ${runtime.name}`, async (context) => {
