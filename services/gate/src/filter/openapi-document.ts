@@ -10,6 +10,10 @@ import { TextConverter } from "./openapi-text.ts";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 const REFERENCES_MAX = 32;
+const FORM_TYPES: ReadonlySet<string> = new Set([
+  "application/x-www-form-urlencoded",
+  "multipart/form-data",
+]);
 
 /** The check of a body of one media type or range; null if its content is not checked. */
 export type BodyCheck = { json: ValidateFunction } | { form: FormBody } | null;
@@ -220,7 +224,7 @@ export class OpenApiDocument {
   #readMedia(type: string, media: unknown): BodyCheck {
     if (!isObject(media) || media["schema"] === undefined) return null;
     const compile = (schema: unknown): ValidateFunction => this.#schemas.compile(schema, "request");
-    if (readTypeName(type) === "application/x-www-form-urlencoded") {
+    if (FORM_TYPES.has(readTypeName(type))) {
       return { form: new FormBody({ media, texts: this.#texts, compile }) };
     }
     return isCheckedType(type) ? { json: compile(media["schema"]) } : null;

@@ -1,6 +1,13 @@
-// Bodies of `application/x-www-form-urlencoded`: https://spec.openapis.org/oas/v3.1.1.html#encoding-object
+// Bodies of forms, URL-encoded and multipart: https://spec.openapis.org/oas/v3.1.1.html#encoding-object
 import type { ValidateFunction } from "ajv/dist/2020.js";
-import { describeError, type RequestFinding } from "./openapi-body.ts";
+import { type FormPart, readBoundary, readParts } from "./multipart-parts.ts";
+import {
+  describeError,
+  hasForeignCharset,
+  isJsonType,
+  readTypeName,
+  type RequestFinding,
+} from "./openapi-body.ts";
 import { OperationParameter } from "./openapi-parameter.ts";
 import { isObject, type JsonObject, listOf } from "./openapi-schema.ts";
 import type { TextConverter } from "./openapi-text.ts";
@@ -16,6 +23,8 @@ export interface FormBodyOptions {
 /** A form: its fields are the properties of an object. */
 export class FormBody {
   readonly #fields: readonly OperationParameter[];
+  /** Media types that the parts of a name may have. */
+  readonly #types: ReadonlyMap<string, readonly string[]>;
   readonly #schema: unknown;
   readonly #texts: TextConverter;
   readonly #validate: ValidateFunction;
@@ -43,14 +52,45 @@ export class FormBody {
         compile,
       });
     });
+    this.#types = readTypes(encoding);
     this.#schema = schema;
     this.#texts = texts;
     this.#validate = compile(schema);
   }
 
-  /** Parses and checks a body; undefined if it conforms. */
-  check(body: Buffer): RequestFinding | undefined {
-    const form = new URLSearchParams(body.toString("utf8"));
+  /** Parses and checks a URL-encoded body; undefined if it conforms. */
+  checkEncoded(body: Buffer): RequestFinding | undefined {
+    return this.#check(new URLSearchParams(body.toString("utf8")));
+  }
+
+  /** Parses and checks a multipart body of this Content-Type; undefined if it conforms. */
+  checkMultipart(body: Buffer, type: string): RequestFinding | undefined {
+    const boundary = readBoundary(type);
+    const parts = boundary === undefined ? undefined : readParts(body, boundary);
+    if (parts === undefined) return { in: "body", path: "", message: "is not multipart/form-data" };
+    const form = new URLSearchParams();
+    for (const part of parts) {
+      const message = this.#judgePart(part);
+      if (message !== undefined) {
+        const name = part.name.replaceAll("~", "~0").replaceAll("/", "~1");
+        return { in: "body", path: `/${name}`, message };
+      }
+      form.append(part.name, readText(part));
+    }
+    return this.#check(form);
+  }
+
+  #judgePart({ name, type = "text/plain" }: FormPart): string | undefined {
+    if (hasForeignCharset(type)) return "must be UTF-8";
+    const types = this.#types.get(name);
+    const own = readTypeName(type);
+    const fits = types?.some((each) =>
+      each.endsWith("/*") ? each === "*/*" || own.startsWith(each.slice(0, -1)) : each === own,
+    );
+    return fits === false ? `must be of the type ${types!.join(", ")}` : undefined;
+  }
+
+  #check(form: URLSearchParams): RequestFinding | undefined {
     const names = new Set(this.#fields.map(({ name }) => name));
     const object = Object.create(null) as Record<string, unknown>;
     for (const field of this.#fields) {
@@ -79,6 +119,25 @@ function describeField(schema: unknown, given: JsonObject, texts: TextConverter)
   const isMap = texts
     .listParts(schema)
     .some(({ type, properties }) => listOf(type).includes("object") || isObject(properties));
-  const type = typeof contentType === "string" ? contentType : isMap ? "application/json" : "";
-  return type === "" ? { schema } : { content: { [type]: { schema } } };
+  const isJson = typeof contentType === "string" ? isJsonType(contentType) : isMap;
+  return isJson ? { content: { "application/json": { schema } } } : { schema };
+}
+
+function readTypes(encoding: unknown): Map<string, readonly string[]> {
+  const types = new Map<string, readonly string[]>();
+  for (const [name, given] of Object.entries(isObject(encoding) ? encoding : {})) {
+    const contentType = isObject(given) ? given["contentType"] : undefined;
+    if (typeof contentType !== "string") continue;
+    types.set(
+      name,
+      contentType.split(",").map((each) => readTypeName(each)),
+    );
+  }
+  return types;
+}
+
+// The length of a file is that of its bytes.
+function readText({ type, content }: FormPart): string {
+  const isText = type === undefined || isJsonType(type) || type.startsWith("text/");
+  return content.toString(isText ? "utf8" : "latin1");
 }

@@ -10,6 +10,7 @@ import {
   findContent,
   hasForeignCharset,
   isJsonType,
+  readTypeName,
   type RequestFinding,
 } from "./openapi-body.ts";
 import {
@@ -24,6 +25,8 @@ import { decodeContent } from "../recording/body-content.ts";
 
 /** Larger bodies of checked types are refused: validation holds the thread. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** Multipart forms contain files: larger ones are passed on unchecked if their length is stated, or else refused. */
+const MULTIPART_BYTES_MAX = 10 * 1024 * 1024;
 
 /** Checks requests of a route with a document. Throws if the document is not usable. */
 export function createOpenApiStep(spec: RouteSpec): Step | undefined {
@@ -41,11 +44,13 @@ class OpenApiStep implements Step {
   readonly #document: OpenApiDocument;
   readonly #allowsUnknown: boolean;
   readonly #bodyBytesMax: number;
+  readonly #multipartBytesMax: number;
 
   constructor({ document, allowsUnknown }: OpenApiSpec, bodyBytesMax: number) {
     this.#document = new OpenApiDocument(document);
     this.#allowsUnknown = allowsUnknown;
     this.#bodyBytesMax = Math.min(bodyBytesMax, BODY_BYTES_MAX);
+    this.#multipartBytesMax = Math.min(bodyBytesMax, MULTIPART_BYTES_MAX);
   }
 
   run(exchange: GateExchange): boolean | Promise<boolean> {
@@ -88,15 +93,17 @@ class OpenApiStep implements Step {
     if (hasForeignCharset(type)) {
       throw new PlatformError("unsupported_media_type", "The charset must be UTF-8.");
     }
-    return this.#readBody(exchange, inspect);
+    if (!isMultipart(type)) return this.#readBody(exchange, inspect, this.#bodyBytesMax);
+    const isLarge = head.framing === Framing.Length && head.contentLength > this.#multipartBytesMax;
+    return isLarge || this.#readBody(exchange, inspect, this.#multipartBytesMax);
   }
 
-  #readBody(exchange: GateExchange, inspect: Inspection): Promise<boolean> {
+  #readBody(exchange: GateExchange, inspect: Inspection, bytesMax: number): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     const coding = exchange.head.fields.find("content-encoding") ?? "";
     const { sequence } = exchange;
-    exchange.bodyBytesMax = this.#bodyBytesMax;
-    exchange.readBody(this.#bodyBytesMax, (_exchange, outcome, body) => {
+    exchange.bodyBytesMax = bytesMax;
+    exchange.readBody(bytesMax, (_exchange, outcome, body) => {
       switch (outcome) {
         case "aborted":
           resolve(false);
@@ -105,13 +112,13 @@ class OpenApiStep implements Step {
           answerProblem(
             exchange,
             "payload_too_large",
-            `The request body is larger than ${this.#bodyBytesMax} bytes.`,
+            `The request body is larger than ${bytesMax} bytes.`,
           );
           resolve(false);
           return;
         case "complete": {
           if (coding === "") settle(inspect(body));
-          else this.#inspectCoded(body, coding, inspect).then(settle, reject);
+          else inspectCoded(body, coding, inspect, bytesMax).then(settle, reject);
           return;
         }
         default:
@@ -126,20 +133,21 @@ class OpenApiStep implements Step {
       else reject(createFault([finding]));
     }
   }
+}
 
-  // The upstream gets the body as it was sent.
-  async #inspectCoded(
-    content: Buffer,
-    coding: string,
-    inspect: Inspection,
-  ): Promise<RequestFinding | undefined> {
-    const body = Buffer.from(content);
-    const fields: [string, string][] = [["Content-Encoding", coding]];
-    const plain = await decodeContent({ fields, content: body }, this.#bodyBytesMax);
-    if (plain !== undefined) return inspect(plain);
-    const message = `cannot be read without its Content-Encoding in ${this.#bodyBytesMax} bytes`;
-    return { in: "body", path: "", message };
-  }
+// The upstream gets the body as it was sent.
+async function inspectCoded(
+  content: Buffer,
+  coding: string,
+  inspect: Inspection,
+  bytesMax: number,
+): Promise<RequestFinding | undefined> {
+  const fields: [string, string][] = [["Content-Encoding", coding]];
+  // The bytes belong to the connection.
+  const plain = await decodeContent({ fields, content: Buffer.from(content) }, bytesMax);
+  if (plain !== undefined) return inspect(plain);
+  const message = `cannot be read without its Content-Encoding in ${bytesMax} bytes`;
+  return { in: "body", path: "", message };
 }
 
 type Inspection = (body: Buffer) => RequestFinding | undefined;
@@ -148,7 +156,13 @@ function chooseInspection(check: NonNullable<BodyCheck>, type: string): Inspecti
   if ("json" in check) {
     return isJsonType(type) ? (body) => checkJson(body, check.json) : undefined;
   }
-  return (body) => check.form.check(body);
+  return isMultipart(type)
+    ? (body) => check.form.checkMultipart(body, type)
+    : (body) => check.form.checkEncoded(body);
+}
+
+function isMultipart(type: string): boolean {
+  return readTypeName(type) === "multipart/form-data";
 }
 
 class ResponseReportStep implements Step {

@@ -27,8 +27,8 @@ export async function runReplay(
       concurrency: options.concurrency,
       timeoutMs: options.timeout_ms,
       host: options.host_header,
-      headers: options.headers.map((line) => readHeader(line)),
-      methods: options.methods,
+      headers: joinLines(options.headers).map((line) => readHeader(line)),
+      methods: options.methods.map((method) => method.toUpperCase()),
       limit: options.limit,
       ignoredHeaders: options.ignore_headers,
       ignoredMembers: options.ignore_members,
@@ -46,6 +46,17 @@ export async function runReplay(
     printError(error instanceof Error ? error.message : String(error));
   }
   return EXIT.trouble;
+}
+
+// Commas separate fields, and occur in values: a piece that does not begin like a field belongs to the one before it.
+function joinLines(parts: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.length - 1;
+    if (last === -1 || /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:/.test(part)) lines.push(part);
+    else lines[last] = `${lines[last]}, ${part}`;
+  }
+  return lines;
 }
 
 function readHeader(line: string): RecordedFields[number] {

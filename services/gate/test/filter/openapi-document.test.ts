@@ -23,7 +23,7 @@ function send(content: Content, body: string, more: object = {}, type?: string):
   const found = findBody(content, type ?? Object.keys(content)[0] ?? "", more);
   if (!found) return "unchecked";
   const bytes = Buffer.from(body);
-  const finding = "json" in found ? checkJson(bytes, found.json) : found.form.check(bytes);
+  const finding = "json" in found ? checkJson(bytes, found.json) : found.form.checkEncoded(bytes);
   return finding === undefined ? "" : `${finding.path}: ${finding.message}`;
 }
 
@@ -170,5 +170,83 @@ test("a form is checked as an object, with the encoding of each property", () =>
   assert.equal(
     send(order, "id=1&name=a&__proto__=1"),
     ': must NOT have additional properties: "__proto__"',
+  );
+});
+
+test("a multipart form is checked part by part, and only in the one form that all upstreams read alike", () => {
+  const content: Content = {
+    "multipart/form-data": {
+      schema: {
+        type: "object",
+        required: ["id", "file"],
+        additionalProperties: false,
+        properties: {
+          id: { type: "integer" },
+          note: { type: "string", maxLength: 3 },
+          file: { type: "string", format: "binary", maxLength: 4 },
+          to: { type: "object", required: ["zip"], properties: { zip: { type: "string" } } },
+          more: { type: "array", items: { type: "string", format: "binary" } },
+        },
+      },
+      encoding: { file: { contentType: "image/png, text/*" } },
+    },
+  };
+  const found = findBody(content, "Multipart/Form-Data; boundary=x");
+  assert.ok(found && "form" in found);
+  const part = (name: string, text: string, more = ""): string =>
+    `--x\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${text}\r\n`;
+  const file = part("file", "\u0089PNG", '; filename="a.png"\r\nContent-Type: image/png');
+  const check = (body: string, type = "multipart/form-data; boundary=x"): string => {
+    const finding = found.form.checkMultipart(Buffer.from(body, "latin1"), type);
+    return finding === undefined ? "" : `${finding.path}: ${finding.message}`;
+  };
+  const json = part("to", '{"zip":"01"}', "\r\nContent-Type: application/json");
+  const right = `${part("id", "1")}${file}${json}${part("note", "\u00c3\u00a4bc")}${part("more", "a")}${part("more", "")}--x--`;
+  assert.equal(check(right), "");
+  assert.equal(check(`${right}\r\n`, 'multipart/form-data; BOUNDARY="x"'), "");
+  const wrong: [body: string, finding: string][] = [
+    [`${part("id", "x")}${file}--x--`, "/id: must be integer"],
+    [`${part("id", "1")}${part("id", "2")}${file}--x--`, "/id: must be integer"],
+    [`${file}--x--`, ": must have required property 'id'"],
+    [
+      `${part("id", "1")}${file}${part("other", "1")}--x--`,
+      ': must NOT have additional properties: "other"',
+    ],
+    [
+      `${part("id", "1")}${file}${part("note", "abcd")}--x--`,
+      "/note: must NOT have more than 3 characters",
+    ],
+    [
+      `${part("id", "1")}${part("file", "a", "\r\nContent-Type: image/gif")}--x--`,
+      "/file: must be of the type image/png, text/*",
+    ],
+    [`${part("id", "1")}${file}${part("to", "{}")}--x--`, "/to: must have required property 'zip'"],
+    [
+      `${part("id", "1", "\r\nContent-Type: text/plain; charset=utf-7")}${file}--x--`,
+      "/id: must be UTF-8",
+    ],
+  ];
+  for (const [body, finding] of wrong) assert.equal(check(body), finding);
+  const malformed = [
+    "",
+    "--x--x",
+    right.slice(0, -2),
+    `preamble\r\n${right}`,
+    `${right}\r\nepilogue`,
+    right.replaceAll("\r\n", "\n"),
+    `${part("id", "1", '; name="other"')}${file}--x--`,
+    `${part("id", "1", "; name*=utf-8''other")}${file}--x--`,
+    `${part('i\\"d', "1")}${file}--x--`,
+    `${part("id", "1", "\r\nContent-Transfer-Encoding: base64")}${file}--x--`,
+    `${part("id", "1", '\r\nContent-Disposition: form-data; name="id"')}${file}--x--`,
+    `--x\r\nContent-Type: text/plain\r\n\r\n1\r\n--x--`,
+    `${part("a", "1").repeat(1_001)}--x--`,
+  ];
+  for (const body of malformed)
+    assert.equal(check(body), ": is not multipart/form-data", body.slice(0, 200));
+  assert.equal(check(right, "multipart/form-data"), ": is not multipart/form-data");
+  assert.equal(
+    check(right, "multipart/form-data; boundary=x; boundary=y"),
+    ": is not multipart/form-data",
   );
 });

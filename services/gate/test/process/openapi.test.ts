@@ -27,6 +27,7 @@ paths:
           application/json: { schema: { $ref: "#/components/schemas/Pet" } }
           text/*: {}
           application/x-www-form-urlencoded: { schema: { $ref: "#/components/schemas/Pet" } }
+          multipart/form-data: { schema: { $ref: "#/components/schemas/Pet" } }
   /pets/mine:
     get: {}
   /pets/{id}:
@@ -131,6 +132,11 @@ for (const runtime of runtimesOfRules) {
       (await ask(`${url}/v1/pets`, "name=a&id=1", form)).text,
       "POST /v1/pets name=a&id=1",
     );
+    const parts = new FormData();
+    parts.append("name", "aa");
+    parts.append("id", "7");
+    const multipart = await fetch(`${url}/v1/pets`, { method: "POST", body: parts });
+    assert.match(await multipart.text(), /^POST \/v1\/pets --[\s\S]*name="id"\r\n\r\n7\r\n/);
     const zipped = await fetch(`${url}/v1/pets`, {
       method: "POST",
       headers: { "Content-Type": "Application/JSON; charset=UTF-8", "Content-Encoding": "gzip" },
@@ -178,6 +184,12 @@ for (const runtime of runtimesOfRules) {
       (await ask(`${url}/v1/pets`, "{}", "application/json; charset=utf-7")).status,
       415,
     );
+    const parts = new FormData();
+    parts.append("name", new Blob(["b"]), "name.txt");
+    const multipart = await fetch(`${url}/v1/pets`, { method: "POST", body: parts });
+    assert.deepEqual(JSON.parse(await multipart.text()).errors, [
+      { in: "body", path: "/name", message: 'must match pattern "^(a+)+$"' },
+    ]);
     for (const [content, path] of [
       [gzipSync('{"name":1}'), "/name"],
       [gzipSync(JSON.stringify({ name: "a".repeat(2_000) })), ""],
