@@ -5,8 +5,8 @@ import { request } from "node:http";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform, startUpstream } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { type Platform, startUpstream } from "../../identity/platform.ts";
 import {
   checkPage,
   goTo,
@@ -16,6 +16,7 @@ import {
   PATIENCE_MS,
   takePicture,
 } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const POLL_MS = 50;
 
@@ -26,7 +27,7 @@ let tunnel: Awaited<ReturnType<Platform["share"]>>;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   local = await startUpstream((incoming, response) => {
     response.statusCode = incoming.url === "/fails" ? 500 : 200;
     response.setHeader("content-type", "text/html");
@@ -36,10 +37,8 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   await tunnel?.close();
   local?.close();
-  await platform?.stop();
 });
 
 /** Requests a path through the tunnel; returns the status. */

@@ -1,11 +1,12 @@
 // A role that is taken from the signed-in user while pages are open: they say why an action is refused, and disable it.
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
+import { before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADMIN, Platform, type User } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { ADMIN, type Platform, type User } from "../../identity/platform.ts";
 import { checkPage, goTo, openAt, signInAtIdentity, type ConsolePage } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const CAROL: User = { username: "carol", password: "yet another fine password" };
 const WATCH_MS = 5_000;
@@ -22,15 +23,10 @@ let carol = "";
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   await platform.identity("POST", "/api/v1/auth/register", { ...CAROL });
   const { user } = (await platform.signIn(CAROL)) as unknown as { user: { id: string } };
   carol = user.id;
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 /** Replaces carol's roles, as an administrator in another window. */

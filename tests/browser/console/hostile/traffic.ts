@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform, startUpstream } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { type Platform, startUpstream } from "../../../identity/platform.ts";
 import { goTo, HOSTILE, openPlatform, PATIENCE_MS } from "../chromium.ts";
 import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
 import { checkCovered, TOPIC, TRAFFIC_SCREENS } from "./screens.ts";
+import { joinInstallation } from "../installation.ts";
 
 let browser: Browser;
 let platform: Platform;
@@ -19,7 +20,7 @@ let subscribed: Response;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   local = await startUpstream((_incoming, response) => response.end(HOSTILE));
   tunnel = await platform.share(Number(new URL(local.url).port), "demo");
   await sendThroughTunnel();
@@ -30,10 +31,8 @@ before(async () => {
 
 after(async () => {
   subscription.abort();
-  await browser?.close();
   await tunnel?.close();
   local?.close();
-  await platform?.stop();
 });
 
 async function sendThroughTunnel(): Promise<void> {

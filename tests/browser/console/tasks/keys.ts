@@ -1,10 +1,11 @@
 // Task: a key for a program, of each kind.
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
+import { before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../../identity/platform.ts";
 import { onPlatform, testTask, type Task } from "./hands.ts";
+import { joinInstallation } from "../installation.ts";
 
 /** At least 128 bits, as letters and digits. */
 const SECRET = /^[\w./+=-]{22,}$/;
@@ -14,12 +15,7 @@ let platform: Platform;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
+  ({ platform, browser } = await joinInstallation());
 });
 
 /** Waits until a dialog shows the secret. */

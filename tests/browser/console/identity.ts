@@ -1,10 +1,11 @@
 // Identity's pages in Chromium: filters, access of a user, groups, sessions, clients, audit.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADMIN, BOB, Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { ADMIN, BOB, type Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, HOSTILE, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 // 1 × 1 pixels.
 const LOGO = Buffer.from(
@@ -20,14 +21,9 @@ let bob = "";
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   const { user } = (await platform.signIn(BOB)) as unknown as { user: { id: string } };
   bob = user.id;
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 for (const look of LOOKS) {

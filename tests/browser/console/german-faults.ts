@@ -1,10 +1,11 @@
 // Wrong input in a German console: fields and their messages are in German, those of services as well.
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
+import { before, test, type TestContext } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, openPlatform, takePicture, type ConsolePage } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const GERMAN = `localStorage.setItem("platform.console", JSON.stringify({ language: "de" }))`;
 
@@ -13,12 +14,7 @@ let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
+  ({ platform, browser } = await joinInstallation());
 });
 
 /** The console in German. */

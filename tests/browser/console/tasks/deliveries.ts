@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADA, Platform, startUpstream } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { ADA, type Platform, startUpstream } from "../../../identity/platform.ts";
 import { alone, onPlatform, testTask, type Task } from "./hands.ts";
+import { joinInstallation } from "../installation.ts";
 
 let browser: Browser;
 let platform: Platform;
@@ -18,7 +19,7 @@ let sent = 0;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   token = (await platform.signIn(ADA)).access_token;
   local = await startUpstream((incoming, response) => {
     let body = "";
@@ -32,10 +33,8 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   await tunnel?.close();
   local?.close();
-  await platform?.stop();
 });
 
 /** Sends a mail as a program does; returns its subject. */

@@ -1,10 +1,11 @@
 // Tasks with people: invite, disable and sign out.
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
+import { before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { BOB, Platform } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { BOB, type Platform } from "../../../identity/platform.ts";
 import { onPlatform, testTask, type Task } from "./hands.ts";
+import { joinInstallation } from "../installation.ts";
 
 let browser: Browser;
 let platform: Platform;
@@ -12,14 +13,9 @@ let bob = "";
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   const { user } = (await platform.signIn(BOB)) as unknown as { user: { id: string } };
   bob = user.id;
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 /** Waits until a dialog shows the link. */

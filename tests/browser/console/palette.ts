@@ -1,9 +1,9 @@
 // Commands of other pages in the palette, in Chromium: each opens its page with its dialog; only what the user may do is listed.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADA, Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { ADA, type Platform } from "../../identity/platform.ts";
 import {
   checkPage,
   goTo,
@@ -13,6 +13,7 @@ import {
   signInAtIdentity,
   takePicture,
 } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const PROJECT = `server { port: 3000 }
 every 1h ({ log }) { log.info("counted"); }
@@ -43,17 +44,9 @@ let browser: Browser;
 before(async () => {
   if (chromiumSkip !== false) return;
   const environment = { PLATFORM_NOTIFY_INBOUND_PORT: "0" };
-  [platform, browser] = await Promise.all([
-    Platform.start({ project: PROJECT, environment }),
-    startChromium(),
-  ]);
+  ({ platform, browser } = await joinInstallation({ project: PROJECT, environment }));
   const message = { topic: "orders", payload: "{}" };
   await platform.callService(platform.pulse, platform.admin, "/publish", message);
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 /** Chooses an entry of the palette. */

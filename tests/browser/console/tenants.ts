@@ -1,28 +1,24 @@
 // Topics of several tenants: an administrator sees all of them, and each page stays with the tenant that was opened.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 let platform: Platform;
 let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   // Clients without credentials, such as kcat on this machine, have no tenant.
   for (const tenant of ["", "acme"]) {
     const payload = `from ${tenant === "" ? "nobody" : tenant}`;
     const path = `/publish?tenant=${tenant}`;
     await platform.callService(platform.pulse, platform.admin, path, { topic: "orders", payload });
   }
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 test(

@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../../identity/platform.ts";
 import { openPlatform } from "../chromium.ts";
 import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
 import { checkCovered, ROUTE, SERVICE_SCREENS } from "./screens.ts";
+import { joinInstallation } from "../installation.ts";
 
 const PROJECT = `server { port: 3000 }
 every 1h { log.info("counted"); }
@@ -21,7 +22,7 @@ let platform: Platform;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start({ project: PROJECT }), startChromium()]);
+  ({ platform, browser } = await joinInstallation({ project: PROJECT }));
   await platform.identity("POST", "/api/v1/groups", { name: "Night shift" }, platform.admin);
   await platform.storage("PUT", "/pictures");
   await platform.storage("PUT", "/pictures/notes.txt", "text", { "content-type": "text/plain" });
@@ -48,8 +49,6 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await platform?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
