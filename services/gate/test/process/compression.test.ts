@@ -37,6 +37,9 @@ function ask(port: number, path: string, accept?: string, more: object = {}): Pr
   });
 }
 
+/** Open streams of events. */
+const streams: ServerResponse[] = [];
+
 /** Responses by path; the rest is added by {@link startUpstream}. */
 const responses: Record<string, (response: ServerResponse, request: IncomingMessage) => void> = {
   "/text": (response) => {
@@ -70,11 +73,17 @@ const responses: Record<string, (response: ServerResponse, request: IncomingMess
     response.writeHead(500, { "Content-Type": "application/problem+json" }).end(TEXT);
   },
   "/empty": (response) => void response.setHeader("Content-Type", "text/plain").end(),
+  "/events": (response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" }).flushHeaders();
+    streams.push(response);
+  },
   "/breaks": (response) => {
     response.writeHead(200, { "Content-Type": "text/plain", "Content-Length": 1_000_000 });
     response.write(TEXT, () => setTimeout(() => response.destroy(), 50));
   },
 };
+
+responses["/stored/text"] = responses["/text"]!;
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((incoming, response) => {
@@ -92,151 +101,138 @@ async function startUpstream(context: TestContext): Promise<string> {
 }
 
 for (const runtime of runtimes) {
-  const start = async (context: TestContext, more: object[] = []) => {
+  test(`compression (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
-    const config = { workers: 1, routes: [{ prefix: "/", target, compress: true }, ...more] };
-    return startGate(context, { runtime, config });
-  };
-
-  test(`stored responses are compressed, one variant for each coding (${runtime.name})`, async (context) => {
-    const target = await startUpstream(context);
-    const route = { prefix: "/", target, compress: true, cache_ttl_seconds: 60 };
-    const { port } = await startGate(context, { runtime, config: { workers: 1, routes: [route] } });
-    const seen: (string | undefined)[][] = [];
-    for (const accept of ["gzip", "gzip", undefined, undefined, "br", "gzip"]) {
-      const { headers, body } = await ask(port, "/text", accept);
-      const coding = headers["content-encoding"];
-      assert.equal((DECODERS[coding ?? ""]?.(body) ?? body).toString("latin1"), TEXT);
-      assert.match(headers.vary ?? "", /accept-encoding/i);
-      seen.push([headers["x-cache"] as string, coding]);
-    }
-    assert.deepEqual(seen, [
-      ["MISS", "gzip"],
-      ["HIT", "gzip"],
-      ["MISS", undefined],
-      ["HIT", undefined],
-      ["MISS", "br"],
-      ["HIT", "gzip"],
-    ]);
-  });
-
-  test(`responses get the coding that the client prefers (${runtime.name})`, async (context) => {
-    const { port } = await start(context);
-    const cases: [accept: string, coding: string][] = [
-      ["gzip, deflate, br, zstd", "br"],
-      ["gzip;q=0.5, zstd", "zstd"],
-      ["gzip", "gzip"],
-      ["br;q=0, *", "zstd"],
+    const routes = [
+      { prefix: "/", target, compress: true },
+      { prefix: "/stored", target, compress: true, cache_ttl_seconds: 60 },
     ];
-    for (const [accept, coding] of cases) {
-      for (const path of ["/text", "/pieces", "/big", "/error"]) {
-        const { headers, body } = await ask(port, path, accept);
-        assert.equal(headers["content-encoding"], coding, `${path} ${accept}`);
-        assert.match(String(headers["vary"]), /(^|, )Accept-Encoding$/);
-        const expected = path === "/big" ? BIG : Buffer.from(TEXT);
-        assert.ok(DECODERS[coding]!(body).equals(expected), `${path} ${accept}`);
-        assert.ok(body.length < expected.length / 5);
+    const config = { workers: 1, routes };
+    const { port, url } = await startGate(context, { runtime, config });
+
+    await context.test("stored responses are compressed, one variant for each coding", async () => {
+      const seen: (string | undefined)[][] = [];
+      for (const accept of ["gzip", "gzip", undefined, undefined, "br", "gzip"]) {
+        const { headers, body } = await ask(port, "/stored/text", accept);
+        const coding = headers["content-encoding"];
+        assert.equal((DECODERS[coding ?? ""]?.(body) ?? body).toString("latin1"), TEXT);
+        assert.match(headers.vary ?? "", /accept-encoding/i);
+        seen.push([headers["x-cache"] as string, coding]);
       }
-    }
-    const { headers } = await ask(port, "/text", "gzip");
-    assert.equal(headers["etag"], 'W/"one"');
-    assert.equal(headers["accept-ranges"], undefined);
-    const head = await ask(port, "/text", "gzip", { method: "HEAD" });
-    assert.deepEqual(
-      [head.headers["content-encoding"], head.headers["etag"], head.headers["content-length"]],
-      ["gzip", 'W/"one"', undefined],
-    );
-    const empty = await ask(port, "/empty", "gzip");
-    assert.equal(empty.body.length === 0 || gunzipSync(empty.body).length === 0, true);
-  });
-
-  test(`responses that must not change pass unchanged (${runtime.name})`, async (context) => {
-    const { port } = await start(context);
-    for (const path of ["/small", "/image", "/coded", "/part", "/kept"]) {
-      const { headers, body } = await ask(port, path, "gzip, br");
-      assert.ok([undefined, "x-own"].includes(headers["content-encoding"]), path);
-      assert.equal(body.toString(), path === "/small" ? "small" : TEXT, path);
-    }
-    for (const accept of [undefined, "identity", "gzip;q=0", "deflate"]) {
-      const { headers, body } = await ask(port, "/text", accept);
-      assert.equal(headers["content-encoding"], undefined);
-      assert.equal(headers["content-length"], String(TEXT.length));
-      assert.equal(headers["etag"], '"one"');
-      assert.equal(headers["vary"], "Accept-Encoding");
-      assert.equal(body.toString(), TEXT);
-    }
-    const kept = await ask(port, "/text", undefined, {
-      headers: { "Accept-Encoding": "gzip", "Cache-Control": "no-transform" },
+      assert.deepEqual(seen, [
+        ["MISS", "gzip"],
+        ["HIT", "gzip"],
+        ["MISS", undefined],
+        ["HIT", undefined],
+        ["MISS", "br"],
+        ["HIT", "gzip"],
+      ]);
     });
-    assert.equal(kept.headers["content-encoding"], undefined);
-  });
 
-  test(`each event of a stream arrives when it is sent (${runtime.name})`, async (context) => {
-    const open: ServerResponse[] = [];
-    const server = createServer((_request, response) => {
-      response.writeHead(200, { "Content-Type": "text/event-stream" });
-      response.flushHeaders();
-      open.push(response);
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    context.after(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const target = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const { port } = await start(context, [{ prefix: "/events", target, compress: true }]);
-    const sent = request({
-      host: "127.0.0.1",
-      port,
-      path: "/events",
-      headers: { "Accept-Encoding": "gzip" },
-      agent: false,
-    });
-    sent.end();
-    // The head arrives before the first event.
-    const [answer] = (await once(sent, "response")) as [IncomingMessage];
-    context.after(() => sent.destroy());
-    assert.equal(answer.headers["content-encoding"], "gzip");
-    const decoder = answer.pipe(createGunzip());
-    decoder.on("error", () => undefined);
-    for (let round = 0; round < 5; round++) {
-      const received = once(decoder, "data");
-      open[0]!.write(`data: ${round}\n\n`);
-      const [piece] = (await received) as [Buffer];
-      assert.equal(piece.toString(), `data: ${round}\n\n`);
-    }
-  });
-
-  test(`a compressed response that the upstream breaks off does not look complete (${runtime.name})`, async (context) => {
-    const { port } = await start(context);
-    await assert.rejects(ask(port, "/breaks", "gzip"));
-    assert.equal((await ask(port, "/text", "gzip")).status, 200);
-  });
-
-  test(`clients that leave give the memory back (${runtime.name})`, async (context) => {
-    const { port, url } = await start(context);
-    for (let round = 0; round < 200; round += 20) {
-      await Promise.all(
-        Array.from({ length: 20 }, async () => {
-          const socket = connect(port, "127.0.0.1").on("error", () => undefined);
-          socket.write("GET /big HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n\r\n");
-          await new Promise((resolve) => {
-            socket.once("data", resolve).once("close", resolve);
-          });
-          socket.destroy();
-        }),
+    await context.test("responses get the coding that the client prefers", async () => {
+      const cases: [accept: string, coding: string][] = [
+        ["gzip, deflate, br, zstd", "br"],
+        ["gzip;q=0.5, zstd", "zstd"],
+        ["gzip", "gzip"],
+        ["br;q=0, *", "zstd"],
+      ];
+      for (const [accept, coding] of cases) {
+        for (const path of ["/text", "/pieces", "/big", "/error"]) {
+          const { headers, body } = await ask(port, path, accept);
+          assert.equal(headers["content-encoding"], coding, `${path} ${accept}`);
+          assert.match(String(headers["vary"]), /(^|, )Accept-Encoding$/);
+          const expected = path === "/big" ? BIG : Buffer.from(TEXT);
+          assert.ok(DECODERS[coding]!(body).equals(expected), `${path} ${accept}`);
+          assert.ok(body.length < expected.length / 5);
+        }
+      }
+      const { headers } = await ask(port, "/text", "gzip");
+      assert.equal(headers["etag"], 'W/"one"');
+      assert.equal(headers["accept-ranges"], undefined);
+      const head = await ask(port, "/text", "gzip", { method: "HEAD" });
+      assert.deepEqual(
+        [head.headers["content-encoding"], head.headers["etag"], head.headers["content-length"]],
+        ["gzip", 'W/"one"', undefined],
       );
-    }
-    // 64 responses exhaust the memory: 200 that kept theirs would leave none.
-    let coding: string | undefined;
-    const deadline = performance.now() + 60_000;
-    while (coding !== "br" && performance.now() < deadline) {
-      coding = (await ask(port, "/text", "br")).headers["content-encoding"];
-    }
-    assert.equal(coding, "br");
-    assert.match(
-      await (await fetch(`${url}/metrics`)).text(),
-      /^platform_gate_compression_skipped_total \d+/m,
+      const empty = await ask(port, "/empty", "gzip");
+      assert.equal(empty.body.length === 0 || gunzipSync(empty.body).length === 0, true);
+    });
+
+    await context.test("responses that must not change pass unchanged", async () => {
+      for (const path of ["/small", "/image", "/coded", "/part", "/kept"]) {
+        const { headers, body } = await ask(port, path, "gzip, br");
+        assert.ok([undefined, "x-own"].includes(headers["content-encoding"]), path);
+        assert.equal(body.toString(), path === "/small" ? "small" : TEXT, path);
+      }
+      for (const accept of [undefined, "identity", "gzip;q=0", "deflate"]) {
+        const { headers, body } = await ask(port, "/text", accept);
+        assert.equal(headers["content-encoding"], undefined);
+        assert.equal(headers["content-length"], String(TEXT.length));
+        assert.equal(headers["etag"], '"one"');
+        assert.equal(headers["vary"], "Accept-Encoding");
+        assert.equal(body.toString(), TEXT);
+      }
+      const kept = await ask(port, "/text", undefined, {
+        headers: { "Accept-Encoding": "gzip", "Cache-Control": "no-transform" },
+      });
+      assert.equal(kept.headers["content-encoding"], undefined);
+    });
+
+    await context.test("each event of a stream arrives when it is sent", async (each) => {
+      const sent = request({
+        host: "127.0.0.1",
+        port,
+        path: "/events",
+        headers: { "Accept-Encoding": "gzip" },
+        agent: false,
+      });
+      sent.end();
+      // The head arrives before the first event.
+      const [answer] = (await once(sent, "response")) as [IncomingMessage];
+      each.after(() => sent.destroy());
+      assert.equal(answer.headers["content-encoding"], "gzip");
+      const decoder = answer.pipe(createGunzip());
+      decoder.on("error", () => undefined);
+      for (let round = 0; round < 5; round++) {
+        const received = once(decoder, "data");
+        streams.at(-1)!.write(`data: ${round}\n\n`);
+        const [piece] = (await received) as [Buffer];
+        assert.equal(piece.toString(), `data: ${round}\n\n`);
+      }
+    });
+
+    await context.test(
+      "a compressed response that the upstream breaks off does not look complete",
+      async () => {
+        await assert.rejects(ask(port, "/breaks", "gzip"));
+        assert.equal((await ask(port, "/text", "gzip")).status, 200);
+      },
     );
+
+    await context.test("clients that leave give the memory back", async () => {
+      for (let round = 0; round < 200; round += 20) {
+        await Promise.all(
+          Array.from({ length: 20 }, async () => {
+            const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+            socket.write("GET /big HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n\r\n");
+            await new Promise((resolve) => {
+              socket.once("data", resolve).once("close", resolve);
+            });
+            socket.destroy();
+          }),
+        );
+      }
+      // 64 responses exhaust the memory: 200 that kept theirs would leave none.
+      let coding: string | undefined;
+      const deadline = performance.now() + 60_000;
+      while (coding !== "br" && performance.now() < deadline) {
+        coding = (await ask(port, "/text", "br")).headers["content-encoding"];
+      }
+      assert.equal(coding, "br");
+      assert.match(
+        await (await fetch(`${url}/metrics`)).text(),
+        /^platform_gate_compression_skipped_total \d+/m,
+      );
+    });
   });
 }
