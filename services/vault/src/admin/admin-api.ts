@@ -22,8 +22,8 @@ import { createBucketRoutes } from "./bucket/bucket-routes.ts";
 import type { ConsoleOperations } from "./bucket/console-operations.ts";
 import { createListingRoutes } from "./bucket/listing-routes.ts";
 import { createObjectRoutes } from "./bucket/object-routes.ts";
-import { createObjectPermissionRoute } from "./bucket/object-permission-routes.ts";
 import { createObjectSettingRoutes } from "./bucket/object-setting-routes.ts";
+import { createPermissionRoutes } from "./bucket/permission-routes.ts";
 import { createSettingRoutes } from "./bucket/setting-routes.ts";
 import { createShareRoute, type ShareOptions } from "./bucket/share-routes.ts";
 import { createUploadRoutes } from "./bucket/upload-routes.ts";
@@ -135,7 +135,7 @@ function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute
     ...createListingRoutes(operations),
     ...createObjectRoutes(operations),
     ...createObjectSettingRoutes(operations),
-    createObjectPermissionRoute(operations),
+    ...createPermissionRoutes(operations),
     ...createBatchRoutes(operations),
     ...createUploadRoutes(operations, api.store),
     ...createSettingRoutes(operations),

@@ -65,14 +65,14 @@ export function findUpload(
     .get(address.uploadId, bucketId, encodeKey(address.key)) as unknown as UploadRow | undefined;
 }
 
-/** The key of an upload in progress; `undefined` if it does not exist. */
+/** The key of an upload, also of a completed one: its completion may be repeated. `undefined` if it does not exist. */
 export function findUploadKey(
   index: IndexConnection,
   bucketId: number,
   uploadId: string,
 ): string | undefined {
   const row = index
-    .sql("select key from uploads where upload_id = ? and bucket = ? and completed is null")
+    .sql("select key from uploads where upload_id = ? and bucket = ?")
     .get(uploadId, bucketId) as { key: Uint8Array } | undefined;
   return row === undefined ? undefined : decodeKey(row.key);
 }

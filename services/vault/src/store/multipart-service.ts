@@ -224,7 +224,7 @@ export class MultipartService {
     return buildUploadInfo(address.bucket, this.#requireUpload(address));
   }
 
-  /** The key of an upload in progress. Throws `NoSuchUpload`. */
+  /** The key of an upload, also of a completed one. Throws `NoSuchUpload`. */
   findKey(bucket: string, uploadId: string): string {
     const { id } = this.#env.buckets.requireState(bucket);
     const key = findUploadKey(this.#index, id, uploadId);

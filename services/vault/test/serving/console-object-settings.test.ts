@@ -269,6 +269,52 @@ describe("locks of an object", () => {
   });
 });
 
+test("S3 and the console see the same tags and locks, whoever sets them", async () => {
+  const key = "both //..%2f 😀";
+  const target = `/locked/${key.split("/").map(encodeURIComponent).join("/")}`;
+  const at = (part: string) =>
+    `${API}/locked/object${part}?${new URLSearchParams({ key }).toString()}`;
+  const s3 = async (method: string, part: string, body = "") => {
+    const answer = await serving.s3.send(method, `${target}?${part}`, { body });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.text;
+  };
+  const until = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+  await call("PUT", at(""), undefined, { body: "x" });
+
+  const [first, second] = [until(1), until(2)];
+  await call("PUT", at("/tags"), { tags: [{ key: "by", value: "console" }] });
+  await call("PUT", at("/retention"), { mode: "GOVERNANCE", until: first });
+  await call("PUT", at("/legal-hold"), { held: true });
+  assert.match(await s3("GET", "tagging"), /<Key>by<\/Key><Value>console<\/Value>/);
+  const retention = await s3("GET", "retention");
+  assert.ok(retention.includes(first) && retention.includes(">GOVERNANCE<"), retention);
+  assert.match(await s3("GET", "legal-hold"), />ON</);
+  const { headers } = await serving.s3.send("HEAD", target);
+  assert.equal(headers["x-amz-object-lock-retain-until-date"], first);
+  assert.equal(headers["x-amz-tagging-count"], "1");
+
+  const tags = "<TagSet><Tag><Key>by</Key><Value>S3</Value></Tag></TagSet>";
+  await s3("PUT", "tagging", `<Tagging>${tags}</Tagging>`);
+  const lock = `<Mode>COMPLIANCE</Mode><RetainUntilDate>${second}</RetainUntilDate>`;
+  await serving.s3.must("PUT", `${target}?retention`, {
+    body: `<Retention>${lock}</Retention>`,
+    headers: { "x-amz-bypass-governance-retention": "true" },
+  });
+  await s3("PUT", "legal-hold", "<LegalHold><Status>OFF</Status></LegalHold>");
+  const shown = await read(call("GET", `${at("")}&info`));
+  assert.deepEqual(shown["tags"], { by: "S3" });
+  const version = shown["version"];
+  assert.deepEqual(await read(call("GET", at("/tags"))), {
+    tags: [{ key: "by", value: "S3" }],
+    version,
+  });
+  const stored = { mode: "COMPLIANCE", until: second };
+  assert.deepEqual(shown["retention"], stored);
+  assert.deepEqual(await read(call("GET", at("/retention"))), { ...stored, version });
+  assert.deepEqual(await read(call("GET", at("/legal-hold"))), { held: false, version });
+});
+
 describe("operations that the caller may not run", () => {
   const denied = async (key: string, ask: Ask = {}, more = "") => {
     const path = `${API}/set/object/permissions?${new URLSearchParams({ key }).toString()}${more}`;
@@ -294,6 +340,18 @@ describe("operations that the caller may not run", () => {
     });
     const nowhere = await call("GET", `${API}/nowhere/object/permissions?key=a`);
     assert.equal(nowhere.status, 404);
+  });
+
+  test("of a bucket are named by the setting", async () => {
+    const path = `${API}/set/permissions`;
+    assert.deepEqual(await read(call("GET", path)), { denied: {} });
+    const { denied: found } = await read<{ denied: Record<string, string> }>(
+      call("GET", path, undefined, { key: reader }),
+    );
+    assert.equal(found["delete"], "s3:DeleteBucket");
+    assert.equal(found["lifecycle"], "s3:GetLifecycleConfiguration");
+    assert.equal(Object.keys(found).length, 9);
+    assert.equal((await call("GET", `${API}/nowhere/permissions`)).status, 404);
   });
 
   test("a condition on the request is decided when the request is made", async () => {

@@ -253,6 +253,22 @@ describe("uploads in parts", () => {
     );
   });
 
+  test("a completion whose answer was lost is answered again", async () => {
+    const uploads = `${API}/photos/uploads`;
+    const { upload_id: id } = await read<{ upload_id: string }>(
+      call("POST", uploads, { key: "films/once" }),
+      201,
+    );
+    const sent = await read(call("PUT", `${uploads}/${id}/1`, undefined, { body: "whole" }));
+    const body = { parts: [{ part: 1, etag: sent["etag"] }] };
+    const headers = { ...JSON_TYPE, "if-none-match": "*" };
+    const first = await read(call("POST", `${uploads}/${id}`, body, { headers }));
+    assert.deepEqual(await read(call("POST", `${uploads}/${id}`, body, { headers })), first);
+    assert.equal((await call("DELETE", `${uploads}/${id}`)).status, 404);
+    assert.equal((await call("GET", `${uploads}/${id}`)).status, 404);
+    assert.equal((await call("GET", `${API}/photos/objects/films/once`)).text, "whole");
+  });
+
   test("an aborted upload is gone, and a part number has bounds", async () => {
     const uploads = `${API}/photos/uploads`;
     const { upload_id: id } = await read<{ upload_id: string }>(
@@ -495,6 +511,14 @@ describe("links", () => {
     }
     const missing = await call("POST", `${API}/photos/share`, { key: "missing" });
     assert.equal(missing.status, 404);
+  });
+
+  test("a key that no link reaches is refused", async () => {
+    for (const dots of ["..", "a/./b", "a/../b"]) {
+      const refused = await call("POST", `${API}/photos/share`, { key: dots });
+      assert.equal(refused.status, 400, dots);
+      assert.match(refused.text, /no link reaches this key/);
+    }
   });
 
   test("a link accepts an upload", async () => {

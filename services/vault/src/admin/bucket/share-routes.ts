@@ -36,6 +36,10 @@ const shareBody = z
   .refine(({ method, version }) => method === "GET" || version === undefined, {
     message: "an upload has no version",
     path: ["version"],
+  })
+  .refine(({ key }) => !key.split("/").some((segment) => segment === "." || segment === ".."), {
+    message: "browsers resolve the segments . and .., so that no link reaches this key",
+    path: ["key"],
   });
 const shareAnswer = z.object({
   url: z.string(),
