@@ -1,4 +1,4 @@
-// Tags, retention and legal hold of objects in Chromium, while other people change them, too.
+// Storage with other people in Chromium: changes of the same tags and locks, a deleted bucket, a key that may only read.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -161,7 +161,12 @@ test(
       Action: ["s3:GetObject", "s3:GetObjectTagging", "s3:ListBucket", "s3:ListBucketVersions"],
       Resource: ["arn:aws:s3:::vaulted", "arn:aws:s3:::vaulted/*"],
     };
-    const policies = { read: { Version: "2012-10-17", Statement: [statement] } };
+    const ofEmpty = {
+      Effect: "Allow",
+      Action: ["s3:ListBucket", "s3:GetBucketCORS"],
+      Resource: "arn:aws:s3:::empty",
+    };
+    const policies = { read: { Version: "2012-10-17", Statement: [statement, ofEmpty] } };
     await platform.storage("PUT", "/api/v1/users/reader", JSON.stringify({ policies }), json);
     const made = JSON.parse(
       await platform.storage("POST", "/api/v1/keys", JSON.stringify({ user: "reader" }), json),
@@ -196,5 +201,99 @@ test(
     await pane.getByRole("link", { name: "Download" }).waitFor();
     await checkPage(console, "an object for a reader");
     await takePicture(console, "an object for a reader");
+
+    await platform.storage("PUT", "/empty");
+    const others: readonly [path: string, name: RegExp, reason: string][] = [
+      ["/storage/buckets/vaulted", /^Change\b/, "Requires the permission vault:admin"],
+      ["/storage/buckets/-/vaulted", /^Edit tags/, "No policy allows s3:GetBucketTagging here"],
+      ["/storage/buckets/empty", /^Delete the bucket/, "No policy allows s3:DeleteBucket here"],
+      ["/storage/buckets/-/empty/cors", /^Review/, "No policy allows s3:PutBucketCORS here"],
+    ];
+    for (const [path, name, reason] of others) {
+      await goTo(console, path);
+      const button = page.locator("main").getByRole("button", { name });
+      await button.and(page.getByTitle(reason, { exact: true })).waitFor();
+      await checkPage(console, path);
+    }
   },
 );
+
+test(
+  "a bucket that somebody else deletes is not shown as if it were there",
+  { skip: chromiumSkip },
+  async (t) => {
+    await platform.storage("PUT", "/doomed");
+    await platform.storage("PUT", "/doomed/a.txt", "text", TEXT);
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/doomed?key=a.txt");
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByText("text", { exact: true }).waitFor();
+    const phone = await openPlatform(t, browser, platform, LOOKS[1]);
+    await goTo(phone, "/storage/buckets/doomed");
+    await phone.page.locator("main tr[data-row='a.txt']").waitFor();
+    await platform.storage("DELETE", "/doomed/a.txt");
+    await pane.getByRole("button", { name: "Edit tags…" }).click();
+    await page.getByRole("alert").getByText("The specified key does not exist").waitFor();
+    assert.equal(await page.getByRole("dialog").count(), 0, "nothing is edited that is not there");
+    await platform.storage("DELETE", "/doomed");
+    for (const one of [console, phone]) {
+      await one.page.getByRole("link", { name: "All buckets" }).waitFor();
+      await one.page.locator("main tr[data-row='a.txt']").waitFor({ state: "detached" });
+      await checkPage(one, "a deleted bucket");
+    }
+    assert.equal(await pane.count(), 0);
+    await takePicture(phone, "a deleted bucket on a phone");
+  },
+);
+
+test("keys that no path and no link expresses", { skip: chromiumSkip }, async (t) => {
+  await platform.storage("PUT", "/odd");
+  const console = await openPlatform(t, browser, platform, LOOKS[1]);
+  const { page } = console;
+  const api = `${platform.console.origin}/svc/vault/api/v1/buckets/odd/object`;
+  const keys = [
+    "//",
+    "a//b",
+    "..",
+    "x/../y",
+    "%2f",
+    "two words",
+    "😀/🎉.txt",
+    `${"n".repeat(255)}/m`,
+  ];
+  const pane = page.getByRole("complementary", { name: "Details" });
+  for (const key of keys) {
+    const query = new URLSearchParams({ key, content_type: "text/plain" }).toString();
+    const init = {
+      method: "PUT",
+      body: `body of ${key}`,
+      headers: { "content-type": "application/octet-stream" },
+    };
+    const status = await page.evaluate(
+      `fetch(${JSON.stringify(`${api}?${query}`)}, ${JSON.stringify(init)}).then(({ status }) => status)`,
+    );
+    assert.equal(status, 200, key);
+  }
+  for (const key of keys) {
+    await goTo(console, "/storage/buckets/odd");
+    const folders = key.split("/").slice(0, -1);
+    for (const at of folders.keys()) {
+      const prefix = `${folders.slice(0, at + 1).join("/")}/`;
+      await page.locator(`main tr[data-row="${prefix}"] a`).click();
+    }
+    await page.locator(`main tr[data-row="${key}"]`).click();
+    await pane.locator("pre").getByText(`body of ${key}`, { exact: true }).waitFor();
+    await checkPage(console, key);
+    const share = pane.getByRole("button", { name: /^Share/ });
+    if (key.includes("..")) {
+      assert.match(String(await share.getAttribute("title")), /resolve the segments/);
+      continue;
+    }
+    await share.click();
+    await page.getByRole("button", { name: "Create the link" }).click();
+    const link = await page.locator("dialog .cmd code").innerText();
+    assert.equal(await (await fetch(link)).text(), `body of ${key}`);
+    await page.keyboard.press("Escape");
+  }
+});

@@ -152,6 +152,51 @@ test(
 );
 
 test(
+  "several uploads survive a lost network and lost answers, and nobody is asked about their own objects",
+  { skip: chromiumSkip },
+  async (t) => {
+    await platform.storage("PUT", "/unsteady");
+    const console = await openPlatform(t, browser, platform, LOOKS[1]);
+    const { page } = console;
+    await goTo(console, "/storage/buckets/unsteady");
+    // Storage has written the object, and its answer is lost.
+    const lost = { whole: 0, completion: 0 };
+    const small = "x".repeat(MIB);
+    await page.route("**/object?key=small.bin**", async (route) => {
+      if (route.request().method() !== "PUT" || lost.whole > 0) return route.continue();
+      lost.whole += 1;
+      await platform.storage("PUT", "/unsteady/small.bin", small);
+      return route.abort();
+    });
+    await page.route("**/uploads/*", async (route) => {
+      if (route.request().method() !== "POST" || lost.completion > 0) return route.continue();
+      lost.completion += 1;
+      await route.fetch();
+      return route.abort();
+    });
+    const sizes = { "small.bin": MIB, "other.bin": 2 * MIB, "parts.bin": 17 * MIB };
+    const files = Object.entries(sizes).map(([name, size]) =>
+      writeFile(name, name === "small.bin" ? small : randomBytes(size)),
+    );
+    const started = page.waitForRequest((request) => request.url().includes("small.bin"));
+    await page.locator("input[type=file]").setInputFiles(files);
+    await started;
+    await page.context().setOffline(true);
+    await page.getByText(/^Uploading \d of 3/).waitFor();
+    await checkPage(console, "uploads without a network");
+    await page.context().setOffline(false);
+    await page.getByText("3 uploaded").waitFor();
+    assert.deepEqual(lost, { whole: 1, completion: 1 });
+    for (const [name, size] of Object.entries(sizes)) {
+      const listed = await platform.storage("GET", `/unsteady?list-type=2&prefix=${name}`);
+      assert.match(listed, new RegExp(`<Size>${size}</Size>`), name);
+    }
+    const left = await platform.storage("GET", "/unsteady?uploads");
+    assert.doesNotMatch(left, /<UploadId>/, "no parts are left behind");
+  },
+);
+
+test(
   "by keyboard: bucket, folder, object, versions and their restoration",
   { skip: chromiumSkip },
   async (t) => {

@@ -34,7 +34,7 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
     { label: t("Buckets"), to: "/storage/buckets" },
     { label: bucket, to: folderHref(bucket), isName: true },
     ...splitPrefix(prefix).map((folder) => ({
-      label: folder.name,
+      label: nameFolder(folder.name),
       to: folderHref(bucket, folder.prefix),
       isName: true,
     })),
@@ -45,6 +45,14 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
   const withDeleted = queryValue("deleted") === "1";
   const list = useListing(bucket, prefix + start, withDeleted);
   const { rows, isLoading, failure, hasMore } = list;
+  const isGone = failure?.status === 404;
+  const isKnown = own !== undefined;
+  const wasKnown = useRef(false);
+  // Somebody else may delete the bucket of an open page: its listing says so.
+  useEffect(() => {
+    if (wasKnown.current && !isKnown) void list.reload();
+    wasKnown.current = isKnown;
+  }, [isKnown]);
   const [checked, setChecked] = useState<ReadonlySet<string>>(new Set());
   const [dialog, setDialog] = useState<"folder" | "delete" | undefined>(undefined);
   const selected = queryValue("key");
@@ -79,7 +87,7 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
       <BucketList of={buckets} selected={bucket} />
       <Split
         pane={
-          selected !== "" ? (
+          isGone ? undefined : selected !== "" ? (
             <ObjectPane
               key={selected}
               bucket={bucket}
@@ -136,14 +144,14 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
               }}
             />
           </div>
-          {failure?.status === 404 ? (
+          {isGone ? (
             <Missing to="/storage/buckets" label={t("All buckets")}>
               <ProblemText failure={failure} />
             </Missing>
           ) : (
             failure !== undefined && <Problem failure={failure} retry={() => void list.reload()} />
           )}
-          {rows.length > 0 ? (
+          {isGone ? null : rows.length > 0 ? (
             <ObjectTable
               bucket={bucket}
               prefix={prefix}
@@ -212,18 +220,21 @@ function BucketList({ of, selected }: { of: Loaded<Bucket[]>; selected: string }
   );
 }
 
+/** A folder as it is shown: `//` has one without a name. */
+function nameFolder(name: string): string {
+  return name === "" ? "/" : showKey(name);
+}
+
 function FolderPath({ bucket, prefix }: { bucket: string; prefix: string }) {
   const folders = [{ name: bucket, prefix: "" }, ...splitPrefix(prefix)];
   return (
     <span class="folder-path mono">
       {folders.map((folder, index) =>
         index === folders.length - 1 ? (
-          <b key={folder.prefix}>{folder.name === "" ? "/" : showKey(folder.name)}</b>
+          <b key={folder.prefix}>{nameFolder(folder.name)}</b>
         ) : (
           <span key={folder.prefix}>
-            <a href={href(folderHref(bucket, folder.prefix))}>
-              {folder.name === "" ? "/" : showKey(folder.name)}
-            </a>
+            <a href={href(folderHref(bucket, folder.prefix))}>{nameFolder(folder.name)}</a>
             {" / "}
           </span>
         ),

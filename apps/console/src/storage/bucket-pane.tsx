@@ -6,6 +6,7 @@ import { callService } from "../session/session.ts";
 import { Action, FactRow, Facts, Section } from "../view/controls.tsx";
 import { ConfirmDialog } from "../view/dialog.tsx";
 import { t } from "../words/words.ts";
+import { useBucketDenials } from "./denials.ts";
 import { bucketPath, type Bucket } from "./objects.ts";
 import { QuotaSection } from "./quota.tsx";
 import { settingsHref } from "./setting.ts";
@@ -14,6 +15,7 @@ import { settingsHref } from "./setting.ts";
 export function BucketPane({ bucket, onChanged }: { bucket: Bucket; onChanged: () => void }) {
   const { name } = bucket;
   const [isDeleting, setDeleting] = useState(false);
+  const deny = useBucketDenials(name);
   return (
     <>
       <Section title={name}>
@@ -60,7 +62,7 @@ export function BucketPane({ bucket, onChanged }: { bucket: Bucket; onChanged: (
           blocked={
             bucket.versions + bucket.delete_markers > 0
               ? t("The bucket is not empty: {n} versions", { n: formatNumber(bucket.versions) })
-              : undefined
+              : deny("delete")
           }
         >
           {t("Delete the bucket…")}

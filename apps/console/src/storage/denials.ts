@@ -1,11 +1,11 @@
-// Operations on an object that the policies of storage deny the session: their buttons are disabled, with the missing action.
+// Operations that the policies of storage deny the session: their buttons are disabled, with the missing action.
 import { withQuery } from "../api/api.ts";
 import { callService } from "../session/session.ts";
 import { useLoad } from "../view/load.ts";
 import { t } from "../words/words.ts";
 import { bucketPath } from "./objects.ts";
 
-type Operation =
+type ObjectOperation =
   | "read_version"
   | "write"
   | "delete"
@@ -15,18 +15,28 @@ type Operation =
   | "legal_hold";
 
 /** The reason for which an operation is disabled; undefined if it is allowed, or not known to be denied. */
-export type FindDenial = (operation: Operation) => string | undefined;
+export type FindDenial<Operation extends string = ObjectOperation> = (
+  operation: Operation,
+) => string | undefined;
 
-/** Loads the permissions for an object or a version. */
-export function useObjectPermissions(
+/** Loads the denials for an object or a version. */
+export function useObjectDenials(
   bucket: string,
   key: string,
   version: string | undefined,
 ): FindDenial {
-  const loaded = useLoad(`permissions ${key} ${version ?? ""}`, (signal) => {
-    const path = withQuery(bucketPath(bucket, "/object/permissions"), { key, version });
-    return callService<{ denied: Partial<Record<Operation, string>> }>("vault", path, { signal });
-  });
+  return useDenials(withQuery(bucketPath(bucket, "/object/permissions"), { key, version }));
+}
+
+/** Loads the denials for a bucket: `delete`, and changes of settings by their names. */
+export function useBucketDenials(bucket: string): FindDenial<string> {
+  return useDenials(bucketPath(bucket, "/permissions"));
+}
+
+function useDenials(path: string): FindDenial<string> {
+  const loaded = useLoad(path, (signal) =>
+    callService<{ denied: Readonly<Record<string, string>> }>("vault", path, { signal }),
+  );
   const denied = loaded.data.value?.denied ?? {};
   return (operation) => {
     const action = denied[operation];

@@ -1,7 +1,7 @@
 // Values of an object that are edited in a dialog: a change is refused if somebody else has made one since they were read.
 import { useState } from "preact/hooks";
 import { ApiFailure, type CallOptions, send } from "../api/api.ts";
-import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
+import { onlyIf, type Versioned } from "../api/versioned.ts";
 import { api } from "../session/session.ts";
 import { ConflictNotice } from "../view/conflict.tsx";
 import { Diff } from "../view/diff.tsx";
@@ -17,6 +17,13 @@ interface KnownValue<Value> {
   conflict: "told" | "compared" | undefined;
   /** Reads the value of the others: the next write replaces that one. */
   compare: () => void;
+}
+
+/** Reads a value with its version. Unlike a document, a value does not exist only if its object does not. */
+export async function readValue<Value>(path: string): Promise<Versioned<Value>> {
+  const response = await send(api("vault", path));
+  const document = (await response.json()) as Value;
+  return { document, etag: response.headers.get("etag") ?? undefined };
 }
 
 /** Edits a value that was read from a path of the API of storage. */
@@ -39,7 +46,7 @@ export function useKnownValue<Value>(path: string, read: Versioned<Value>): Know
     conflict,
     compare: () => {
       void attempt(async () => {
-        setKnown(await readVersioned<Value>(api("vault", path)));
+        setKnown(await readValue<Value>(path));
         setConflict("compared");
       });
     },

@@ -1,15 +1,15 @@
 // Retention and legal hold of an object or a version.
 import { useState } from "preact/hooks";
 import { send } from "../api/api.ts";
-import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
+import { onlyIf, type Versioned } from "../api/versioned.ts";
 import { formatMoment } from "../format/format.ts";
 import { api } from "../session/session.ts";
 import { Action, FactRow, Facts, Section, SelectField, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import type { FindDenial } from "./object-permissions.ts";
-import { KnownValueConflict, useKnownValue } from "./known-value.tsx";
+import type { FindDenial } from "./denials.ts";
+import { KnownValueConflict, readValue, useKnownValue } from "./known-value.tsx";
 
 const DAY_MS = 86_400_000;
 
@@ -45,18 +45,19 @@ export function ObjectLock(props: ObjectLockProps) {
   const [edited, setEdited] = useState<Versioned<StoredRetention> | undefined>(undefined);
   const editRetention = (): void => {
     void attempt(async () => {
-      const read = await readVersioned<StoredRetention>(api("vault", pathOf("retention")));
+      const read = await readValue<StoredRetention>(pathOf("retention"));
       if (read.document?.version !== version) await onChanged();
       setEdited(read);
     });
   };
   const toggleHold = (): void => {
     void attempt(async () => {
-      const path = api("vault", pathOf("legal-hold"));
-      const { document, etag } = await readVersioned<{ held: boolean; version: string }>(path);
+      const path = pathOf("legal-hold");
+      const { document, etag } = await readValue<{ held: boolean; version: string }>(path);
       const isAsShown = document?.version === version && document.held === isHeld;
       if (isAsShown) {
-        await send(path, { method: "PUT", json: { held: !isHeld }, headers: onlyIf(etag) });
+        const json = { held: !isHeld };
+        await send(api("vault", path), { method: "PUT", json, headers: onlyIf(etag) });
       } else say(t("It was changed meanwhile. The page shows it as it is now."));
       await onChanged();
     });

@@ -13,7 +13,7 @@ import { Loading } from "../view/problem.tsx";
 import { runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { CopyDialog } from "./copy-dialog.tsx";
-import { useObjectPermissions } from "./object-permissions.ts";
+import { useObjectDenials } from "./denials.ts";
 import { ObjectSettings } from "./object-settings.tsx";
 import { Preview } from "./preview.tsx";
 import { ShareDialog } from "./share-dialog.tsx";
@@ -38,7 +38,7 @@ export function ObjectPane(props: ObjectPaneProps) {
   const [isShared, setShared] = useState(false);
   const [isCopying, setCopying] = useState(false);
   const [lockChanges, setLockChanges] = useState(0);
-  const deny = useObjectPermissions(bucket, key, version);
+  const deny = useObjectDenials(bucket, key, version);
   const head = useLoad(`head ${key} ${version ?? ""}`, async (signal) => {
     const path = api("vault", objectPath(bucket, key, version));
     const { headers } = await send(path, { method: "HEAD", signal });
@@ -64,7 +64,9 @@ export function ObjectPane(props: ObjectPaneProps) {
   const link = useRef<HTMLAnchorElement>(null);
   useCommands([
     { label: t("Download"), key: "d", icon: "down", run: () => link.current?.click() },
-    { label: t("Share…"), key: "s", icon: "next", run: () => setShared(true) },
+    ...(findShareFault(key) === undefined
+      ? [{ label: t("Share…"), key: "s", icon: "next" as const, run: () => setShared(true) }]
+      : []),
     { label: t("Copy or move…"), key: "c", icon: "folder", run: () => setCopying(true) },
   ]);
   const isGone = hasVersions && [404, 405].includes(head.failure.value?.status ?? 0);
@@ -92,7 +94,9 @@ export function ObjectPane(props: ObjectPaneProps) {
                       <Icon name="down" size={13} />
                       {t("Download")}
                     </a>
-                    <Action onClick={() => setShared(true)}>{t("Share…")}</Action>
+                    <Action onClick={() => setShared(true)} blocked={findShareFault(key)}>
+                      {t("Share…")}
+                    </Action>
                     <Action onClick={() => setCopying(true)}>{t("Copy or move…")}</Action>
                     <Action onClick={remove} kind="bad" blocked={deny("delete")}>
                       {t("Delete")}
@@ -151,6 +155,13 @@ export function ObjectPane(props: ObjectPaneProps) {
       )}
     </>
   );
+}
+
+/** Why no link can reach a key; undefined if one can. */
+function findShareFault(key: string): string | undefined {
+  return key.split("/").some((part) => part === "." || part === "..")
+    ? t("Browsers resolve the segments . and .. in links.")
+    : undefined;
 }
 
 /** In place of the facts of what was deleted. */

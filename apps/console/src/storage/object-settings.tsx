@@ -1,15 +1,15 @@
 // Tags and locks of an object or a version.
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
-import { readVersioned, type Versioned } from "../api/versioned.ts";
-import { api, callService } from "../session/session.ts";
+import type { Versioned } from "../api/versioned.ts";
+import { callService } from "../session/session.ts";
 import { Action, Section } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import { KnownValueConflict, useKnownValue } from "./known-value.tsx";
-import type { FindDenial } from "./object-permissions.ts";
+import { KnownValueConflict, readValue, useKnownValue } from "./known-value.tsx";
+import type { FindDenial } from "./denials.ts";
 import { ObjectLock, type Retention } from "./object-lock.tsx";
 import { bucketPath, objectPath } from "./objects.ts";
 import { type Tag, TagDialog } from "./tag-dialog.tsx";
@@ -52,7 +52,7 @@ export function ObjectSettings(props: {
   // Those of now with their version, not those that the page has shown for a while.
   const editTags = (): void => {
     void attempt(async () => {
-      setEdited(await readVersioned<StoredTags>(api("vault", pathOf("tags"))));
+      setEdited(await readValue<StoredTags>(pathOf("tags")));
     });
   };
   return (

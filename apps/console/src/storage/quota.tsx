@@ -10,6 +10,7 @@ import { useLoad } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
 import { bucketPath, type Bucket } from "./objects.ts";
+import { ADMINISTER } from "./permission.ts";
 
 const GIGABYTE = 1e9;
 
@@ -23,7 +24,7 @@ export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () 
     <Section
       title={t("Quota")}
       action={
-        <Action kind="quiet" onClick={() => setOpen(true)}>
+        <Action kind="quiet" onClick={() => setOpen(true)} needs={ADMINISTER}>
           {t("Change")}
         </Action>
       }

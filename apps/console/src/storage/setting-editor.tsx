@@ -23,6 +23,8 @@ import type { Consequence, SettingKind } from "./setting-kinds.ts";
 interface SettingEditorProps {
   bucket: Bucket;
   kind: SettingKind;
+  /** Why it may not be changed. */
+  denial: string | undefined;
   onSaved: () => void;
 }
 
@@ -59,7 +61,7 @@ interface Review {
 }
 
 function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () => void }) {
-  const { bucket, kind, stored } = props;
+  const { bucket, kind, denial, stored } = props;
   const before = stored.document === undefined ? "" : format(stored.document);
   const [started] = useState(before === "" ? format(kind.sample(bucket.name)) : before);
   const [text, setText] = useState(started);
@@ -133,7 +135,7 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
           kind="primary"
           isSmall={false}
           onClick={save}
-          blocked={text === before ? t("Nothing was changed") : undefined}
+          blocked={denial ?? (text === before ? t("Nothing was changed") : undefined)}
         >
           {t("Review and save…")}
         </Action>
@@ -141,7 +143,7 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
           kind="bad"
           isSmall={false}
           onClick={() => void open(undefined)}
-          blocked={stored.document === undefined ? t("It is not set") : undefined}
+          blocked={denial ?? (stored.document === undefined ? t("It is not set") : undefined)}
         >
           {t("Remove…")}
         </Action>

@@ -9,6 +9,7 @@ import { Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { TabbedPage } from "../view/tabbed-page.tsx";
 import { t } from "../words/words.ts";
+import { type FindDenial, useBucketDenials } from "./denials.ts";
 import { bucketPath, folderHref, type Bucket } from "./objects.ts";
 import { QuotaSection } from "./quota.tsx";
 import { readSetting, settingsHref, writeSetting, type StoredSetting } from "./setting.ts";
@@ -30,6 +31,7 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
   const loaded = useLoad(`bucket ${name}`, (signal) =>
     callService<Bucket>("vault", bucketPath(name), { signal }),
   );
+  const deny = useBucketDenials(name);
   const kinds = listSettingKinds();
   const kind = kinds.find((one) => one.name === tab);
   return (
@@ -51,9 +53,14 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
         <Loading of={loaded} whole={{ to: "/storage/buckets", label: t("All buckets") }}>
           {(bucket) =>
             kind === undefined ? (
-              <General bucket={bucket} onSaved={() => void loaded.reload()} />
+              <General bucket={bucket} deny={deny} onSaved={() => void loaded.reload()} />
             ) : (
-              <SettingEditor bucket={bucket} kind={kind} onSaved={() => void loaded.reload()} />
+              <SettingEditor
+                bucket={bucket}
+                kind={kind}
+                denial={deny(kind.name)}
+                onSaved={() => void loaded.reload()}
+              />
             )
           }
         </Loading>
@@ -64,6 +71,7 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
 
 interface PartProps {
   bucket: Bucket;
+  deny: FindDenial<string>;
   onSaved: () => void;
 }
 
@@ -78,7 +86,7 @@ function General(props: PartProps) {
   );
 }
 
-function Versioning({ bucket, onSaved }: PartProps) {
+function Versioning({ bucket, deny, onSaved }: PartProps) {
   const [isOpen, setOpen] = useState(false);
   const isOn = bucket.versioning === "Enabled";
   return (
@@ -89,7 +97,7 @@ function Versioning({ bucket, onSaved }: PartProps) {
         <Action
           kind="quiet"
           onClick={() => setOpen(true)}
-          blocked={bucket.object_lock ? t("Object lock requires versions") : undefined}
+          blocked={bucket.object_lock ? t("Object lock requires versions") : deny("versioning")}
         >
           {isOn ? t("Suspend") : t("Switch on")}
         </Action>
@@ -128,7 +136,7 @@ interface LockDocument {
   Rule?: { DefaultRetention: { Mode: string; Days?: number; Years?: number } };
 }
 
-function Lock({ bucket, onSaved }: PartProps) {
+function Lock({ bucket, deny, onSaved }: PartProps) {
   const loaded = useLoad(`lock ${bucket.name}`, (signal) =>
     readSetting(bucket.name, "lock", signal),
   );
@@ -141,7 +149,9 @@ function Lock({ bucket, onSaved }: PartProps) {
         <Action
           kind="quiet"
           onClick={() => setOpen(true)}
-          blocked={bucket.versioning === "Enabled" ? undefined : t("Object lock requires versions")}
+          blocked={
+            bucket.versioning === "Enabled" ? deny("lock") : t("Object lock requires versions")
+          }
         >
           {bucket.object_lock ? t("Change") : t("Switch on")}
         </Action>
@@ -182,7 +192,9 @@ function describeRetention(rule: { Mode: string; Days?: number; Years?: number }
     : t("locked for {n} days ({mode})", { n: days, mode });
 }
 
-function LockDialog(props: PartProps & { stored: StoredSetting; onClose: () => void }) {
+function LockDialog(
+  props: Omit<PartProps, "deny"> & { stored: StoredSetting; onClose: () => void },
+) {
   const { bucket, stored } = props;
   const rule = (stored.document as LockDocument | undefined)?.Rule?.DefaultRetention;
   const [mode, setMode] = useState(rule?.Mode ?? "");
@@ -244,7 +256,7 @@ interface TagDocument {
   TagSet: { Key: string; Value: string }[];
 }
 
-function Tags({ bucket, onSaved }: PartProps) {
+function Tags({ bucket, deny, onSaved }: PartProps) {
   const loaded = useLoad(`tags ${bucket.name}`, (signal) =>
     readSetting(bucket.name, "tags", signal),
   );
@@ -253,7 +265,7 @@ function Tags({ bucket, onSaved }: PartProps) {
     <Section
       title={t("Tags")}
       action={
-        <Action kind="quiet" onClick={() => setOpen(true)}>
+        <Action kind="quiet" onClick={() => setOpen(true)} blocked={deny("tags")}>
           {t("Edit tags…")}
         </Action>
       }

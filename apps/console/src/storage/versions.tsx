@@ -10,7 +10,7 @@ import { useLoad } from "../view/load.ts";
 import { Problem } from "../view/problem.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import type { FindDenial } from "./object-permissions.ts";
+import type { FindDenial } from "./denials.ts";
 import {
   bucketPath,
   deleteObjects,

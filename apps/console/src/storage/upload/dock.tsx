@@ -7,6 +7,7 @@ import { Action } from "../../view/controls.tsx";
 import { Problem } from "../../view/problem.tsx";
 import { attempt } from "../../view/toast.tsx";
 import { t } from "../../words/words.ts";
+import { showKey } from "../objects.ts";
 import { cancelUpload, removeEnded, uploads } from "./queue.ts";
 import type { Upload, UploadPart } from "./upload.ts";
 
@@ -60,6 +61,14 @@ export function UploadDock() {
             {t("Continue all")}
           </Action>
         )}
+        {open.filter(hasFailed).length > 1 && (
+          <Action
+            kind="quiet"
+            onClick={() => open.filter(hasFailed).forEach((upload) => void upload.run())}
+          >
+            {t("Retry all")}
+          </Action>
+        )}
         {active.length === 0 && (
           <Action kind="quiet" onClick={removeEnded}>
             {open.length === 0 ? t("Close") : t("Remove the finished")}
@@ -79,10 +88,10 @@ export function UploadDock() {
 function Row({ upload }: { upload: Upload }) {
   const { key, file } = upload.options;
   const state = upload.state.value;
-  const name = key.split("/").findLast((part) => part !== "") ?? key;
+  const name = showKey(key.split("/").findLast((part) => part !== "") ?? key);
   return (
     <div class="upload">
-      <span class="mono cut" title={key}>
+      <span class="mono cut" title={showKey(key)}>
         {name}
       </span>
       <span
@@ -217,6 +226,10 @@ function useRate(): number {
 
 function isPaused({ state }: Upload): boolean {
   return state.value.kind === "paused";
+}
+
+function hasFailed({ state }: Upload): boolean {
+  return state.value.kind === "failed";
 }
 
 /** Those that need the user first, then those that send. */

@@ -6,11 +6,9 @@ import { toFailure } from "../../view/load.ts";
 import { bucketPath, objectPath } from "../objects.ts";
 import { hashMd5 } from "./md5.ts";
 import { planParts, type PartRange } from "./parts.ts";
+import { repeat } from "./repeat.ts";
 import type { Slots } from "./slots.ts";
 
-const TRIES_MAX = 5;
-const RETRY_MS = 1_000;
-const RETRY_MS_MAX = 16_000;
 const PAGE_PARTS = 1_000;
 
 /** State of an upload. */
@@ -115,20 +113,24 @@ export class Upload {
 
   async #send(stop: AbortSignal): Promise<void> {
     const { slots } = this.options;
-    await slots.run(stop, async () => {
+    const check = async (): Promise<void> => {
       this.state.value = { kind: "checking" };
-      if (!this.#mayReplace && (await this.#exists(stop))) {
+      // Once all parts have arrived, the object may be this one: the answer to its completion was lost.
+      const isSent = this.parts.length > 1 && this.parts.every(({ etag }) => etag !== undefined);
+      if (!this.#mayReplace && !isSent && (await this.#exists(stop))) {
         throw new ApiFailure(412, { code: "precondition_failed" });
       }
       if (this.parts.length > 1) this.#uploadId ??= await this.#resume(stop);
-    });
+    };
+    await repeat(stop, () => slots.run(stop, check));
     this.state.value = { kind: "sending" };
     if (this.parts.length === 1) {
       await this.#sendPart(this.parts[0]!, stop, () => this.#sendWhole(stop));
       return;
     }
     await this.#sendMissing(stop);
-    await this.#complete(stop);
+    // Storage answers a repeated completion like the first one.
+    await repeat(stop, () => this.#complete(stop));
   }
 
   // After a refusal no part is begun; those in flight arrive, and are not sent again by the next try.
@@ -151,15 +153,22 @@ export class Upload {
   }
 
   async #exists(stop: AbortSignal): Promise<boolean> {
-    const { bucket, key } = this.options;
     try {
-      await send(api("vault", objectPath(bucket, key)), { method: "HEAD", signal: stop });
+      await this.#readEtag(stop);
       return true;
     } catch (error) {
       // The permission to write does not include that to read.
       if (error instanceof ApiFailure && [403, 404].includes(error.status)) return false;
       throw error;
     }
+  }
+
+  /** The ETag of the object that has the name now. */
+  async #readEtag(stop: AbortSignal): Promise<string | undefined> {
+    const { bucket, key } = this.options;
+    const path = api("vault", objectPath(bucket, key));
+    const { headers } = await send(path, { method: "HEAD", signal: stop });
+    return headers.get("etag")?.replaceAll('"', "");
   }
 
   // An earlier try may have sent parts of this file, or of another one with the same name: only equal bytes are kept.
@@ -211,32 +220,36 @@ export class Upload {
 
   // Only this part is repeated; refusals that a repetition does not change end the upload.
   async #sendPart(part: UploadPart, stop: AbortSignal, once: () => Promise<string>): Promise<void> {
-    for (part.tries = 1; ; part.tries += 1) {
-      try {
-        part.etag = await this.options.slots.run(stop, once);
-        part.sent = part.end - part.start;
-        return;
-      } catch (error) {
-        part.sent = 0;
-        stop.throwIfAborted();
-        const failure = toFailure(error);
-        if (!isTemporary(failure) || part.tries >= TRIES_MAX) throw failure;
-        const delayMs = Math.min(RETRY_MS * 2 ** (part.tries - 1), RETRY_MS_MAX);
-        await wait(failure.retryAfterS === undefined ? delayMs : failure.retryAfterS * 1_000, stop);
-      }
-    }
+    part.tries = 0;
+    part.etag = await repeat(stop, async () => {
+      part.tries += 1;
+      part.sent = 0;
+      return this.options.slots.run(stop, once);
+    }).finally(() => {
+      part.sent = 0;
+    });
+    part.sent = part.end - part.start;
   }
 
   async #sendWhole(stop: AbortSignal): Promise<string> {
     const { bucket, key, file } = this.options;
     const path = withQuery(bucketPath(bucket, "/object"), { key, content_type: file.type });
     const [part] = this.parts;
-    const { etag } = await sendBlob<{ etag: string }>(api("vault", path), file, {
-      headers: this.#conditions(),
-      signal: stop,
-      onProgress: (bytes) => (part!.sent = Math.min(bytes, file.size)),
-    });
-    return etag;
+    try {
+      const { etag } = await sendBlob<{ etag: string }>(api("vault", path), file, {
+        headers: this.#conditions(),
+        signal: stop,
+        onProgress: (bytes) => (part!.sent = Math.min(bytes, file.size)),
+      });
+      return etag;
+    } catch (error) {
+      const isConflict = error instanceof ApiFailure && error.status === 412;
+      if (!isConflict || part!.tries === 1) throw error;
+      // The object may be that of the try before, whose answer was lost.
+      const etag = await hashMd5(file);
+      if (etag !== (await this.#readEtag(stop))) throw error;
+      return etag;
+    }
   }
 
   async #sendRange(part: UploadPart, stop: AbortSignal): Promise<string> {
@@ -266,21 +279,4 @@ export class Upload {
   #uploadPath(): string {
     return bucketPath(this.options.bucket, `/uploads/${encodeURIComponent(this.#uploadId ?? "")}`);
   }
-}
-
-function isTemporary({ status, reason }: ApiFailure): boolean {
-  if (reason !== undefined && reason !== "service_down") return false;
-  return status === 0 || status === 408 || status === 429 || (status >= 500 && status !== 507);
-}
-
-async function wait(ms: number, stop: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const abort = (): void => {
-    clearTimeout(timer);
-    reject(stop.reason as Error);
-  };
-  stop.addEventListener("abort", abort, { once: true });
-  await promise;
-  stop.removeEventListener("abort", abort);
 }

@@ -131,6 +131,9 @@ export const STORAGE: Readonly<Record<string, string>> = {
     "Sie ist bis {time} gesperrt. Beenden Sie zuerst die Aufbewahrung.",
   "on hold": "aufbewahrt",
   locked: "gesperrt",
+  "Browsers resolve the segments . and .. in links.":
+    "Browser lösen die Segmente . und .. in Links auf.",
+  "Retry all": "Alle wiederholen",
   "No policy allows reading its tags": "Keine Richtlinie erlaubt, die Tags zu lesen",
   "Edit tags…": "Tags bearbeiten…",
   Lock: "Sperre",
