@@ -198,7 +198,8 @@ function isDate(value: string): boolean {
 // Patterns come from the document, texts from clients: a backtracking expression could take forever.
 const linearRegExp = Object.assign(
   (pattern: string) => {
-    const compiled = RE2JS.compile(pattern);
+    // The escapes of JavaScript, such as \u00e9.
+    const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
     return {
       test: (text: string) => compiled.matcher(text).find(),
       // The compiler treats expressions with the same text as equal.

@@ -284,6 +284,7 @@ const values: [schema: object, good: string[], bad: string[]][] = [
     ["7"],
   ],
   [{ allOf: [{ type: "integer" }, { maximum: 5 }] }, ["5"], ["6", "x"]],
+  [{ type: "string", pattern: "^[\\u00e0-\\u00ff\\x41]+$" }, ["A\u00e9"], ["B", "A\u00c9"]],
   [{ type: "number", multipleOf: 0.01 }, ["19.99", "0.07", "4.35"], ["0.005"]],
   [{ type: "integer", format: "int32" }, ["2147483647"], ["2147483648"]],
   [{ type: "string", format: "date" }, ["2024-02-29"], ["2024-02-30", "2023-02-29", "2024-13-01"]],
