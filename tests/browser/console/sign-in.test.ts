@@ -227,6 +227,14 @@ test(
     await page.goto(`${platform.console.origin}/ui/identity/users`);
     await page.getByText("Not permitted").first().waitFor();
     await page.locator(".trace").getByText("No access").waitFor();
+    // Neither an empty list nor an outage.
+    for (const path of ["/tunnels", "/runtime/logs", "/mail/dmarc", "/messaging/topics"]) {
+      await page.goto(`${platform.console.origin}/ui${path}`);
+      await page.getByText("Not permitted").first().waitFor();
+      const text = await page.locator("main").innerText();
+      assert.doesNotMatch(text, /yet|lost since|Loading|No sources/, path);
+      assert.equal(text.match(/Not permitted/g)?.length, 1, path);
+    }
   },
 );
 

@@ -93,71 +93,75 @@ export function DmarcPage() {
           </p>
         )}
       </Loading>
-      <Loading of={sources}>
-        {({ sources: list, next_cursor: next, is_cut: isCut }) => (
-          <>
-            {list.length === 0 && (
-              <Empty title={t("No sources")}>
-                <p>
-                  {t(
-                    "Receivers send aggregate reports to the address of the DMARC record, once a day.",
-                  )}
+      {report.failure.value?.status !== 403 && (
+        <Loading of={sources}>
+          {({ sources: list, next_cursor: next, is_cut: isCut }) => (
+            <>
+              {list.length === 0 && (
+                <Empty title={t("No sources")}>
+                  <p>
+                    {t(
+                      "Receivers send aggregate reports to the address of the DMARC record, once a day.",
+                    )}
+                  </p>
+                </Empty>
+              )}
+              {list.length > 0 && (
+                <Table
+                  label={t("Sources")}
+                  rows={list}
+                  idOf={({ source_ip: ip }) => ip}
+                  selected={selected}
+                  onSelect={({ source_ip: ip }) => setQuery({ sel: ip })}
+                  columns={[
+                    { title: t("Source"), kind: "mono", render: ({ source_ip: ip }) => ip },
+                    {
+                      title: t("Aligned"),
+                      kind: "w-m",
+                      render: (one) => (
+                        <State kind={kindOf(one)}>
+                          {formatShare(one.aligned, one.total_messages)}
+                        </State>
+                      ),
+                    },
+                    {
+                      title: t("Messages"),
+                      kind: "w-s",
+                      isNumber: true,
+                      render: (one) => formatNumber(one.total_messages),
+                    },
+                    {
+                      title: "SPF",
+                      kind: "w-s wide-only",
+                      isNumber: true,
+                      render: ({ spf }) => formatShare(spf.pass, spf.pass + spf.fail),
+                    },
+                    {
+                      title: "DKIM",
+                      kind: "w-s wide-only",
+                      isNumber: true,
+                      render: ({ dkim }) => formatShare(dkim.pass, dkim.pass + dkim.fail),
+                    },
+                    {
+                      title: t("Refused"),
+                      kind: "w-s wide-only",
+                      isNumber: true,
+                      render: ({ dispositions: { quarantine, reject } }) =>
+                        formatNumber(quarantine + reject),
+                    },
+                  ]}
+                />
+              )}
+              {isCut && (
+                <p class="bar lead">
+                  {t("There are more reports or sources than are summed here.")}
                 </p>
-              </Empty>
-            )}
-            {list.length > 0 && (
-              <Table
-                label={t("Sources")}
-                rows={list}
-                idOf={({ source_ip: ip }) => ip}
-                selected={selected}
-                onSelect={({ source_ip: ip }) => setQuery({ sel: ip })}
-                columns={[
-                  { title: t("Source"), kind: "mono", render: ({ source_ip: ip }) => ip },
-                  {
-                    title: t("Aligned"),
-                    kind: "w-m",
-                    render: (one) => (
-                      <State kind={kindOf(one)}>
-                        {formatShare(one.aligned, one.total_messages)}
-                      </State>
-                    ),
-                  },
-                  {
-                    title: t("Messages"),
-                    kind: "w-s",
-                    isNumber: true,
-                    render: (one) => formatNumber(one.total_messages),
-                  },
-                  {
-                    title: "SPF",
-                    kind: "w-s wide-only",
-                    isNumber: true,
-                    render: ({ spf }) => formatShare(spf.pass, spf.pass + spf.fail),
-                  },
-                  {
-                    title: "DKIM",
-                    kind: "w-s wide-only",
-                    isNumber: true,
-                    render: ({ dkim }) => formatShare(dkim.pass, dkim.pass + dkim.fail),
-                  },
-                  {
-                    title: t("Refused"),
-                    kind: "w-s wide-only",
-                    isNumber: true,
-                    render: ({ dispositions: { quarantine, reject } }) =>
-                      formatNumber(quarantine + reject),
-                  },
-                ]}
-              />
-            )}
-            {isCut && (
-              <p class="bar lead">{t("There are more reports or sources than are summed here.")}</p>
-            )}
-            <NextPage cursor={next} />
-          </>
-        )}
-      </Loading>
+              )}
+              <NextPage cursor={next} />
+            </>
+          )}
+        </Loading>
+      )}
     </Split>
   );
 }

@@ -66,7 +66,11 @@ export function MessagesPage() {
       <Loading of={loaded}>
         {({ messages, next_cursor: next }) => (
           <>
-            {messages.length === 0 && <Empty title={t("No message matches")} />}
+            {messages.length === 0 && (
+              <Empty
+                title={to === "" && status === "" ? t("No messages yet") : t("No message matches")}
+              />
+            )}
             {messages.length > 0 && (
               <Table
                 label={t("Messages")}

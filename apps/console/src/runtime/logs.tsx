@@ -114,6 +114,9 @@ export function LogsPage() {
   const toggle = useTailCommands(view, held.isHeld);
   const state = stream?.state.value;
   const missed = stream?.missed.value ?? 0;
+  // A stream that is refused says no reason; the list of services requires the same permission.
+  const refusal =
+    failure ?? (names.failure.value?.status === 403 ? names.failure.value : undefined);
   return (
     <Split
       pane={chosen.value === undefined ? undefined : <LinePane line={chosen.value} />}
@@ -158,8 +161,8 @@ export function LogsPage() {
           {held.isHeld ? t("Continue") : t("Hold")}
         </Action>
       </div>
-      {failure !== undefined && <Problem failure={failure} />}
-      {state?.kind === "lost" && (
+      {refusal !== undefined && <Problem failure={refusal} />}
+      {state?.kind === "lost" && refusal === undefined && (
         <p class="banner" role="status">
           {t("The stream is lost since {time}; it is connected again.", {
             time: formatTime(state.since),
@@ -188,7 +191,7 @@ export function LogsPage() {
             <kbd>end</kbd>
           </button>
         )}
-        {first === "loading" && failure === undefined && (
+        {first === "loading" && refusal === undefined && (
           <p class="loading tail-empty" role="status">
             {t("Loading …")}
           </p>

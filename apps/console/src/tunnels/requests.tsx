@@ -118,10 +118,11 @@ export function RequestsPage({ id }: { id: string }) {
 function Notices({ list }: { list: LiveRequests }) {
   const state = list.state.value;
   const missed = list.missed.value;
+  const failure = list.failure.value;
   return (
     <>
-      {list.failure.value !== undefined && <Problem failure={list.failure.value} />}
-      {state.kind === "lost" && (
+      {failure !== undefined && <Problem failure={failure} />}
+      {state.kind === "lost" && failure === undefined && (
         <p class="banner" role="status">
           {t("The stream is lost since {time}; it is connected again.", {
             time: formatTime(state.since),

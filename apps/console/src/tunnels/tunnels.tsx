@@ -4,7 +4,7 @@ import { segment } from "../api/api.ts";
 import { formatAgo, formatMoment } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
 import { nameShareCommand, useListeners } from "../session/listeners.ts";
-import { callService } from "../session/session.ts";
+import { callService, may } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, SelectField } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
@@ -18,6 +18,8 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 
 const EVERY_MS = 2_000;
+/** Permission to open tunnels. */
+const OPEN = "tunnel:open";
 
 /** A tunnel. */
 export interface Tunnel {
@@ -48,7 +50,15 @@ export function TunnelsPage() {
       <Title>{t("Tunnels")}</Title>
       <Loading of={loaded}>
         {(tunnels) =>
-          tunnels.length === 0 ? (
+          tunnels.length === 0 && !may(OPEN) ? (
+            <Empty title={t("Not permitted")}>
+              <p>
+                {t("No tunnel belongs to this account, and it requires the permission {name}.", {
+                  name: OPEN,
+                })}
+              </p>
+            </Empty>
+          ) : tunnels.length === 0 ? (
             <Empty title={t("No tunnels yet")}>
               <p>{t("A tunnel gives a local port a public address.")}</p>
               <div class="cmd">

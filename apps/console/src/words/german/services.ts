@@ -20,6 +20,8 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "Binary content": "Binärer Inhalt",
   "Only the beginning was captured.": "Nur der Anfang wurde aufgezeichnet.",
   Body: "Inhalt",
+  "No tunnel belongs to this account, and it requires the permission {name}.":
+    "Diesem Konto gehört kein Tunnel, und es benötigt die Berechtigung {name}.",
   "No tunnels yet": "Noch keine Tunnel",
   "All of this actor": "Alles dieses Akteurs",
   Until: "Bis",
