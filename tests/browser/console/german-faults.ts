@@ -4,7 +4,14 @@ import { before, test, type TestContext } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
 import { chromiumSkip } from "@platform/kernel/testing";
 import type { Platform } from "../../identity/platform.ts";
-import { checkPage, goTo, openPlatform, takePicture, type ConsolePage } from "./chromium.ts";
+import {
+  checkPage,
+  goTo,
+  openPlatform,
+  replaceText,
+  takePicture,
+  type ConsolePage,
+} from "./chromium.ts";
 import { joinInstallation } from "./installation.ts";
 
 const GERMAN = `localStorage.setItem("platform.console", JSON.stringify({ language: "de" }))`;
@@ -59,6 +66,20 @@ test("routes: each wrong field", { skip: chromiumSkip }, async (t) => {
   await takePicture(console, "german-faults-route");
   await goTo(console, "/gateway/routes/new?as=json");
   await page.locator(".editor-problems", { hasText: "methods" }).waitFor();
+  const problems = page.locator(".editor-problems");
+  await replaceText(page, '{\n  "prefix": "/a",\n}');
+  await problems.getByText("Vor } ist kein Komma erlaubt").waitFor();
+  await replaceText(
+    page,
+    JSON.stringify({
+      prefix: "/a",
+      target: "http://127.0.0.1:1",
+      rewrite: [{ pattern: "/(a", to: "/b" }],
+    }),
+  );
+  await problems
+    .getByText("Ein regulärer Ausdruck (RE2) wird erwartet: eine schließende ) fehlt")
+    .waitFor();
 });
 
 test("users: name, address and password", { skip: chromiumSkip }, async (t) => {
@@ -98,7 +119,8 @@ test("buckets: a name that S3 does not allow", { skip: chromiumSkip }, async (t)
 });
 
 test("topics: name and number of partitions", { skip: chromiumSkip }, async (t) => {
-  const { page } = await open(t, "/messaging/topics");
+  const console = await open(t, "/messaging/topics");
+  const { page } = console;
   await page.getByRole("button", { name: "Neues Topic" }).click();
   const dialog = page.getByRole("dialog");
   await fill(page, "Name", "a b");
@@ -111,4 +133,14 @@ test("topics: name and number of partitions", { skip: chromiumSkip }, async (t) 
   await fill(page, "Partitionen", "0");
   await dialog.getByRole("button", { name: "Anlegen" }).click();
   await dialog.getByText("Mindestens 1").first().waitFor();
+  await fill(page, "Partitionen", "1");
+  await dialog.getByRole("button", { name: "Anlegen" }).click();
+  await page.waitForURL("**/topics/orders/tail*");
+  await goTo(console, "/messaging/topics/orders/schema");
+  const problems = page.locator(".editor-problems");
+  await replaceText(page, '{"a": "string" "b": "string"}');
+  await problems.getByText("Zeile 1, Spalte 16").waitFor();
+  await problems.getByText("Ein Komma oder } wird erwartet").waitFor();
+  await replaceText(page, '{"properties": {"a": {"pattern": "[a"}}}');
+  await problems.getByText("eine schließende ] fehlt: [a").waitFor();
 });

@@ -1,5 +1,7 @@
 // Dead letters as the API sends them, and requeueing with a JSON Patch, which the service applies.
 import { ApiFailure, withQuery } from "../api/api.ts";
+import { readJson } from "../view/json-fault.ts";
+import { t } from "../words/words.ts";
 import { callAllTenants, callTenant } from "./broker.ts";
 
 /** Letters of one request. */
@@ -109,13 +111,14 @@ export interface TypedPatch {
 /** Reads a typed patch; empty text is no patch. The service checks its operations. */
 export function readPatch(text: string): TypedPatch {
   if (text.trim() === "") return { operations: undefined, error: undefined };
-  try {
-    const operations: unknown = JSON.parse(text);
-    if (Array.isArray(operations)) return { operations, error: undefined };
-    return { operations: undefined, error: "[…]" };
-  } catch (error) {
-    return { operations: undefined, error: (error as Error).message };
+  const { value, problem } = readJson(text);
+  if (problem !== undefined) {
+    const { line, column = 1, message } = problem;
+    const place = t("Line {line}, column {column}", { line, column });
+    return { operations: undefined, error: `${place}: ${message}` };
   }
+  if (Array.isArray(value)) return { operations: value, error: undefined };
+  return { operations: undefined, error: t("A list is expected") };
 }
 
 /** Loads letters of a cause, oldest first; at most 1 000. */

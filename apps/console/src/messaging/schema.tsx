@@ -9,12 +9,14 @@ import { CodeEditor } from "../view/code-editor.tsx";
 import { ConflictNotice } from "../view/conflict.tsx";
 import { Diff } from "../view/diff.tsx";
 import { ConfirmDialog, FormDialog } from "../view/dialog.tsx";
-import { readJson, type EditorProblem } from "../view/editor-text.ts";
+import type { EditorProblem } from "../view/editor-text.ts";
+import { readJson } from "../view/json-fault.ts";
 import { toFailure, useLoad } from "../view/load.ts";
 import { Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { State } from "../view/state.tsx";
 import { say } from "../view/toast.tsx";
+import { describeFault } from "../words/fault.ts";
 import { t } from "../words/words.ts";
 import { brokerPath, callBroker } from "./broker.ts";
 
@@ -171,7 +173,7 @@ function useCheck(path: string, text: string) {
       callBroker<Check>(`${path}/check`, { method: "POST", json }).then(
         (found) => isCurrent && setCheck(found),
         (error: unknown) =>
-          isCurrent && setProblems([{ line: 1, message: toFailure(error).message }]),
+          isCurrent && setProblems([{ line: 1, message: describeRefusal(toFailure(error)) }]),
       );
     }, TYPING_MS);
     return () => {
@@ -180,6 +182,10 @@ function useCheck(path: string, text: string) {
     };
   }, [path, text]);
   return { check, problems };
+}
+
+function describeRefusal({ fields: [fault], message }: ApiFailure): string {
+  return (fault === undefined ? undefined : describeFault(fault)) ?? message;
 }
 
 function CheckPane(props: {

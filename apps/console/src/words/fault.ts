@@ -47,6 +47,10 @@ function wordFault({ code, params = {} }: DescribedFault): string | undefined {
       return t("One of: {allowed}", params);
     case "unknown_member":
       return t("Unknown: {names}", params);
+    case "json_syntax":
+      return t("Not valid JSON");
+    case "regex":
+      return wordPattern(String(params["reason"]), params["at"]);
     default:
       return code === undefined ? undefined : wordOwnCode(code, params);
   }
@@ -86,6 +90,28 @@ function wordFormat(format: string): string | undefined {
     default:
       return undefined;
   }
+}
+
+// Reasons of RE2, and the part of the expression.
+function wordPattern(reason: string, at: string | number | undefined): string {
+  const known: Readonly<Record<string, string>> = {
+    "missing closing )": t("a closing ) is missing"),
+    "missing closing ]": t("a closing ] is missing"),
+    "unexpected )": t("a ) has no ("),
+    "missing argument to repetition operator": t("nothing to repeat"),
+    "invalid nested repetition operator": t("a repetition of a repetition"),
+    "invalid repeat count": t("more repetitions than allowed"),
+    "invalid escape sequence": t("unknown escape sequence"),
+    "invalid character class": t("unknown class of characters"),
+    "invalid character class range": t("unknown class or range of characters"),
+    "invalid named capture": t("a group with an invalid name"),
+    "duplicate capture group name": t("two groups of one name"),
+    "invalid or unsupported Perl syntax": t("not supported, such as look-around"),
+    "trailing backslash at end of expression": t("a backslash at the end"),
+  };
+  const words = Object.hasOwn(known, reason) ? known[reason]! : reason;
+  const part = at === undefined ? "" : `: ${at}`;
+  return `${t("A regular expression (RE2) is expected")}: ${words}${part}`;
 }
 
 function wordOwnCode(

@@ -8,7 +8,7 @@ export type FaultParams = Readonly<Record<string, string | number>>;
  * An invalid value. Codes of schemas: `required`, `wrong_type` (`expected`), `too_short` and `too_long` (`min`, `max`
  * characters), `too_few` and `too_many` (`min`, `max` items), `too_small` and `too_large` (`min` or `above`, `max` or
  * `below`), `not_multiple` (`of`), `wrong_format` (`format`), `not_allowed_value` (`allowed`) and `unknown_member`
- * (`names`). Services have further codes of their own; without a code there is only the message.
+ * (`names`); `regex` (`reason`, `at`) of patterns, and `json_syntax`. Services have further codes of their own; without a code there is only the message.
  */
 export interface Fault {
   code?: string;
@@ -43,6 +43,14 @@ export function readFault(issue: z.core.$ZodIssue, input: unknown): Fault {
     default:
       return {};
   }
+}
+
+/** Fault of a regular expression that RE2 refuses: `regex`, with its `reason` and the part `at` which it fails. */
+export function readPatternFault(cause: unknown): Fault {
+  const { error, input } = (cause ?? {}) as { error?: unknown; input?: unknown };
+  if (typeof error !== "string") return {};
+  const at = typeof input === "string" && input !== "" ? { at: joinList([input]) } : {};
+  return { code: "regex", params: { reason: error, ...at } };
 }
 
 /** The member of a value at a path; undefined if it or a value around it is missing. */

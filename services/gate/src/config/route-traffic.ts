@@ -1,4 +1,5 @@
 // Fields of a route that change requests and responses, or answer instead of an upstream.
+import { readPatternFault, type Fault } from "@platform/kernel/errors";
 import { REDACTED } from "@platform/kernel/log";
 import { RE2JS } from "re2js";
 import * as z from "zod";
@@ -89,14 +90,17 @@ const rewriteSchema = z
       .meta({ description: "new path; `$1` or `${name}` insert groups, `\\$` is a dollar sign" }),
   })
   .superRefine(({ pattern, to }, context) => {
-    const refuse = (key: string, message: string): void =>
-      context.addIssue({ code: "custom", path: [key], message });
+    const refuse = (key: string, message: string, fault: Fault = {}): void => {
+      const params = { code: fault.code, ...fault.params };
+      context.addIssue({ code: "custom", path: [key], message, params });
+    };
     try {
       const fault = findGroupFault(to, RE2JS.compile(pattern));
       if (fault !== undefined) refuse("to", fault);
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause);
-      refuse("pattern", `expected a regular expression (RE2): ${message}`);
+      const fault = readPatternFault(cause);
+      refuse("pattern", `expected a regular expression (RE2): ${message}`, fault);
     }
   });
 

@@ -48,7 +48,11 @@ function parseBody(body: Uint8Array): ReturnType<typeof parseJson> {
   } catch (cause) {
     if (cause instanceof JsonSyntaxError) {
       const { line, column } = cause.position;
-      throw new PlatformError("validation_failed", `body:${line}:${column}: ${cause.message}`);
+      const { message } = cause;
+      const source = `body:${line}:${column}`;
+      throw new PlatformError("validation_failed", `${source}: ${message}`, {
+        fields: { errors: [{ in: "body", path: "", message, source, code: "json_syntax" }] },
+      });
     }
     throw new PlatformError("validation_failed", "the body is not UTF-8", { cause });
   }

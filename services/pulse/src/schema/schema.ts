@@ -1,5 +1,5 @@
 // A topic's schema: a plain map of fields to types, or JSON Schema; validation of payloads and compatibility.
-import { PlatformError } from "@platform/kernel/errors";
+import { PlatformError, readPatternFault, type Fault } from "@platform/kernel/errors";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
 import { checkSchemaBounds } from "./schema-bounds.ts";
@@ -114,7 +114,8 @@ function compileJsonSchema(document: Readonly<Record<string, unknown>>): Compile
     const compiler = new Ajv2020({ strict: false, logger: false, code: { regExp: linearRegExp } });
     validate = compiler.compile(document);
   } catch (error) {
-    throw refuse(error instanceof Error ? error.message : "it cannot be compiled");
+    const reason = error instanceof Error ? error.message : "it cannot be compiled";
+    throw refuse(reason, readPatternFault(error));
   }
   return {
     kind: "json-schema",
@@ -188,6 +189,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function refuse(reason: string): PlatformError {
-  return new PlatformError("validation_failed", `The schema is invalid: ${reason}.`);
+function refuse(reason: string, fault: Fault = {}): PlatformError {
+  const message = `The schema is invalid: ${reason}.`;
+  if (fault.code === undefined) return new PlatformError("validation_failed", message);
+  const errors = [{ in: "body", path: "schema", message, ...fault }];
+  return new PlatformError("validation_failed", message, { fields: { errors } });
 }

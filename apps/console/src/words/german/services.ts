@@ -312,7 +312,6 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "Edit {name}": "{name} bearbeiten",
   "from the configuration file": "aus der Konfigurationsdatei",
   "Delete the route…": "Route löschen…",
-  Weight: "Gewicht",
   ejected: "ausgeschlossen",
   "in use": "in Benutzung",
   "Active rules": "Aktive Regeln",
