@@ -254,7 +254,15 @@ test("a route is registered, updated, listed and removed, with a one-line respon
       status: {
         source: "api",
         etag: listed.json[0].status.etag,
-        targets: [{ url: "http://127.0.0.1:9000", active: 0, ejected: false, circuit: "closed" }],
+        targets: [
+          {
+            url: "http://127.0.0.1:9000",
+            active: 0,
+            ejected: false,
+            circuit: "closed",
+            share: 100,
+          },
+        ],
       },
     },
   ]);
