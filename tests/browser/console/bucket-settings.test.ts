@@ -121,6 +121,18 @@ test(
     );
     const question = page.getByRole("dialog", { name: "Leave without saving?" });
     await page.getByText("Not set. The text below is an example.").waitFor();
+    for (const kind of ["Lifecycle", "Cross-origin access", "Events"]) {
+      await page.getByRole("link", { name: kind, exact: true }).last().click();
+      await page.getByRole("textbox", { name: `${kind} as JSON` }).waitFor();
+      for (const text of ["null", "[]", '"text"']) {
+        await replaceText(page, text);
+        await page.getByRole("button", { name: "Review and save…" }).click();
+        await page.getByText("A setting is a JSON object").waitFor();
+      }
+      await page.getByRole("link", { name: "Policy" }).click();
+      await question.getByRole("button", { name: "Leave" }).click();
+      await page.getByRole("textbox", { name: "Policy as JSON" }).waitFor();
+    }
     // The example is nobody's work.
     await page.getByRole("link", { name: "Website" }).click();
     await page.getByRole("textbox", { name: "Website as JSON" }).waitFor();

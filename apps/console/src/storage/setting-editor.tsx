@@ -91,8 +91,9 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
   };
   const save = (): void => {
     const { value, problem } = readJson(text);
-    if (problem === undefined) void open(value);
-    else setProblems([problem]);
+    if (problem !== undefined) setProblems([problem]);
+    else if (isObject(value)) void open(value);
+    else setProblems([{ line: 1, message: t("A setting is a JSON object: { … }") }]);
   };
   const write = async (): Promise<void> => {
     try {
@@ -177,6 +178,10 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
       )}
     </div>
   );
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function format(document: unknown): string {

@@ -134,6 +134,7 @@ export const STORAGE: Readonly<Record<string, string>> = {
   "Browsers resolve the segments . and .. in links.":
     "Browser lösen die Segmente . und .. in Links auf.",
   "Retry all": "Alle wiederholen",
+  "A setting is a JSON object: { … }": "Eine Einstellung ist ein JSON-Objekt: { … }",
   "No policy allows reading its tags": "Keine Richtlinie erlaubt, die Tags zu lesen",
   "Edit tags…": "Tags bearbeiten…",
   Lock: "Sperre",
