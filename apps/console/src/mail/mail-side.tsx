@@ -6,6 +6,7 @@ import { callService } from "../session/session.ts";
 import { FactRow, Facts, Section } from "../view/controls.tsx";
 import { useLoad, type Loaded } from "../view/load.ts";
 import { Loading } from "../view/problem.tsx";
+import { ProblemText } from "../view/problem-text.tsx";
 import { StateMark, type StateKind } from "../view/state.tsx";
 import { t } from "../words/words.ts";
 import { wordFinding, type Finding } from "./findings.ts";
@@ -117,22 +118,26 @@ function Checks({ id }: { id: string }) {
       title={t("Would it arrive?")}
       note={checks.length === 0 ? undefined : t("{n} of {all}", { n: fine, all: checks.length })}
     >
-      <Loading of={loaded}>
-        {(list) => (
-          <ul class="mail-checks">
-            {list.map((check) => (
-              <li key={check.id}>
-                <StateMark kind={KINDS[check.status]} />
-                <b>
-                  {titleOf(check)}
-                  <span class="hidden">: {wordOf(check.status)}</span>
-                </b>
-                <small>{withCode(visible(wordFinding(check)))}</small>
-              </li>
-            ))}
-          </ul>
-        )}
-      </Loading>
+      {loaded.failure.value?.status === 409 ? (
+        <ProblemText failure={loaded.failure.value} />
+      ) : (
+        <Loading of={loaded}>
+          {(list) => (
+            <ul class="mail-checks">
+              {list.map((check) => (
+                <li key={check.id}>
+                  <StateMark kind={KINDS[check.status]} />
+                  <b>
+                    {titleOf(check)}
+                    <span class="hidden">: {wordOf(check.status)}</span>
+                  </b>
+                  <small>{withCode(visible(wordFinding(check)))}</small>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Loading>
+      )}
     </Section>
   );
 }

@@ -10,7 +10,8 @@ import { CopyButton } from "../view/copy.tsx";
 import { HttpStatus } from "../view/http-status.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
-import { Problem } from "../view/problem.tsx";
+import { Missing, Problem } from "../view/problem.tsx";
+import { ProblemText } from "../view/problem-text.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import type { Captured } from "./captured.ts";
@@ -43,6 +44,16 @@ export function RequestsPage({ id }: { id: string }) {
   const selected = chosen || first.current.id;
   useCommands([{ label: t("Show newer requests"), key: "end", run: () => list.showWaiting() }]);
   const url = tunnel.data.value?.url ?? "";
+  if (tunnel.failure.value?.status === 404) {
+    return (
+      <>
+        <h1 class="hidden">{t("Requests")}</h1>
+        <Missing to="/tunnels" label={t("All tunnels")}>
+          <ProblemText failure={tunnel.failure.value} />
+        </Missing>
+      </>
+    );
+  }
   const all = [...list.waiting.value, ...(rows ?? [])];
   return (
     <Split

@@ -1,6 +1,6 @@
 // Buttons, fields, tabs, segments and menus.
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useId, useRef } from "preact/hooks";
+import { useContext, useEffect, useId, useRef } from "preact/hooks";
 import type { FieldProblem } from "../api/api.ts";
 import { may } from "../session/session.ts";
 import { href, path } from "../router/router.ts";
@@ -238,8 +238,14 @@ export function Tabs(props: {
   label: string;
   tabs: readonly { to: string; label: string; count?: number | undefined }[];
 }) {
+  const ref = useRef<HTMLElement>(null);
+  // On phones the bar is wider than the window.
+  useEffect(() => {
+    const open = ref.current?.querySelector("[aria-current]");
+    open?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [path.value]);
   return (
-    <nav class="tabs" aria-label={props.label}>
+    <nav ref={ref} class="tabs" aria-label={props.label}>
       {props.tabs.map(({ to, label, count }) => (
         <a key={to} href={href(to)} aria-current={path.value === to ? "page" : undefined}>
           {label}

@@ -59,7 +59,12 @@ export function Title(props: {
 }) {
   return (
     <div class="title">
-      <h1 class={props.isName === true ? "mono" : ""}>{props.children}</h1>
+      <h1
+        class={props.isName === true ? "mono" : ""}
+        title={typeof props.children === "string" ? props.children : undefined}
+      >
+        {props.children}
+      </h1>
       {props.tags}
       <span class="grow" />
       <span class="acts">{props.actions}</span>

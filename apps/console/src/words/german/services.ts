@@ -22,6 +22,7 @@ export const SERVICES: Readonly<Record<string, string>> = {
   Body: "Inhalt",
   "No tunnel belongs to this account, and it requires the permission {name}.":
     "Diesem Konto gehört kein Tunnel, und es benötigt die Berechtigung {name}.",
+  "All tunnels": "Alle Tunnel",
   "No tunnels yet": "Noch keine Tunnel",
   "All of this actor": "Alles dieses Akteurs",
   Until: "Bis",
