@@ -1,9 +1,7 @@
 // API keys, policy and revocation at the real gateway: management, requests, open streams, and a restart after kill -9.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import {
   type GateProcess,
@@ -11,6 +9,7 @@ import {
   runtimesOfRules,
   startGate,
 } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
@@ -29,13 +28,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     response.write("data: open\n\n");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function send(gate: Gate, method: string, path: string, body?: unknown) {

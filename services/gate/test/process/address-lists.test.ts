@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -14,13 +13,11 @@ import {
   startGate,
 } from "../fixture/gate-process.ts";
 import { waitFor } from "../fixture/condition.ts";
+import { serve } from "../fixture/serve.ts";
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((_request, response) => response.end("served"));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function askFrom(

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, type ServerResponse, createServer, request } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 /** Requests without clients in one worker. */
 const DETACHED_MAX = 64;
@@ -24,16 +25,11 @@ async function startUpstream(
   context: TestContext,
   handle: (incoming: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
-  const server = createServer(handle).listen(0, "127.0.0.1");
+  const server = createServer(handle);
   server.on("upgrade", (_incoming, socket) => {
     socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
   });
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function ask(

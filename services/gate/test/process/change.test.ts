@@ -8,13 +8,13 @@ import {
   createServer,
   request,
 } from "node:http";
-import type { AddressInfo } from "node:net";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 
 async function startUpstream(
@@ -22,12 +22,7 @@ async function startUpstream(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 /** One request on a connection of its own, so that any worker may get it. */

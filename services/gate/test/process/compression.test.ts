@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { test, type TestContext } from "node:test";
 import { brotliDecompressSync, createGunzip, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 const TEXT = "The quick brown fox jumps over the lazy dog. ".repeat(200);
 const BIG = Buffer.alloc(8_000_000, TEXT);
@@ -91,13 +92,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     if (respond === undefined) response.writeHead(404).end();
     else respond(response, incoming);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 for (const runtime of runtimes) {

@@ -1,12 +1,11 @@
 // The gateway with few file descriptors: connections are shed before upstreams lack any, and a shortage has a name.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { openClient, readMetric, until, type RawClient } from "../fixture/raw-client.ts";
+import { serve } from "../fixture/serve.ts";
 
 const skip = process.platform === "linux" ? false : "prlimit is a tool of Linux";
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -16,13 +15,7 @@ async function startUpstream(
   answer: RequestListener,
 ): Promise<{ server: Server; url: string }> {
   const server = createServer({ keepAliveTimeout: 120_000 }, answer);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { server, url: await serve(context, server) };
 }
 
 /** Changes the soft limit of a running process. */

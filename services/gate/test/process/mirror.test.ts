@@ -1,11 +1,10 @@
 // Mirroring at the real gateway: the mirror gets what the upstream gets, and never affects a response.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 interface Seen {
   method: string;
@@ -15,13 +14,8 @@ interface Seen {
 }
 
 async function startServer(context: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = createServer(listener);
+  return await serve(context, server);
 }
 
 /** A server that keeps what it gets; `respond` ends the response. */

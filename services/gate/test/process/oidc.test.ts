@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import {
@@ -14,6 +13,7 @@ import {
 } from "../fixture/gate-process.ts";
 import { navigate, readCookies } from "../fixture/browser.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
+import { serve } from "../fixture/serve.ts";
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 const now = (): number => Math.floor(Date.now() / 1_000);
@@ -23,12 +23,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     const { "x-user-id": user, "x-user-roles": roles, cookie } = headers;
     response.end(JSON.stringify({ user, roles, cookie }));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function start(context: TestContext, runtime: Runtime, more = {}) {

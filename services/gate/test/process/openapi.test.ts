@@ -1,13 +1,13 @@
 // Validation against OpenAPI documents at the real gateway: what conforms is forwarded unchanged, the rest gets 400 with its place.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 const YAML = `
 openapi: 3.0.3
@@ -77,13 +77,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     request.on("end", () => response.end(`${request.method} ${request.url} ${text}`));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function ask(url: string, body?: string, type = "application/json") {

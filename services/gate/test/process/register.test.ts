@@ -1,20 +1,13 @@
 // Routes with methods, and the registration of a service's routes by its compiler.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 async function startUpstream(context: TestContext, name: string): Promise<string> {
   const server = createServer((request, response) => response.end(`${name} ${request.method}`));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 async function send(url: string, method: string, body?: unknown) {

@@ -1,9 +1,7 @@
 // Recording at the real gateway, and `platform-gate replay` of it against candidates.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
@@ -17,6 +15,7 @@ import {
   startGate,
 } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
+import { serve } from "../fixture/serve.ts";
 
 interface Line {
   method: string;
@@ -33,13 +32,8 @@ interface Message {
 }
 
 async function startServer(context: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = createServer(listener);
+  return await serve(context, server);
 }
 
 /** A service whose answers depend on path and body only. */

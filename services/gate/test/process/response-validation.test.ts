@@ -1,12 +1,11 @@
 // Responses that do not conform to the OpenAPI document of their route: reported, and passed on unchanged.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 const PET = {
   type: "object",
@@ -48,13 +47,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     const [body, status = 200, fields = {}] = RESPONSES[request.url ?? ""]!;
     response.writeHead(status, { "Content-Type": "application/json", ...fields }).end(body);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 for (const runtime of runtimesOfRules) {

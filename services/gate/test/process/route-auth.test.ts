@@ -1,11 +1,10 @@
 // `auth` of routes at the real gateway: tokens by key set alone, workloads, and requests that another service judges.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const keys = await generateKeyPair("ES256");
@@ -19,13 +18,7 @@ const sign = (payload: JWTPayload, typ = "JWT") =>
 
 async function listen(context: TestContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 const startUpstream = (context: TestContext) =>

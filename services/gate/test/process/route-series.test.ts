@@ -1,11 +1,10 @@
 // Figures of a route by target: attempts, failures, response times and the share of a canary, over reloads.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 type Values = (number | null)[];
 
@@ -24,13 +23,8 @@ const LATE_MS = 2_000;
 async function startUpstream(context: TestContext, status: number, delayMs = 0): Promise<string> {
   const server = createServer((_request, response) => {
     setTimeout(() => response.writeHead(status).end("answer"), delayMs);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 for (const runtime of runtimesOfRules) {

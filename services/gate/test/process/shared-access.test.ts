@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { waitFor } from "../fixture/condition.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
@@ -21,12 +21,7 @@ function signToken(user: string): string {
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((_request, response) => response.end("served"));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 type Gate = Awaited<ReturnType<typeof startGate>>;

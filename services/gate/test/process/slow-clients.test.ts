@@ -1,13 +1,12 @@
 // The gateway's bounds on clients that send or read slowly, or open many connections, as a process.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 import { openClient, readMetric, until } from "../fixture/raw-client.ts";
+import { serve } from "../fixture/serve.ts";
 
 /** More than the system takes for a client that does not read. */
 const LARGE = Buffer.alloc(67_108_864, "x");
@@ -20,13 +19,7 @@ const [runtime] = runtimes;
 
 async function startUpstream(context: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 /** Answers with the length of the body. */

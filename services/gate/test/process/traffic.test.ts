@@ -1,10 +1,9 @@
 // Everyday rules of routes at the real gateway: CORS, header rules, paths, redirects and fixed responses.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((request, response) => {
@@ -12,13 +11,7 @@ async function startUpstream(context: TestContext): Promise<string> {
     response.setHeader("X-Powered-By", "upstream").setHeader("Cache-Control", "no-cache");
     response.end(JSON.stringify({ url: request.url, fields: request.headers }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await serve(context, server);
 }
 
 interface Seen {

@@ -9,11 +9,11 @@ import {
   createServer,
   get,
 } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
+import { serve } from "../fixture/serve.ts";
 
 const WORKERS = 3;
 /** So many that worker 0 has none or all of them less than once in 10^6 runs. */
@@ -39,13 +39,8 @@ async function startUpstream(context: TestContext) {
       held.delete(path);
       if (!response.writableEnded) cut.add(path);
     });
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.close();
-    server.closeAllConnections();
   });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await serve(context, server);
   const release = (): void => {
     for (const response of held.values()) response.end(BODY);
   };
