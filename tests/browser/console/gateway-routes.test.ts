@@ -1,5 +1,8 @@
 // Routes in Chromium: edited as fields and as JSON, tried before they are saved, merged after another change, deleted with undo.
 import assert from "node:assert/strict";
+import { mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
@@ -33,10 +36,10 @@ interface Gateway extends GateProcess {
   ports: Record<string, number>;
 }
 
-async function start(t: TestContext): Promise<Gateway> {
+async function start(t: TestContext, config: Record<string, unknown> = {}): Promise<Gateway> {
   return await startGate(t, {
     runtime: runtimes[0]!,
-    config: {},
+    config,
     env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
   });
 }
@@ -300,3 +303,32 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
     await page.getByText("There are no figures for this time yet.").waitFor();
   }
 });
+
+test(
+  "a log that cannot be followed is a note, and goes on by itself",
+  { skip: chromiumSkip },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "console-log-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, "access.jsonl");
+    const answer = { auth: { type: "none" }, respond: { status: 200 } };
+    const routes = [{ prefix: "/shop", access_log: true, ...answer }];
+    const gate = await start(t, { access_log_path: path, routes });
+    const opened = await open(t, gate, LOOKS[0], "/gateway/log");
+    const { page } = opened;
+    const rows = page.locator("main tr[data-row]");
+    await page.getByText("No request matches").waitFor();
+    await fetch(`${gate.url}/shop/before`);
+    await rows.filter({ hasText: "/shop/before" }).waitFor();
+    // Links that refer to each other can be read by nobody.
+    renameSync(path, `${path}.kept`);
+    symlinkSync(path, path);
+    await page.getByText("The access log cannot be read (ELOOP).").waitFor();
+    await checkPage(opened, "no log");
+    await rows.filter({ hasText: "/shop/before" }).waitFor();
+    renameSync(`${path}.kept`, path);
+    await page.getByText("The access log cannot be read (ELOOP).").waitFor({ state: "detached" });
+    await fetch(`${gate.url}/shop/after`);
+    await rows.filter({ hasText: "/shop/after" }).waitFor();
+  },
+);

@@ -108,7 +108,9 @@ export function LogPage() {
           {isHeld ? t("Continue") : t("Hold")}
         </Action>
       </div>
-      <StreamState stream={stream} waiting={waiting} onFollow={follow} />
+      {loaded.failure.value === undefined && (
+        <StreamState stream={stream} waiting={waiting} onFollow={follow} />
+      )}
       <Loading of={loaded}>
         {({ next_cursor: next }) => (
           <>
@@ -141,6 +143,12 @@ function StreamState(props: {
           {t("The stream is lost since {time}; it is connected again.", {
             time: formatTime(stream.state.since),
           })}
+        </p>
+      )}
+      {stream.fault.value !== undefined && (
+        <p class="banner" role="status">
+          {t("The gateway cannot follow its log; newer requests are listed when it can again.")}{" "}
+          {stream.fault.value}
         </p>
       )}
       {stream.missed.value > 0 && (

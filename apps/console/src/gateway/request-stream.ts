@@ -30,6 +30,14 @@ interface StreamFilter {
   sample?: number;
 }
 
+interface StreamMessage {
+  type: "lines" | "error" | "recovered";
+  items: LoggedRequest[];
+  missed: number;
+  /** Reason of an error. */
+  detail?: string;
+}
+
 /** Followed requests. */
 interface Following {
   /** Newest first. */
@@ -38,6 +46,8 @@ interface Following {
   waiting: ReadonlySignal<number>;
   /** Number of requests that the gateway left out, because this page read too slowly. */
   missed: ReadonlySignal<number>;
+  /** The gateway cannot read its log at present: its reason. */
+  fault: ReadonlySignal<string | undefined>;
   state: SocketState | undefined;
 }
 
@@ -50,6 +60,7 @@ export function useRequestStream(
   const rows = useSignal<readonly LoggedRequest[]>([]);
   const later = useSignal({ rows: [] as readonly LoggedRequest[], dropped: 0 });
   const missed = useSignal(0);
+  const fault = useSignal<string | undefined>(undefined);
   const [socket, setSocket] = useState<LiveSocket | undefined>(undefined);
   const held = useRef(isHeld);
   held.current = isHeld;
@@ -61,14 +72,24 @@ export function useRequestStream(
     rows.value = [];
     later.value = { rows: [], dropped: 0 };
     missed.value = 0;
+    fault.value = undefined;
     if (url === undefined) return undefined;
     let live: LiveSocket | undefined;
     const connect = (): void => {
       live = new LiveSocket({
         url: () => socketUrl("gate", url),
-        onOpen: () => opened.current?.(),
+        onOpen: () => {
+          fault.value = undefined;
+          opened.current?.();
+        },
         onMessage: (text) => {
-          const message = JSON.parse(text) as { items: LoggedRequest[]; missed: number };
+          const message = JSON.parse(text) as StreamMessage;
+          if (message.type === "error") fault.value = message.detail;
+          if (message.type === "recovered") {
+            fault.value = undefined;
+            // Requests that ended meanwhile are in the log.
+            opened.current?.();
+          }
           missed.value += message.missed;
           if (message.items.length === 0) return;
           const all = [...message.items.reverse(), ...later.value.rows];
@@ -96,7 +117,7 @@ export function useRequestStream(
     };
   }, [url]);
   const waiting = useComputed(() => later.value.rows.length + later.value.dropped);
-  return { rows, waiting, missed, state: socket?.state.value };
+  return { rows, waiting, missed, fault, state: socket?.state.value };
 }
 
 /** Lists both without the requests that are in both. */

@@ -109,6 +109,8 @@ export const GATEWAY: Readonly<Record<string, string>> = {
   "by target, with each attempt": "nach Ziel, mit jedem Versuch",
   "milliseconds, at the targets": "Millisekunden, bei den Zielen",
   "This route": "Diese Route",
+  "The gateway cannot follow its log; newer requests are listed when it can again.":
+    "Das Gateway kann sein Protokoll nicht verfolgen; neuere Anfragen erscheinen, sobald es das wieder kann.",
   "Rate limit": "Ratenlimit",
   "{n} a minute and address": "{n} je Minute und Adresse",
   Concurrency: "Gleichzeitig",
