@@ -180,6 +180,8 @@ test(
     const { page } = console;
     const pane = page.getByRole("complementary", { name: "Details" });
     await pane.getByText("new", { exact: true }).waitFor();
+    // The figures of the service are not for this account: nothing is lost.
+    await page.locator(".livedot", { hasText: "No access" }).waitFor();
     const line = pane.locator(".object-version").nth(1);
     const needed: readonly [name: RegExp, action: string][] = [
       [/^Delete\b/, "s3:DeleteObject"],

@@ -8,9 +8,17 @@ import type {
   LiveMessage,
   ServiceId,
 } from "@platform/console/contract";
-import { call } from "../api/api.ts";
+import { ApiFailure, call } from "../api/api.ts";
 import { retryDelayMs } from "../api/retry.ts";
-import { api, checkSession, endSession, noticeService, session } from "../session/session.ts";
+import {
+  api,
+  checkSession,
+  config,
+  endSession,
+  noticeService,
+  services,
+  session,
+} from "../session/session.ts";
 
 /** Seconds of history: the width of the trace. */
 export const HISTORY_S = 300;
@@ -20,6 +28,9 @@ const CHANGES_MAX = 100;
 /** Without a message for this time the feed counts as lost. */
 const SILENCE_MS = 10_000;
 const SESSION_ENDED = 4401;
+/** Time after which a refused feed is tried again: permissions follow roles. */
+const REFUSED_MS = 60_000;
+const FORBIDDEN = 403;
 
 /** The feed of one service. */
 export interface ServiceFeed {
@@ -51,6 +62,8 @@ export function isDown(feed: ServiceFeed | undefined): boolean {
 export type LiveState =
   | { kind: "connecting" }
   | { kind: "live" }
+  /** The account may not see the figures of the only service. */
+  | { kind: "refused" }
   | { kind: "lost"; since: number; retryAt: number };
 
 /** State of the connection. */
@@ -176,12 +189,37 @@ function lose(code: number): void {
   }
   // A refused handshake has no reason that a page can read: the console may have lost the session.
   if (attempts > 0) void checkSession();
-  const waitMs = retryDelayMs(attempts);
+  if (attempts === 0 || liveState.value.kind === "refused") void noticeRefusal();
+  const waitMs = liveState.value.kind === "refused" ? REFUSED_MS : retryDelayMs(attempts);
   attempts += 1;
-  const since = liveState.value.kind === "lost" ? liveState.value.since : Date.now();
-  liveState.value = { kind: "lost", since, retryAt: Date.now() + waitMs };
   clearTimeout(retryTimer);
   if (!document.hidden) retryTimer = window.setTimeout(connect, waitMs);
+  if (liveState.value.kind === "refused") return;
+  const since = liveState.value.kind === "lost" ? liveState.value.since : Date.now();
+  liveState.value = { kind: "lost", since, retryAt: Date.now() + waitMs };
+}
+
+/**
+ * Asks a service that is alone whether it refuses this account: a page cannot read the status of a refused handshake. A
+ * platform says it in the feed.
+ */
+async function noticeRefusal(): Promise<void> {
+  const [only] = services.value;
+  if (config.value?.mode !== "service" || only === undefined) return;
+  const failure = await call(api(only.id, "/admin/attention")).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (socket !== undefined) return;
+  if (!(failure instanceof ApiFailure) || failure.status !== FORBIDDEN) {
+    if (liveState.value.kind === "refused") retryLive();
+    return;
+  }
+  const { status, message: detail } = failure;
+  receive({ type: "down", service: only.id, since: Date.now(), status, detail });
+  liveState.value = { kind: "refused" };
+  clearTimeout(retryTimer);
+  if (!document.hidden) retryTimer = window.setTimeout(connect, REFUSED_MS);
 }
 
 function handleVisibility(): void {

@@ -76,6 +76,7 @@ function Live() {
     return () => clearInterval(timer);
   }, [state.kind]);
   if (state.kind === "live") return <span class="livedot">{t("live")}</span>;
+  if (state.kind === "refused") return <span class="livedot waiting">{t("No access")}</span>;
   if (state.kind === "connecting") return <span class="livedot waiting">{t("connecting")}</span>;
   const seconds = Math.max(0, Math.ceil((state.retryAt - now) / 1000));
   return (
