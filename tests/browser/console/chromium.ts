@@ -51,7 +51,7 @@ export async function openConsole(
     await page.getByLabel("Secret key").fill(token);
   }
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   return opened;
 }
 
@@ -71,7 +71,7 @@ export async function openPlatform(
     await signInAtIdentity(page);
     await keepSignIn(opened, platform);
   }
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   return opened;
 }
 
@@ -98,7 +98,8 @@ export async function signInAtIdentity(page: Page, user: User = ADMIN): Promise<
   await page.getByLabel("Username").first().fill(user.username);
   await page.getByLabel("Password").first().fill(user.password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.locator("main#content").waitFor();
+  // Identity's own page has another one.
+  await page.locator("main#content.body").waitFor();
 }
 
 /** Counts what a hand presses, in the page itself. */
@@ -141,7 +142,7 @@ export async function goTo({ page }: ConsolePage, path: string): Promise<void> {
   await page.evaluate(
     `history.pushState(null, "", ${JSON.stringify(`/ui${path}`)}); dispatchEvent(new PopStateEvent("popstate"))`,
   );
-  await page.locator("main#content h1").first().waitFor({ state: "attached" });
+  await page.locator("main#content.body h1").first().waitFor({ state: "attached" });
   await page.locator("main .loading").first().waitFor({ state: "detached" });
 }
 

@@ -29,7 +29,7 @@ async function open(t: TestContext, path: string): Promise<ConsolePage> {
   const console = await openPlatform(t, browser, platform);
   await console.page.evaluate(GERMAN);
   await console.page.reload();
-  await console.page.locator("html[lang=de] main#content").waitFor();
+  await console.page.locator("html[lang=de] main#content.body").waitFor();
   await goTo(console, path);
   return console;
 }
@@ -126,7 +126,7 @@ test("topics: name and number of partitions", { skip: chromiumSkip }, async (t) 
   await fill(page, "Name", "a b");
   await dialog.getByRole("button", { name: "Anlegen" }).click();
   assert.match(await readFault(page, "Name"), /^Ein Name ohne Leerzeichen/);
-  await fill(page, "Name", "orders");
+  await fill(page, "Name", "bestellungen");
   await fill(page, "Partitionen", "100000");
   await dialog.getByRole("button", { name: "Anlegen" }).click();
   assert.match(await readFault(page, "Partitionen"), /^Höchstens \d+$/);
@@ -135,8 +135,8 @@ test("topics: name and number of partitions", { skip: chromiumSkip }, async (t) 
   await dialog.getByText("Mindestens 1").first().waitFor();
   await fill(page, "Partitionen", "1");
   await dialog.getByRole("button", { name: "Anlegen" }).click();
-  await page.waitForURL("**/topics/orders/tail*");
-  await goTo(console, "/messaging/topics/orders/schema");
+  await page.waitForURL("**/topics/bestellungen/tail*");
+  await goTo(console, "/messaging/topics/bestellungen/schema");
   const problems = page.locator(".editor-problems");
   await replaceText(page, '{"a": "string" "b": "string"}');
   await problems.getByText("Zeile 1, Spalte 16").waitFor();

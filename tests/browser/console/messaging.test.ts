@@ -81,7 +81,7 @@ test(
     await page.getByRole("alert").waitFor();
     await page.getByLabel("Token").fill(TOKEN);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.locator("main#content").waitFor();
+    await page.locator("main#content.body").waitFor();
     const stored = await page.evaluate(
       "JSON.stringify(localStorage) + JSON.stringify(sessionStorage)",
     );

@@ -76,7 +76,7 @@ for (const look of LOOKS) {
     const console = await openPlatform(t, browser, platform, look);
     await console.page.evaluate(GERMAN);
     await console.page.reload();
-    await console.page.locator("html[lang=de] main#content").waitFor();
+    await console.page.locator("html[lang=de] main#content.body").waitFor();
     const faults: string[] = [];
     const check = async (what: string): Promise<void> => {
       try {

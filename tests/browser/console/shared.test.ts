@@ -90,7 +90,7 @@ test(
       const { page } = opened;
       await page.getByText("live", { exact: true }).first().waitFor();
       await page.goto(url);
-      await page.locator("main#content").waitFor();
+      await page.locator("main#content.body").waitFor();
       assert.equal(new URL(page.url()).pathname, "/ui/");
       const read = async (address: string): Promise<string> =>
         (await (await page.goto(address))?.text()) ?? "";
@@ -107,7 +107,7 @@ async function signOutInAnotherTab(page: Page, url: string): Promise<void> {
   await page.getByText("live", { exact: true }).first().waitFor();
   const other = await page.context().newPage();
   await other.goto(`${url}/ui/settings`);
-  await other.locator("main#content").waitFor();
+  await other.locator("main#content.body").waitFor();
   if ((page.viewportSize()?.width ?? 0) < 600) {
     await other.getByRole("button", { name: "More" }).click();
   }
@@ -117,6 +117,6 @@ async function signOutInAnotherTab(page: Page, url: string): Promise<void> {
   await page.getByText("The session has ended. Sign in again.").waitFor();
   await page.getByLabel("Token").fill(TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   await page.getByText("live", { exact: true }).first().waitFor();
 }

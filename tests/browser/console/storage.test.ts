@@ -131,7 +131,7 @@ test(
     await page.getByText("No policy allows s3:PutObject here").waitFor();
     page.on("dialog", (dialog) => void dialog.accept());
     await page.reload();
-    await page.locator("main#content h1").first().waitFor({ state: "attached" });
+    await page.locator("main#content.body h1").first().waitFor({ state: "attached" });
     isBroken = false;
     sent.length = 0;
     const other = Buffer.from(content);

@@ -34,7 +34,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   page.on("dialog", () => console.reports.push("a dialog opened"));
   await poison(page);
   await page.reload();
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   for (const path of MAIL_SCREENS) await checkScreen(console, path);
   await checkScreen(console, "/mail/inbox");
   // The findings about the mail.

@@ -68,7 +68,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   page.on("dialog", () => console.reports.push("a dialog opened"));
   await poison(page);
   await page.reload();
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   for (const path of SERVICE_SCREENS) await checkScreen(console, path);
   await page.keyboard.press("Control+k");
   await page.getByRole("dialog").getByRole("combobox").fill("onerror");

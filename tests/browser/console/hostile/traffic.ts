@@ -87,7 +87,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   page.on("dialog", () => console.reports.push("a dialog opened"));
   await poison(page);
   await page.reload();
-  await page.locator("main#content").waitFor();
+  await page.locator("main#content.body").waitFor();
   for (const path of TRAFFIC_SCREENS) await checkScreen(console, path);
   const { tunnels } = (await platform.callService(platform.tunnel, platform.admin, "/tunnels")) as {
     tunnels: { id: string }[];
