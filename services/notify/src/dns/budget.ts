@@ -7,12 +7,16 @@ import type { DnsLookup } from "./resolver.ts";
  */
 export function limitLookups(lookup: DnsLookup, budgetMs: number): DnsLookup {
   const endsAt = performance.now() + budgetMs;
+  // Timers may fire some milliseconds early: the first one ends the budget.
+  let isUsedUp = false;
   return (name, type) => {
     const leftMs = endsAt - performance.now();
-    // Timers may fire a millisecond early: no lookup can answer in what is left.
-    if (leftMs < 1) return Promise.reject(createTimeout(name));
+    if (isUsedUp || leftMs <= 0) return Promise.reject(createTimeout(name));
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(createTimeout(name)), leftMs);
+      const timer = setTimeout(() => {
+        isUsedUp = true;
+        reject(createTimeout(name));
+      }, leftMs);
       lookup(name, type)
         .then(resolve, reject)
         .finally(() => clearTimeout(timer));
