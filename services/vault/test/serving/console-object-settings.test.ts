@@ -1,6 +1,7 @@
 // Tags and locks of objects as JSON: conditions, places of faults, limits and rights.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { addReader, callJson, readJson } from "./json-api.ts";
 import { serve, type Serving } from "./serving.ts";
 import type { Answer, Ask, Key } from "./s3-client.ts";
 
@@ -13,33 +14,16 @@ before(async () => {
   serving = await serve();
   await call("POST", API, { name: "set" });
   await call("POST", API, { name: "locked", object_lock: true });
-  const statement = {
-    Effect: "Allow",
-    Action: ["s3:GetObject", "s3:GetObjectTagging", "s3:ListBucket"],
-    Resource: ["arn:aws:s3:::set", "arn:aws:s3:::set/*"],
-  };
-  await call("PUT", "/api/v1/users/reader", {
-    policies: { main: { Version: "2012-10-17", Statement: [statement] } },
-    namespaces: [],
-  });
-  const made = await read(call("POST", "/api/v1/keys", { user: "reader" }), 201);
-  reader = { accessKey: String(made["access_key"]), secretKey: String(made["secret_key"]) };
+  reader = await addReader(serving, "set", [
+    "s3:GetObject",
+    "s3:GetObjectTagging",
+    "s3:ListBucket",
+  ]);
 });
 after(() => serving[Symbol.asyncDispose]());
 
-function call(method: string, path: string, body?: object, ask: Ask = {}): Promise<Answer> {
-  const content =
-    body === undefined
-      ? {}
-      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const headers = { ...("headers" in content ? content.headers : {}), ...ask.headers };
-  return serving.admin.send(method, path, { ...content, ...ask, headers });
-}
-
-async function read<T = Record<string, unknown>>(answer: Promise<Answer>, status = 200) {
-  const { text, status: got } = await answer;
-  assert.equal(got, status, text);
-  return JSON.parse(text) as T;
+function call(method: string, path: string, body?: object, ask?: Ask): Promise<Answer> {
+  return callJson(serving, method, path, body, ask);
 }
 
 interface Problem {
@@ -63,9 +47,9 @@ describe("tags of an object", () => {
     ];
     const put = await call("PUT", path(key), { tags });
     assert.equal(put.status, 204, put.text);
-    assert.deepEqual((await read(call("GET", path(key))))["tags"], tags);
+    assert.deepEqual((await readJson(call("GET", path(key))))["tags"], tags);
     assert.equal((await call("DELETE", path(key))).status, 204);
-    assert.deepEqual((await read(call("GET", path(key))))["tags"], []);
+    assert.deepEqual((await readJson(call("GET", path(key))))["tags"], []);
     assert.equal((await call("GET", path("missing"))).status, 404);
   });
 
@@ -79,7 +63,7 @@ describe("tags of an object", () => {
     const late = await call("PUT", path("shared"), tagged("yours"), asSeen);
     assert.deepEqual([late.status, late.headers["etag"]], [412, await readTag()]);
     assert.equal((await call("DELETE", path("shared"), undefined, asSeen)).status, 412);
-    assert.deepEqual((await read(call("GET", path("shared"))))["tags"], tagged("mine").tags);
+    assert.deepEqual((await readJson(call("GET", path("shared"))))["tags"], tagged("mine").tags);
     const asNow = { headers: { "if-match": await readTag() } };
     assert.equal((await call("DELETE", path("shared"), undefined, asNow)).status, 204);
     assert.equal((await call("PUT", path("shared"), tagged("any"))).status, 204);
@@ -90,10 +74,10 @@ describe("tags of an object", () => {
     const first = JSON.parse((await write("v")).text) as { version: string };
     await write("v");
     await call("PUT", path("v", first.version), { tags: [{ key: "old", value: "1" }] });
-    assert.deepEqual((await read(call("GET", path("v", first.version))))["tags"], [
+    assert.deepEqual((await readJson(call("GET", path("v", first.version))))["tags"], [
       { key: "old", value: "1" },
     ]);
-    assert.deepEqual((await read(call("GET", path("v"))))["tags"], []);
+    assert.deepEqual((await readJson(call("GET", path("v"))))["tags"], []);
     assert.equal((await call("GET", path("v", "x".repeat(31)))).status, 400);
   });
 
@@ -112,9 +96,9 @@ describe("tags of an object", () => {
   for (const [name, tags, place] of faults) {
     test(`${name} is refused at ${place}`, async () => {
       await write("bad");
-      const { errors } = await read<Problem>(call("PUT", path("bad"), { tags }), 400);
+      const { errors } = await readJson<Problem>(call("PUT", path("bad"), { tags }), 400);
       assert.equal(errors[0]!.path, place, JSON.stringify(errors));
-      assert.deepEqual((await read(call("GET", path("bad"))))["tags"], []);
+      assert.deepEqual((await readJson(call("GET", path("bad"))))["tags"], []);
     });
   }
 
@@ -124,14 +108,14 @@ describe("tags of an object", () => {
       tag(`${index}${"k".repeat(127)}`, "v".repeat(256)),
     );
     assert.equal((await call("PUT", path("full"), { tags })).status, 204);
-    assert.deepEqual((await read(call("GET", path("full"))))["tags"], tags);
+    assert.deepEqual((await readJson(call("GET", path("full"))))["tags"], tags);
   });
 
   test("a reader sees them and may not change them", async () => {
     await write("seen");
     await call("PUT", path("seen"), { tags: [tag("k")] });
     const asReader = { key: reader };
-    assert.deepEqual((await read(call("GET", path("seen"), undefined, asReader)))["tags"], [
+    assert.deepEqual((await readJson(call("GET", path("seen"), undefined, asReader)))["tags"], [
       tag("k"),
     ]);
     assert.equal((await call("PUT", path("seen"), { tags: [] }, asReader)).status, 403);
@@ -141,7 +125,7 @@ describe("tags of an object", () => {
 
 describe("locks of an object", () => {
   const path = (part: string, more = "") => `${API}/locked/object${part}?key=kept${more}`;
-  const info = async () => read(call("GET", path("", "&info")));
+  const info = async () => readJson(call("GET", path("", "&info")));
   const tagOf = async (part: string) => String((await call("GET", path(part))).headers["etag"]);
   const asOf = (etag: string) => ({ headers: { "if-match": etag } });
 
@@ -171,7 +155,7 @@ describe("locks of an object", () => {
       mode: "GOVERNANCE",
       until: new Date(Date.now() + days * 86_400_000).toISOString(),
     });
-    const first = await read(call("GET", path("/retention")));
+    const first = await readJson(call("GET", path("/retention")));
     assert.deepEqual([first["mode"], first["until"]], [null, null]);
     const none = asOf(await tagOf("/retention"));
     const chosen = retention(1);
@@ -180,7 +164,7 @@ describe("locks of an object", () => {
     assert.deepEqual([late.status, late.headers["etag"]], [412, await tagOf("/retention")]);
     const ended = path("/retention", "&bypass_governance=true");
     assert.equal((await call("DELETE", ended, undefined, none)).status, 412);
-    const kept = await read(call("GET", path("/retention")));
+    const kept = await readJson(call("GET", path("/retention")));
     assert.deepEqual({ mode: kept["mode"], until: kept["until"] }, chosen);
     assert.equal(kept["version"], (await info())["version"]);
     const known = asOf(await tagOf("/retention"));
@@ -189,7 +173,7 @@ describe("locks of an object", () => {
     const free = asOf(await tagOf("/legal-hold"));
     assert.equal((await call("PUT", path("/legal-hold"), { held: true }, free)).status, 204);
     assert.equal((await call("PUT", path("/legal-hold"), { held: false }, free)).status, 412);
-    assert.equal((await read(call("GET", path("/legal-hold"))))["held"], true);
+    assert.equal((await readJson(call("GET", path("/legal-hold"))))["held"], true);
     const held = asOf(await tagOf("/legal-hold"));
     assert.equal((await call("PUT", path("/legal-hold"), { held: false }, held)).status, 204);
 
@@ -220,7 +204,7 @@ describe("locks of an object", () => {
         assert.deepEqual(statuses, [204, 412], `${part}, round ${round}`);
       }
     }
-    assert.equal((await read(call("GET", path("/legal-hold"))))["held"], false);
+    assert.equal((await readJson(call("GET", path("/legal-hold"))))["held"], false);
   });
 
   test("an end in the past, and a bucket without object lock, are refused", async () => {
@@ -243,7 +227,7 @@ describe("locks of an object", () => {
     await call("PUT", `${API}/locked/object/legal-hold?key=listed`, { held: true });
     const list = async (ask: Ask = {}) => {
       const answer = call("GET", `${API}/locked/objects?versions&prefix=listed`, undefined, ask);
-      const { items } = await read<{ items: Record<string, unknown>[] }>(answer);
+      const { items } = await readJson<{ items: Record<string, unknown>[] }>(answer);
       return items.map(({ retention, legal_hold: hold }) => [retention, hold]);
     };
     assert.deepEqual(await list(), [
@@ -302,23 +286,23 @@ test("S3 and the console see the same tags and locks, whoever sets them", async 
     headers: { "x-amz-bypass-governance-retention": "true" },
   });
   await s3("PUT", "legal-hold", "<LegalHold><Status>OFF</Status></LegalHold>");
-  const shown = await read(call("GET", `${at("")}&info`));
+  const shown = await readJson(call("GET", `${at("")}&info`));
   assert.deepEqual(shown["tags"], { by: "S3" });
   const version = shown["version"];
-  assert.deepEqual(await read(call("GET", at("/tags"))), {
+  assert.deepEqual(await readJson(call("GET", at("/tags"))), {
     tags: [{ key: "by", value: "S3" }],
     version,
   });
   const stored = { mode: "COMPLIANCE", until: second };
   assert.deepEqual(shown["retention"], stored);
-  assert.deepEqual(await read(call("GET", at("/retention"))), { ...stored, version });
-  assert.deepEqual(await read(call("GET", at("/legal-hold"))), { held: false, version });
+  assert.deepEqual(await readJson(call("GET", at("/retention"))), { ...stored, version });
+  assert.deepEqual(await readJson(call("GET", at("/legal-hold"))), { held: false, version });
 });
 
 describe("operations that the caller may not run", () => {
   const denied = async (key: string, ask: Ask = {}, more = "") => {
     const path = `${API}/set/object/permissions?${new URLSearchParams({ key }).toString()}${more}`;
-    return (await read<{ denied: object }>(call("GET", path, undefined, ask))).denied;
+    return (await readJson<{ denied: object }>(call("GET", path, undefined, ask))).denied;
   };
 
   test("are named with the missing action, also of an object that does not exist", async () => {
@@ -344,8 +328,8 @@ describe("operations that the caller may not run", () => {
 
   test("of a bucket are named by the setting", async () => {
     const path = `${API}/set/permissions`;
-    assert.deepEqual(await read(call("GET", path)), { denied: {} });
-    const { denied: found } = await read<{ denied: Record<string, string> }>(
+    assert.deepEqual(await readJson(call("GET", path)), { denied: {} });
+    const { denied: found } = await readJson<{ denied: Record<string, string> }>(
       call("GET", path, undefined, { key: reader }),
     );
     assert.equal(found["delete"], "s3:DeleteBucket");

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { callJson, readJson } from "./json-api.ts";
 import { serve, type Serving, waitFor } from "./serving.ts";
 import type { Answer, Ask, Key } from "./s3-client.ts";
 
@@ -33,15 +34,8 @@ before(async () => {
 });
 after(() => serving[Symbol.asyncDispose]());
 
-function call(method: string, path: string, body?: object, ask: Ask = {}): Promise<Answer> {
-  const content = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) };
-  return serving.admin.send(method, path, { ...content, ...ask });
-}
-
-async function read<T = Record<string, unknown>>(answer: Promise<Answer>, status = 200) {
-  const { text, status: got } = await answer;
-  assert.equal(got, status, text);
-  return JSON.parse(text) as T;
+function call(method: string, path: string, body?: object, ask?: Ask): Promise<Answer> {
+  return callJson(serving, method, path, body, ask);
 }
 
 function allow(actions: string[], resource: string): object {
@@ -54,12 +48,12 @@ const toPolicies = (Statement: object[]) => ({
 
 async function createUser(name: string, statements: object[]): Promise<Key> {
   await call("PUT", `/api/v1/users/${name}`, { ...toPolicies(statements), namespaces: [] });
-  const made = await read(call("POST", "/api/v1/keys", { user: name }), 201);
+  const made = await readJson(call("POST", "/api/v1/keys", { user: name }), 201);
   return { accessKey: String(made["access_key"]), secretKey: String(made["secret_key"]) };
 }
 
 const putRole = (name: string, statements: object[]) =>
-  read(call("PUT", `/api/v1/roles/${name}`, toPolicies(statements)));
+  readJson(call("PUT", `/api/v1/roles/${name}`, toPolicies(statements)));
 
 function asToken(claims: Record<string, unknown> = {}): Ask {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -80,7 +74,7 @@ describe("objects through the admin API", () => {
   test("an object is written, read in ranges, listed by page and deleted", async () => {
     const path = `${API}/photos/objects/holiday/${encodeURIComponent("a b/ü.txt")}`;
     const headers = { "content-type": "text/plain", "x-amz-meta-place": "sea" };
-    const put = await read(call("PUT", path, undefined, { body: "0123456789", headers }));
+    const put = await readJson(call("PUT", path, undefined, { body: "0123456789", headers }));
     assert.equal(put["key"], "holiday/a b/ü.txt");
     assert.match(String(put["etag"]), /^[0-9a-f]{32}$/);
 
@@ -98,15 +92,15 @@ describe("objects through the admin API", () => {
     assert.equal(beyond.status, 416);
 
     for (const key of ["p1", "p2", "p3"]) await call("PUT", `${API}/photos/objects/page/${key}`);
-    const first = await read<Page>(call("GET", `${API}/photos/objects?prefix=page/&limit=2`));
+    const first = await readJson<Page>(call("GET", `${API}/photos/objects?prefix=page/&limit=2`));
     assert.deepEqual(
       first.items.map(({ key }) => key),
       ["page/p1", "page/p2"],
     );
     const next = `${API}/photos/objects?prefix=page/&limit=2&cursor=${first.next_cursor}`;
-    const second = await read<Page>(call("GET", next));
+    const second = await readJson<Page>(call("GET", next));
     assert.deepEqual([second.items.map(({ key }) => key), second.next_cursor], [["page/p3"], null]);
-    const folders = await read<Page>(call("GET", `${API}/photos/objects?delimiter=/`));
+    const folders = await readJson<Page>(call("GET", `${API}/photos/objects?delimiter=/`));
     assert.deepEqual(folders.prefixes, ["holiday/", "page/"]);
 
     assert.equal((await call("DELETE", path)).status, 204);
@@ -137,12 +131,12 @@ describe("objects through the admin API", () => {
     const path = `${API}/photos/objects/public/described`;
     const headers = { "x-amz-tagging": "team=sea", "x-amz-meta-a": "1", "content-type": "a/b" };
     await call("PUT", path, undefined, { body: "12345", headers });
-    const info = await read(call("GET", `${path}?info`));
+    const info = await readJson(call("GET", `${path}?info`));
     assert.deepEqual(
       [info["size"], info["content_type"], info["tags"], info["metadata"]],
       [5, "a/b", { team: "sea" }, { a: "1" }],
     );
-    const seen = await read(call("GET", `${path}?info`, undefined, { key: reader }));
+    const seen = await readJson(call("GET", `${path}?info`, undefined, { key: reader }));
     assert.deepEqual([seen["size"], seen["tags"]], [5, null]);
     const secret = `${API}/private/objects/secret?info`;
     assert.equal((await call("GET", secret, undefined, { key: reader })).status, 403);
@@ -151,7 +145,7 @@ describe("objects through the admin API", () => {
   test("keys that a path cannot express are named in the query", async () => {
     const key = "a/../b//./c";
     const path = `${API}/photos/object?key=${encodeURIComponent(key)}`;
-    assert.equal((await read(call("PUT", path, undefined, { body: "dots" })))["key"], key);
+    assert.equal((await readJson(call("PUT", path, undefined, { body: "dots" })))["key"], key);
     assert.equal((await call("GET", path)).text, "dots");
     assert.equal((await call("DELETE", path)).status, 204);
     assert.equal((await call("GET", `${API}/photos/object`)).status, 400);
@@ -180,10 +174,10 @@ describe("objects through the admin API", () => {
     await call("POST", API, { name: "versioned" });
     await call("PUT", `${API}/versioned/config/versioning`, { Status: "Enabled" });
     const path = `${API}/versioned/objects/doc`;
-    const first = await read(call("PUT", path, undefined, { body: "one" }));
+    const first = await readJson(call("PUT", path, undefined, { body: "one" }));
     await call("PUT", path, undefined, { body: "two" });
     await call("DELETE", path);
-    const { items } = await read<Page>(call("GET", `${API}/versioned/objects?versions`));
+    const { items } = await readJson<Page>(call("GET", `${API}/versioned/objects?versions`));
     assert.deepEqual(
       items.map((item) => [item.key, item.is_latest]),
       [
@@ -194,7 +188,7 @@ describe("objects through the admin API", () => {
     );
     assert.equal((await call("GET", `${path}?version=${String(first["version"])}`)).text, "one");
     const objects = items.map(({ key, version }) => ({ key, version }));
-    const gone = await read<{ deleted: object[] }>(
+    const gone = await readJson<{ deleted: object[] }>(
       call("POST", `${API}/versioned/delete`, { objects }),
     );
     assert.equal(gone.deleted.length, 3);
@@ -205,7 +199,7 @@ describe("objects through the admin API", () => {
     const headers = { "x-amz-meta-a": "b" };
     await call("PUT", `${API}/photos/objects/from%20here`, undefined, { body: "copied", headers });
     const body = { source_bucket: "photos", source_key: "from here", key: "to here" };
-    await read(call("POST", `${API}/private/copy`, body), 201);
+    await readJson(call("POST", `${API}/private/copy`, body), 201);
     const copy = await call("GET", `${API}/private/objects/to%20here`);
     assert.deepEqual([copy.text, copy.headers["x-amz-meta-a"]], ["copied", "b"]);
     assert.equal((await call("DELETE", `${API}/private`)).status, 409);
@@ -219,13 +213,16 @@ describe("uploads in parts", () => {
     const admin = asToken({ roles: ["admin"] });
     const uploads = `${API}/photos/uploads`;
     const body = { key: "films/long.mp4", content_type: "video/mp4", metadata: { cut: "final" } };
-    const { upload_id: id } = await read<{ upload_id: string }>(call("POST", uploads, body), 201);
+    const { upload_id: id } = await readJson<{ upload_id: string }>(
+      call("POST", uploads, body),
+      201,
+    );
     const send = (number: number, bytes: Buffer) =>
       call("PUT", `${uploads}/${id}/${number}`, undefined, { ...admin, body: bytes });
-    await read(send(1, part("x")));
-    await read(send(1, part("a")));
-    await read(send(2, Buffer.from("end")));
-    const listed = await read<{ parts: { part: number; size: number }[]; key: string }>(
+    await readJson(send(1, part("x")));
+    await readJson(send(1, part("a")));
+    await readJson(send(2, Buffer.from("end")));
+    const listed = await readJson<{ parts: { part: number; size: number }[]; key: string }>(
       call("GET", `${uploads}/${id}`),
     );
     assert.deepEqual(
@@ -238,12 +235,12 @@ describe("uploads in parts", () => {
         ],
       ],
     );
-    const open = await read<{ items: { upload_id: string }[] }>(call("GET", uploads));
+    const open = await readJson<{ items: { upload_id: string }[] }>(call("GET", uploads));
     assert.deepEqual(
       open.items.map((item) => item.upload_id),
       [id],
     );
-    const done = await read(call("POST", `${uploads}/${id}`, {}));
+    const done = await readJson(call("POST", `${uploads}/${id}`, {}));
     assert.match(String(done["etag"]), /-2$/);
     const film = await call("GET", `${API}/photos/objects/films/long.mp4`);
     assert.ok(film.body.equals(Buffer.concat([part("a"), Buffer.from("end")])));
@@ -255,15 +252,15 @@ describe("uploads in parts", () => {
 
   test("a completion whose answer was lost is answered again", async () => {
     const uploads = `${API}/photos/uploads`;
-    const { upload_id: id } = await read<{ upload_id: string }>(
+    const { upload_id: id } = await readJson<{ upload_id: string }>(
       call("POST", uploads, { key: "films/once" }),
       201,
     );
-    const sent = await read(call("PUT", `${uploads}/${id}/1`, undefined, { body: "whole" }));
+    const sent = await readJson(call("PUT", `${uploads}/${id}/1`, undefined, { body: "whole" }));
     const body = { parts: [{ part: 1, etag: sent["etag"] }] };
     const headers = { ...JSON_TYPE, "if-none-match": "*" };
-    const first = await read(call("POST", `${uploads}/${id}`, body, { headers }));
-    assert.deepEqual(await read(call("POST", `${uploads}/${id}`, body, { headers })), first);
+    const first = await readJson(call("POST", `${uploads}/${id}`, body, { headers }));
+    assert.deepEqual(await readJson(call("POST", `${uploads}/${id}`, body, { headers })), first);
     assert.equal((await call("DELETE", `${uploads}/${id}`)).status, 404);
     assert.equal((await call("GET", `${uploads}/${id}`)).status, 404);
     assert.equal((await call("GET", `${API}/photos/objects/films/once`)).text, "whole");
@@ -271,7 +268,7 @@ describe("uploads in parts", () => {
 
   test("an aborted upload is gone, and a part number has bounds", async () => {
     const uploads = `${API}/photos/uploads`;
-    const { upload_id: id } = await read<{ upload_id: string }>(
+    const { upload_id: id } = await readJson<{ upload_id: string }>(
       call("POST", uploads, { key: "never" }),
       201,
     );
@@ -335,8 +332,8 @@ describe("settings of a bucket as JSON", () => {
       assert.equal((await call("GET", path)).status, 404);
       const put = await call("PUT", path, document);
       assert.equal(put.status, 204, put.text);
-      assert.deepEqual(await read(call("GET", path)), document);
-      const { settings } = await read<{ settings: string[] }>(call("GET", `${API}/set`));
+      assert.deepEqual(await readJson(call("GET", path)), document);
+      const { settings } = await readJson<{ settings: string[] }>(call("GET", `${API}/set`));
       assert.deepEqual(settings, [name]);
       assert.equal((await call("DELETE", path)).status, 204);
       assert.equal((await call("GET", path)).status, 404);
@@ -347,7 +344,7 @@ describe("settings of a bucket as JSON", () => {
     const events = `${API}/set/config/events`;
     const subscription = { events: ["objstore:ObjectCreated:*"], webhook: "https://hook.example/" };
     assert.equal((await call("PUT", events, { subscriptions: [subscription] })).status, 204);
-    const { subscriptions } = await read<{ subscriptions: { webhook: string }[] }>(
+    const { subscriptions } = await readJson<{ subscriptions: { webhook: string }[] }>(
       call("GET", events),
     );
     assert.deepEqual(
@@ -355,8 +352,8 @@ describe("settings of a bucket as JSON", () => {
       ["https://hook.example/"],
     );
     assert.equal((await call("DELETE", events)).status, 204);
-    assert.deepEqual(await read(call("GET", events)), { subscriptions: [] });
-    assert.deepEqual(await read(call("GET", `${API}/set/config/versioning`)), {});
+    assert.deepEqual(await readJson(call("GET", events)), { subscriptions: [] });
+    assert.deepEqual(await readJson(call("GET", `${API}/set/config/versioning`)), {});
     assert.equal((await call("DELETE", `${API}/set/config/versioning`)).status, 405);
 
     await call("POST", API, { name: "locked", object_lock: true });
@@ -365,7 +362,7 @@ describe("settings of a bucket as JSON", () => {
       Rule: { DefaultRetention: { Mode: "GOVERNANCE", Days: 1 } },
     };
     assert.equal((await call("PUT", `${API}/locked/config/lock`, lock)).status, 204);
-    assert.deepEqual(await read(call("GET", `${API}/locked/config/lock`)), lock);
+    assert.deepEqual(await readJson(call("GET", `${API}/locked/config/lock`)), lock);
   });
 
   test("an invalid document is refused with its fault", async () => {
@@ -382,7 +379,7 @@ describe("rights", () => {
     await call("PUT", `${API}/photos/objects/public/a`, undefined, { body: "open" });
     await call("PUT", `${API}/photos/objects/secret`, undefined, { body: "closed" });
     const key = { key: reader };
-    assert.deepEqual(await read(call("GET", API, undefined, key)), ["photos"]);
+    assert.deepEqual(await readJson(call("GET", API, undefined, key)), ["photos"]);
     assert.equal(
       (await call("GET", `${API}/photos/objects/public/a`, undefined, key)).text,
       "open",
@@ -417,7 +414,7 @@ describe("rights", () => {
       assert.equal((await call(method, path, body, key)).status, 403, `${method} ${path}`);
     }
     const objects = [{ key: "public/a" }];
-    const { errors } = await read<{ errors: { code: string }[] }>(
+    const { errors } = await readJson<{ errors: { code: string }[] }>(
       call("POST", `${API}/photos/delete`, { objects }, key),
     );
     assert.deepEqual(
@@ -455,7 +452,7 @@ describe("rights", () => {
     );
     assert.equal((await call("GET", own, undefined, both)).status, 403);
     const objects = [{ key: "ada/note" }, { key: "bob/note" }];
-    const result = await read<{ deleted: { key: string }[]; errors: { key: string }[] }>(
+    const result = await readJson<{ deleted: { key: string }[]; errors: { key: string }[] }>(
       call("POST", `${API}/photos/delete`, { objects }, both),
     );
     assert.deepEqual(
@@ -500,7 +497,7 @@ describe("links", () => {
     });
     const key = "public/ü &?.txt";
     for (const ask of [{}, { key: reader }, asToken({ roles: ["readers"] })]) {
-      const { url } = await read<{ url: string }>(
+      const { url } = await readJson<{ url: string }>(
         call("POST", `${API}/photos/share`, { key }, { headers: JSON_TYPE, ...ask }),
         201,
       );
@@ -522,7 +519,7 @@ describe("links", () => {
   });
 
   test("a link accepts an upload", async () => {
-    const { url } = await read<{ url: string }>(
+    const { url } = await readJson<{ url: string }>(
       call("POST", `${API}/photos/share`, { key: "inbox/a", method: "PUT" }),
       201,
     );
@@ -534,7 +531,7 @@ describe("links", () => {
 
 describe("upkeep", () => {
   test("the drive and its space, and the state of the scrub", async () => {
-    const { drives } = await read<{ drives: { state: string; free_bytes: number }[] }>(
+    const { drives } = await readJson<{ drives: { state: string; free_bytes: number }[] }>(
       call("GET", "/api/v1/drives"),
     );
     assert.deepEqual(
@@ -543,7 +540,9 @@ describe("upkeep", () => {
     );
     assert.ok(drives[0]!.free_bytes > 0);
     assert.equal((await call("POST", "/api/v1/maintenance/scrub")).status, 202);
-    const { scrub } = await read<{ scrub: { state: string } }>(call("GET", "/api/v1/maintenance"));
+    const { scrub } = await readJson<{ scrub: { state: string } }>(
+      call("GET", "/api/v1/maintenance"),
+    );
     assert.match(scrub.state, /^(?:running|idle)$/);
   });
 });
@@ -551,7 +550,7 @@ describe("upkeep", () => {
 test("operations are in the access log, with the identity that did them", async () => {
   await call("GET", `${API}/photos/objects/public/a`, undefined, { key: reader });
   const lines = await waitFor("the access log", async () => {
-    const { items } = await read<Page>(call("GET", `${API}/system-access-logs/objects`)).catch(
+    const { items } = await readJson<Page>(call("GET", `${API}/system-access-logs/objects`)).catch(
       () => ({ items: [] as Page["items"] }),
     );
     const texts = await Promise.all(

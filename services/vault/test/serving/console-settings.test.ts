@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { StoreFolders } from "../../src/disk/files.ts";
 import { readBucketsFile } from "../../src/store/buckets-file.ts";
+import { addReader, callJson, readJson } from "./json-api.ts";
 import { serve, type Serving, waitFor } from "./serving.ts";
 import type { Answer, Ask, Key } from "./s3-client.ts";
 
@@ -16,33 +17,17 @@ before(async () => {
   await call("POST", API, { name: "set" });
   await call("POST", API, { name: "other" });
   await call("POST", API, { name: "locked", object_lock: true });
-  const statement = {
-    Effect: "Allow",
-    Action: ["s3:GetObject", "s3:GetObjectTagging", "s3:ListBucket", "s3:GetBucketCORS"],
-    Resource: ["arn:aws:s3:::set", "arn:aws:s3:::set/*"],
-  };
-  await call("PUT", "/api/v1/users/reader", {
-    policies: { main: { Version: "2012-10-17", Statement: [statement] } },
-    namespaces: [],
-  });
-  const made = await read(call("POST", "/api/v1/keys", { user: "reader" }), 201);
-  reader = { accessKey: String(made["access_key"]), secretKey: String(made["secret_key"]) };
+  reader = await addReader(serving, "set", [
+    "s3:GetObject",
+    "s3:GetObjectTagging",
+    "s3:ListBucket",
+    "s3:GetBucketCORS",
+  ]);
 });
 after(() => serving[Symbol.asyncDispose]());
 
-function call(method: string, path: string, body?: object, ask: Ask = {}): Promise<Answer> {
-  const content =
-    body === undefined
-      ? {}
-      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const headers = { ...("headers" in content ? content.headers : {}), ...ask.headers };
-  return serving.admin.send(method, path, { ...content, ...ask, headers });
-}
-
-async function read<T = Record<string, unknown>>(answer: Promise<Answer>, status = 200) {
-  const { text, status: got } = await answer;
-  assert.equal(got, status, text);
-  return JSON.parse(text) as T;
+function call(method: string, path: string, body?: object, ask?: Ask): Promise<Answer> {
+  return callJson(serving, method, path, body, ask);
 }
 
 interface Problem {
@@ -67,7 +52,7 @@ describe("settings", () => {
     assert.equal((await call("PUT", path, cors("https://b.example"), known)).status, 204);
     const stale = await call("PUT", path, cors("https://c.example"), known);
     assert.equal(stale.status, 412, stale.text);
-    assert.deepEqual(await read(call("GET", path)), cors("https://b.example"));
+    assert.deepEqual(await readJson(call("GET", path)), cors("https://b.example"));
     assert.equal((await call("DELETE", path, undefined, known)).status, 412);
     const latest = String((await call("GET", path)).headers["etag"]);
     const removed = await call("DELETE", path, undefined, { headers: { "if-match": latest } });
@@ -160,7 +145,7 @@ describe("settings", () => {
       ObjectLockEnabled: "Enabled",
       Rule: { DefaultRetention: { Mode: "GOVERNANCE", Years: 101 } },
     };
-    const { errors } = await read<Problem>(call("PUT", `${API}/locked/config/lock`, lock), 400);
+    const { errors } = await readJson<Problem>(call("PUT", `${API}/locked/config/lock`, lock), 400);
     assert.equal(errors[0]!.path, "Rule.DefaultRetention.Years");
   });
 
@@ -172,19 +157,19 @@ describe("settings", () => {
         { Effect: "Allow", Principal, Action: "s3:GetObject", Resource: "arn:aws:s3:::set/*" },
       ],
     });
-    assert.deepEqual(await read(call("POST", path, policy("*"))), { is_public: true });
+    assert.deepEqual(await readJson(call("POST", path, policy("*"))), { is_public: true });
     const narrow = policy({ AWS: "arn:aws:iam:::user/reader" });
-    assert.deepEqual(await read(call("POST", path, narrow)), { is_public: false });
-    const { errors } = await read<Problem>(call("POST", path, { Statement: [{}] }), 400);
+    assert.deepEqual(await readJson(call("POST", path, narrow)), { is_public: false });
+    const { errors } = await readJson<Problem>(call("POST", path, { Statement: [{}] }), 400);
     assert.match(errors[0]!.path, /^Statement\.0/);
     assert.equal((await call("GET", `${API}/set/config/policy`)).status, 404);
     assert.equal((await call("POST", path, policy("*"), { key: reader })).status, 403);
 
     assert.equal((await call("PUT", `${API}/set/config/policy`, policy("*"))).status, 204);
-    const bucket = await read(call("GET", `${API}/set`));
+    const bucket = await readJson(call("GET", `${API}/set`));
     assert.equal(bucket["has_public_policy"], true);
     await call("DELETE", `${API}/set/config/policy`);
-    assert.equal((await read(call("GET", `${API}/set`)))["has_public_policy"], false);
+    assert.equal((await readJson(call("GET", `${API}/set`)))["has_public_policy"], false);
   });
 
   test("a stomp subscription that is read and put again keeps its password, for the same target only", async () => {

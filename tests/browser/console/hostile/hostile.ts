@@ -32,10 +32,13 @@ const STRUCTURE = new Set([
 ]);
 const TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** Adds the payload to every text that the services send to a page. */
-export async function poison(page: Page): Promise<void> {
+/** Loads a page again, with the payload in every text that the services send to it. A dialog that opens is a report. */
+export async function poison({ page, reports }: ConsolePage): Promise<void> {
+  page.on("dialog", () => reports.push("a dialog opened"));
   await page.route(/\/api\/v1\//, poisonAnswer);
   await page.routeWebSocket(/\/console\/live|\/ws(?:[/?]|$)/, poisonSocket);
+  await page.reload();
+  await page.locator("main#content.body").waitFor();
 }
 
 /** A text as a poisoned answer has it. */
