@@ -51,7 +51,7 @@ export interface ConsoleSession {
   user: { id: string; name: string };
   /** Services that the session can call. */
   services: ServiceId[];
-  /** True if the session has all permissions: of operators, root keys and the role `admin`. */
+  /** True if the session has all permissions: of operators, root keys and administrators (`*:*`). */
   is_admin: boolean;
   /** Scopes of the user's token, such as `users:read`. Services decide; this is for disabled buttons. */
   permissions: string[];

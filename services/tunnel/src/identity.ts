@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { createBearerGuard } from "@platform/kernel/http";
 import {
   createConfiguredVerifier,
+  hasScope,
   requireScope,
   type Caller,
   type RevocationSet,
@@ -14,9 +15,8 @@ import type { RelayConfig } from "./config.ts";
 
 /** Subject of the operator. */
 export const OPERATOR = "operator";
-/** Scope and role of users that manage the tunnels of all subjects. */
+/** Scope of users that manage the tunnels of all subjects. */
 const ADMIN_SCOPE = "tunnel:admin";
-const ADMIN_ROLE = "admin";
 const SUBJECT_CHARACTERS_MAX = 255;
 
 interface StaticToken {
@@ -67,9 +67,7 @@ export function subjectOf(caller: Caller): string {
 
 /** True if the caller manages the tunnels of all subjects. */
 export function isOperator(caller: Caller): boolean {
-  if (caller.kind === "operator") return true;
-  if (caller.kind !== "user") return false;
-  return caller.claims.scope.includes(ADMIN_SCOPE) || caller.claims.roles.includes(ADMIN_ROLE);
+  return hasScope(caller, ADMIN_SCOPE);
 }
 
 /** Time in ms since 1970 at which the caller's token expires; `Infinity` for static tokens. */

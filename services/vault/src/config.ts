@@ -228,7 +228,7 @@ const KEYS = {
   }),
   ...createTokenKeys(
     "vault",
-    "the admin API accepts tokens: for storage those with a role of storage, for everything those with the scope vault:admin or the role admin",
+    "the admin API accepts tokens: for storage those with a role of storage, for everything those with the scope vault:admin",
   ),
   ...createConsoleKeys(),
   ...createOperationKeys("vault"),

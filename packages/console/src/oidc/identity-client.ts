@@ -3,6 +3,7 @@ import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import {
   createBoundedFetch,
   createTokenVerifier,
+  EVERY_SCOPE,
   parseJwt,
   type TokenVerifier,
 } from "@platform/kernel/identity";
@@ -259,10 +260,11 @@ export function readRights(
   tokens: IdentityTokens,
 ): Pick<Grant, "isAdmin" | "permissions" | "roles"> {
   const { scope, roles } = readAccessToken(tokens);
+  const permissions = typeof scope === "string" ? scope.split(" ") : [];
   const list = Array.isArray(roles) ? roles.filter((role) => typeof role === "string") : [];
   return {
-    isAdmin: list.includes("admin"),
-    permissions: typeof scope === "string" ? scope.split(" ") : [],
+    isAdmin: permissions.includes(EVERY_SCOPE),
+    permissions,
     roles: list,
   };
 }

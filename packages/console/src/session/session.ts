@@ -1,6 +1,6 @@
 // A console session: who signed in, and the credentials with which services are called.
 import type { ServiceId, SignInMethod } from "../contract.ts";
-import type { Caller } from "@platform/kernel/identity";
+import { EVERY_SCOPE, type Caller } from "@platform/kernel/identity";
 
 /** Tokens of identity. */
 export interface IdentityTokens {
@@ -72,7 +72,7 @@ export function describeCaller(
       return { user: OPERATOR, isAdmin: true, permissions: [], roles: [] };
     case "user": {
       const { sub = "", username = sub, scope, roles } = caller.claims;
-      const isAdmin = roles.includes("admin");
+      const isAdmin = scope.includes(EVERY_SCOPE);
       return { user: { id: sub, name: username }, isAdmin, permissions: scope, roles };
     }
     case "anonymous":

@@ -14,7 +14,7 @@ import {
   type Guard,
   type GuardedRequest,
 } from "../http/index.ts";
-import { hasAccess, type Caller } from "../identity/index.ts";
+import { createScopeError, hasScope, type Caller } from "../identity/index.ts";
 import type { Logger } from "../log/index.ts";
 import { HTTP_METRICS, type MetricRegistry } from "../metrics/index.ts";
 import { every, type Clock, type RepeatingTimer } from "../time/index.ts";
@@ -86,7 +86,7 @@ export interface AdminFeedsOptions {
   health: HealthRegistry;
   /** Identifies callers. */
   guard: Guard;
-  /** Throws if a caller may not read the feeds. Default: the scope `<service>:read` or the role `admin` is required. */
+  /** Throws if a caller may not read the feeds. Default: requires the scope `<service>:read` or `<service>:admin`. */
   access?: (caller: Caller) => void;
   clock: Clock;
   logger: Logger;
@@ -283,10 +283,7 @@ function listFigures({ figures, registry, ...options }: AdminFeedsOptions): Figu
 
 function requireRead(caller: Caller, service: string): void {
   const scope = `${service}:read`;
-  if (hasAccess(caller, { scope, role: "admin" })) return;
-  throw new PlatformError("forbidden", `The scope ${scope} is required.`, {
-    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` },
-  });
+  if (!hasScope(caller, scope, `${service}:admin`)) throw createScopeError(scope);
 }
 
 function createLiveRoute(): ApiRoute {

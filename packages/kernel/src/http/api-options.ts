@@ -37,7 +37,7 @@ export interface ApiOptions {
   bodyBudget?: BodyBudget;
   /**
    * Access of other machines to `/metrics`, which programs on this machine can read. Default: the operator, the scope
-   * `metrics:read` or the role `admin`.
+   * `metrics:read`.
    */
   metricsAccess?: (caller: Caller) => void;
   /** Bearer token that gives access to `/metrics` only. */

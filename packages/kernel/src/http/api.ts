@@ -5,7 +5,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { PlatformError } from "../errors/index.ts";
 import type { HealthAnswer } from "../health/index.ts";
-import { hasAccess, type Caller } from "../identity/caller.ts";
+import { createScopeError, hasScope, type Caller } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { createDirectDispatcher } from "./direct.ts";
@@ -276,10 +276,7 @@ function createFontRoutes({ docsAccess = DOCS_ACCESS }: ApiOptions, page: DocsPa
 }
 
 function requireMetricsAccess(caller: Caller): void {
-  if (hasAccess(caller, { scope: METRICS_SCOPE, role: "admin" })) return;
-  throw new PlatformError("forbidden", `The scope ${METRICS_SCOPE} is required.`, {
-    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${METRICS_SCOPE}"` },
-  });
+  if (!hasScope(caller, METRICS_SCOPE)) throw createScopeError(METRICS_SCOPE);
 }
 
 function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute>][] {

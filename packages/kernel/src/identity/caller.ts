@@ -39,46 +39,44 @@ export type Caller =
   | { readonly kind: "user"; readonly claims: Claims }
   | { readonly kind: "anonymous" };
 
-/** Required scope or role; either is sufficient. The operator has all. */
-export interface Requirement {
-  scope?: string;
-  role?: string;
-}
+/** The scope of administrators, which includes every other scope. */
+export const EVERY_SCOPE = "*:*";
 
-/** True if the caller has the scope or the role. */
-export function hasAccess(caller: Caller, need: Requirement): boolean {
+/**
+ * True if the caller has at least one of the scopes. The operator has every scope, and so do holders of `*:*`. Roles of a
+ * token are no rights.
+ */
+export function hasScope(caller: Caller, ...scopes: readonly string[]): boolean {
   switch (caller.kind) {
     case "operator":
       return true;
     case "anonymous":
       return false;
     case "user":
-      return (
-        (need.scope !== undefined && caller.claims.scope.includes(need.scope)) ||
-        (need.role !== undefined && caller.claims.roles.includes(need.role))
-      );
+      return includesScope(caller.claims.scope, ...scopes);
     default:
       return caller satisfies never;
   }
 }
 
-/** Throws 401 for anonymous callers and 403 for users who lack both the scope and the role (RFC 6750 section 3.1). */
-function requireAccess(caller: Caller, need: Requirement): void {
-  if (hasAccess(caller, need)) return;
+/** True if a token with the `granted` scopes may do what requires one of `scopes`. */
+export function includesScope(granted: readonly string[], ...scopes: readonly string[]): boolean {
+  return granted.includes(EVERY_SCOPE) || scopes.some((scope) => granted.includes(scope));
+}
+
+/**
+ * Throws 401 for anonymous callers and 403 for users who have none of the scopes (RFC 6750 section 3.1). The error names
+ * the first scope, which should be the smallest that is sufficient.
+ */
+export function requireScope(caller: Caller, scope: string, ...others: readonly string[]): void {
+  if (hasScope(caller, scope, ...others)) return;
   if (caller.kind === "anonymous") throw createUnauthorizedError("Credentials are required.");
-  const challenge = `Bearer error="insufficient_scope"${need.scope === undefined ? "" : `, scope="${need.scope}"`}`;
-  const missing = need.scope === undefined ? `role ${need.role}` : `scope ${need.scope}`;
-  throw new PlatformError("forbidden", `The ${missing} is required.`, {
-    headers: { "WWW-Authenticate": challenge },
+  throw createScopeError(scope);
+}
+
+/** The 403 for a token that lacks a scope; its challenge names the scope (RFC 6750 section 3.1). */
+export function createScopeError(scope: string): PlatformError {
+  return new PlatformError("forbidden", `The scope ${scope} is required.`, {
+    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` },
   });
-}
-
-/** Throws unless the caller's token has the scope; see `requireAccess`. */
-export function requireScope(caller: Caller, scope: string): void {
-  requireAccess(caller, { scope });
-}
-
-/** Throws unless the caller has the role; see `requireAccess`. */
-export function requireRole(caller: Caller, role: string): void {
-  requireAccess(caller, { role });
 }

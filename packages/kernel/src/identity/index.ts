@@ -1,8 +1,10 @@
 // Identity: verification of bearer tokens, callers and their access.
 export {
+  createScopeError,
+  EVERY_SCOPE,
   findSessionEnd,
-  hasAccess,
-  requireRole,
+  hasScope,
+  includesScope,
   requireScope,
   type Caller,
   type Claims,

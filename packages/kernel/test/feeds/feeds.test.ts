@@ -16,15 +16,17 @@ import { createTracer } from "@platform/kernel/trace";
 
 const service = "demo";
 
-/** Tokens: the operator, a user with the scope, a user without it. */
+/** Tokens: the operator, users with the scope, an administrator of the service, a user who has only the role. */
 const guard: Guard = ({ headers }) => {
   const user = (scope: string) =>
-    ({ kind: "user", claims: { exp: 0, scope: [scope], roles: [], all: {} } }) as const;
+    ({ kind: "user", claims: { exp: 0, scope: [scope], roles: ["admin"], all: {} } }) as const;
   switch (headers.get("authorization")) {
     case "Bearer operator":
       return { kind: "operator" };
     case "Bearer reader":
       return user("demo:read");
+    case "Bearer administrator":
+      return user("demo:admin");
     case "Bearer writer":
       return user("demo:write");
     default:

@@ -19,9 +19,8 @@ import {
 } from "jose";
 import {
   createTokenVerifier,
-  hasAccess,
+  hasScope,
   isWeakSecret,
-  requireRole,
   requireScope,
   type Verdict,
   type VerifierOptions,
@@ -773,23 +772,25 @@ describe("profiles of tokens", () => {
 describe("access of callers", () => {
   const user = {
     kind: "user",
-    claims: { exp: 1, scope: ["gate:admin"], roles: ["ops"], all: {} },
+    claims: { exp: 1, scope: ["gate:admin"], roles: ["admin", "ops"], all: {} },
   } as const;
   const throwsCode = (work: () => void, code: string): void =>
     assert.throws(work, (error) => error instanceof PlatformError && error.code === code);
 
-  test("a scope or a role grants access; the operator has access to everything", () => {
-    assert.ok(hasAccess(user, { scope: "gate:admin", role: "admin" }));
-    assert.ok(hasAccess(user, { role: "ops" }));
-    assert.ok(!hasAccess(user, { scope: "gate", role: "admin" }));
-    assert.ok(hasAccess({ kind: "operator" }, { scope: "x" }));
-    assert.ok(!hasAccess({ kind: "anonymous" }, { scope: "x" }));
+  test("a scope grants access, a role does not; the operator has access to everything", () => {
+    assert.ok(hasScope(user, "gate:admin"));
+    assert.ok(hasScope(user, "gate:read", "gate:admin"));
+    for (const scope of ["gate", "gate:read", "admin", "ops", "*:*"])
+      assert.ok(!hasScope(user, scope), scope);
+    const administrator = { ...user, claims: { ...user.claims, scope: ["*:*"], roles: [] } };
+    assert.ok(hasScope(administrator, "gate:admin"));
+    assert.ok(hasScope({ kind: "operator" }, "x"));
+    assert.ok(!hasScope({ kind: "anonymous" }, "x"));
   });
 
   test("a missing scope is 403 and named, an anonymous caller is 401", () => {
     requireScope(user, "gate:admin");
-    requireRole(user, "ops");
-    throwsCode(() => requireRole(user, "admin"), "forbidden");
+    throwsCode(() => requireScope(user, "admin"), "forbidden");
     throwsCode(() => requireScope({ kind: "anonymous" }, "x"), "unauthorized");
     try {
       requireScope(user, "x:y");

@@ -1,19 +1,19 @@
-// Authorization of internal routes: the operator, administrators, readers, or local programs without any authentication.
+// Authorization of internal routes: the operator, holders of the scopes `gate:admin` and `gate:read`, or local programs without any authentication.
 import { Known, readHostName, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { createScopeError, includesScope } from "@platform/kernel/identity";
 import { isLoopback } from "@platform/kernel/network";
 import type { InternalRouteAccess } from "../shared-state/index.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { GateCaller, TokenClaims } from "../exchange/caller.ts";
 import type { Identity } from "./identity.ts";
 
-const ADMIN_ROLE = "admin";
 const ADMIN_SCOPE = "gate:admin";
 const READ_SCOPE = "gate:read";
 
 /**
  * Authorizes a request for an admin path, synchronously if the keys are known. Throws or rejects with 401 if there is no
- * valid token, with 403 if the token has neither the role `admin` nor the scope `gate:admin`. The scope `gate:read` is
+ * valid token, with 403 if it lacks the scope `gate:admin`. The scope `gate:read` is
  * sufficient for GET and HEAD; its holders do not see secrets.
  */
 export function admitAdmin(
@@ -42,16 +42,11 @@ export function admitAdmin(
 }
 
 function admitUser(claims: TokenClaims, isReading: boolean): GateCaller {
-  if (claims.roles.includes(ADMIN_ROLE) || claims.scope.includes(ADMIN_SCOPE)) {
-    return { kind: "user", claims };
-  }
+  if (includesScope(claims.scope, ADMIN_SCOPE)) return { kind: "user", claims };
   if (isReading && claims.scope.includes(READ_SCOPE)) {
     return { kind: "user", claims, isReader: true };
   }
-  const scope = isReading ? READ_SCOPE : ADMIN_SCOPE;
-  throw new PlatformError("forbidden", `This requires the role admin or the scope ${scope}.`, {
-    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${scope}"` },
-  });
+  throw createScopeError(isReading ? READ_SCOPE : ADMIN_SCOPE);
 }
 
 /** True if a request for an internal route needs no credentials. */

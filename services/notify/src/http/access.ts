@@ -1,6 +1,6 @@
 // Access to the API: scopes of tokens, and the messages that a caller may see.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { hasAccess, requireScope, type Caller } from "@platform/kernel/identity";
+import { hasScope, requireScope, type Caller } from "@platform/kernel/identity";
 
 /** Scope for sending, and for reading and canceling one's own messages. */
 const SEND = "notify:send";
@@ -9,8 +9,7 @@ const MANAGE = "notify:manage";
 
 /** Allows callers that may send. */
 export function requireSender(caller: Caller): void {
-  if (hasAccess(caller, { scope: MANAGE })) return;
-  requireScope(caller, SEND);
+  requireScope(caller, SEND, MANAGE);
 }
 
 /** Allows callers that may manage templates, suppressions, webhooks and the messages of all clients. */
@@ -39,5 +38,5 @@ export function clientOf(caller: Caller): string {
 
 /** Returns the client whose messages the caller may see; undefined for all. */
 export function visibleClient(caller: Caller): string | undefined {
-  return hasAccess(caller, { scope: MANAGE }) ? undefined : clientOf(caller);
+  return hasScope(caller, MANAGE) ? undefined : clientOf(caller);
 }

@@ -1,10 +1,10 @@
 // Rules that give the holders of a role rights for some topics of their tenant. They are durable.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Claims } from "@platform/kernel/identity";
+import { includesScope, type Claims } from "@platform/kernel/identity";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import { compilePattern } from "../topic/pattern.ts";
-import { scopeOf, type Right, type Rights } from "../topic/rights.ts";
+import { ADMIN_SCOPE, scopeOf, type Right, type Rights } from "../topic/rights.ts";
 
 const ROLES_MAX = 10_000;
 /** Rules of a role. */
@@ -86,7 +86,7 @@ export class TopicRules {
   /** The rights of a token: of all topics by its scopes, of others by the rules of its roles. */
   rightsOf({ scope, roles }: Pick<Claims, "scope" | "roles">): Rights {
     const list = (): CompiledRule[] => roles.flatMap((role) => this.#byRole.get(role) ?? []);
-    const isScoped = (right: Right): boolean => scope.includes(scopeOf(right));
+    const isScoped = (right: Right): boolean => includesScope(scope, scopeOf(right), ADMIN_SCOPE);
     return {
       has: (right) => isScoped(right) || list().some(({ allow }) => allow.includes(right)),
       covers: (right, topic) =>

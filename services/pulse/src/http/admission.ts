@@ -1,10 +1,11 @@
 // Access to the HTTP API: the tenant and the rights of a caller, and tokens outside of the Authorization header.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
-import { hasAccess, type Caller } from "@platform/kernel/identity";
+import { hasScope, type Caller } from "@platform/kernel/identity";
 import type { TopicRules } from "../access/topic-rules.ts";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
 import {
+  ADMIN_SCOPE,
   ALL_RIGHTS,
   coversAny,
   hasAnyRight,
@@ -21,11 +22,8 @@ const TENANT_PARAMETER = "tenant";
 /** Its value for the topics of all tenants. */
 const ALL_TENANTS = "*";
 
-/** Administrators act as the operator. */
-const ADMINISTRATORS = { scope: "pulse:admin", role: "admin" } as const;
-
 /**
- * Wraps a guard: the operator, and users with the role `admin` or the scope `pulse:admin`, act for the tenant of the query
+ * Wraps a guard: the operator, and users with the scope `pulse:admin`, act for the tenant of the query
  * parameter `tenant`. Other users get 403 if it is not their own.
  */
 export function createTenantGuard(guard: Guard): Guard {
@@ -44,7 +42,7 @@ const administered = new WeakMap<Caller, string>();
 
 function chooseTenant(caller: Caller, tenant: string | null): Caller {
   if (caller.kind === "operator") return tenant === null ? caller : { kind: "operator", tenant };
-  if (caller.kind === "user" && hasAccess(caller, ADMINISTRATORS)) {
+  if (caller.kind === "user" && hasScope(caller, ADMIN_SCOPE)) {
     // A caller of its own: the same token may be used for another tenant at the same time.
     const own: Caller = { ...caller };
     administered.set(own, checkTenant(tenant ?? caller.claims.tenant ?? ""));

@@ -17,6 +17,9 @@ export const RIGHTS: readonly Right[] = ["publish", "subscribe", "manage"];
 /** The rights of operators and password users. */
 export const ALL_RIGHTS: Rights = { has: () => true, covers: () => true };
 
+/** The scope of administrators, which includes every right in every tenant. */
+export const ADMIN_SCOPE = "pulse:admin";
+
 /** The scope of a right. */
 export function scopeOf(right: Right): string {
   return `pulse:${right}`;

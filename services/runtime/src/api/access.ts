@@ -1,5 +1,5 @@
 // Permissions of the runtime's API.
-import { hasAccess, requireScope, type Caller } from "@platform/kernel/identity";
+import { requireScope, type Caller } from "@platform/kernel/identity";
 
 /** Scope of reading states, schedules and logs. */
 const READ_SCOPE = "runtime:read";
@@ -8,13 +8,12 @@ const MANAGE_SCOPE = "runtime:manage";
 
 /** Throws unless the caller may read. */
 export function requireRead(caller: Caller): void {
-  if (hasAccess(caller, { role: "admin", scope: MANAGE_SCOPE })) return;
-  requireScope(caller, READ_SCOPE);
+  requireScope(caller, READ_SCOPE, MANAGE_SCOPE);
 }
 
 /** Throws unless the caller may change the state of services. */
 export function requireManage(caller: Caller): void {
-  if (!hasAccess(caller, { role: "admin" })) requireScope(caller, MANAGE_SCOPE);
+  requireScope(caller, MANAGE_SCOPE);
 }
 
 /** The name of a caller, for the list of changes. */

@@ -208,13 +208,15 @@ test("a reservation has the specified form, and only a client with its target se
   await other.client.stop(0);
 });
 
-test("tunnels of others look as if they did not exist, except to operators", async () => {
+test("tunnels of others look as if they did not exist, except to operators and administrators", async () => {
   const created = await api(ALICE, "POST", "/api/v1/tunnels", { subdomain: "private-one" });
   const { id } = created.json;
   assert.equal((await api(BOB, "GET", `/api/v1/tunnels/${id}`)).status, 404);
   assert.equal((await api(BOB, "DELETE", `/api/v1/tunnels/${id}`)).status, 404);
   assert.equal((await api(OPERATOR, "GET", `/api/v1/tunnels/${id}`)).status, 200);
-  const admin = signJwt({ sub: "root", exp: nowSeconds() + 60, roles: ["admin"] });
+  const admin = signJwt({ sub: "root", exp: nowSeconds() + 60, scope: "tunnel:admin" });
+  const role = signJwt({ sub: "eve", exp: nowSeconds() + 60, roles: ["admin"], scope: "openid" });
+  assert.equal((await api(role, "GET", `/api/v1/tunnels/${id}`)).status, 404);
   const all = await api(admin, "GET", "/api/v1/tunnels");
   assert.ok(all.json.tunnels.some((tunnel: { id: string }) => tunnel.id === id));
   const own = await api(BOB, "GET", "/api/v1/tunnels");

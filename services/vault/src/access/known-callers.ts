@@ -1,5 +1,5 @@
 // Callers that the directory knows: owners of users' keys, and users of tokens in their roles.
-import type { Claims } from "@platform/kernel/identity";
+import { includesScope, type Claims } from "@platform/kernel/identity";
 import { type Caller, type SessionCaller, STORAGE_SCOPES } from "./authorizer.ts";
 import type { Directory } from "./directory.ts";
 
@@ -23,7 +23,7 @@ export function findUserKey(
  */
 export function listRoleCallers(claims: Claims, directory: Directory): SessionCaller[] {
   const { sub, iss: issuer = "", username, tenant } = claims;
-  const scopes = Object.values(STORAGE_SCOPES).filter((name) => claims.scope.includes(name));
+  const scopes = Object.values(STORAGE_SCOPES).filter((name) => includesScope(claims.scope, name));
   if (sub === undefined || scopes.length === 0) return [];
   const session: SessionCaller["session"] = {
     sessionName: toSessionName(sub),

@@ -1,6 +1,7 @@
 // Exchanges a user's token for a session key: AssumeRoleWithWebIdentity of the STS API.
 import {
   findSessionEnd,
+  includesScope,
   type Claims,
   toRevocable,
   type TokenVerifier,
@@ -142,7 +143,7 @@ export class WebIdentity {
     if (!roles.includes(role)) {
       throw new S3Error("AccessDenied", `The token does not have the role ${role}.`);
     }
-    const scopes = Object.values(STORAGE_SCOPES).filter((name) => scope.includes(name));
+    const scopes = Object.values(STORAGE_SCOPES).filter((name) => includesScope(scope, name));
     if (scopes.length === 0) {
       throw new S3Error(
         "AccessDenied",

@@ -1,22 +1,16 @@
 // The identities that callers of the admin API have in storage: they may do through it what they may do with S3.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { hasAccess, type Caller, type Claims } from "@platform/kernel/identity";
+import { createScopeError, hasScope, type Caller, type Claims } from "@platform/kernel/identity";
 import type { Caller as StorageCaller } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey, listRoleCallers } from "../access/known-callers.ts";
 
 /** The scope that grants access to the whole admin API. */
 const ADMIN_SCOPE = "vault:admin";
-/** The role that grants access to the whole admin API. */
-const ADMIN_ROLE = "admin";
 
 /** Throws 403 unless the caller administers storage. */
 export function requireAdmin(caller: Caller): void {
-  if (hasAccess(caller, { scope: ADMIN_SCOPE, role: ADMIN_ROLE })) return;
-  throw new PlatformError(
-    "forbidden",
-    `This requires root's key, the scope ${ADMIN_SCOPE} or the role ${ADMIN_ROLE}.`,
-  );
+  if (!hasScope(caller, ADMIN_SCOPE)) throw createScopeError(ADMIN_SCOPE);
 }
 
 /** Finds the identities. */
@@ -52,7 +46,7 @@ export class StorageCallers {
       if (owner !== undefined) return [owner];
       throw createUnauthorizedError("The access key was disabled or deleted.");
     }
-    if (hasAccess(caller, { scope: ADMIN_SCOPE, role: ADMIN_ROLE })) return [this.#root];
+    if (hasScope(caller, ADMIN_SCOPE)) return [this.#root];
     const roles = caller.kind === "user" ? listRoleCallers(caller.claims, this.#directory) : [];
     if (roles.length > 0) return roles;
     throw new PlatformError(

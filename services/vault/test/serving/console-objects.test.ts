@@ -163,7 +163,7 @@ describe("objects through the admin API", () => {
   test("a large body passes in pieces, both ways", async () => {
     const body = Buffer.alloc(24 * 1024 * 1024, "0123456789abcdef");
     const path = `${API}/photos/objects/large`;
-    const asAdmin = asToken({ roles: ["admin"] });
+    const asAdmin = asToken({ scope: "vault:admin" });
     const put = await call("PUT", path, undefined, { ...asAdmin, body });
     assert.equal(put.status, 200, put.text);
     const got = await call("GET", path, undefined, asAdmin);
@@ -210,7 +210,7 @@ describe("uploads in parts", () => {
   const part = (fill: string) => Buffer.alloc(5 * 1024 * 1024, fill);
 
   test("parts are repeated, listed and completed", async () => {
-    const admin = asToken({ roles: ["admin"] });
+    const admin = asToken({ scope: "vault:admin" });
     const uploads = `${API}/photos/uploads`;
     const body = { key: "films/long.mp4", content_type: "video/mp4", metadata: { cut: "final" } };
     const { upload_id: id } = await readJson<{ upload_id: string }>(
@@ -465,8 +465,12 @@ describe("rights", () => {
     assert.equal(stranger.status, 403);
     assert.match(stranger.text, /no role with a policy in storage/);
     assert.equal((await call("GET", "/api/v1/users", undefined, both)).status, 403);
-    const admin = asToken({ roles: ["admin"], scope: "" });
-    assert.equal((await call("GET", "/api/v1/users", undefined, admin)).status, 200);
+    for (const [claims, status] of [
+      [{ roles: ["admin"], scope: "openid" }, 403],
+      [{ scope: "vault:admin" }, 200],
+      [{ scope: "*:*" }, 200],
+    ] as const)
+      assert.equal((await call("GET", "/api/v1/users", undefined, asToken(claims))).status, status);
   });
 
   test("a bucket policy denies through this API as well", async () => {
