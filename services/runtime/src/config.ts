@@ -137,6 +137,13 @@ const APP_KEYS = {
   }),
 };
 
+const ALLOW_KEYS = {
+  role: key(z.array(z.string().min(1).max(64)).max(49).default([]), {
+    description: "Role of its users that the application may act with; may be repeated.",
+    env: [],
+  }),
+};
+
 const BUCKET_KEYS = {
   cors: key(z.array(z.string().min(1).max(255)).max(20).default([]), {
     description:
@@ -262,6 +269,17 @@ export const runtimeDefinition = defineConfig({
           "platform app add shop --redirect http://localhost:3000/callback",
           "sign-in of users, who return to this URL",
         ],
+      ],
+    },
+    "app allow": {
+      summary:
+        "Let an application act with its own role, and others, of the users who sign in to it.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data, ...ALLOW_KEYS },
+      examples: [
+        ["platform app allow notes", "with the role app-notes of its users"],
+        ["platform app allow notes --role editor", "with the role editor as well"],
       ],
     },
     "app remove": {

@@ -68,6 +68,12 @@ export async function main(): Promise<void> {
         topics: options.topic,
         mail: options.mail,
       }),
+    "app allow": async ({ options, positionals: [name = ""] }) =>
+      (await import("./command/app-allow.ts")).runAppAllow({
+        data: options.data,
+        name,
+        roles: options.role,
+      }),
     "app remove": async ({ options, positionals: [name = ""] }) =>
       (await import("./command/app-add.ts")).runAppRemove(options.data, name),
     share: async ({ options, positionals: [target = ""] }) =>

@@ -81,6 +81,14 @@ const GATE_PERMISSIONS: readonly (readonly [permission: string, description: str
   ["gate:admin", "Manage the gateway"],
 ];
 
+/** Permissions of administrators of a service, and of everything; as those above. */
+const ADMIN_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["pulse:read", "Read figures and conditions of messaging"],
+  ["pulse:admin", "Manage messaging for all tenants, and read all messages"],
+  ["vault:admin", "Manage storage, and read and write all objects"],
+  ["*:*", "Everything: administer all services of the platform"],
+];
+
 /** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
@@ -90,9 +98,13 @@ export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
 /** Scopes of all services of the platform. */
 export const PLATFORM_SCOPES: readonly string[] = [
   ...MANAGEMENT_SCOPES,
-  ...[...SERVICE_PERMISSIONS, ...EDGE_PERMISSIONS, ...RUNTIME_PERMISSIONS, ...GATE_PERMISSIONS].map(
-    ([permission]) => permission,
-  ),
+  ...[
+    ...SERVICE_PERMISSIONS,
+    ...EDGE_PERMISSIONS,
+    ...RUNTIME_PERMISSIONS,
+    ...GATE_PERMISSIONS,
+    ...ADMIN_PERMISSIONS,
+  ].map(([permission]) => permission),
 ];
 
 /** Migrations of these tables. */
@@ -159,6 +171,10 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0008-scopes-of-the-gateway",
     statements: () => GATE_PERMISSIONS.flatMap(addScope),
+  },
+  {
+    id: "0009-scopes-of-administrators",
+    statements: () => ADMIN_PERMISSIONS.flatMap(addScope),
   },
 ];
 

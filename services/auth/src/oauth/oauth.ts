@@ -29,6 +29,7 @@ import type { OAuthPages } from "./provider/pages.ts";
 import { buildProvider, type ProviderOptions } from "./provider/provider.ts";
 import { AccessTokenVerifier } from "./token/access-token.ts";
 import { Audiences } from "./token/audience.ts";
+import { Entitlements } from "./token/entitlements.ts";
 import { ItemStore } from "./token/item-store.ts";
 import { LoginTokenMint } from "./token/login-tokens.ts";
 import { LogoutNotices } from "./token/logout-notices.ts";
@@ -124,6 +125,7 @@ export class OAuth {
       ...options,
       policy,
       audiences,
+      entitlements: new Entitlements({ policy, audiences }),
       notices,
       revocations,
       rotation,

@@ -1,6 +1,7 @@
 // Authorizations of applications: account selection, sign-in and consent.
 import type { Interaction, InteractionOutcome } from "../oauth/authorization/interaction.ts";
 import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
+import { OPENID_SCOPES, USE_SCOPE } from "../rbac/rights.ts";
 import { showClientLogos } from "./client-logo.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
@@ -153,8 +154,15 @@ async function showConsent(
   if (account === undefined) return services.errors.showExpired(request.language);
   const { messages } = request.language;
   const { consent: words } = messages;
-  const { client, scopes, redirectUri } = interaction;
-  const descriptions = await describeScopes(services, messages.scopes, scopes);
+  const { client, scopes, actingRoles, redirectUri } = interaction;
+  const isIdentity = (scope: string): boolean => OPENID_SCOPES.includes(scope);
+  const known = { ...messages.scopes, [USE_SCOPE]: words.use(actingRoles) };
+  const identity = await describeScopes(services, known, scopes.filter(isIdentity));
+  const platform = await describeScopes(
+    services,
+    known,
+    scopes.filter((scope) => !isIdentity(scope)),
+  );
   const host = redirectUri === undefined ? "" : (URL.parse(redirectUri)?.host ?? "");
   const links = [
     [words.website, client.uri],
@@ -166,14 +174,8 @@ async function showConsent(
       ${logo}
       <p>${words.text(client.name, account.username)}</p>
     </div>
-    ${
-      descriptions.length === 0
-        ? html`<p>${words.nothing}</p>`
-        : html`<p><strong>${words.list}</strong></p>
-            <ul class="grants">
-              ${descriptions.map((text) => html`<li>${text}</li>`)}
-            </ul>`
-    }
+    ${identity.length + platform.length === 0 && html`<p>${words.nothing}</p>`}
+    ${listGrants(words.list, identity)} ${listGrants(words.platform(account.username), platform)}
     <form method="post" action="${request.path}">
       ${carryCsrf(request)}${hidden({ shown: fingerprint(interaction) })}
       <div class="row">
@@ -243,8 +245,16 @@ async function describeScopes(
   });
 }
 
-function fingerprint({ accountId, scopes }: Interaction): string {
-  return [accountId ?? "", ...scopes].join(" ");
+function listGrants(title: string, texts: readonly string[]): Html | false {
+  if (texts.length === 0) return false;
+  return html`<p><strong>${title}</strong></p>
+    <ul class="grants">
+      ${texts.map((text) => html`<li>${text}</li>`)}
+    </ul>`;
+}
+
+function fingerprint({ accountId, scopes, actingRoles }: Interaction): string {
+  return [accountId ?? "", ...scopes, ...actingRoles].join(" ");
 }
 
 function isWeb(url: string | undefined): boolean {

@@ -20,6 +20,12 @@ export interface Rights {
 /** Scopes of OpenID Connect, which need no role and convey no permission. */
 export const OPENID_SCOPES: readonly string[] = ["openid", "offline_access", "profile", "email"];
 
+/**
+ * Lets an application use the platform's services with the user's roles that it may act with. It conveys no permission:
+ * topic rules and storage policies of the roles decide.
+ */
+export const USE_SCOPE = "platform:use";
+
 /** A scope that tokens can carry. */
 export interface Scope {
   readonly name: string;
@@ -49,6 +55,8 @@ export interface Rbac {
   findRights(subject: Subject): Promise<Rights>;
   /** The roles, of those given, that have each permission themselves. */
   findSources(roles: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>;
+  /** The first of the roles that does not exist; `undefined` if all do. */
+  findMissingRole(roles: readonly string[]): Promise<string | undefined>;
   /** Number that rises with each change of the policy. */
   readPolicyVersion(): Promise<number>;
   /** All scopes, by name. */
@@ -98,6 +106,15 @@ export function createRbac(database: AuthDatabase): Rbac {
         sources.set(permission, [...(sources.get(permission) ?? []), role]);
       }
       return sources;
+    },
+    findMissingRole: async (roles) => {
+      if (roles.length === 0) return undefined;
+      const rows = await db
+        .selectFrom("auth_roles")
+        .select("name")
+        .where("name", "in", roles)
+        .execute();
+      return roles.find((role) => !rows.some(({ name }) => name === role));
     },
     findRights: async (subject) => {
       const [bound, parents, policyVersion] = await Promise.all([

@@ -9,7 +9,7 @@ import {
   type PolicyTransaction,
 } from "./grant.ts";
 import { PERMISSION } from "./permission.ts";
-import { inheritRoles, OPENID_SCOPES, type Scope } from "./rights.ts";
+import { inheritRoles, OPENID_SCOPES, USE_SCOPE, type Scope } from "./rights.ts";
 
 const SCOPES_MAX = 1000;
 
@@ -23,6 +23,8 @@ export async function putScope(
   if (OPENID_SCOPES.includes(scope.name)) {
     throw new PlatformError("conflict", `The scope ${scope.name} is defined by OpenID Connect.`);
   }
+  if (scope.name === USE_SCOPE)
+    throw new PlatformError("conflict", `The scope ${USE_SCOPE} is part of the service.`);
   if (scope.permissions.length === 0 && scope.roles.length === 0)
     throw new PlatformError("validation_failed", "A scope needs permissions or roles.");
   await requireRoles(trx, scope.roles);

@@ -11,16 +11,25 @@ const ACCOUNT = "/api/v1/auth/account";
 test("an application's token cannot read the account with any audience", async () => {
   const stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
   const ada = await join(stage, "ada");
-  for (const [name, metadata, status] of [
-    ["Stranger", {}, 401],
-    ["Own", { first_party: true }, 403],
-    ["Allowed", { platform_audience: "always" }, 403],
+  const { token: root } = await signIn(stage, ADMIN);
+  const role = { name: "reader", permissions: ["orders:read"] };
+  await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", { token: root, body: role });
+  await expectStatus(200, stage, "POST", `/api/v1/rbac/users/${ada.id}/roles`, {
+    token: root,
+    body: { roles: ["reader"] },
+  });
+  const allowance = { platform_audience: "always", acting_roles: ["reader"] };
+  for (const [name, metadata, scope, status] of [
+    ["Stranger", {}, "openid", 401],
+    ["Own", { first_party: true }, "openid", 401],
+    ["Signed in", allowance, "openid", 401],
+    ["Allowed", { ...allowance, scope: "openid platform:use" }, "openid platform:use", 403],
   ] as const) {
     const application = await startApplication(stage, name, metadata);
     const browser = new PageBrowser(stage);
     const { username, password } = ada;
     await browser.submit(await browser.open("/sign-in"), { username, password }, "/sign-in");
-    let page = await browser.open(await application.begin({ scope: "openid" }));
+    let page = await browser.open(await application.begin({ scope }));
     if (page.status !== 0) page = await browser.submit(page, { decision: "allow" });
     const { access_token: token } = await application.finish(page.url);
     for (const path of [

@@ -44,6 +44,12 @@ export class Browser {
     throw new Error("too many redirects");
   }
 
+  /** Posts a form that no page has shown. */
+  async post(url: string, fields: Record<string, string>): Promise<Landing> {
+    const response = await this.#send(new URL(url), "POST", new URLSearchParams(fields));
+    return { url: new URL(url), status: response.status, text: await response.text() };
+  }
+
   /** Submits the form of a page, with more fields. */
   async submit(
     page: Landing,

@@ -28,7 +28,7 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     const clock = { ...systemClock, now: () => Date.now() + aheadMs };
     host = await startHost({ url: await makeUrl(), clock });
-    client = await register(host);
+    client = await register(host, { acting_roles: ["reader"] });
   });
   after(() => host.close());
 

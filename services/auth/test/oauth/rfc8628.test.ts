@@ -67,6 +67,25 @@ onEachDatabase((makeUrl) => {
     assert.equal((await poll(begun["device_code"])).body["error"], "invalid_grant");
   });
 
+  test("the form of the code works without a session: it is shown with one, and no error is logged", async () => {
+    const begun = await begin();
+    const lines = host.log.length;
+    const browser = new Browser();
+    for (const fields of [{}, { user_code: "BCDF-BCDF" }, { client_id: client.client_id }]) {
+      const path = "/api/v1/auth/device";
+      const answer = await post(host, path, fields as Record<string, string>);
+      assert.equal(answer.status, 400);
+      assert.match(answer.headers.get("set-cookie") ?? "", /oauth_session=/);
+    }
+    const shown = await browser.post(begun["verification_uri"]!, {
+      user_code: begun["user_code"]!,
+    });
+    assert.equal(shown.status, 400);
+    const confirm = await browser.submit(shown, { user_code: begun["user_code"]! });
+    assert.match(confirm.text, /Television/, "the form of the error page works");
+    assert.deepEqual(host.log.slice(lines), []);
+  });
+
   test("3.5: a device whose user declines gets access_denied", async () => {
     const begun = await begin();
     const browser = new Browser();

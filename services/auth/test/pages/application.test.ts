@@ -1,7 +1,7 @@
 // Requests of applications to the pages: accounts, languages, and errors of invalid requests.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { join, startWithAdmin, type Person } from "../client.ts";
+import { ADMIN, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication, type Application } from "./relying-party.ts";
@@ -223,4 +223,33 @@ test("prompt=none with consented claims needs no further consent", async () => {
   assert.equal(refused.url.searchParams.get("error"), "consent_required", "never consented to");
   other.close();
   eager.close();
+});
+
+test("the consent page says what the application will do on the platform as the user", async () => {
+  const { token } = await signIn(stage, ADMIN);
+  const role = { name: "app-shop", permissions: ["shop:buy"] };
+  await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", { token, body: role });
+  for (const [id, roles] of [
+    [ada.id, ["app-shop", "admin"]],
+    [grace.id, []],
+  ] as const)
+    await expectStatus(200, stage, "POST", `/api/v1/rbac/users/${id}/roles`, {
+      token,
+      body: { roles },
+    });
+  const scope = "openid platform:use gate:admin";
+  const shop = await startApplication(stage, "Shop", {
+    platform_audience: "always",
+    acting_roles: ["app-shop"],
+    scope,
+  });
+  const shown = readText(await (await enter(ada)).open(await shop.begin({ scope })));
+  assert.match(shown, /It will be able to: Know who you are/);
+  assert.match(
+    shown,
+    /On this platform it will act as ada, and be able to: Use messaging and storage with your role app-shop Manage the gateway/,
+  );
+  const without = readText(await (await enter(grace)).open(await shop.begin({ scope })));
+  assert.doesNotMatch(without, /On this platform/, "grace has none of these rights");
+  shop.close();
 });

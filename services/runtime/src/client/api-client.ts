@@ -4,7 +4,7 @@ import { nameProgram } from "@platform/kernel/config";
 const TIMEOUT_MS = 15_000;
 
 /** Methods that the commands use. */
-export type Method = "GET" | "POST" | "PUT" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** An API refused a request. */
 export class ApiError extends Error {

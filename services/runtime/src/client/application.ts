@@ -14,7 +14,9 @@ const OBJECT_ACTIONS = [
   "s3:AbortMultipartUpload",
   "s3:ListMultipartUploadParts",
 ];
-const USER_SCOPES = ["openid", "profile", "email", "offline_access"];
+/** Lets tokens of users carry the roles that the application may act with. */
+const USE_SCOPE = "platform:use";
+const USER_SCOPES = ["openid", "profile", "email", "offline_access", USE_SCOPE];
 const BUCKET_ACTIONS = ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"];
 
 /** An application to create. */
@@ -96,7 +98,9 @@ async function addClient(
     ],
     response_types: hasUsers ? ["code"] : [],
     ...(scopes.length === 0 ? {} : { scope: scopes.join(" ") }),
+    // Allowed by the administrator who adds the application: tokens for the platform's services, with this role of its users.
     platform_audience: "always",
+    ...(hasUsers ? { acting_roles: [role] } : {}),
   });
   const id = String(client["client_id"]);
   undo.push(() => identity.call("DELETE", `/api/v1/auth/clients/${id}`));
@@ -218,6 +222,36 @@ interface ListedApplication {
   name: string;
   client_id: string;
   redirect_uris: readonly string[];
+}
+
+/**
+ * Lets an application act with its own role and others of its users; returns all that it may act with. Throws if there is
+ * no such application, or users do not sign in to it.
+ */
+export async function allowRoles(
+  target: Target,
+  name: string,
+  roles: readonly string[],
+): Promise<readonly string[]> {
+  const identity = await connectIdentity(target);
+  for await (const { name: found, client_id: id } of listApplications(identity)) {
+    if (found !== name) continue;
+    const path = `/api/v1/auth/clients/${id}`;
+    const { scope, acting_roles = [] } = (await identity.call("GET", path)) as {
+      scope?: string;
+      acting_roles?: string[];
+    };
+    const scopes = scope?.split(" ") ?? USER_SCOPES;
+    if (!scopes.includes("openid"))
+      throw new Error(`users do not sign in to the application ${name}: it has its own role only`);
+    const allowed = [...new Set([...acting_roles, nameRole(name), ...roles])];
+    await identity.call("PATCH", path, {
+      acting_roles: allowed,
+      scope: [...new Set([...scopes, USE_SCOPE])].join(" "),
+    });
+    return allowed;
+  }
+  throw new Error(`there is no application ${JSON.stringify(name)}`);
 }
 
 /** The applications that `createApplication` made: clients that have the role of their name. */

@@ -140,7 +140,12 @@ async function checkFolder(dataDir: string): Promise<Finding[]> {
     });
     return findings;
   }
-  findings.push(await checkDisk(dataDir), await checkCredentials(dataDir), ...checkClock(dataDir));
+  findings.push(
+    await checkDisk(dataDir),
+    await checkCredentials(dataDir),
+    ...checkClock(dataDir),
+    ...(await checkApplications(dataDir)),
+  );
   return findings;
 }
 
@@ -188,6 +193,16 @@ function checkClock(dataDir: string): Finding[] {
       remedy: "set it with timedatectl; tokens and certificates depend on it",
     },
   ];
+}
+
+// Applications that were added before tokens of users were limited to roles which the application may act with.
+async function checkApplications(dataDir: string): Promise<Finding[]> {
+  const { findApplicationsWithoutRoles } = await import("@platform/auth/upgrade-check");
+  return findApplicationsWithoutRoles(join(dataDir, "auth")).map((name) => ({
+    level: "warn",
+    text: `application ${name}: its users' tokens carry no role, so that topic rules and storage policies do not apply`,
+    remedy: `${formatCommand(dataDir, `app allow ${name}`)}, and request the scope platform:use at the sign-in`,
+  }));
 }
 
 async function checkServices(

@@ -332,6 +332,49 @@ test("doctor finds nothing on a healthy platform", async () => {
   assert.match(out, /^ok +command line: identity accepts its credential$/m);
 });
 
+test("doctor finds an application without acting roles, and its command mends it", async () => {
+  const redirect = ["--redirect", "http://localhost:3000/callback"];
+  assert.equal((await platform("app", "add", "shop", ...redirect)).code, 0);
+  const secret = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"))[
+    "PLATFORM_CLI_SECRET"
+  ];
+  const { url } = started.services.find(({ name }) => name === "auth")!;
+  const granted = await fetch(`${url}/api/v1/auth/token`, {
+    method: "POST",
+    headers: {
+      authorization: `Basic ${Buffer.from(`platform-cli:${secret}`).toString("base64")}`,
+    },
+    body: new URLSearchParams({ grant_type: "client_credentials" }),
+  });
+  const { access_token: token } = (await granted.json()) as { access_token: string };
+  const ask = async (path: string, method = "GET", body?: object) => {
+    const answer = await fetch(`${url}/api/v1/auth/clients${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return (await answer.json()) as Record<string, unknown>;
+  };
+  const { clients } = (await ask("")) as { clients: Record<string, unknown>[] };
+  const { client_id: id, acting_roles: roles } = clients.find(
+    ({ client_name: name }) => name === "shop",
+  )!;
+  assert.deepEqual(roles, ["app-shop"]);
+  // As an application that an earlier version has added.
+  await ask(`/${id}`, "PATCH", { acting_roles: null, scope: "openid vault:read vault:write" });
+  const before = await platform("doctor");
+  assert.equal(before.code, 0, before.out);
+  assert.match(before.out, /^warn +application shop: .*\n +→ .*platform app allow shop/m);
+  const allowed = await platform("app", "allow", "shop", "--role", "writer");
+  assert.match(allowed.err, /no role writer/);
+  assert.equal((await platform("app", "allow", "shop")).code, 0);
+  const after = await ask(`/${id}`);
+  assert.deepEqual(after["acting_roles"], ["app-shop"]);
+  assert.equal(after["scope"], "openid vault:read vault:write platform:use");
+  assert.doesNotMatch((await platform("doctor")).out, /application shop/);
+  assert.match((await platform("app", "allow", "nothing")).err, /no application "nothing"/);
+});
+
 test("a service that keeps exiting is reported, and the others continue", async () => {
   for (let i = 0; i < 4; i += 1) {
     const pid = await waitForPid("sample");

@@ -11,6 +11,8 @@ import {
 import type { SessionInfo } from "../../session/session.ts";
 import { FIRST_PARTY } from "../core/client-metadata.ts";
 import { CONSOLE_CLIENT_ID } from "../core/lifetimes.ts";
+import type { AudienceClient } from "../token/audience.ts";
+import { actingRoles, type Entitlements } from "../token/entitlements.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import { CLAIMS_OF_SCOPE } from "../token/user-claims.ts";
 import type { Consents } from "./consents.ts";
@@ -31,6 +33,8 @@ export interface Interaction {
   client: ClientSummary;
   /** Requested scopes; for a consent only those that the user has not granted yet. */
   scopes: readonly string[];
+  /** Roles of the user that the client may act with. */
+  actingRoles: readonly string[];
   loginHint: string | undefined;
   /** Space-separated `acr_values` that the client requests (RFC 9470). */
   acrValues: string | undefined;
@@ -64,11 +68,18 @@ export type InteractionOutcome =
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
+  readonly #entitlements: Entitlements;
   readonly #consents: Consents;
 
-  constructor(options: { getProvider: () => Provider; policy: TokenPolicy; consents: Consents }) {
+  constructor(options: {
+    getProvider: () => Provider;
+    policy: TokenPolicy;
+    entitlements: Entitlements;
+    consents: Consents;
+  }) {
     this.#getProvider = options.getProvider;
     this.#policy = options.policy;
+    this.#entitlements = options.entitlements;
     this.#consents = options.consents;
   }
 
@@ -81,7 +92,11 @@ export class Interactions {
     if (client === undefined) return undefined;
     const asked = readText(params["scope"])?.split(" ") ?? [];
     const missing = readMissing(details);
-    const permitted = await this.#permit(client.scope, session?.accountId);
+    const rights =
+      session?.accountId === undefined
+        ? undefined
+        : await this.#policy.findUserRights(session.accountId);
+    const permitted = new Set(this.#entitlements.permitUserScopes(client, rights));
     // The user who would have consented has signed out.
     const isOrphan = prompt.name === "consent" && session === undefined;
     const isConsent = prompt.name === "consent" && !isOrphan;
@@ -99,6 +114,7 @@ export class Interactions {
       reasons: isOrphan ? ["session_ended"] : prompt.reasons,
       client: describeClient(client),
       scopes,
+      actingRoles: rights === undefined ? [] : actingRoles(client, rights),
       loginHint: readText(params["login_hint"]),
       acrValues:
         (prompt.details as Partial<AcrDetails>).acrValues ??
@@ -134,7 +150,7 @@ export class Interactions {
     if (client === undefined || account === undefined) return undefined;
     if (oidc.params?.["prompt"] !== "none") return undefined;
     const { accountId } = account;
-    const permitted = await this.#permit(client.scope, accountId);
+    const permitted = await this.#permit(client, accountId);
     const asked = [...requestParamScopes].filter((scope) => permitted.has(scope));
     // Consent to claims requested by name is consent to their scopes.
     const claims = [...oidc.requestParamClaims];
@@ -229,7 +245,8 @@ export class Interactions {
       new provider.Grant({ accountId: session.accountId, clientId: String(params["client_id"]) });
     const { oidc, claims, resources } = readMissing(details);
     const client = await provider.Client.find(String(params["client_id"]));
-    const permitted = await this.#permit(client?.scope, session.accountId);
+    if (client === undefined) throw new PlatformError("conflict", "The client was deleted.");
+    const permitted = await this.#permit(client, session.accountId);
     // Scopes the user may not have were not shown, so the consent does not include them even if roles change later.
     for (const scope of oidc) {
       if (permitted.has(scope)) grant.addOIDCScope(scope);
@@ -246,12 +263,9 @@ export class Interactions {
     return grant.save();
   }
 
-  async #permit(
-    clientScope: string | undefined,
-    userId: string | undefined,
-  ): Promise<ReadonlySet<string>> {
-    const rights = userId === undefined ? undefined : await this.#policy.findUserRights(userId);
-    return new Set(this.#policy.permit(clientScope, rights));
+  async #permit(client: AudienceClient, userId: string): Promise<ReadonlySet<string>> {
+    const rights = await this.#policy.findUserRights(userId);
+    return new Set(this.#entitlements.permitUserScopes(client, rights));
   }
 
   async #read(

@@ -1,7 +1,7 @@
 // Permissions that a client can convey, which the user who registers or changes it must hold.
 import { requireAdministrator, requireHeld, type Grantor } from "../../rbac/grant.ts";
 import { hasPermission } from "../../rbac/permission.ts";
-import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { FIRST_PARTY, PLATFORM_AUDIENCE, readActingRoles } from "../core/client-metadata.ts";
 import { EXCHANGE_PERMISSION, TOKEN_EXCHANGE_GRANT } from "../token/token-exchange.ts";
 
 /** Permissions of each scope by name. */
@@ -9,7 +9,7 @@ export type ScopePermissions = ReadonlyMap<string, readonly string[]>;
 
 /**
  * Throws 403 unless the grantor holds every permission that the client can get through its scopes, grant types and
- * roles; first-party clients and the platform's audience require an administrator.
+ * roles; first-party clients, the platform's audience and acting roles require an administrator.
  */
 export function requireClientGrantable(
   metadata: Readonly<Record<string, unknown>>,
@@ -20,6 +20,8 @@ export function requireClientGrantable(
   if (metadata[FIRST_PARTY] === true) requireAdministrator(grantor, "manage first-party clients");
   if (metadata[PLATFORM_AUDIENCE] !== undefined)
     requireAdministrator(grantor, "manage clients with the platform's audience");
+  if (readActingRoles(metadata).length > 0)
+    requireAdministrator(grantor, "manage clients that act with roles");
   requireHeld([...listConveyed(metadata, scopes), ...rolePermissions], grantor);
 }
 

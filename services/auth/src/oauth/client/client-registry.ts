@@ -5,7 +5,7 @@ import type { Logger } from "@platform/kernel/log";
 import { errors, type Provider } from "oidc-provider";
 import { EVERY_PERMISSION, requireAdministrator, type Grantor } from "../../rbac/grant.ts";
 import type { Rbac } from "../../rbac/rights.ts";
-import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { DECISIVE_MEMBERS, findMetadataProblem, readActingRoles } from "../core/client-metadata.ts";
 import { GRANTED_MEMBER, type CoreClients } from "../core/core-client.ts";
 import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 import type { TokenPolicy } from "../token/policy.ts";
@@ -14,8 +14,6 @@ import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts
 
 /** Maximum lifetime of an initial access token. */
 export const INITIAL_ACCESS_SECONDS_MAX = 30 * 24 * 3_600;
-// Members that decide on consent and audience; setting one is an administrator's decision.
-const DECISIVE_MEMBERS = [FIRST_PARTY, PLATFORM_AUDIENCE];
 const RESERVED_MEMBERS = new Set([
   "client_id",
   "client_secret",
@@ -49,6 +47,7 @@ export class ClientRegistry {
   async add(metadata: Metadata, grantor: Grantor): Promise<Metadata> {
     refuseChosen(metadata);
     this.#refuseProblem(metadata);
+    await this.#refuseMissingRole(metadata);
     const properties = {
       ...metadata,
       client_id: this.#ids.token(16),
@@ -113,6 +112,7 @@ export class ClientRegistry {
       Object.entries({ ...payload, ...changes }).filter(([, value]) => value !== null),
     ) as ClientProperties;
     this.#refuseProblem(changed);
+    await this.#refuseMissingRole(changes);
     await this.#requireGrantable(changed, grantor);
     const saved = await this.#save(changed, {
       // A client that can change its own metadata gets no more permissions than the change requires.
@@ -194,6 +194,12 @@ export class ClientRegistry {
   #refuseProblem(metadata: Metadata): void {
     const problem = findMetadataProblem(metadata, this.#options.policy.scopePermissions);
     if (problem !== undefined) throw new PlatformError("validation_failed", problem);
+  }
+
+  async #refuseMissingRole(metadata: Metadata): Promise<void> {
+    const missing = await this.#options.rbac.findMissingRole(readActingRoles(metadata));
+    if (missing === undefined) return;
+    throw new PlatformError("validation_failed", `acting_roles: there is no role ${missing}.`);
   }
 
   async #requireGrantable(metadata: ClientProperties, grantor: Grantor): Promise<void> {

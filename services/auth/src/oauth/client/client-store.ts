@@ -5,7 +5,11 @@ import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
 import type { ClientRow } from "../../database/oauth.ts";
 import type { AuthDatabase, AuthTables } from "../../database/schema.ts";
 import type { SecretBox } from "@platform/kernel/secrets";
-import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import {
+  DECISIVE_MEMBERS,
+  findMetadataProblem,
+  PLATFORM_AUDIENCE,
+} from "../core/client-metadata.ts";
 import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
 
 const OPENED_MAX = 1_000;
@@ -134,7 +138,8 @@ export class ClientStore {
     const excess = findExcess(payload, this.#options.getScopes(), granted);
     if (excess !== undefined)
       throw new errors.InvalidClientMetadata(`${excess} exceeds what the client may be granted`);
-    const { [FIRST_PARTY]: _, [PLATFORM_AUDIENCE]: __, ...metadata } = payload;
+    const metadata = { ...payload };
+    for (const name of DECISIVE_MEMBERS) delete metadata[name];
     await this.#save(clientId, metadata, { granted: JSON.stringify(granted), is_dynamic: 1 });
   }
 
@@ -193,8 +198,7 @@ export class ClientStore {
   #describe(row: ClientRow): AdapterPayload {
     const metadata = JSON.parse(row.metadata) as AdapterPayload;
     if (row.is_dynamic === 1) {
-      delete metadata[FIRST_PARTY];
-      delete metadata[PLATFORM_AUDIENCE];
+      for (const name of DECISIVE_MEMBERS) delete metadata[name];
     }
     if (row.keeps_audience === 1) metadata[PLATFORM_AUDIENCE] = "always";
     const { scope } = metadata;

@@ -1,4 +1,5 @@
 // Client metadata in addition to RFC 7591.
+import { isDeepStrictEqual } from "node:util";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { isDeceptive } from "../../user/deceptive-name.ts";
 
@@ -10,8 +11,20 @@ export const FIRST_PARTY = "first_party";
  */
 export const PLATFORM_AUDIENCE = "platform_audience";
 
+/**
+ * Roles of its users that a client may act with: its tokens carry those of them that the user has. Default: none. They
+ * choose topic rules of messaging and policies of storage.
+ */
+export const ACTING_ROLES = "acting_roles";
+
 /** Signed userinfo responses are not supported; a client that requests them is rejected. */
 export const SIGNED_USERINFO = "userinfo_signed_response_alg";
+
+/** Metadata members that only administrators set: they decide on consent, audience and roles. */
+export const DECISIVE_MEMBERS: readonly string[] = [FIRST_PARTY, PLATFORM_AUDIENCE, ACTING_ROLES];
+
+const ACTING_ROLES_MAX = 50;
+const ROLE_CHARACTERS_MAX = 64;
 
 const PLATFORM_AUDIENCES = new Set<unknown>(["requested", "always"]);
 
@@ -27,12 +40,30 @@ export function validateClientMetadata(
   if (value === undefined) return;
   if (key === SIGNED_USERINFO)
     throw new errors.InvalidClientMetadata(`${key} is not supported: userinfo responds with JSON`);
-  if (ctx !== undefined && value !== ctx.oidc.client?.[key])
+  if (ctx !== undefined && !isDeepStrictEqual(value, ctx.oidc.client?.[key]))
     throw new errors.InvalidClientMetadata(`${key} is set by administrators`);
   if (key === FIRST_PARTY && typeof value !== "boolean")
     throw new errors.InvalidClientMetadata(`${key} must be true or false`);
   if (key === PLATFORM_AUDIENCE && !PLATFORM_AUDIENCES.has(value))
     throw new errors.InvalidClientMetadata(`${key} must be "requested" or "always"`);
+  if (key === ACTING_ROLES && !areRoles(value))
+    throw new errors.InvalidClientMetadata(
+      `${key} must be a list of at most ${ACTING_ROLES_MAX} names of roles`,
+    );
+}
+
+/** The roles that a client may act with. */
+export function readActingRoles(client: Readonly<Record<string, unknown>>): readonly string[] {
+  const roles = client[ACTING_ROLES];
+  return areRoles(roles) ? roles : [];
+}
+
+function areRoles(value: unknown): value is string[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= ACTING_ROLES_MAX &&
+    value.every((role) => typeof role === "string" && role.length <= ROLE_CHARACTERS_MAX)
+  );
 }
 
 /** The problem of metadata that the core does not check; `undefined` if there is none. */

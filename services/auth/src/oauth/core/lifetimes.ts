@@ -26,3 +26,8 @@ export const CONSOLE_CLIENT_ID = "platform-console";
 
 /** The confidential client of the `platform` command, created from the bootstrap file. */
 export const CLI_CLIENT_ID = "platform-cli";
+
+/** True for the clients of the platform itself, which act with all roles of their user. */
+export function isPlatformClient(clientId: string): boolean {
+  return [PLATFORM_CLIENT_ID, CONSOLE_CLIENT_ID, CLI_CLIENT_ID].includes(clientId);
+}

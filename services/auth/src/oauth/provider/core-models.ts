@@ -1,8 +1,9 @@
 // Changes to the core's models: their classes are public, and single methods are overridden.
 import type { Clock } from "@platform/kernel/time";
-import { errors, Provider, type KoaContextWithOIDC } from "oidc-provider";
+import { errors, Provider, type Configuration, type KoaContextWithOIDC } from "oidc-provider";
 import { GRANTED_MEMBER, type CoreClient } from "../core/core-client.ts";
 import { isReplayError } from "../core/core-errors.ts";
+import { TTL_SECONDS } from "../core/lifetimes.ts";
 import { readProofId } from "../token/dpop-proof.ts";
 import type { LogoutNotices } from "../token/logout-notices.ts";
 import type { RefreshRotation } from "../token/refresh-rotation.ts";
@@ -24,12 +25,23 @@ export interface ModelOptions {
   rotation: RefreshRotation;
   notices: LogoutNotices;
   clock: Clock;
+  /** Cookie of the core's session. */
+  sessionCookie: SessionCookie;
 }
+
+/** A cookie of the core. */
+export interface SessionCookie {
+  name: string;
+  attributes: CookieAttributes;
+}
+
+type CookieAttributes = NonNullable<NonNullable<Configuration["cookies"]>["long"]>;
 
 /** Changes the models of a provider before its first request. */
 export function adaptModels(provider: Provider, options: ModelOptions): void {
   adoptSessions(provider);
   nameSessions(provider);
+  sendNewSessions(provider, options.sessionCookie);
   keepGranted(provider);
   markBoundTokens(provider);
   rememberClients(provider, options);
@@ -56,6 +68,25 @@ function adoptSessions(provider: Provider): void {
   };
   prototype.ensureClientContainer = function nameSession(clientId) {
     if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
+  };
+}
+
+interface NewSession {
+  id: string;
+  exp?: number;
+  persist: (this: NewSession) => Promise<string>;
+  save: (this: NewSession, ttlSeconds: number) => Promise<string>;
+}
+
+// The core's form of the device flow, shown again after an error, begins a session after the core has sent the cookies of
+// new ones, and then fails because the session was never stored.
+function sendNewSessions(provider: Provider, { name, attributes }: SessionCookie): void {
+  const prototype = provider.Session.prototype as unknown as NewSession;
+  const { persist } = prototype;
+  prototype.persist = function persistOrBegin() {
+    if (this.exp !== undefined) return persist.call(this);
+    Provider.ctx?.oidc.cookies.set(name, this.id, attributes);
+    return this.save(TTL_SECONDS.session);
   };
 }
 

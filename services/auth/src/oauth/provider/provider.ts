@@ -26,14 +26,13 @@ import {
 } from "../authorization/prompt-policy.ts";
 import { isOriginOf } from "../client/cors.ts";
 import {
-  FIRST_PARTY,
-  PLATFORM_AUDIENCE,
+  DECISIVE_MEMBERS,
   SIGNED_USERINFO,
   validateClientMetadata,
 } from "../core/client-metadata.ts";
 import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import { CORE_ROUTES } from "../core/routes.ts";
-import type { Audiences } from "../token/audience.ts";
+import type { Entitlements } from "../token/entitlements.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
 import {
@@ -42,7 +41,7 @@ import {
   type TokenExchange,
 } from "../token/token-exchange.ts";
 import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
-import { adaptModels, requireProof, type ModelOptions } from "./core-models.ts";
+import { adaptModels, requireProof, type ModelOptions, type SessionCookie } from "./core-models.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import { endNamedSession, type NamedSignOutOptions } from "./named-sign-out.ts";
@@ -58,7 +57,7 @@ const CLIENT_AUTH_METHODS = [
 const CLIENT_AUTH_ALGORITHMS = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
 /** Options of a provider. */
-export interface ProviderOptions extends ModelOptions {
+export interface ProviderOptions extends Omit<ModelOptions, "sessionCookie"> {
   /** Issuer and base of all URLs; no path. */
   issuer: string;
   algorithm: SigningAlgorithm;
@@ -75,7 +74,7 @@ export interface ProviderOptions extends ModelOptions {
   needsSecondFactor: NeedsSecondFactor;
   /** Signs cookies. */
   cookieSecret: Uint8Array;
-  audiences: Audiences;
+  entitlements: Entitlements;
   /** Clients that must use PKCE. */
   pkce: "all" | "public";
   /** Fetches addresses that clients chose. */
@@ -108,7 +107,7 @@ class RingKey extends ExternalSigningKey {
 export function buildProvider(options: ProviderOptions, keys: KeySet): Provider {
   const provider = new Provider(options.issuer, buildConfiguration(options, keys));
   provider.proxy = true;
-  adaptModels(provider, options);
+  adaptModels(provider, { ...options, sessionCookie: describeSessionCookie(options.issuer) });
   provider.registerGrantType(
     TOKEN_EXCHANGE_GRANT,
     (ctx) => options.exchange.handle(provider, ctx),
@@ -118,12 +117,9 @@ export function buildProvider(options: ProviderOptions, keys: KeySet): Provider 
 }
 
 function buildConfiguration(options: ProviderOptions, keys: KeySet): Configuration {
-  const { issuer, policy, claims, audiences } = options;
+  const { issuer, policy, claims, entitlements } = options;
   const isHttps = issuer.startsWith("https:");
-  const cookie = {
-    name: isHttps ? "__Host-oauth_session" : "oauth_session",
-    attributes: { ...COOKIE_ATTRIBUTES, secure: isHttps, path: "/" },
-  };
+  const cookie = describeSessionCookie(issuer);
   return {
     adapter: options.adapter,
     jwks: { keys: keys.published.map((key) => new RingKey(key)) },
@@ -139,7 +135,7 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
       },
     ],
     extraClientMetadata: {
-      properties: [FIRST_PARTY, PLATFORM_AUDIENCE, SIGNED_USERINFO],
+      properties: [...DECISIVE_MEMBERS, SIGNED_USERINFO],
       validator: validateClientMetadata,
     },
     clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
@@ -241,11 +237,11 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
         defaultResource: () => issuer,
         useGrantedResource: () => true,
         getResourceServerInfo: async (ctx, indicator, client) => {
-          const audience = audiences.choose(client, indicator);
+          const audience = entitlements.chooseAudience(client, indicator);
           if (audience === undefined)
             throw new errors.InvalidTarget("the client may not have tokens for the resource");
           return {
-            scope: (await claims.permitScopes(ctx, client.clientId, client.scope)).join(" "),
+            scope: (await claims.permitScopes(ctx, client)).join(" "),
             audience,
             accessTokenTTL: TTL_SECONDS.accessToken,
             accessTokenFormat: "jwt",
@@ -268,6 +264,14 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
     fetch: (url, init = {}) =>
       options.egressFetch(url instanceof Request ? url.url : url, toEgressRequest(init)),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
+  };
+}
+
+function describeSessionCookie(issuer: string): SessionCookie {
+  const isHttps = issuer.startsWith("https:");
+  return {
+    name: isHttps ? "__Host-oauth_session" : "oauth_session",
+    attributes: { ...COOKIE_ATTRIBUTES, secure: isHttps, path: "/" },
   };
 }
 

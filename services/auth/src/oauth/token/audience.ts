@@ -1,7 +1,7 @@
 // Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo only.
 import { PlatformError } from "@platform/kernel/errors";
 import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
-import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
+import { isPlatformClient } from "../core/lifetimes.ts";
 
 const RESOURCE_CHARACTERS_MAX = 512;
 
@@ -39,7 +39,7 @@ export class Audiences {
 
   /** The audience of a client's token for a resource; `undefined` if the client may not have one. */
   choose(client: AudienceClient, resource: string): string | undefined {
-    const isOwn = client.clientId === PLATFORM_CLIENT_ID || client[FIRST_PARTY] === true;
+    const isOwn = isPlatformClient(client.clientId) || client[FIRST_PARTY] === true;
     const allowance = client[PLATFORM_AUDIENCE];
     if (resource === this.issuer)
       return isOwn || allowance === "always" ? this.platform : this.issuer;

@@ -7,6 +7,7 @@ import type { Account } from "../../user/account.ts";
 import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import type { Audiences } from "./audience.ts";
 import type { ItemStore } from "./item-store.ts";
+import type { Entitlements } from "./entitlements.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
@@ -29,6 +30,7 @@ export interface LoginTokenMintOptions {
   items: ItemStore;
   revocations: RevocationList;
   audiences: Audiences;
+  entitlements: Entitlements;
   getAlgorithm: () => SigningAlgorithm;
 }
 
@@ -45,15 +47,16 @@ export class LoginTokenMint {
    * the meantime.
    */
   async mint(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens> {
-    const { getProvider, policy, claims, items, revocations, audiences } = this.#options;
+    const { getProvider, policy, entitlements, claims, items, revocations, audiences } =
+      this.#options;
     const { issuer, platform: audience } = audiences;
     const provider = getProvider();
     const client = await provider.Client.find(PLATFORM_CLIENT_ID);
     if (client === undefined) throw new Error("the built-in client is missing");
     const rights = await policy.findUserRights(account.id);
     const asked = scope?.split(" ");
-    const scopes = policy
-      .permitAll(rights)
+    const scopes = entitlements
+      .permitUserScopes(client, rights)
       .filter((name) => asked === undefined || asked.includes(name))
       .join(" ");
 

@@ -2,7 +2,13 @@
 import type { Clock } from "@platform/kernel/time";
 import { MANAGEMENT_SCOPES } from "../../database/rbac.ts";
 import { hasPermission, intersectPermissions } from "../../rbac/permission.ts";
-import { OPENID_SCOPES, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
+import {
+  OPENID_SCOPES,
+  USE_SCOPE,
+  type Rbac,
+  type Rights,
+  type ScopeRights,
+} from "../../rbac/rights.ts";
 
 const CLIENT_RIGHTS_MS = 1_000;
 const CLIENTS_MAX = 10_000;
@@ -47,15 +53,15 @@ export class TokenPolicy {
     const scopes = await this.#rbac.listScopeRights();
     const before = [...this.#names].join(" ");
     this.#scopes = new Map([
+      ...[...OPENID_SCOPES, USE_SCOPE].map((name) => [name, []] as const),
       ...scopes.map((scope) => [scope.name, listConveyed(scope)] as const),
-      ...OPENID_SCOPES.map((name) => [name, []] as const),
     ]);
     this.#requirements = new Map(scopes.map((scope) => [scope.name, scope]));
     this.#firstParty = new Set([
       ...OPENID_SCOPES,
       ...scopes.filter(({ first_party }) => first_party).map(({ name }) => name),
     ]);
-    this.#names = new Set([...OPENID_SCOPES, ...this.#scopes.keys()]);
+    this.#names = new Set(this.#scopes.keys());
     return before !== [...this.#names].join(" ");
   }
 
@@ -75,16 +81,8 @@ export class TokenPolicy {
     return rights;
   }
 
-  /**
-   * The scopes that may be issued to a client for a subject with these rights. Clients without a list of scopes get
-   * those of OpenID Connect. Without `rights`, before the user has signed in, roles are not checked.
-   */
-  permit(clientScope: string | undefined, rights: Rights | undefined): string[] {
-    const allowed = clientScope === undefined ? OPENID_SCOPES : clientScope.split(" ");
-    return allowed.filter((name) => this.#isPermitted(name, rights));
-  }
-
-  #isPermitted(name: string, rights: Rights | undefined): boolean {
+  /** True if a subject with these rights may have the scope. Without `rights` it must only exist. */
+  isPermitted(name: string, rights: Rights | undefined): boolean {
     if (OPENID_SCOPES.includes(name)) return true;
     const needed = this.#requirements.get(name);
     if (needed === undefined) return false;
@@ -93,11 +91,6 @@ export class TokenPolicy {
       needed.permissions.some((permission) => hasPermission(rights.permissions, permission)) ||
       needed.roles.some((role) => hasRole(rights, role))
     );
-  }
-
-  /** Every scope that a subject with these rights may have, including those of OpenID Connect. */
-  permitAll(rights: Rights): string[] {
-    return [...this.#names].filter((name) => this.#isPermitted(name, rights));
   }
 
   /** True if the scope conveys the permission, provided that the subject has it. */
@@ -114,7 +107,7 @@ export class TokenPolicy {
       isBuiltIn &&
       [...MANAGEMENT_SCOPES].every(
         (name) =>
-          !this.#scopes.has(name) || scope.includes(name) || !this.#isPermitted(name, rights),
+          !this.#scopes.has(name) || scope.includes(name) || !this.isPermitted(name, rights),
       );
     if (isWhole) return rights;
     const conveyed = this.#listConveyed(scope);

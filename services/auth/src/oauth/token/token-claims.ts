@@ -1,11 +1,13 @@
 // Claims and scopes of access tokens, added while the core issues them.
 import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
-import { OPENID_SCOPES, type Rights } from "../../rbac/rights.ts";
+import type { Rights } from "../../rbac/rights.ts";
 import type { Sessions } from "../../session/sessions.ts";
 import type { Users } from "../../user/users.ts";
 import { createGoneError } from "../core/core-errors.ts";
 import type { Actor } from "./access-token.ts";
+import type { AudienceClient } from "./audience.ts";
+import type { Entitlements, TokenSubject } from "./entitlements.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import { CLAIMS_OF_SCOPE } from "./user-claims.ts";
@@ -19,6 +21,8 @@ export interface Authentication {
   amr?: readonly string[] | undefined;
   /** The acting party if it is not the client itself. */
   act?: Actor;
+  /** Roles of the token that it was exchanged for; the new one has no others. */
+  rolesMax?: readonly string[];
 }
 
 /** The core's token, reduced to the members used here. */
@@ -26,7 +30,7 @@ interface IssuedToken {
   kind: string;
   jti: string;
   exp?: number;
-  clientId?: string;
+  client: AudienceClient;
   accountId?: string;
   grantId?: string;
   sessionUid?: string;
@@ -43,6 +47,7 @@ interface TokenSource {
 /** Completes tokens; shared by all providers. */
 export class TokenClaimsSource {
   readonly #policy: TokenPolicy;
+  readonly #entitlements: Entitlements;
   readonly #users: Users;
   readonly #revocations: RevocationList;
   readonly #clock: Clock;
@@ -54,6 +59,7 @@ export class TokenClaimsSource {
 
   constructor(options: {
     policy: TokenPolicy;
+    entitlements: Entitlements;
     users: Users;
     revocations: RevocationList;
     clock: Clock;
@@ -63,6 +69,7 @@ export class TokenClaimsSource {
     hasGrant: (grantId: string) => Promise<boolean>;
   }) {
     this.#policy = options.policy;
+    this.#entitlements = options.entitlements;
     this.#users = options.users;
     this.#revocations = options.revocations;
     this.#clock = options.clock;
@@ -83,25 +90,18 @@ export class TokenClaimsSource {
    * Scopes that may be issued in this request: those of the client that the subject's roles permit. A machine that
    * requests none gets all of them.
    */
-  async permitScopes(
-    ctx: KoaContextWithOIDC,
-    clientId: string,
-    clientScope: string | undefined,
-  ): Promise<string[]> {
+  async permitScopes(ctx: KoaContextWithOIDC, client: AudienceClient): Promise<string[]> {
     const { params } = ctx.oidc;
     if (params?.["grant_type"] === "client_credentials") {
-      const rights = await this.#policy.findClientRights(clientId);
-      // OpenID Connect scopes are for users only.
-      const permitted = this.#policy
-        .permit(clientScope, rights)
-        .filter((scope) => !OPENID_SCOPES.includes(scope));
+      const rights = await this.#policy.findClientRights(client.clientId);
+      const permitted = this.#entitlements.permitClientScopes(client, rights);
       if (params["scope"] === undefined && permitted.length > 0)
         params["scope"] = permitted.join(" ");
       return permitted;
     }
     const userId = ctx.oidc.entities.Account?.accountId ?? ctx.oidc.session?.accountId;
     const rights = userId === undefined ? undefined : await this.#findUserRights(ctx, userId);
-    return this.#policy.permit(clientScope, rights);
+    return this.#entitlements.permitUserScopes(client, rights);
   }
 
   /** Adds claims to a token before it is signed, and records it under its grant. */
@@ -112,25 +112,25 @@ export class TokenClaimsSource {
   ): Promise<void> {
     const issued = token as IssuedToken;
     if (issued.accountId === undefined) {
-      const { roles, policyVersion } = await this.#policy.findClientRights(issued.clientId!);
+      const rights = await this.#policy.findClientRights(issued.client.clientId);
       Object.assign(jwt.payload, {
-        roles,
+        ...this.#settle(issued, jwt, "client", rights),
         tenant: this.#defaultTenant,
-        policy_version: policyVersion,
+        policy_version: rights.policyVersion,
       });
       return;
     }
     const account = await this.#users.find(issued.accountId);
     if (account === undefined || account.disabled) throw createGoneError();
-    const { roles, policyVersion } = await this.#findUserRights(ctx ?? token, account.id);
-    const { sid, authTime, acr, amr, act } = this.#readAuthentication(ctx, issued);
+    const rights = await this.#findUserRights(ctx ?? token, account.id);
+    const { sid, authTime, acr, amr, act, rolesMax } = this.#readAuthentication(ctx, issued);
     Object.assign(jwt.payload, {
       sid,
       session_exp: await this.#findSessionEnd(sid),
       username: account.username,
-      roles,
+      ...this.#settle(issued, jwt, "user", limitRoles(rights, rolesMax)),
       tenant: account.tenant ?? this.#defaultTenant,
-      policy_version: policyVersion,
+      policy_version: rights.policyVersion,
       epoch: account.epoch,
       auth_time: authTime,
       acr,
@@ -138,6 +138,18 @@ export class TokenClaimsSource {
       act,
     });
     await this.#noteIssued(issued, Object.keys(findSource(ctx).claims?.userinfo ?? {}));
+  }
+
+  #settle(
+    { client }: IssuedToken,
+    { payload }: JWTStructured,
+    subject: TokenSubject,
+    rights: Rights,
+  ): { aud: string; roles: readonly string[] } {
+    const { aud, scope } = payload as { aud: string; scope?: string };
+    const draft = { client, subject, rights, audience: aud, scope };
+    const { audience, roles } = this.#entitlements.settle(draft);
+    return { aud: audience, roles };
   }
 
   // Credentials that a service derives from a token, such as keys of storage, must not outlive the session.
@@ -180,6 +192,11 @@ export class TokenClaimsSource {
     this.#rights.set(request, rights);
     return rights;
   }
+}
+
+function limitRoles(rights: Rights, max: readonly string[] | undefined): Rights {
+  if (max === undefined) return rights;
+  return { ...rights, roles: rights.roles.filter((role) => max.includes(role)) };
 }
 
 // The source that the token is issued for.

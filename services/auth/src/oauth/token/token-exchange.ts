@@ -7,6 +7,7 @@ import type { CoreClient } from "../core/core-client.ts";
 import { TTL_SECONDS } from "../core/lifetimes.ts";
 import type { AccessTokenClaims, AccessTokenVerifier, Actor } from "./access-token.ts";
 import type { AudienceClient, Audiences } from "./audience.ts";
+import type { Entitlements } from "./entitlements.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
@@ -45,6 +46,7 @@ export interface TokenExchangeOptions {
   revocations: RevocationList;
   clock: Clock;
   audiences: Audiences;
+  entitlements: Entitlements;
   getAlgorithm: () => "RS256" | "ES256";
 }
 
@@ -103,6 +105,7 @@ export class TokenExchange {
       acr: subject.acr,
       amr: subject.amr,
       act,
+      rolesMax: subject.roles,
     });
     ctx.body = {
       access_token: await token.save(),
@@ -166,8 +169,8 @@ export class TokenExchange {
   ): Promise<string> {
     const held = new Set(subject.scope?.split(" "));
     const rights = await this.#options.policy.findUserRights(subject.sub);
-    const possible = this.#options.policy
-      .permit(client.scope, rights)
+    const possible = this.#options.entitlements
+      .permitUserScopes(client, rights)
       .filter((name) => held.has(name));
     const wanted = asked === undefined ? possible : asked.split(" ");
     const granted = possible.filter((name) => wanted.includes(name) && name !== "offline_access");

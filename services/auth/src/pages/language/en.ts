@@ -175,6 +175,9 @@ export const EN = {
     title: (client: string) => `Allow ${client}?`,
     text: (client: string, user: string) => `${client} requests access to your account ${user}.`,
     list: "It will be able to:",
+    platform: (user: string) => `On this platform it will act as ${user}, and be able to:`,
+    use: (roles: readonly string[]) =>
+      `Use messaging and storage with your ${roles.length === 1 ? "role" : "roles"} ${roles.join(", ")}`,
     nothing: "It will only learn that you have signed in.",
     allow: "Allow",
     deny: "Do not allow",
@@ -195,6 +198,7 @@ export const EN = {
     profile: "See your name, username and picture",
     email: "See your email address",
     offline_access: "Keep access while you are away, for up to 90 days",
+    "platform:use": "Use messaging and storage with your roles that it may act with",
   } as Readonly<Record<string, string>>,
 
   device: {
