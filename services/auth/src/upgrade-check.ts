@@ -1,4 +1,4 @@
-// What an operator should change after an upgrade, read from the database without the running service.
+// Findings after an upgrade for the operator, read from the database without the running service.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -18,7 +18,7 @@ const APPLICATION = {
   scope: "openid profile orders.read platform:use",
 };
 
-/** What a service reads of a token: audience, scopes and roles. */
+/** The claims that services decide by: audience, scopes and roles. */
 function readEntitlement(token: unknown): unknown[] {
   const { aud, scope, roles } = readClaims(String(token));
   return [aud, scope, roles];

@@ -71,9 +71,9 @@ onEachDatabase((makeUrl) => {
     const begun = await begin();
     const lines = host.log.length;
     const browser = new Browser();
-    for (const fields of [{}, { user_code: "BCDF-BCDF" }, { client_id: client.client_id }]) {
-      const path = "/api/v1/auth/device";
-      const answer = await post(host, path, fields as Record<string, string>);
+    const forms = ["", "user_code=BCDF-BCDF", `client_id=${client.client_id}&scope=openid`];
+    for (const form of forms) {
+      const answer = await post(host, "/api/v1/auth/device", form);
       assert.equal(answer.status, 400);
       assert.match(answer.headers.get("set-cookie") ?? "", /oauth_session=/);
     }

@@ -355,7 +355,9 @@ test("doctor finds an application without acting roles, and its command mends it
     });
     return (await answer.json()) as Record<string, unknown>;
   };
-  const { clients } = (await ask("")) as { clients: Record<string, unknown>[] };
+  const { clients } = (await ask("")) as {
+    clients: { client_id: string; client_name?: string; acting_roles?: string[] }[];
+  };
   const { client_id: id, acting_roles: roles } = clients.find(
     ({ client_name: name }) => name === "shop",
   )!;

@@ -1,4 +1,4 @@
-// What an access token conveys: scopes, roles and audience of every token, whatever the grant, are decided here.
+// Entitlements of access tokens: the one decision on scopes, roles and audience, for every grant.
 import { OPENID_SCOPES, USE_SCOPE, type Rights } from "../../rbac/rights.ts";
 import { readActingRoles } from "../core/client-metadata.ts";
 import { isPlatformClient } from "../core/lifetimes.ts";

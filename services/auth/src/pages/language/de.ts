@@ -1,5 +1,6 @@
 // German messages of the pages.
 import type { Messages } from "./en.ts";
+import { PLATFORM_SCOPES } from "./de-scopes.ts";
 
 /** German messages. */
 export const DE: Messages = {
@@ -200,38 +201,7 @@ export const DE: Messages = {
     email: "Ihre E-Mail-Adresse sehen",
     offline_access: "Den Zugang behalten, auch wenn Sie nicht da sind, höchstens 90 Tage lang",
     "platform:use": "Nachrichten und Speicher mit Ihren Rollen benutzen, die sie annehmen darf",
-    "users:read": "Benutzer und Gruppen sehen",
-    "users:write": "Benutzer und Gruppen verwalten",
-    "sessions:read": "Sitzungen anderer sehen",
-    "sessions:write": "Sitzungen anderer beenden",
-    "rbac:read": "Rollen und Zuordnungen sehen",
-    "rbac:write": "Rollen und Zuordnungen verwalten",
-    "clients:read": "OAuth-Clients sehen",
-    "clients:write": "OAuth-Clients verwalten",
-    "keys:write": "Signaturschlüssel wechseln",
-    "audit:read": "Das Protokoll lesen",
-    "metrics:read": "Messwerte lesen",
-    "tokens:introspect": "Tokens prüfen und widerrufen",
-    "tokens:revoke": "Tokens widerrufen",
-    "pulse:publish": "Nachrichten veröffentlichen",
-    "pulse:subscribe": "Nachrichten abonnieren und lesen",
-    "pulse:manage": "Themen, Schemata und unzustellbare Nachrichten verwalten",
-    "pulse:read": "Kennzahlen und Zustände der Nachrichten lesen",
-    "pulse:admin": "Nachrichten aller Mandanten verwalten und lesen",
-    "vault:read": "Gespeicherte Objekte lesen",
-    "vault:write": "Objekte speichern und löschen",
-    "vault:admin": "Den Speicher verwalten, alle Objekte lesen und ändern",
-    "notify:send": "E-Mails senden",
-    "notify:manage": "Vorlagen, Domains und Sperren verwalten und alle E-Mails lesen",
-    "notify:read": "Kennzahlen und Zustände der E-Mail lesen",
-    "tunnel:open": "Tunnel zu lokalen Diensten öffnen",
-    "tunnel:admin": "Die Tunnel aller Benutzer verwalten",
-    "tunnel:read": "Kennzahlen und Zustände der Tunnel lesen",
-    "runtime:read": "Dienste, Zeitpläne und Logs sehen",
-    "runtime:manage": "Dienste neu starten und anhalten, Zeitpläne ausführen",
-    "gate:read": "Routen, Anfragen und Zertifikate des Gateways sehen, ohne Geheimnisse",
-    "gate:admin": "Das Gateway verwalten",
-    "*:*": "Alles: alle Dienste der Plattform verwalten",
+    ...PLATFORM_SCOPES,
   },
 
   device: {
