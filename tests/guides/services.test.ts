@@ -1,6 +1,7 @@
-// The pages "Messaging" and "Object storage": their commands run as they are, but for ports and folder.
+// The pages "Messaging", "MQTT", "STOMP" and "Object storage": their commands run as they are, but for ports and folder.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -10,13 +11,16 @@ import {
   find,
   findStarted,
   makeFolder,
+  parseEnv,
   run,
 } from "../../services/runtime/test/fixture/platform-process.ts";
 import { findProgram } from "../stage/program.ts";
 import { readBlocks } from "./page.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
-const missing = ["bash", "curl", "kcat", "aws"].find((name) => findProgram(name) === undefined);
+const missing = ["bash", "curl", "kcat", "aws", "mosquitto_pub", "mosquitto_sub"].find(
+  (name) => findProgram(name) === undefined,
+);
 const skip =
   missing === undefined || process.env["PLATFORM_TEST_PEERS"] === "required"
     ? false
@@ -35,6 +39,8 @@ before(async () => {
   ports = [
     ["8082", portOf("pulse", "http")],
     ["9092", portOf("pulse", "kafka")],
+    ["1883", portOf("pulse", "mqtt")],
+    ["61613", portOf("pulse", "stomp")],
     ["9000", portOf("vault", "http")],
     ["9001", portOf("vault", "admin")],
   ];
@@ -45,10 +51,21 @@ after(async () => {
   await up.exit;
 });
 
+/** In place of `nc -q1 localhost`, of which there are several: sends its input and shows a second of answers. */
+const NETCAT = `"${process.execPath}" -e '
+  const socket = require("node:net").connect(process.argv[1], "127.0.0.1");
+  process.stdin.pipe(socket, { end: false });
+  socket.pipe(process.stdout);
+  setTimeout(() => socket.destroy(), 1_000);'`;
+
+function portAt(fixed: string): string {
+  return ports.find(([known]) => known === fixed)![1];
+}
+
 /** Types the commands of a page; subscriptions end after a few seconds. */
 async function type(page: string): Promise<string> {
   const lines = readBlocks(page)
-    .filter(({ language, text }) => language === "sh" && !text.includes("…"))
+    .filter(({ language, text }) => language === "sh" && !/…|messaging\.example/.test(text))
     .map(({ text }) => text);
   const program = join(REPOSITORY, "bin/platform.js");
   const script = ports
@@ -57,7 +74,11 @@ async function type(page: string): Promise<string> {
       lines.join("\n"),
     )
     .replaceAll("npx platform", `"${process.execPath}" "${program}"`)
-    .replaceAll(/^curl -N .*$/gm, "timeout 5 $& || true");
+    .replaceAll(/^curl -N .*$/gm, "timeout 5 $& || true")
+    .replaceAll(/^mosquitto_sub /gm, `timeout 5 mosquitto_sub -p ${portAt("1883")} `)
+    .replaceAll(/^mosquitto_pub /gm, `mosquitto_pub -p ${portAt("1883")} `)
+    .replaceAll(/\bnc -q1 (localhost) (\d+)/g, (_all, _host, port) => `${NETCAT} ${portAt(port)}`)
+    .concat("\nwait || true");
   const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", script], {
     cwd: folder,
     env: { ...process.env, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` },
@@ -74,6 +95,29 @@ test("messaging: publishing, subscribing, topics, groups and Kafka", { skip }, a
   assert.match(out, /"group":"billing","topic":"orders"/);
   assert.match(out, /"replayed":\d/);
   assert.match(out, /^hello$/m);
+});
+
+test("MQTT: a retained message of the tenant of applications", { skip }, async () => {
+  const out = await type("mqtt.md");
+  assert.ok(!out.includes("urn:platform:error"), out);
+  assert.match(out, /^21\.5$/m);
+});
+
+test("STOMP: a receipt, of a topic of the tenant of applications", { skip }, async () => {
+  const out = await type("stomp.md");
+  assert.match(out, /^CONNECTED$[^]*\0RECEIPT\nreceipt-id:1$/m);
+  const { PLATFORM_PULSE_TOKEN: token } = parseEnv(
+    readFileSync(join(folder, "data/credentials.env"), "utf8"),
+  );
+  const list = async (tenant: string): Promise<string[]> => {
+    const response = await fetch(`http://localhost:${portAt("8082")}/api/v1/topics${tenant}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const { topics } = (await response.json()) as { topics: { name: string }[] };
+    return topics.map(({ name }) => name);
+  };
+  assert.ok((await list("?tenant=main")).includes("orders"));
+  assert.deepEqual(await list(""), [], "no page writes to topics that applications do not see");
 });
 
 test("object storage: objects, links, versions, lifecycle and quota", { skip }, async () => {

@@ -216,7 +216,7 @@ export const pulseDefinition = defineConfig({
     }),
     anonymous: key(z.enum(["loopback", "never"]).default("loopback"), {
       description:
-        "Whether wire protocol clients on this machine may connect without credentials, as the operator.",
+        "Whether Kafka, MQTT and STOMP clients on this machine may connect without credentials, as the operator. They never may if credentials of any kind are configured: token, jwt_secret, jwks_url, users_file or stomp_user.",
     }),
     data_dir: key(z.string().min(1).default("./data"), {
       description: "Data folder of the broker.",

@@ -38,7 +38,7 @@ import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
 import { findLogFolder } from "./store/folder.ts";
 import { BATCH_BYTES_MAX } from "./store/store.ts";
 import { addStompUser, readUsersFile } from "./user/users-file.ts";
-import { createVerifier } from "./user/verifier.ts";
+import { createVerifier, hasCredentials } from "./user/verifier.ts";
 import { listenForWires, readTls } from "./wire-listeners.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
@@ -70,6 +70,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("revocations", () => followed.stop());
   const users = config.users_file === undefined ? [] : readUsersFile(config.users_file);
   const verifier = createVerifier(config, followed.revocations, log);
+  const anonymous = hasCredentials(config) ? "never" : config.anonymous;
 
   const journal = await openLog({
     disk: openNodeDisk(findLogFolder(config)),
@@ -135,7 +136,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     log,
     credentials,
     tokenStreams: followed.streams,
-    anonymous: config.anonymous,
+    anonymous,
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
     batchBytesMax: KAFKA_BATCH_BYTES_MAX,
@@ -168,8 +169,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     log,
     credentials,
     tokenStreams: followed.streams,
-    anonymous: config.anonymous,
-    origins: config.cors_origins,
+    anonymous,
     messageBytesMax: config.message_bytes_max,
     ackWaitMs: config.ack_wait_ms,
     sessionsMax: config.mqtt_sessions_max,
@@ -200,8 +200,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     log,
     credentials: createCredentials(addStompUser(users, config), verifier, topicRules),
     tokenStreams: followed.streams,
-    anonymous: config.anonymous,
-    origins: config.cors_origins,
+    anonymous,
     messageBytesMax: config.message_bytes_max,
     ackWaitMs: config.ack_wait_ms,
     sendBytesPerSecond: config.stomp_send_bytes_rate,

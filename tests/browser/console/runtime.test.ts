@@ -70,7 +70,7 @@ test(
     const { page } = console;
     const port = (name: string): number => platform.ports.get(name)!;
     await goTo(console, "/messaging/topics");
-    await page.getByText(`kcat -P -b localhost:${port("pulse kafka")} -t orders`).waitFor();
+    await page.getByText(`kcat -P -b localhost:${port("pulse kafka")} -t orders -X`).waitFor();
   },
 );
 

@@ -13,7 +13,7 @@ let browser: Browser;
 before(async () => {
   if (chromiumSkip !== false) return;
   ({ platform, browser } = await joinInstallation());
-  // Clients without credentials, such as kcat on this machine, have no tenant.
+  // The operator has no tenant unless it chooses one.
   for (const tenant of ["", "acme"]) {
     const payload = `from ${tenant === "" ? "nobody" : tenant}`;
     const path = `/publish?tenant=${tenant}`;

@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { formatNumber, formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { Action, FilterField, Segments } from "../view/controls.tsx";
-import { formatListener, useListeners } from "../session/listeners.ts";
+import { DEFAULT_TENANT, publishCommand, useListeners } from "../session/listeners.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { useTailCommands } from "../view/tail-commands.ts";
 import { TailView } from "../view/tail-view.ts";
@@ -14,7 +14,7 @@ import { type ApiFailure, withQuery } from "../api/api.ts";
 import { isTransient } from "../api/retry.ts";
 import { toFailure } from "../view/load.ts";
 import { Problem } from "../view/problem.tsx";
-import { callBroker } from "./broker.ts";
+import { callBroker, chosenTenant } from "./broker.ts";
 import { compileFilter, createParser, type Filter, type Message } from "./messages.ts";
 import { fillRow } from "./message-row.ts";
 import { MessageDetail } from "./message-detail.tsx";
@@ -211,7 +211,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
             <Empty title={t("No messages yet")}>
               <div class="cmd">
                 <i aria-hidden="true">$</i>
-                <code>{`echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t ${topic}`}</code>
+                <code>{publishCommand(topic, chosenTenant() ?? DEFAULT_TENANT)}</code>
               </div>
             </Empty>
           </div>

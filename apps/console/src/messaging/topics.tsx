@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
-import { formatListener, useListeners } from "../session/listeners.ts";
+import { DEFAULT_TENANT, publishCommand, useListeners } from "../session/listeners.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FilterField, TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
@@ -67,7 +67,7 @@ export function TopicsPage() {
                 <p>{t("A topic is created with its first message.")}</p>
                 <div class="cmd">
                   <i aria-hidden="true">$</i>
-                  <code>{`echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t orders`}</code>
+                  <code>{publishCommand("orders", chosen ?? DEFAULT_TENANT)}</code>
                 </div>
               </Empty>
             );

@@ -6,10 +6,12 @@ import { feeds, figureOf } from "../live/live.ts";
 import {
   areListenersKnown,
   describeS3Clients,
+  DEFAULT_TENANT,
   formatListener,
   hints,
   isListenerSecure,
   nameShareCommand,
+  publishCommand,
   useListeners,
 } from "../session/listeners.ts";
 import { config, services } from "../session/session.ts";
@@ -113,7 +115,7 @@ function listSteps(): Step[] {
       id: "message",
       title: t("Publish a message"),
       text: t("Any Kafka, MQTT or STOMP client works; Messaging shows it as it arrives."),
-      command: `echo hello | kcat -P -b ${formatListener("pulse/kafka")} -t orders`,
+      command: publishCommand("orders", DEFAULT_TENANT),
       waiting: t("waiting for the first message"),
     },
     {

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiFailure } from "../api/api.ts";
 import { t } from "../words/words.ts";
-import { callService, config, services } from "./session.ts";
+import { callService, config, services, session } from "./session.ts";
 
 /** A listener of a service, by the names of `platform up`. */
 type ListenerName = "gate/http" | "vault/http" | "pulse/kafka";
@@ -19,6 +19,9 @@ const DEFAULT_PORTS: Readonly<Record<ListenerName, number>> = {
   "vault/http": 9000,
   "pulse/kafka": 9092,
 };
+
+/** The tenant of users and applications under `platform up`, unless they have another. */
+export const DEFAULT_TENANT = "main";
 
 /** Texts of `platform up` for a terminal in its working directory. */
 interface RuntimeHints {
@@ -60,6 +63,19 @@ export function describeS3Clients(): string {
   return file === undefined
     ? t("Any S3 client works, with an access key of storage.")
     : t("Any S3 client works, with the keys in {file}.", { file });
+}
+
+/**
+ * The command that publishes to a topic of a tenant, "" for the operator's own, with a Kafka client. The operator's token
+ * comes from the file for those who may read it; a broker without credentials needs none.
+ */
+export function publishCommand(topic: string, tenant: string): string {
+  const kcat = `kcat -P -b ${formatListener("pulse/kafka")} -t ${topic}`;
+  if (session.value?.method === "loopback") return `echo hello | ${kcat}`;
+  const user = tenant === "" ? "operator" : `operator@${tenant}`;
+  const sasl = `-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=${user} -X sasl.password=$PLATFORM_PULSE_TOKEN`;
+  const command = `echo hello | ${kcat} ${sasl}`;
+  return hints.value === undefined ? command : `(. ${hints.value.credentials}; ${command})`;
 }
 
 /** False until the commands that contain addresses are complete. */

@@ -21,7 +21,6 @@ export {
   type Exchange,
   type GuardedRequest,
   type HeaderReader,
-  type Peer,
 } from "./route.ts";
 export { createObserver, startScope, type Observer, type Scope } from "./scope.ts";
 export { defineUpgradeRoute } from "./upgrade-route.ts";

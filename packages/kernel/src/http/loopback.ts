@@ -11,25 +11,40 @@ export interface LoopbackRequest {
   getHeader: (name: string) => string | null | undefined;
 }
 
-const FORWARDING_HEADERS = [
+/** Headers that a proxy adds: the standard ones (RFC 7239, RFC 9110, RFC 8586), and those of proxies in general use. */
+export const FORWARDING_HEADERS = [
   "forwarded",
+  "x-forwarded",
   "x-forwarded-for",
   "x-forwarded-host",
   "x-forwarded-proto",
   "x-forwarded-port",
+  "x-forwarded-prefix",
+  "x-forwarded-scheme",
   "x-forwarded-server",
+  "x-original-forwarded-for",
+  "x-original-host",
+  "x-cluster-client-ip",
+  "x-envoy-external-address",
   "x-real-ip",
   "x-client-ip",
   "true-client-ip",
   "cf-connecting-ip",
+  "cf-connecting-ipv6",
+  "fastly-client-ip",
+  "fly-client-ip",
+  "cdn-loop",
   "via",
 ] as const;
 
-/** True if a Host header or a URL's authority (`localhost:80`, `[::1]`, `127.0.0.1`) is this machine. */
+/**
+ * True if a Host header or a URL's authority (`localhost:80`, `[::1]`, `127.0.0.1`) is this machine. `localhost.` is:
+ * resolvers do not look it up either (RFC 6761 section 6.3). Other names are not, whatever they resolve to.
+ */
 export function isLoopbackHost(authority: string): boolean {
   const found = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?$/i.exec(authority);
   const name = (found?.[1] ?? found?.[2] ?? "").toLowerCase();
-  return name === "localhost" || isLoopback(name);
+  return name === "localhost" || name === "localhost." || isLoopback(name);
 }
 
 /**

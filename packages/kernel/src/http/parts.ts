@@ -3,6 +3,13 @@ export type { Guard } from "./api-options.ts";
 export { BodyBudget, type BodyReservation } from "./body-budget.ts";
 export { createDocsPage } from "./docs/page.ts";
 export { createBearerGuard } from "./guard.ts";
-export { checkLoopback, checkSameOrigin, isLoopbackHost } from "./loopback.ts";
+export {
+  checkLoopback,
+  checkSameOrigin,
+  FORWARDING_HEADERS,
+  isLoopbackHost,
+  type LoopbackVerdict,
+} from "./loopback.ts";
+export type { Peer } from "./route.ts";
 export { createValidationError } from "./request-input.ts";
 export { createTokenCheck } from "./static-token.ts";

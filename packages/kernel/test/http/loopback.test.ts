@@ -19,6 +19,10 @@ const cases: [name: string, peer: Peer, headers: Record<string, string>, allowed
   ],
   ["from nobody knows where", { kind: "unknown" }, { host: "localhost" }, false],
   ["without a Host", LOCAL, {}, false],
+  ["with the full name of localhost", LOCAL, { host: "localhost.:8080" }, true],
+  ["with a mapped address as Host", LOCAL, { host: "[::ffff:127.0.0.1]:8080" }, true],
+  ["with a mapped foreign address as Host", LOCAL, { host: "[::ffff:10.0.0.7]" }, false],
+  ["with a name below localhost", LOCAL, { host: "shop.localhost" }, false],
   ["with a rebound name", LOCAL, { host: "evil.example:8080" }, false],
   ["with a name that only begins well", LOCAL, { host: "localhost.evil.example" }, false],
   ["with user information in Host", LOCAL, { host: "localhost@evil.example" }, false],
@@ -68,12 +72,13 @@ for (const [name, peer, headers, allowed] of cases) {
 }
 
 test("localhost and loopback addresses are loopback hosts, similar names are not", () => {
-  for (const host of ["LOCALHOST:80", "127.0.0.1:1", "[::1]"])
+  for (const host of ["LOCALHOST:80", "localhost.", "127.0.0.1:1", "[::1]"])
     assert.ok(isLoopbackHost(host), host);
   for (const host of [
     "::1",
     "localhost:",
     "localhost:x",
+    "localhost..",
     "127.0.0.1.nip.io",
     "[::1",
     "a localhost",

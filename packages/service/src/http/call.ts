@@ -1,6 +1,6 @@
 // A request in flight: the exchange, the request of the handler, and its end.
 import { Known, type Exchange } from "@platform/http1";
-import type { BodyReservation } from "@platform/kernel/http-parts";
+import type { BodyReservation, Peer } from "@platform/kernel/http-parts";
 import type { Caller } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import {
@@ -89,6 +89,12 @@ export class Call implements ServiceRequest<string, unknown, unknown> {
 
   get remoteAddress(): string {
     return this.exchange.connection.remoteAddress;
+  }
+
+  /** Services listen on TCP only; without an address, the connection was lost before it could be read. */
+  get peer(): Peer {
+    const { remoteAddress } = this;
+    return remoteAddress === "" ? { kind: "unknown" } : { kind: "tcp", address: remoteAddress };
   }
 
   get signal(): AbortSignal {

@@ -142,12 +142,12 @@ export class RequestHandler {
 
   #admit(call: Call, route: ServedRoute): void {
     if (route.scopes === undefined) return this.#receive(call, route);
-    const { headers, method, path, remoteAddress } = call;
+    const { headers, method, path } = call;
     const caller = this.#options.guard({
       headers: { get: (name) => headers.get(name) ?? null, has: (name) => headers.has(name) },
       method,
       path,
-      peer: remoteAddress === "" ? { kind: "unix" } : { kind: "tcp", address: remoteAddress },
+      peer: call.peer,
     });
     if (!(caller instanceof Promise)) return this.#receiveFrom(call, route, caller);
     caller

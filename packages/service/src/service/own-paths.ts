@@ -74,10 +74,6 @@ function answerProbe({ status, body }: HealthAnswer): Reply {
   return reply(body, { status, headers: { "Cache-Control": "no-store" } });
 }
 
-function isLocal({ remoteAddress, headers }: Call): boolean {
-  const peer =
-    remoteAddress === ""
-      ? ({ kind: "unix" } as const)
-      : ({ kind: "tcp", address: remoteAddress } as const);
+function isLocal({ peer, headers }: Call): boolean {
   return checkLoopback({ peer, getHeader: (name) => headers.get(name) }).allowed;
 }

@@ -1,8 +1,8 @@
-// Authorization of internal routes: the operator, holders of the scopes `gate:admin` and `gate:read`, or local programs without any authentication.
-import { Known, readHostName, type RequestHead } from "@platform/http1";
+// Authorization of internal routes: the operator, holders of `gate:admin` or `gate:read`, or local programs without any authentication.
+import type { RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { checkLoopback, type LoopbackVerdict } from "@platform/kernel/http-parts";
 import { createScopeError, includesScope } from "@platform/kernel/identity";
-import { isLoopback } from "@platform/kernel/network";
 import type { InternalRouteAccess } from "../shared-state/index.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { GateCaller, TokenClaims } from "../exchange/caller.ts";
@@ -64,7 +64,10 @@ export function isOpenTo(
     case "admin":
       return false;
     case "metrics":
-      return identity.isMetricsToken(readBearerToken(head.fields)) || isLocalRequest(head, peer);
+      if (identity.isMetricsToken(readBearerToken(head.fields))) return true;
+      return !identity.hasOperator && isLocalRequest(head, peer);
+    case "document":
+      return !identity.hasOperator && isLocalRequest(head, peer);
     case "local":
       return isLocalRequest(head, peer);
     default:
@@ -74,46 +77,22 @@ export function isOpenTo(
 
 /** True for a request of a program on this machine, or of a page that the gateway itself has served to it. */
 export function isLocalRequest(head: RequestHead, peer: string): boolean {
-  return findForeignTrait(head, peer) === undefined;
+  return judgeLocal(head, peer).allowed;
 }
 
 function checkLocal(head: RequestHead, peer: string): void {
-  const reason = findForeignTrait(head, peer);
-  if (reason !== undefined) throw new PlatformError("forbidden", reason);
+  const verdict = judgeLocal(head, peer);
+  if (verdict.allowed) return;
+  throw new PlatformError(
+    "forbidden",
+    `Without auth_token the admin API is available only to programs on this machine: ${verdict.reason}.`,
+  );
 }
 
-// Keeps out requests through a local proxy and web pages in a local browser.
-function findForeignTrait(head: RequestHead, peer: string): string | undefined {
-  const { fields } = head;
-  const host = fields.get(Known.Host) ?? "";
-  if (!isLoopback(peer))
-    return "Without auth_token the admin API is available only on this machine.";
-  if (!isLoopbackName(readHostName(host)))
-    return "Without auth_token the admin API requires a loopback Host.";
-  for (let line = 0; line < fields.count; line++) {
-    if (FORWARDED_BY.includes(fields.knownAt(line)))
-      return "Without auth_token the admin API is not available through a proxy.";
-  }
-  const site = fields.get(Known.SecFetchSite) ?? "none";
-  const origin = fields.get(Known.Origin);
-  const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
-  if (!isOwn || (site !== "none" && site !== "same-origin"))
-    return "The admin API is not available to pages of another origin.";
-  return undefined;
-}
-
-const FORWARDED_BY: readonly number[] = [
-  Known.Forwarded,
-  Known.Via,
-  Known.XForwardedFor,
-  Known.XForwardedHost,
-  Known.XForwardedPort,
-  Known.XForwardedPrefix,
-  Known.XForwardedProto,
-  Known.XRealIp,
-];
-
-function isLoopbackName(host: string): boolean {
-  if (host === "localhost" || host.endsWith(".localhost")) return true;
-  return isLoopback(host.startsWith("[") ? host.slice(1, -1) : host);
+function judgeLocal({ fields }: RequestHead, peer: string): LoopbackVerdict {
+  return checkLoopback({
+    peer: { kind: "tcp", address: peer },
+    // Upstreams may take `_` in a name for `-`, so that a proxy may have written either.
+    getHeader: (name) => fields.find(name) ?? fields.find(name.replaceAll("-", "_")),
+  });
 }

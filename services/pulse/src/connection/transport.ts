@@ -2,6 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import { isLoopback } from "@platform/kernel/network";
 import type { Outflow } from "@platform/kernel/sockets";
 import type { WebSocket } from "ws";
 import type { ConnectedClient, ListedConnection } from "./listed-connection.ts";
@@ -12,8 +13,8 @@ export interface Transport {
   readonly remoteAddress: string;
   /** Set by the connection when its client is known. */
   describeClient: (() => ConnectedClient | undefined) | undefined;
-  /** Whether the client is a page of a browser that this broker does not know. */
-  readonly isForeignPage: boolean;
+  /** True if the client is a program on this machine, as far as it can be told: see `SocketTransport`, `WebSocketUpgrades`. */
+  readonly isLocal: boolean;
   /** Counts the bytes that the client has not read; undefined for WebSockets outside of the HTTP listener. */
   readonly outflow: Outflow | undefined;
   /** Bytes that were written and not yet sent. */
@@ -39,12 +40,15 @@ export type Framing = "messages" | "bytes";
 const JOINED_BYTES_MAX = 16 * 1024;
 const SEPARATE_MAX = 64;
 
-/** A TCP or TLS socket. */
+/**
+ * A TCP or TLS socket. Its peer is all that is known of the client: the clients of a local proxy or tunnel count as programs
+ * on this machine.
+ */
 export class SocketTransport implements Transport {
   readonly kind: "tcp" | "tls";
   readonly remoteAddress: string;
   describeClient: Transport["describeClient"];
-  readonly isForeignPage = false;
+  readonly isLocal: boolean;
   readonly socket: Socket;
   outflow!: Outflow;
 
@@ -52,6 +56,7 @@ export class SocketTransport implements Transport {
     this.socket = socket;
     this.kind = socket instanceof TLSSocket ? "tls" : "tcp";
     this.remoteAddress = plainAddress(socket.remoteAddress);
+    this.isLocal = isLoopback(this.remoteAddress);
   }
 
   /** The address that the client connected to. */
@@ -98,7 +103,7 @@ export class SocketTransport implements Transport {
 /** The client of a WebSocket. */
 export interface WebSocketPeer {
   remoteAddress: string;
-  isForeignPage: boolean;
+  isLocal: boolean;
   outflow: Outflow | undefined;
 }
 
@@ -107,7 +112,7 @@ export class WebSocketTransport implements Transport {
   readonly kind = "websocket";
   readonly remoteAddress: string;
   describeClient: Transport["describeClient"];
-  readonly isForeignPage: boolean;
+  readonly isLocal: boolean;
   readonly outflow: Outflow | undefined;
   receivedBytes = 0;
   /** True if messages that are text are sent as text frames. */
@@ -121,7 +126,7 @@ export class WebSocketTransport implements Transport {
     this.#client = client;
     this.#framing = framing;
     this.remoteAddress = peer.remoteAddress;
-    this.isForeignPage = peer.isForeignPage;
+    this.isLocal = peer.isLocal;
     this.outflow = peer.outflow;
   }
 

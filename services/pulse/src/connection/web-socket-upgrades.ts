@@ -1,7 +1,8 @@
 // Connections of a wire protocol on WebSockets of the HTTP listener.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { findOutflow } from "@platform/kernel/http";
+import { describeUpgrade } from "@platform/kernel/feeds";
+import { checkLoopback, findOutflow } from "@platform/kernel/http";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { WireConnection, WireListeners } from "./listeners.ts";
 import { plainAddress, WebSocketTransport, type Framing, type Transport } from "./transport.ts";
@@ -13,8 +14,6 @@ export interface WebSocketUpgradesOptions {
   framing: Framing;
   /** Largest message of a WebSocket. */
   messageBytesMax: number;
-  /** Pages of browsers that may connect without credentials, besides those of this broker. */
-  origins: readonly string[];
   connect: (transport: Transport) => WireConnection;
 }
 
@@ -53,10 +52,10 @@ export class WebSocketUpgrades {
   }
 
   #accept(client: WebSocket, request: IncomingMessage): void {
-    const { framing, origins, connect } = this.#options;
+    const { framing, connect } = this.#options;
     const peer = {
       remoteAddress: plainAddress(request.socket.remoteAddress),
-      isForeignPage: isForeignPage(request, origins),
+      isLocal: isLocalProgram(request),
       outflow: findOutflow(request.socket),
     };
     const transport = new WebSocketTransport(client, peer, framing);
@@ -78,12 +77,8 @@ export class WebSocketUpgrades {
   }
 }
 
-/**
- * Any page could make a browser connect to this machine (WebSockets have no same-origin policy), where clients may need
- * no credentials.
- */
-function isForeignPage({ headers }: IncomingMessage, origins: readonly string[]): boolean {
-  const { origin, host } = headers;
-  if (origin === undefined || origins.includes(origin)) return false;
-  return URL.parse(origin)?.host !== host;
+/** True for programs on this machine and the broker's own pages, not for clients of a local proxy and other pages. */
+function isLocalProgram(request: IncomingMessage): boolean {
+  const { peer, headers } = describeUpgrade(request, "");
+  return checkLoopback({ peer, getHeader: (name) => headers.get(name) }).allowed;
 }

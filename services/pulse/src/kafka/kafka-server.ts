@@ -4,7 +4,6 @@ import type { TlsOptions } from "node:tls";
 import type { TokenStreams, TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
-import { isLoopback } from "@platform/kernel/network";
 import { GroupCoordinator, type GroupDescription } from "../consumer-group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
@@ -167,7 +166,7 @@ export class KafkaServer {
       routes,
       limits: options.limits ?? {},
       ...(options.advertised === undefined ? {} : { advertised: options.advertised }),
-      admit: (remoteAddress) => admit(remoteAddress, options.anonymous),
+      admit: (isLocal) => admit(isLocal, options.anonymous),
       followToken: (token, end) => options.tokenStreams.add(token, end),
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
       onSurplus: (name) => metrics.countSurplus(name),
@@ -208,8 +207,8 @@ export function createCredentials(
     : createTokenCredentials(passwords, verifier, topicRules);
 }
 
-function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {
-  if (anonymous === "never" || !isLoopback(remoteAddress)) return { state: "demanded" };
+function admit(isLocal: boolean, anonymous: "loopback" | "never"): Authentication {
+  if (anonymous === "never" || !isLocal) return { state: "demanded" };
   return { state: "done", principal: ANONYMOUS, isAnonymous: true };
 }
 

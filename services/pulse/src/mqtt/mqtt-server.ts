@@ -5,7 +5,6 @@ import type { TlsOptions } from "node:tls";
 import type { TokenStreams } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
-import { isLoopback } from "@platform/kernel/network";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
@@ -86,8 +85,6 @@ export interface MqttServerOptions {
   tokenStreams: TokenStreams;
   /** Whether clients on this machine may connect without credentials, as the operator. */
   anonymous: "loopback" | "never";
-  /** Pages of browsers that may do so over WebSocket, besides those of this broker. */
-  origins: readonly string[];
   /** Largest message. */
   messageBytesMax: number;
   /** Time after which a message of a shared subscription goes to another member, in ms. */
@@ -185,7 +182,6 @@ export class MqttServer {
       subprotocols: ["mqtt"],
       framing: "bytes",
       messageBytesMax: limits.packetBytesMax + FRAME_SLACK_BYTES,
-      origins: options.origins,
       connect,
     });
     const metrics: MqttMetrics = new MqttMetrics(options.metrics, log, {
@@ -265,14 +261,14 @@ function createParts(
 
 async function authenticate(
   { credentials, anonymous }: MqttServerOptions,
-  { remoteAddress, isForeignPage }: Transport,
+  { isLocal }: Transport,
   user: string | undefined,
   password: Buffer | undefined,
 ): Promise<Principal | undefined> {
   if (user !== undefined || password !== undefined) {
     return credentials.verifyPassword(user ?? "", password?.toString("utf8") ?? "");
   }
-  if (anonymous === "never" || isForeignPage || !isLoopback(remoteAddress)) return undefined;
+  if (anonymous === "never" || !isLocal) return undefined;
   return ANONYMOUS;
 }
 

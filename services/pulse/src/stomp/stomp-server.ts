@@ -5,7 +5,6 @@ import type { TlsOptions } from "node:tls";
 import type { TokenStreams } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
-import { isLoopback } from "@platform/kernel/network";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
@@ -70,8 +69,6 @@ export interface StompServerOptions extends SubscriptionParts {
   tokenStreams: TokenStreams;
   /** Whether clients on this machine may connect without credentials or with the built-in ones, as the operator. */
   anonymous: "loopback" | "never";
-  /** Pages of browsers that may do so over WebSocket, besides those of this broker. */
-  origins: readonly string[];
   /** Largest message. */
   messageBytesMax: number;
   /** Bytes per second that each tenant may send; 0 for no limit. */
@@ -150,7 +147,6 @@ export class StompServer {
       subprotocols: SUBPROTOCOLS,
       framing: "messages",
       messageBytesMax: options.messageBytesMax + HEAD_BYTES_MAX,
-      origins: options.origins,
       connect,
     });
   }
@@ -190,7 +186,7 @@ export class StompServer {
 
 async function authenticate(
   { credentials, anonymous }: StompServerOptions,
-  { remoteAddress, isForeignPage }: Transport,
+  { isLocal }: Transport,
   login: string | undefined,
   passcode: string | undefined,
 ): Promise<Principal | undefined> {
@@ -199,7 +195,7 @@ async function authenticate(
     ? await credentials.verifyPassword(login ?? "", passcode ?? "")
     : undefined;
   if (principal !== undefined) return principal;
-  if (anonymous === "never" || isForeignPage || !isLoopback(remoteAddress)) return undefined;
+  if (anonymous === "never" || !isLocal) return undefined;
   const isBuiltIn = login === BUILT_IN.login && passcode === BUILT_IN.passcode;
   if (isGiven && !isBuiltIn) return undefined;
   return ANONYMOUS;

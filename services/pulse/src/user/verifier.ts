@@ -8,7 +8,22 @@ import type { Logger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
 import type { PulseConfig } from "../config.ts";
 
-/** Creates the verifier; undefined if no credentials are configured, which is logged. */
+type Credentials = Pick<
+  PulseConfig,
+  "token" | "jwt_secret" | "jwks_url" | "users_file" | "stomp_user" | "stomp_password"
+>;
+
+/** True if credentials of any kind are configured: then nobody has access without, in any protocol. */
+export function hasCredentials(config: Credentials): boolean {
+  const { token, jwt_secret, jwks_url, users_file, stomp_user, stomp_password } = config;
+  const kinds = [token, jwt_secret, jwks_url, users_file, stomp_user, stomp_password];
+  return kinds.some((kind) => kind !== undefined);
+}
+
+/**
+ * Creates the verifier; undefined if no credentials are configured, which is logged. If only users with passwords are, it
+ * refuses every token: HTTP has no passwords.
+ */
 export function createVerifier(
   config: PulseConfig,
   revocations: RevocationSet,
@@ -21,8 +36,20 @@ export function createVerifier(
     clock: systemClock,
     log,
   });
-  if (verifier === undefined) {
-    log.warn("no credentials are configured: only programs on this machine are answered");
+  if (verifier !== undefined) return verifier;
+  if (hasCredentials(config)) {
+    log.warn("only users with passwords are configured: nobody has access to the HTTP API");
+    return REFUSE_ALL;
   }
-  return verifier;
+  log.warn("no credentials are configured: only programs on this machine are answered");
+  return undefined;
 }
+
+const REFUSE_ALL: TokenVerifier = {
+  verify: () => ({
+    kind: "refused",
+    code: "unknown_token",
+    detail: "The token is not valid.",
+    reason: "No kind of token is configured.",
+  }),
+};

@@ -32,12 +32,12 @@ after(async () => {
   for (const done of endings.toReversed()) await done();
 });
 
-async function connectAdmin(t: Ending, password?: string): Promise<Admin> {
+async function connectAdmin(t: Ending, password = "operator-token"): Promise<Admin> {
   const kafka = new Kafka({
     brokers: [`127.0.0.1:${pulse.kafkaPort}`],
     logLevel: logLevel.NOTHING,
     retry: { retries: 0 },
-    ...(password === undefined ? {} : { sasl: { mechanism: "plain", username: "any", password } }),
+    sasl: { mechanism: "plain", username: "any", password },
   });
   const connected = kafka.admin();
   await connected.connect();
@@ -215,7 +215,7 @@ for (const [library, module, name] of [
   const skip = isThere ? false : `${library} is missing, or too old for ACLs`;
   test(`${library} creates, lists and deletes ACLs`, { skip }, async () => {
     const run = async (command: string): Promise<unknown> => {
-      const args = [SCRIPT, library, `127.0.0.1:${pulse.kafkaPort}`, command];
+      const args = [SCRIPT, library, `127.0.0.1:${pulse.kafkaPort}`, "operator-token", command];
       const { stdout } = await promisify(execFile)("/usr/bin/python3", args, { timeout: 60_000 });
       return JSON.parse(stdout) as unknown;
     };

@@ -12,7 +12,10 @@ import { PulseProcess, startPulseProcess } from "../fixture/pulse-process.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { StompClient } from "./client.ts";
 
+/** Without credentials. */
 let pulse: PulseProcess;
+/** With users. */
+let guarded: PulseProcess;
 /** A client that has promised heart-beats and sends none. */
 let silent: StompClient;
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
@@ -21,19 +24,22 @@ before(async () => {
   const users = join(folder, "users.json");
   writeFileSync(users, JSON.stringify([{ name: "anna", password: "horse", tenant: "red" }]));
   pulse = new PulseProcess(join(folder, "data"), {
-    PLATFORM_PULSE_USERS_FILE: users,
-    PLATFORM_PULSE_STOMP_USER: "root",
-    PLATFORM_PULSE_STOMP_PASSWORD: "secret",
-    PLATFORM_PULSE_STOMP_CONNECTIONS_PER_USER_MAX: "20",
     PLATFORM_PULSE_STOMP_IDLE_TIMEOUT_MS: "1500",
     PLATFORM_PULSE_STALL_TIMEOUT_MS: "1000",
   });
-  await pulse.start();
+  guarded = new PulseProcess(join(folder, "guarded"), {
+    PLATFORM_PULSE_USERS_FILE: users,
+    PLATFORM_PULSE_STOMP_USER: "root",
+    PLATFORM_PULSE_STOMP_PASSWORD: "secret",
+    PLATFORM_PULSE_TOKEN: "operator-token",
+    PLATFORM_PULSE_STOMP_CONNECTIONS_PER_USER_MAX: "20",
+  });
+  await Promise.all([pulse.start(), guarded.start()]);
   silent = await StompClient.connect(pulse.stompPort, "1.2", { "heart-beat": "1000,1000" });
 });
 
 after(async () => {
-  await pulse.kill();
+  await Promise.all([pulse.kill(), guarded.kill()]);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -67,38 +73,45 @@ describe("CONNECT", () => {
     assert.match(body, /CONNECT: none of the versions/);
   });
 
-  test("accepts users of the file, the configured user and, on this machine, no credentials", async (t) => {
+  test("accepts users of the file, the configured user and the operator's token, for a tenant by the login", async (t) => {
     for (const headers of [
       { login: "anna", passcode: "horse" },
       { login: "root", passcode: "secret" },
-      { login: "guest", passcode: "guest" },
-      {},
+      { login: "any", passcode: "operator-token" },
+      { login: "operator@red", passcode: "operator-token" },
     ]) {
-      const client = await StompClient.connect(pulse.stompPort, "1.2", headers);
+      const client = await StompClient.connect(guarded.stompPort, "1.2", headers);
       t.after(() => client.close());
     }
-    const red = await StompClient.connect(pulse.stompPort, "1.2", {
-      login: "anna",
-      passcode: "horse",
-    });
-    t.after(() => red.close());
-    await red.ask("SEND", { destination: "mine" }, "x");
-    const { body } = await pulse.get("/api/v1/topics?tenant=red");
-    assert.deepEqual(
-      body.topics.map(({ name }: { name: string }) => name),
-      ["mine"],
-    );
+    for (const [login, passcode] of [
+      ["anna", "horse"],
+      ["operator@red", "operator-token"],
+      ["operator", "operator-token"],
+    ] as const) {
+      const client = await StompClient.connect(guarded.stompPort, "1.2", { login, passcode });
+      t.after(() => client.close());
+      await client.ask("SEND", { destination: `of.${login.replace("@", "-")}` }, "x");
+    }
+    const list = async (query: string) => {
+      const { body } = await guarded.get(`/api/v1/topics${query}`);
+      return body.topics.map(({ name }: { name: string }) => name);
+    };
+    assert.deepEqual(await list("?tenant=red"), ["of.anna", "of.operator-red"]);
+    assert.deepEqual(await list(""), ["of.operator"]);
   });
 
   test("refuses wrong credentials without saying which part is wrong", async () => {
     for (const headers of [
       { login: "anna", passcode: "wrong" },
       { login: "carl", passcode: "horse" },
-      { login: "guest", passcode: "wrong" },
+      { login: "guest", passcode: "guest" },
+      { login: "operator@", passcode: "operator-token" },
+      { login: "operator@a b", passcode: "operator-token" },
+      {},
       { login: "anna" },
       { passcode: "horse" },
     ]) {
-      const client = StompClient.open(pulse.stompPort);
+      const client = StompClient.open(guarded.stompPort);
       client.send("CONNECT", { "accept-version": "1.2", ...headers });
       const { headers: answer } = await client.error();
       assert.equal(answer["message"], "the login or the passcode is wrong");
@@ -109,15 +122,15 @@ describe("CONNECT", () => {
     const login = { login: "root", passcode: "secret" };
     const open: StompClient[] = [];
     for (let count = 0; count < 20; count++) {
-      open.push(await StompClient.connect(pulse.stompPort, "1.2", login));
+      open.push(await StompClient.connect(guarded.stompPort, "1.2", login));
     }
     t.after(() => open.forEach((client) => client.close()));
-    const client = StompClient.open(pulse.stompPort);
+    const client = StompClient.open(guarded.stompPort);
     client.send("CONNECT", { "accept-version": "1.2", ...login });
     assert.match((await client.error()).body, /the user has too many connections/);
     open[0]!.close();
     await sleep(50);
-    (await StompClient.connect(pulse.stompPort, "1.2", login)).close();
+    (await StompClient.connect(guarded.stompPort, "1.2", login)).close();
   });
 });
 
@@ -305,6 +318,12 @@ test("WebSockets speak the same protocol, in text or binary frames", async () =>
   }
 });
 
+test("clients of this machine need no credentials while none are configured, or those of other brokers", async () => {
+  for (const headers of [{}, { login: "guest", passcode: "guest" }]) {
+    (await StompClient.connect(pulse.stompPort, "1.2", headers)).close();
+  }
+});
+
 test("a page of another site may not use the rights of this machine", async () => {
   const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/stomp`, ["v12.stomp"], {
     headers: { origin: "http://evil.example" },
@@ -332,16 +351,16 @@ test("with a certificate the listener speaks TLS", async (t) => {
 
 test("tokens are passcodes: tenant, rights, topic rules, revocation", async (t) => {
   const feed = await startFeed(t);
-  const guarded = await startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_ANONYMOUS: "never" });
+  const followed = await startPulseProcess(t, feed.env);
   const rules = { rules: [{ topics: "notes.#", allow: ["publish", "subscribe"] }] };
   const put = {
     method: "PUT",
     body: JSON.stringify(rules),
     headers: { "content-type": "application/json" },
   };
-  assert.equal((await guarded.get("/api/v1/access/roles/writer", put)).status, 200);
+  assert.equal((await followed.get("/api/v1/access/roles/writer", put)).status, 200);
   const connect = (claims: Record<string, unknown>) =>
-    StompClient.connect(guarded.stompPort, "1.2", { login: "app", passcode: makeToken(claims) });
+    StompClient.connect(followed.stompPort, "1.2", { login: "app", passcode: makeToken(claims) });
   const scoped = await connect({ scope: "pulse:publish" });
   await scoped.ask("SEND", { destination: "any" }, "x");
   scoped.send("SUBSCRIBE", { destination: "any", id: "1" });
@@ -360,7 +379,7 @@ test("tokens are passcodes: tenant, rights, topic rules, revocation", async (t) 
     break;
   }
   await ruled.closed();
-  const refused = StompClient.open(guarded.stompPort);
+  const refused = StompClient.open(followed.stompPort);
   refused.send("CONNECT", { "accept-version": "1.2", login: "guest", passcode: "guest" });
   await refused.error();
 });

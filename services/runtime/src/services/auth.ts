@@ -7,7 +7,7 @@ import { formatCommand } from "../data-folder/data-folder.ts";
 import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, isRunning, type EntryContext, type ServiceEntry } from "./entry.ts";
 import { formatConsoleUrl } from "./console.ts";
-import { formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
+import { chooseTenant, formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
 import { describeMail } from "./notify.ts";
 
 /** Secret of the OAuth client of this command line. */
@@ -75,16 +75,11 @@ function listRights(context: EntryContext): string {
   return isRunning("pulse", context) ? `${bucket} --topic 'notes.#'` : bucket;
 }
 
-/** Tenant of users who have no other: messaging refuses tokens without a tenant. */
-const DEFAULT_TENANT = "main";
-
 // The operator's settings take precedence.
 function chooseDefaults(context: EntryContext): Record<string, string> {
   const chosen = (name: string): boolean => (process.env[name] ?? "") !== "";
   return {
-    ...(chosen("PLATFORM_AUTH_DEFAULT_TENANT")
-      ? {}
-      : { PLATFORM_AUTH_DEFAULT_TENANT: DEFAULT_TENANT }),
+    PLATFORM_AUTH_DEFAULT_TENANT: chooseTenant(process.env),
     ...(chosen("PLATFORM_AUTH_PUBLIC_URL") || context.domain === undefined
       ? {}
       : { PLATFORM_AUTH_PUBLIC_URL: formatIssuer(context, process.env) }),

@@ -17,6 +17,11 @@ export function formatIssuer(context: EntryContext, env: Environment): string {
   return `http://localhost:${getAddress(context, "identity_addr").port}`;
 }
 
+/** Tenant of users and applications that have no other: messaging refuses tokens without a tenant. */
+export function chooseTenant(env: Environment): string {
+  return env["PLATFORM_AUTH_DEFAULT_TENANT"] || "main";
+}
+
 /** Services whose APIs the console calls, besides the gateway's. */
 const IN_CONSOLE: ReadonlySet<string> = new Set(["auth", "vault", "pulse", "notify", "tunnel"]);
 

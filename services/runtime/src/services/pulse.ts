@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
-import { wireIdentity } from "./identity.ts";
+import { chooseTenant, wireIdentity } from "./identity.ts";
 
 /** Operator's token of messaging. */
 export const PULSE_TOKEN = "PLATFORM_PULSE_TOKEN";
@@ -69,17 +69,21 @@ export const pulseEntry: ServiceEntry = {
     const isBehindGate = gate !== undefined && context.running.some(({ name }) => name === "gate");
     const address = formatLocalHost(isBehindGate ? gate : getAddress(context, "messaging_addr"));
     const isSecure = isBehindGate && context.secure.has("gate");
-    const host = isSecure ? `-k https://${address}` : address;
+    const [flag, host] = isSecure ? ["-k ", `https://${address}`] : ["", address];
     const source = context.credentialsShown;
     const path = isBehindGate ? "/pulse/api/v1" : "/api/v1";
+    // Without a tenant the operator's topics are its own: applications would not see them.
+    const tenant = chooseTenant(process.env);
+    const kafka = formatLocalHost(getAddress(context, "messaging_kafka_addr"));
+    const sasl = `-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=operator@${tenant} -X sasl.password=$${PULSE_TOKEN}`;
     return [
       {
-        command: `(. ${source}; curl -N -H "Authorization: Bearer $${PULSE_TOKEN}" ${host}${path}/subscribe/orders)`,
-        meaning: "subscribe to the topic orders",
+        command: `(. ${source}; curl -N -H "Authorization: Bearer $${PULSE_TOKEN}" ${flag}"${host}${path}/subscribe/orders?tenant=${tenant}")`,
+        meaning: "subscribe to the topic orders of applications",
       },
       {
-        command: `echo hello | kcat -P -b ${formatLocalHost(getAddress(context, "messaging_kafka_addr"))} -t orders`,
-        meaning: "publish with a Kafka client",
+        command: `(. ${source}; echo hello | kcat -P -b ${kafka} -t orders ${sasl})`,
+        meaning: "publish to it with a Kafka client",
       },
     ];
   },

@@ -1,5 +1,6 @@
 // Builds the request of a replay: a captured request with edits.
 import { PlatformError } from "@platform/kernel/errors";
+import { FORWARDING_HEADERS } from "@platform/kernel/http-parts";
 import { z } from "zod";
 import type { CapturedRequest } from "./captured-request.ts";
 import { contentTypeOf, readText } from "./describe.ts";
@@ -68,6 +69,9 @@ const OWN_FIELDS = new Set([
   "upgrade",
   "x-platform-tunnel-replay",
 ]);
+
+/** Marks a request without forwarding headers, which a local service would take for one of this machine (RFC 7239). */
+const RELAYED: Field = ["Forwarded", "for=unknown"];
 
 /**
  * Builds the request. `traceFields` are added. Throws 400 for invalid edits, 409 if the captured request cannot be sent
@@ -139,8 +143,13 @@ function chooseFields(captured: Message, edits: ReplayEdits, isRecoded: boolean)
   });
   const hosts = kept.filter(([name]) => name.toLowerCase() === "host");
   if (hosts.length > 1) throw new PlatformError("validation_failed", "headers: two Host headers");
-  if (hosts.length === 1) return kept;
-  return [["Host", find(captured.fields, "host") ?? "localhost"], ...kept];
+  return [
+    ...(hosts.length === 1
+      ? []
+      : [["Host", find(captured.fields, "host") ?? "localhost"] as const]),
+    ...kept,
+    ...(FORWARDING_HEADERS.some((name) => find(kept, name) !== undefined) ? [] : [RELAYED]),
+  ];
 }
 
 function isBodiless(method: string): boolean {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { checkLoopback } from "@platform/kernel/http";
 import {
   Cleanup,
   send,
@@ -270,6 +271,16 @@ describe("replay", () => {
     );
     assert.equal(headers["authorization"], "Bearer s3cr3t");
     assert.equal(headers["transfer-encoding"], undefined);
+  });
+
+  test("is never taken for a request of this machine, whatever is edited away", async () => {
+    await open("/plain");
+    const { id } = await newest();
+    assert.equal((await replay(id, { headers: [["Host", "localhost"]] })).status, 200);
+    const { headers } = seen.at(-1)!;
+    const getHeader = (name: string) => headers[name]?.toString();
+    const peer = { kind: "tcp", address: "127.0.0.1" } as const;
+    assert.equal(checkLoopback({ peer, getHeader }).allowed, false, JSON.stringify(headers));
   });
 
   test("invalid edits are refused with what is wrong", async () => {

@@ -68,8 +68,8 @@ export interface KafkaListenersOptions {
   limits?: Partial<KafkaLimits>;
   /** The address that clients are told; by default the address they connected to. */
   advertised?: { host: string; port: number };
-  /** Authentication state of a new client: demanded, or done already. */
-  admit(remoteAddress: string): Authentication;
+  /** Authentication state of a new client, on this machine or another: demanded, or done already. */
+  admit(isLocal: boolean): Authentication;
   /** By default tokens are not followed. */
   followToken?: FollowToken;
   onRequest?(name: string, version: number, durationMs: number): void;
@@ -112,12 +112,12 @@ export class KafkaListeners {
       readingPace: ANSWER_PACE,
       sweepMs: SWEEP_MS,
       connect: (transport) => {
-        const { remoteAddress } = transport;
+        const { remoteAddress, isLocal } = transport;
         const session: Session = {
           remoteAddress,
           clientId: undefined,
           advertised: options.advertised ?? transport.local,
-          authentication: options.admit(remoteAddress),
+          authentication: options.admit(isLocal),
           user: new CountedUser(users),
           mutedUntilMs: 0,
         };

@@ -2,7 +2,7 @@
 import json
 import sys
 
-library, servers, command = sys.argv[1:]
+library, servers, token, command = sys.argv[1:]
 
 
 def kafka_python():
@@ -18,7 +18,13 @@ def kafka_python():
         ResourceType,
     )
 
-    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin = KafkaAdminClient(
+        bootstrap_servers=servers,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_plain_username="operator",
+        sasl_plain_password=token,
+    )
     pattern = (ResourceType.TOPIC, "shop.", ACLResourcePatternType.PREFIXED)
     allow = ACLPermissionType.ALLOW
 
@@ -52,7 +58,15 @@ def confluent():
         ResourceType,
     )
 
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient(
+        {
+            "bootstrap.servers": servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "operator",
+            "sasl.password": token,
+        }
+    )
     pattern = (ResourceType.TOPIC, "shop.", ResourcePatternType.PREFIXED, "Role:writer")
     every = AclBindingFilter(*pattern, None, AclOperation.ANY, AclPermissionType.ANY)
     if command == "create":

@@ -148,7 +148,7 @@ test(
     t.after(() => pages.close());
     const origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
     const open = new PulseProcess(join(folder, "browser"), {
-      PLATFORM_PULSE_CORS_ORIGINS: JSON.stringify([origin]),
+      PLATFORM_PULSE_TOKEN: "operator-token",
     });
     await open.start();
     t.after(() => open.kill());
@@ -157,7 +157,10 @@ test(
     const page = await browser.newPage();
     await page.goto(origin);
     const body = await page.evaluate(`new Promise((resolve, reject) => {
-    const client = new StompJs.Client({ brokerURL: "${open.url.replace("http", "ws")}/stomp" });
+    const client = new StompJs.Client({
+      brokerURL: "${open.url.replace("http", "ws")}/stomp",
+      connectHeaders: { login: "page", passcode: "operator-token" },
+    });
     client.onStompError = (frame) => reject(new Error(frame.body));
     client.onConnect = () => {
       client.subscribe("/topic/page", (message) => resolve(message.body));
