@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { ROUTE_FIELDS } from "../../services/gate/src/config/guarded-fields.ts";
 import {
   anyPort,
   find,
@@ -14,6 +15,7 @@ import {
   run,
   type Started,
 } from "../../services/runtime/test/fixture/platform-process.ts";
+import { BODY_FIELDS } from "./body-fields.ts";
 
 interface Operation {
   operationId?: string;
@@ -21,10 +23,27 @@ interface Operation {
   tags?: string[];
   security?: object[];
   parameters?: { name: string; in: string; schema?: object }[];
-  requestBody?: { content: Record<string, { schema?: object }> };
+  requestBody?: { content: Record<string, { schema?: BodySchema }> };
   responses: Record<string, { description?: string; content?: object }>;
   "x-protocol"?: unknown;
 }
+
+interface BodySchema {
+  /** `#/components/schemas/NAME`. */
+  $ref?: string;
+  type?: string | string[];
+  enum?: unknown[];
+  const?: unknown;
+  properties?: Record<string, BodySchema>;
+  additionalProperties?: BodySchema | boolean;
+  items?: BodySchema;
+  anyOf?: BodySchema[];
+  oneOf?: BodySchema[];
+  allOf?: BodySchema[];
+}
+
+/** Schemas by name. */
+type Shared = Readonly<Record<string, BodySchema>>;
 
 interface Described {
   id: string;
@@ -75,10 +94,17 @@ function locate(name: string): Service {
   return { name, url: place, token: name === "gate" ? "PLATFORM_GATE_AUTH_TOKEN" : "" };
 }
 
-async function readDocument({ url }: Service): Promise<Described[]> {
+async function fetchDocument({ url }: Service) {
   const answer = await fetch(`${url}/api/docs/openapi.json`);
   assert.equal(answer.status, 200);
-  const { paths } = (await answer.json()) as { paths: Record<string, Record<string, Operation>> };
+  return (await answer.json()) as {
+    paths: Record<string, Record<string, Operation>>;
+    components?: { schemas?: Shared };
+  };
+}
+
+async function readDocument(service: Service): Promise<Described[]> {
+  const { paths } = await fetchDocument(service);
   return Object.entries(paths).flatMap(([path, operations]) =>
     METHODS.flatMap((method) => {
       const operation = operations[method];
@@ -117,6 +143,47 @@ function findGaps({ id, method, path, operation }: Described): string[] {
   return rules.flatMap(([isMissing, gap]) => (isMissing ? [`${id}: ${gap}`] : []));
 }
 
+/** Texts of a body; `?` at the end: any JSON. Values of enumerations name nothing. */
+function listTexts(schema: BodySchema, shared: Shared, path = ""): string[] {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1);
+    // Within itself, a schema has no other texts.
+    const { [name]: named, ...rest } = shared;
+    return named === undefined ? [] : listTexts(named, rest, path);
+  }
+  if (schema.enum !== undefined || schema.const !== undefined) return [];
+  const { type = [], properties, additionalProperties: more, items } = schema;
+  const parts = [schema.anyOf, schema.oneOf, schema.allOf].flatMap((list) => list ?? []);
+  const isBare = type.includes("object") && properties === undefined && more === undefined;
+  const isOpenObject = isBare || more === true || (more !== undefined && isEmpty(more));
+  const isUnknown = type.length === 0 && parts.length === 0 && !isOpenObject;
+  const dot = path === "" ? "" : `${path}.`;
+  return [
+    ...(type.includes("string") ? [path] : []),
+    ...(isOpenObject || isUnknown ? [`${path}?`] : []),
+    ...Object.entries(properties ?? {}).flatMap(([name, inner]) =>
+      listTexts(inner, shared, `${dot}${name}`),
+    ),
+    ...(items === undefined ? [] : listTexts(items, shared, `${path}[]`)),
+    ...(typeof more === "object" && !isEmpty(more) ? listTexts(more, shared, `${dot}*`) : []),
+    ...parts.flatMap((part) => listTexts(part, shared, path)),
+  ];
+}
+
+function isEmpty(schema: BodySchema | boolean): boolean {
+  return typeof schema === "object" && Object.keys(schema).length === 0;
+}
+
+/** Texts of the bodies of a service, sorted. */
+function listBodyTexts(operations: readonly Described[], shared: Shared): string[] {
+  const found = operations.flatMap(({ operation }) =>
+    Object.values(operation.requestBody?.content ?? {}).flatMap(({ schema }) =>
+      schema === undefined ? [] : listTexts(schema, shared),
+    ),
+  );
+  return [...new Set(found)].sort();
+}
+
 /** Paths of operations in the source of a service. */
 function listSourcePaths(name: string): string[] {
   // The command line of the runtime calls all others.
@@ -138,6 +205,32 @@ for (const name of ["gate", "auth", "vault", "pulse", "notify", "tunnel", "runti
     const operations = await readDocument(locate(name));
     assert.ok(operations.length >= 15);
     assert.deepEqual(operations.flatMap(findGaps), []);
+  });
+
+  test(`${name}: each text of a body is declared, with its guard if it names something`, async () => {
+    const { components } = await fetchDocument(locate(name));
+    const found = listBodyTexts(await readDocument(locate(name)), components?.schemas ?? {});
+    if (name === "gate") {
+      // The status is ignored, a document is no path, and sync takes whole routes.
+      const texts = found.map((field) => field.replace(/^routes\[\]\./, ""));
+      const isDeclared = (field: string): boolean => field.endsWith("?") || field in ROUTE_FIELDS;
+      assert.deepEqual(
+        texts.filter((field) => !isDeclared(field)),
+        [],
+      );
+      assert.ok(texts.includes("files.root"));
+      return;
+    }
+    const { named, others } = BODY_FIELDS[name]!;
+    const declared = new Set([...Object.keys(named), ...others]);
+    assert.deepEqual(
+      found.filter((field) => !declared.has(field)),
+      [],
+    );
+    assert.deepEqual(
+      [...declared].filter((field) => !found.includes(field)),
+      [],
+    );
   });
 
   test(`${name}: each path of its source is documented`, async () => {

@@ -7,6 +7,7 @@ import { systemClock } from "@platform/kernel/time";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import type { GateConfig } from "./config/document.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
+import { getStateFolder } from "./config/state-folder.ts";
 import { AccessControl } from "./control/access-control.ts";
 import { startCanaries } from "./control/canaries.ts";
 import { claimListeners, reportListeners } from "./control/claimed-listeners.ts";
@@ -25,7 +26,6 @@ import {
   createEphemeralOverlay,
   createOverlayFile,
   getOverlayPath,
-  getStateFolder,
 } from "./control/overlay-file.ts";
 import { SharedAccess } from "./control/shared-access.ts";
 import { createSharedTables } from "./control/shared-tables.ts";

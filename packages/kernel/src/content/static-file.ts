@@ -19,6 +19,8 @@ export interface StaticFileOptions {
   cacheControl: string;
   /** Sends `name.br`, `name.zst` or `name.gz` if it exists, is not older than the file, and the client accepts it. */
   isPrecompressed?: boolean;
+  /** Folders of which the real path of `root` must be one or lie below one. Default: anywhere. */
+  within?: readonly string[];
 }
 
 /** A response; `content` must be closed by its receiver. */
@@ -71,6 +73,9 @@ export async function openStaticFile(
   if (!isServedPath(path)) return undefined;
   try {
     const realRoot = await realpath(root);
+    if (options.within !== undefined && !(await isWithin(realRoot, options.within))) {
+      return undefined;
+    }
     const isFolder = path === "" || path.endsWith("/");
     if (isFolder && options.index === "") return undefined;
     const real = await resolveBelow(realRoot, join(path, isFolder ? options.index : ""));
@@ -114,8 +119,19 @@ export function isServedPath(path: string): boolean {
 /** The real path of a file below the root; undefined if a link leads out of the root. */
 async function resolveBelow(realRoot: string, path: string): Promise<string | undefined> {
   const real = await realpath(join(realRoot, path));
-  const start = realRoot.endsWith(sep) ? realRoot : realRoot + sep;
-  return real === realRoot || real.startsWith(start) ? real : undefined;
+  return isBelow(real, realRoot) ? real : undefined;
+}
+
+async function isWithin(real: string, folders: readonly string[]): Promise<boolean> {
+  for (const folder of folders) {
+    const realFolder = await realpath(folder).catch(() => undefined);
+    if (realFolder !== undefined && isBelow(real, realFolder)) return true;
+  }
+  return false;
+}
+
+function isBelow(real: string, folder: string): boolean {
+  return real === folder || real.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 async function openFile(real: string): Promise<OpenedFile | "folder" | undefined> {

@@ -1,4 +1,5 @@
 // Reads and validates the configuration from file, environment and flags, including rules across keys.
+import { dirname, join, resolve, sep } from "node:path";
 import {
   ConfigError,
   type ConfigFile,
@@ -7,6 +8,7 @@ import {
   loadConfig,
 } from "@platform/kernel/config";
 import { type GateConfig, gateDefinition } from "./document.ts";
+import { getStateFolder } from "./state-folder.ts";
 
 /** Sources of the configuration. */
 export interface GateSources {
@@ -27,13 +29,16 @@ type Loaded = Pick<LoadedCommand<string, unknown, unknown>, "config" | "file" | 
 
 /** Validates rules across keys. Throws ConfigError. */
 export function checkLoaded(loaded: Loaded): LoadedGate {
-  const config = loaded.config as GateConfig;
+  const given = loaded.config as GateConfig;
   const file: ConfigFile | undefined = loaded.file;
   const path = file?.path ?? "config.json";
-  checkTogether(config, (name) => {
+  const config = { ...given, files_roots: given.files_roots ?? [join(dirname(path), "public")] };
+  const locate = (name: string): string => {
     const source = loaded.sources.get(name);
     return source === undefined || source === "default" ? path : source;
-  });
+  };
+  checkTogether(config, locate);
+  checkRoots(config, path, locate);
   return { config, path, hasFile: file?.document !== undefined };
 }
 
@@ -47,6 +52,23 @@ export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGa
     throw new ConfigError([{ source: next.path, path: "", message }]);
   }
   return next;
+}
+
+/** Routes of users must not publish the gateway's own files. */
+function checkRoots(
+  config: GateConfig & { files_roots: string[] },
+  path: string,
+  locate: (key: string) => string,
+): void {
+  const own = [path, getStateFolder(config.data_dir, path)].map((file) => resolve(file));
+  const problems = config.files_roots.flatMap((root, index): ConfigProblem[] => {
+    const folder = `${resolve(root)}${sep}`.replace(`${sep}${sep}`, sep);
+    const held = own.find((file) => `${file}${sep}`.startsWith(folder));
+    if (held === undefined) return [];
+    const message = `${JSON.stringify(root)} contains ${held}, which users could publish`;
+    return [{ source: locate("files_roots"), path: `files_roots[${index}]`, message }];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 function checkTogether(config: GateConfig, locate: (key: string) => string): void {

@@ -133,6 +133,10 @@ export const routeSchema = z
     ...routeLimitFields,
     ...routeResilienceFields,
     ...routeCacheFields,
+    confined: yesNo().meta({
+      description:
+        "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
+    }),
     status: z.unknown().optional().meta({
       description: "read-only status of the route; ignored on write",
     }),
@@ -255,6 +259,7 @@ export interface RouteConfig
   readonly client_cert_path?: string;
   readonly client_key_path?: string;
   readonly root_ca_path?: string;
+  readonly confined?: boolean;
 }
 
 function isRecorded(record: RouteTrafficFields["record"]): boolean {

@@ -9,6 +9,7 @@ import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
 import { type BuildGlobals, type GateState, buildState } from "./gate-state.ts";
+import { confineFor, warnOfUnlimited } from "./limited-routes.ts";
 import type { ResolvedRoute } from "./resolve-route.ts";
 import { type RouteDiff, diffRoutes, isEmptyDiff } from "./differ.ts";
 import {
@@ -56,6 +57,8 @@ export interface ChangeRequest {
    * a route: `precondition_failed`.
    */
   headers?: HeaderReader;
+  /** The routes may name only certain files, variables and addresses. */
+  isConfined?: boolean;
 }
 
 /** Outcome of a change. */
@@ -111,6 +114,7 @@ export class Controller {
     this.#started = state.config;
     this.#state = state;
     this.#warn([...state.resolved.values()]);
+    warnOfUnlimited(state, options.log);
   }
 
   /** The active state. */
@@ -123,7 +127,8 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request, route);
       const { config, base, overlay } = this.#state;
-      return this.#change(config, upsertRoute(overlay, base, route), request, "route set");
+      const next = upsertRoute(overlay, base, confineFor(request, route, this.#state));
+      return this.#change(config, next, request, "route set");
     });
   }
 
@@ -133,7 +138,7 @@ export class Controller {
       this.#checkMatch(request, route);
       const { config, base, overlay, routes, resolved } = this.#state;
       const { buildGlobals, networks, planner } = this.#options;
-      const next = upsertRoute(overlay, base, route);
+      const next = upsertRoute(overlay, base, confineFor(request, route, this.#state));
       const state = buildState(config, next, buildGlobals, networks, resolved);
       const diff = diffRoutes(resolved, state.resolved);
       planner.plan(diff).rollBack();
@@ -174,16 +179,18 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
       const { config, base, overlay } = this.#state;
-      const next = registerRoutes(overlay, base, service, indexRoutes(routes));
+      const wanted = routes.map((route) => confineFor(request, route, this.#state));
+      const next = registerRoutes(overlay, base, service, indexRoutes(wanted));
       return this.#change(config, next, request, "routes registered");
     });
   }
 
   /** Replaces the whole set of routes. */
-  replaceRoutes(wanted: readonly RouteConfig[], request: ChangeRequest): Promise<ChangeReport> {
+  replaceRoutes(routes: readonly RouteConfig[], request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
       const { config, base } = this.#state;
+      const wanted = routes.map((route) => confineFor(request, route, this.#state));
       const overlay = replaceRoutes(base, indexRoutes(wanted));
       return this.#change(config, overlay, request, "routes replaced");
     });

@@ -12,6 +12,7 @@ import {
   type TlsContextSpec,
   describeOperatorToken,
 } from "../shared-state/index.ts";
+import { Confinement } from "./confinement.ts";
 import { type RouteDefaults, readPemFile } from "./resolve-route.ts";
 import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
@@ -105,6 +106,11 @@ export function buildGlobals(
 /** Defaults of the configuration for routes. */
 export function readRouteDefaults(config: GateConfig): RouteDefaults {
   return {
+    confinement: new Confinement({
+      roots: config.files_roots ?? [],
+      variables: config.secret_variables,
+      networks: config.private_networks,
+    }),
     bodyBytesMax: config.max_body_size,
     timeouts: {
       connectMs: config.connect_timeout_ms,

@@ -9,6 +9,7 @@ import type {
   SharedTargetState,
   TargetSpec,
 } from "../shared-state/index.ts";
+import { createCheckedLookup } from "../upstream/checked-lookup.ts";
 import type { RoutePlanner } from "./planner.ts";
 
 const TICK_MS = 100;
@@ -28,6 +29,7 @@ interface Check {
   target: TargetSpec;
   spec: HealthCheckSpec;
   tls: RouteSpec["upstreamTls"];
+  networks: readonly string[] | undefined;
   isHealthy: boolean;
   /** Consecutive results that contradict `isHealthy`. */
   streak: number;
@@ -93,11 +95,21 @@ export class HealthChecks implements Collector {
   #follow(specs: readonly RouteSpec[]): void {
     const before = this.#checks;
     const next = new Map<string, Check>();
-    for (const { healthCheck: spec, targets, upstreamTls: tls } of specs) {
+    for (const { healthCheck: spec, targets, upstreamTls: tls, confined } of specs) {
       if (spec === undefined) continue;
       for (const target of targets) {
-        const key = `${target.slot} ${JSON.stringify(spec)}`;
-        const fresh = { target, spec, tls, isHealthy: true, streak: 0, dueMs: 0, isActive: false };
+        const networks = confined?.networks;
+        const key = `${target.slot} ${JSON.stringify(spec)} ${networks?.join() ?? ""}`;
+        const fresh = {
+          target,
+          spec,
+          tls,
+          networks,
+          isHealthy: true,
+          streak: 0,
+          dueMs: 0,
+          isActive: false,
+        };
         next.set(key, before.get(key) ?? fresh);
       }
     }
@@ -146,7 +158,7 @@ export class HealthChecks implements Collector {
 }
 
 /** One request; returns what was wrong, undefined if the target is healthy. */
-function probe({ target, spec, tls }: Check): Promise<string | undefined> {
+function probe({ target, spec, tls, networks }: Check): Promise<string | undefined> {
   const { protocol, hostname, port } = new URL(target.url);
   const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   const isSecure = protocol === "https:";
@@ -155,6 +167,7 @@ function probe({ target, spec, tls }: Check): Promise<string | undefined> {
     port: port === "" ? (isSecure ? 443 : 80) : Number(port),
     path: spec.path,
     agent: false,
+    ...(networks === undefined ? {} : { lookup: createCheckedLookup(networks) }),
     signal: AbortSignal.timeout(spec.timeoutMs),
     headers: { "User-Agent": "platform-gate", Connection: "close" },
     ...(tls?.caPem === undefined ? {} : { ca: tls.caPem }),

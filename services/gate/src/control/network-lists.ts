@@ -1,10 +1,11 @@
 // Lists of networks from the configuration and from files, compiled once for all routes and workers.
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { buildAddressTrie } from "@platform/kernel/network";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { NETWORKS_MAX } from "../config/route-limits.ts";
 import type { NetworkListSpec } from "../shared-state/index.ts";
+import { readAnyFile, type ReadFile } from "./confinement.ts";
 
 const FILES_CHECK_MS = 2_000;
 /** Checks after which a change that no reload has read is reported again. */
@@ -47,13 +48,13 @@ export class NetworkLists {
   }
 
   /** Compiles the networks of a file, one per line. Throws if it cannot be read or a line is invalid. */
-  read(path: string): NetworkListSpec {
+  read(path: string, read: ReadFile = readAnyFile): NetworkListSpec {
     const version = readVersion(path);
     const before = this.#files.get(path);
     const known = before?.version === version ? before.list : undefined;
     this.#used.add(path);
     this.#files.set(path, { version });
-    const list = known ?? this.compile(parseNetworks(readBounded(path)));
+    const list = known ?? this.compile(parseNetworks(read(path, FILE_BYTES_MAX).toString("utf8")));
     this.#files.set(path, { version, list });
     this.#keep(list);
     return list;
@@ -108,14 +109,6 @@ export function watchNetworkFiles(
 function readVersion(path: string): string {
   const { mtimeMs, size, ino } = statSync(path);
   return `${mtimeMs} ${size} ${ino}`;
-}
-
-function readBounded(path: string): string {
-  const bytes = readFileSync(path);
-  if (bytes.length > FILE_BYTES_MAX) {
-    throw new RangeError(`the file is larger than ${FILE_BYTES_MAX} bytes`);
-  }
-  return bytes.toString("utf8");
 }
 
 function parseNetworks(text: string): string[] {

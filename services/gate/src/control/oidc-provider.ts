@@ -1,4 +1,5 @@
 // One client at one identity provider: discovery, authorization code with PKCE, refresh and sign-out.
+import { createEgress } from "@platform/kernel/egress";
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import {
   createBoundedFetch,
@@ -14,7 +15,6 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const ANSWER_BYTES_MAX = 1_048_576;
 /** Time between two reads of the keys because of a signature that none of them verifies. */
 const KEYS_AGE_MIN_MS = 10_000;
-const fetchBounded = createBoundedFetch(ANSWER_BYTES_MAX, "the identity provider's response");
 /** Member of `events` that makes a token a logout token. */
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
@@ -31,7 +31,14 @@ export interface OidcClientSpec {
   /** Claims that fields for upstreams use, beside those of the identity fields. */
   claims: readonly string[];
   isInsecureAllowed: boolean;
+  /** Networks that the provider may be in beside public addresses; absent: anywhere. */
+  networks?: readonly string[];
 }
+
+type ProviderFetch = (
+  url: string,
+  options: oauth.CustomFetchOptions<string, URLSearchParams | undefined>,
+) => Promise<Response>;
 
 /** Secrets of one sign-in, kept in the browser's sealed cookie. */
 export interface SignInSecrets {
@@ -67,6 +74,7 @@ export class OidcProvider {
   readonly #spec: OidcClientSpec;
   readonly #clock: Clock;
   readonly #client: oauth.Client;
+  readonly #fetch: ProviderFetch;
   #logoutVerifier: { verifier: TokenVerifier; keysUrl: string } | undefined;
   #keysReadAtMs = -Infinity;
   #server: { found: Promise<oauth.AuthorizationServer>; atMs: number } | undefined;
@@ -75,6 +83,7 @@ export class OidcProvider {
     this.#spec = spec;
     this.#clock = clock;
     this.#client = { client_id: spec.clientId };
+    this.#fetch = createProviderFetch(spec.networks);
   }
 
   /** Creates the address that the browser is sent to. */
@@ -259,9 +268,27 @@ export class OidcProvider {
     return {
       signal: () => AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       [oauth.allowInsecureRequests]: this.#spec.isInsecureAllowed,
-      [oauth.customFetch]: fetchBounded,
+      [oauth.customFetch]: this.#fetch,
     };
   }
+}
+
+function createProviderFetch(networks: readonly string[] | undefined): ProviderFetch {
+  if (networks === undefined) {
+    return createBoundedFetch(ANSWER_BYTES_MAX, "the identity provider's response");
+  }
+  const send = createEgress({
+    allowedNetworks: networks,
+    timeoutMs: REQUEST_TIMEOUT_MS,
+    answerBytesMax: ANSWER_BYTES_MAX,
+  });
+  return (url, { method, headers, body, signal }) =>
+    send(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: String(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    });
 }
 
 function requireEndpoint(

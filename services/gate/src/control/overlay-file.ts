@@ -24,11 +24,6 @@ export function getOverlayPath(configPath: string): string {
   return `${configPath}.overlay.json`;
 }
 
-/** The folder of the gateway's state; see the key data_dir. */
-export function getStateFolder(dataDir: string | undefined, configPath: string): string {
-  return dataDir ?? `${configPath}.state`;
-}
-
 /** Creates a store in the file at `path`. */
 export function createOverlayFile(path: string): OverlayStore {
   return { read: () => readOverlay(path), write: (overlay) => writeOverlay(path, overlay) };

@@ -1,5 +1,4 @@
 // Resolves the fields of a route that decide who may use it.
-import { readFileSync } from "node:fs";
 import { readPolicy, type PolicyPlace } from "../config/policy.ts";
 import type { RouteAuthConfig } from "../config/route-auth.ts";
 import type { RouteConfig } from "../config/route.ts";
@@ -10,13 +9,14 @@ import {
   type RouteAuthSpec,
   type StepSpecs,
 } from "../shared-state/index.ts";
+import type { ReadFile } from "./confinement.ts";
 import type { OidcClientSpec } from "./oidc-provider.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 
 const FORWARD_TIMEOUT_MS = 5_000;
 const SESSION_TTL_SECONDS = 86_400;
 const SCOPES = ["openid", "profile"];
-const SECRET_CHARACTERS_MAX = 4_096;
+const SECRET_BYTES_MAX = 4_096;
 
 /** Defaults of guards. */
 export interface GuardDefaults {
@@ -42,9 +42,10 @@ export function resolveGuards(
   config: RouteConfig,
   label: string,
   defaults: GuardDefaults,
+  read: ReadFile,
 ): ResolvedGuards {
   const { require_api_key: requiresApiKey, allowed_tenants: tenants, policy } = config;
-  const guards = resolveAuth(config.auth, label, defaults);
+  const guards = resolveAuth(config.auth, label, defaults, read);
   return {
     ...guards,
     cutFields: [...guards.cutFields, ...(requiresApiKey === true ? API_KEY_FIELDS : [])],
@@ -62,6 +63,7 @@ function resolveAuth(
   auth: RouteAuthConfig | undefined,
   label: string,
   defaults: GuardDefaults,
+  read: ReadFile,
 ): AuthParts {
   const plain = { cutFields: [], warnings: [] };
   if (auth === undefined) return { ...plain, auth: { type: "inherit" } };
@@ -84,7 +86,7 @@ function resolveAuth(
     case "forward":
       return resolveForward(auth);
     case "oidc":
-      return resolveOidc(auth, label);
+      return resolveOidc(auth, label, read);
     default:
       return auth.type satisfies never;
   }
@@ -134,7 +136,7 @@ function resolveForward(auth: RouteAuthConfig): AuthParts {
   };
 }
 
-function resolveOidc(auth: RouteAuthConfig, label: string): AuthParts {
+function resolveOidc(auth: RouteAuthConfig, label: string, read: ReadFile): AuthParts {
   const { issuer = "", client_id: clientId = "", claim_headers: claimHeaders = {} } = auth;
   const isInsecureAllowed = auth.allow_insecure === true || isLoopbackUrl(issuer);
   if (!URL.canParse(issuer) || (!isInsecureAllowed && !issuer.startsWith("https:"))) {
@@ -142,7 +144,7 @@ function resolveOidc(auth: RouteAuthConfig, label: string): AuthParts {
     throw refuseField(label, "auth.issuer", issuer, fault);
   }
   const client = describeOidcClient({ issuer, clientId });
-  const clientSecret = readClientSecret(auth, label);
+  const clientSecret = readClientSecret(auth, label, read);
   const oidc: OidcClientSpec = {
     client,
     issuer,
@@ -167,7 +169,11 @@ function isLoopbackUrl(url: string): boolean {
   return /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/.test(url);
 }
 
-function readClientSecret(auth: RouteAuthConfig, label: string): string | undefined {
+function readClientSecret(
+  auth: RouteAuthConfig,
+  label: string,
+  read: ReadFile,
+): string | undefined {
   const { client_secret_env: name, client_secret_file: path } = auth;
   if (name !== undefined) {
     const value = process.env[name];
@@ -176,9 +182,8 @@ function readClientSecret(auth: RouteAuthConfig, label: string): string | undefi
   }
   if (path === undefined) return undefined;
   try {
-    const value = readFileSync(path, "utf8").trim();
-    if (value === "" || value.length > SECRET_CHARACTERS_MAX)
-      throw new Error("it is empty or too long");
+    const value = read(path, SECRET_BYTES_MAX).toString("utf8").trim();
+    if (value === "") throw new Error("it is empty");
     return value;
   } catch (cause) {
     throw refuseField(

@@ -9,6 +9,7 @@ import type {
   StepSpecs,
   StickySpec,
 } from "../shared-state/index.ts";
+import type { ReadFile } from "./confinement.ts";
 import type { NetworkLists } from "./network-lists.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 
@@ -19,8 +20,9 @@ export function resolveLimits(
   config: RouteConfig,
   label: string,
   lists: NetworkLists,
+  read: ReadFile,
 ): Pick<StepSpecs, "addresses" | "rateLimits" | "concurrency" | "sticky"> {
-  const addresses = resolveAddresses(config, label, lists);
+  const addresses = resolveAddresses(config, label, lists, read);
   const rateLimits = resolveRateLimits(config);
   const concurrency = resolveConcurrency(config);
   return {
@@ -35,20 +37,21 @@ function resolveAddresses(
   config: RouteConfig,
   label: string,
   lists: NetworkLists,
+  read: ReadFile,
 ): AddressesSpec | undefined {
-  const read = (name: "ip_allowlist" | "ip_blocklist"): NetworkListSpec[] => {
+  const compile = (name: "ip_allowlist" | "ip_blocklist"): NetworkListSpec[] => {
     const inline = config[name];
     const path = config[`${name}_file`];
     const found = inline === undefined ? [] : [lists.compile(inline)];
     if (path === undefined) return found;
     try {
-      return [...found, lists.read(path)];
+      return [...found, lists.read(path, read)];
     } catch (cause) {
       throw refuseField(label, `${name}_file`, path, `cannot be used: ${describeCause(cause)}`);
     }
   };
-  const allow = read("ip_allowlist");
-  const block = read("ip_blocklist");
+  const allow = compile("ip_allowlist");
+  const block = compile("ip_blocklist");
   return allow.length + block.length === 0 ? undefined : { allow, block };
 }
 

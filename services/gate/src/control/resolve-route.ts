@@ -1,10 +1,10 @@
 // Resolves a validated route: fills in defaults, reads and validates its files.
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { createEtag } from "@platform/kernel/http";
 import type { PolicyPlace } from "../config/policy.ts";
 import type { RouteConfig } from "../config/route.ts";
+import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
 import { NetworkLists } from "./network-lists.ts";
 import type { OidcClientSpec } from "./oidc-provider.ts";
 import { resolveGuards } from "./resolve-guards.ts";
@@ -37,6 +37,8 @@ export interface RouteDefaults {
   isBindingStrict: boolean;
   place: PolicyPlace;
   cutFields: readonly string[];
+  /** Limits of routes with `confined`. */
+  confinement: Confinement;
 }
 
 /** A route with all its settings but without slots in shared memory. */
@@ -71,13 +73,17 @@ export function resolveRoute(
 ): ResolvedRoute {
   const key = makeRouteKey(config.host, config.prefix, config.methods);
   const label = makeRouteLabel(config.host, config.prefix);
-  const upstreamTls = readUpstreamTls(config, label);
+  const { confinement } = defaults;
+  const isConfined = config.confined === true;
+  if (isConfined) confinement.check(config, label);
+  const read = isConfined ? confinement.read : readAnyFile;
+  const upstreamTls = readUpstreamTls(config, label, read);
   const targets = listTargets(config);
   const resilience = resolveResilience(config);
   const healthCheck = resolveHealthCheck(config);
   const headers = resolveHeaders(config);
-  const openapi = resolveOpenApi(config, label);
-  const guards = resolveGuards(config, label, defaults);
+  const openapi = resolveOpenApi(config, label, read);
+  const guards = resolveGuards(config, label, defaults, read);
   const text = stringifySorted(config);
   const spec: ResolvedRoute["spec"] = {
     key,
@@ -103,7 +109,7 @@ export function resolveRoute(
     auth: guards.auth,
     cutFields: [...defaults.cutFields, ...guards.cutFields],
     steps: {
-      ...resolveLimits(config, label, lists),
+      ...resolveLimits(config, label, lists, read),
       ...guards.steps,
       ...resolveTraffic(config, label),
       ...(openapi === undefined ? {} : { openapi }),
@@ -111,6 +117,7 @@ export function resolveRoute(
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
     ...(resilience === undefined ? {} : { resilience }),
     ...(healthCheck === undefined ? {} : { healthCheck }),
+    ...(isConfined ? { confined: confinement.spec } : {}),
   };
   return {
     key,
@@ -119,7 +126,11 @@ export function resolveRoute(
     text,
     etag: createEtag(`route\n${text}`),
     spec,
-    ...(guards.oidc === undefined ? {} : { oidc: guards.oidc }),
+    ...(guards.oidc === undefined
+      ? {}
+      : {
+          oidc: isConfined ? { ...guards.oidc, networks: confinement.spec.networks } : guards.oidc,
+        }),
     warnings: guards.warnings,
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
@@ -127,11 +138,8 @@ export function resolveRoute(
 }
 
 /** Reads a certificate or key file of at most 1 MiB as text. */
-export function readPemFile(path: string): string {
-  const bytes = readFileSync(path);
-  if (bytes.length > PEM_BYTES_MAX)
-    throw new Error(`the file is larger than ${PEM_BYTES_MAX} bytes`);
-  return bytes.toString("utf8");
+export function readPemFile(path: string, read: ReadFile = readAnyFile): string {
+  return read(path, PEM_BYTES_MAX).toString("utf8");
 }
 
 function listTargets(config: RouteConfig): { url: string; weight: number }[] {
@@ -142,12 +150,18 @@ function listTargets(config: RouteConfig): { url: string; weight: number }[] {
   return urls.map((url) => ({ url, weight: 1 }));
 }
 
-function readUpstreamTls(config: RouteConfig, label: string): UpstreamTlsSpec | undefined {
+function readUpstreamTls(
+  config: RouteConfig,
+  label: string,
+  read: ReadFile,
+): UpstreamTlsSpec | undefined {
   const { client_cert_path: certPath, client_key_path: keyPath, root_ca_path: caPath } = config;
   if (certPath === undefined && caPath === undefined) return undefined;
-  const certPem = readNamed(label, "client_cert_path", certPath);
-  const keyPem = readNamed(label, "client_key_path", keyPath);
-  const caPem = readNamed(label, "root_ca_path", caPath);
+  const readNamed = (key: string, path: string | undefined): string | undefined =>
+    path === undefined ? undefined : readPemOf(label, key, path, read);
+  const certPem = readNamed("client_cert_path", certPath);
+  const keyPem = readNamed("client_key_path", keyPath);
+  const caPem = readNamed("root_ca_path", caPath);
   checkPem(label, "root_ca_path", caPath, caPem === undefined ? undefined : { ca: caPem });
   checkPem(
     label,
@@ -162,10 +176,9 @@ function readUpstreamTls(config: RouteConfig, label: string): UpstreamTlsSpec | 
   };
 }
 
-function readNamed(label: string, key: string, path: string | undefined): string | undefined {
-  if (path === undefined) return undefined;
+function readPemOf(label: string, key: string, path: string, read: ReadFile): string {
   try {
-    return readPemFile(path);
+    return readPemFile(path, read);
   } catch (cause) {
     throw refuseField(label, key, path, `cannot be read: ${describeCause(cause)}`);
   }

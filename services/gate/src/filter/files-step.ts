@@ -20,14 +20,16 @@ type Fields = [name: string, value: string][];
 
 class FilesStep implements Step {
   readonly #files: FilesSpec;
+  readonly #roots: readonly string[] | undefined;
   readonly #prefixLength: number;
   readonly #rules: HeaderRules | undefined;
   readonly #removed: ReadonlySet<string>;
   readonly #compression: CompressionRule | undefined;
   readonly #onError: StepParts["onGuardError"];
 
-  constructor(files: FilesSpec, { prefix, headers, steps }: RouteSpec, parts: StepParts) {
+  constructor(files: FilesSpec, { prefix, headers, steps, confined }: RouteSpec, parts: StepParts) {
     this.#files = files;
+    this.#roots = confined?.roots;
     this.#prefixLength = prefix.replace(/\/+$/, "").length;
     this.#rules = headers;
     this.#removed = new Set(headers?.removeResponse.map((name) => name.toLowerCase()));
@@ -80,6 +82,7 @@ class FilesStep implements Step {
       index,
       cacheControl,
       isPrecompressed,
+      ...(this.#roots === undefined ? {} : { within: this.#roots }),
     };
     let found =
       below === undefined ? undefined : await openStaticFile(root, below.slice(1), options);

@@ -1,9 +1,10 @@
 // The step of forward auth: another service judges each request, as with Traefik's ForwardAuth and nginx's auth_request.
 import type { HeadWriter } from "@platform/http1";
+import { createEgress } from "@platform/kernel/egress";
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { answerWith, readMethod } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
-import type { ForwardAuth } from "../shared-state/index.ts";
+import type { ForwardAuth, RouteSpec } from "../shared-state/index.ts";
 import type { StepParts } from "./step-parts.ts";
 
 const IN_FLIGHT_MAX = 1_024;
@@ -51,12 +52,24 @@ export class ForwardAuthStep implements Step {
   readonly #sent: ReadonlySet<string> | undefined;
   /** Fields that the service, like an upstream, may trust. */
   readonly #cut: Set<string>;
+  readonly #fetch: (
+    url: string,
+    request: { headers: Headers; signal: AbortSignal },
+  ) => Promise<Response>;
   #inFlight = 0;
 
-  /** `cutFields` are those that clients may not set for the upstream. */
-  constructor(auth: ForwardAuth, cutFields: readonly string[], parts: StepParts) {
+  constructor(auth: ForwardAuth, { cutFields, confined }: RouteSpec, parts: StepParts) {
     this.#auth = auth;
     this.#parts = parts;
+    this.#fetch =
+      confined === undefined
+        ? (url, request) => fetch(url, { ...request, redirect: "manual" })
+        : createEgress({
+            allowedNetworks: confined.networks,
+            timeoutMs: auth.timeoutMs,
+            answerBytesMax: BODY_BYTES_MAX,
+            callsMax: IN_FLIGHT_MAX,
+          });
     this.#cut = new Set([...IDENTITY, ...cutFields].map(spellField));
     for (const name of CREDENTIALS) this.#cut.delete(name);
     this.#sent =
@@ -95,9 +108,8 @@ export class ForwardAuthStep implements Step {
   async #ask(exchange: GateExchange): Promise<Response> {
     const { url, timeoutMs } = this.#auth;
     try {
-      return await fetch(url, {
-        headers: this.#listFields(exchange),
-        redirect: "manual",
+      return await this.#fetch(url, {
+        headers: new Headers(this.#listFields(exchange)),
         signal: AbortSignal.timeout(timeoutMs),
       });
     } catch (cause) {

@@ -27,7 +27,7 @@ export function createIdentityStep(spec: RouteSpec, parts: StepParts): Step {
       return new RouteIdentityStep(parts, (head) => admitByRoute(head, scope, verify), false);
     }
     case "forward":
-      return new ForwardAuthStep(auth, spec.cutFields, parts);
+      return new ForwardAuthStep(auth, spec, parts);
     case "oidc":
       return new OidcStep(auth, parts);
     default:

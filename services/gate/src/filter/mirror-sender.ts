@@ -1,5 +1,6 @@
 // Sends copies of requests to mirrors, bounded in number and memory. Their responses are thrown away.
 import type { RequestOptions } from "node:http";
+import type { LookupFunction } from "node:net";
 import { Agent as TlsAgent, request as requestHttps } from "node:https";
 import type { MetricBlock } from "../shared-state/index.ts";
 
@@ -74,7 +75,13 @@ export class MirrorSender {
   }
 
   /** Sends a copy; its place is given back when the mirror has responded, or after 10 s. */
-  send(origin: URL, head: MirroredHead, body: readonly Buffer[], bytes: number): void {
+  send(
+    origin: URL,
+    head: MirroredHead,
+    body: readonly Buffer[],
+    bytes: number,
+    lookup?: LookupFunction,
+  ): void {
     const isSecure = origin.protocol === "https:";
     const options: RequestOptions = {
       host: origin.hostname.replace(/^\[|\]$/g, ""),
@@ -83,6 +90,7 @@ export class MirrorSender {
       path: head.target,
       headers: [...head.fields, ...(bytes > 0 ? ["Content-Length", String(bytes)] : [])],
       setHost: false,
+      ...(lookup === undefined ? {} : { lookup }),
       agent: isSecure ? this.#tlsAgent : this.#agent,
     };
     let isOver = false;

@@ -1,7 +1,9 @@
 // The mirroring step: a share of the requests is also sent to another service, which does not affect their responses.
+import type { LookupFunction } from "node:net";
 import { addRequestTap, type HeadWriter, type RequestTap } from "@platform/http1";
 import type { GateExchange, HeadCopy, Step } from "../exchange/exchange.ts";
 import type { MirrorSpec, RouteSpec } from "../shared-state/index.ts";
+import { createCheckedLookup } from "../upstream/checked-lookup.ts";
 import type { MirroredHead, MirrorSender } from "./mirror-sender.ts";
 import { readSentHead } from "./sent-head.ts";
 import type { StepParts } from "./step-parts.ts";
@@ -9,24 +11,29 @@ import type { StepParts } from "./step-parts.ts";
 /** Mirrors requests of a route. It must come after all steps that add to the head, which it copies. */
 export function createMirrorStep(spec: RouteSpec, parts: StepParts): Step | undefined {
   const { mirror } = spec.steps;
-  return mirror === undefined ? undefined : new MirrorStep(mirror, parts.mirrors);
+  return mirror === undefined
+    ? undefined
+    : new MirrorStep(mirror, parts.mirrors, spec.confined?.networks);
 }
 
 class MirrorStep implements Step {
   readonly #spec: MirrorSpec;
   readonly #origin: URL;
   readonly #sender: MirrorSender;
+  readonly #lookup: LookupFunction | undefined;
 
-  constructor(spec: MirrorSpec, sender: MirrorSender) {
+  constructor(spec: MirrorSpec, sender: MirrorSender, networks: readonly string[] | undefined) {
     this.#spec = spec;
     this.#origin = new URL(spec.origin);
     this.#sender = sender;
+    this.#lookup = networks === undefined ? undefined : createCheckedLookup(networks);
   }
 
   run(exchange: GateExchange): boolean {
     // An upgrade has no end that a mirror could wait for.
     if (exchange.head.upgrade || Math.random() * 100 >= this.#spec.percent) return true;
-    const copy = new MirroredRequest(this.#origin, this.#spec.bodyBytesMax, this.#sender);
+    const { bodyBytesMax } = this.#spec;
+    const copy = new MirroredRequest(this.#origin, bodyBytesMax, this.#sender, this.#lookup);
     exchange.userData.mirrored = copy;
     addRequestTap(exchange, copy);
     return true;
@@ -42,6 +49,7 @@ class MirroredRequest implements RequestTap, HeadCopy {
   readonly #origin: URL;
   readonly #bodyBytesMax: number;
   readonly #sender: MirrorSender;
+  readonly #lookup: LookupFunction | undefined;
   #head: MirroredHead | undefined;
   #body: Buffer[] = [];
   #bytes = 0;
@@ -50,10 +58,16 @@ class MirroredRequest implements RequestTap, HeadCopy {
   #isOpen = false;
   #isOver = false;
 
-  constructor(origin: URL, bodyBytesMax: number, sender: MirrorSender) {
+  constructor(
+    origin: URL,
+    bodyBytesMax: number,
+    sender: MirrorSender,
+    lookup: LookupFunction | undefined,
+  ) {
     this.#origin = origin;
     this.#bodyBytesMax = bodyBytesMax;
     this.#sender = sender;
+    this.#lookup = lookup;
   }
 
   /** Copies the head of the first attempt. */
@@ -100,7 +114,7 @@ class MirroredRequest implements RequestTap, HeadCopy {
     const body = this.#body;
     this.#body = [];
     // The upstream gets its request first.
-    setImmediate(() => this.#sender.send(this.#origin, head, body, this.#bytes));
+    setImmediate(() => this.#sender.send(this.#origin, head, body, this.#bytes, this.#lookup));
   }
 
   #drop(): void {

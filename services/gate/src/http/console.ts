@@ -8,7 +8,7 @@ import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
-import { getStateFolder } from "../control/overlay-file.ts";
+import { getStateFolder } from "../config/state-folder.ts";
 import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
 import type { ControlAddress } from "./control-server.ts";
 

@@ -10,7 +10,8 @@ const READ_SCOPE = "gate:read";
 
 /** Reads the caller and the precondition of a change. */
 export function readChangeRequest({ headers }: GuardedRequest): ChangeRequest {
-  return { caller: headers.get(CONTROL_CALLER_HEADER) ?? "unknown", headers };
+  const caller = headers.get(CONTROL_CALLER_HEADER) ?? "unknown";
+  return { caller, headers, isConfined: caller !== "operator" && caller !== "local" };
 }
 
 /** Creates a constant-time comparison with a secret. */

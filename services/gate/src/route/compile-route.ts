@@ -39,6 +39,7 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
         tls: spec.upstreamTls,
         connectMs: spec.timeouts.connectMs,
         limits: options.limits,
+        networks: spec.confined?.networks,
       });
       pools.push(held);
       const plans = options.plans.compile(describeRewrite(spec, held.url));

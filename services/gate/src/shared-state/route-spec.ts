@@ -101,6 +101,14 @@ export interface HeaderRules {
   addResponse: readonly (readonly [name: string, value: string])[];
 }
 
+/** Limits of a route that a user has set. */
+export interface ConfinedSpec {
+  /** Absolute paths of the folders below which its files must be. */
+  roots: readonly string[];
+  /** Networks that it may reach beside public addresses. */
+  networks: readonly string[];
+}
+
 /** One route. Values `0`, `""` and `[]` of the configuration are already replaced by defaults. */
 export interface RouteSpec {
   key: RouteKey;
@@ -143,6 +151,8 @@ export interface RouteSpec {
   resilience?: ResilienceSpec;
   /** Absent without active health checks. */
   healthCheck?: HealthCheckSpec;
+  /** Absent: the route may reach everything. */
+  confined?: ConfinedSpec;
 }
 
 /** 10 MiB, the specification's default of `max_body_size`. */

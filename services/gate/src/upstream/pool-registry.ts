@@ -5,6 +5,7 @@ import {
   type UpstreamAddress,
   type UpstreamPool,
 } from "@platform/http1";
+import { type AddressPolicy, createAddressPolicy } from "@platform/kernel/egress";
 import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../shared-state/index.ts";
 import type { Resolver } from "./resolver.ts";
 import { type TargetUrl, TargetUrls } from "./target-url.ts";
@@ -15,6 +16,8 @@ export interface PoolRequest {
   tls: UpstreamTlsSpec | undefined;
   connectMs: number;
   limits: LimitsSpec;
+  /** The only networks that it may be in, beside public addresses; absent: anywhere. */
+  networks: readonly string[] | undefined;
 }
 
 interface Entry {
@@ -75,7 +78,7 @@ export class PoolRegistry {
     const { limits, tls, connectMs } = request;
     const url = this.#urls.parse(request.url);
     const upstream = tls === undefined ? url.origin : makeTargetKey(request.url, tls);
-    const key = `${connectMs} ${limits.upstreamConnectionsMax} ${limits.upstreamIdleMax} ${limits.upstreamIdleMs} ${upstream}`;
+    const key = `${connectMs} ${limits.upstreamConnectionsMax} ${limits.upstreamIdleMax} ${limits.upstreamIdleMs} ${request.networks?.join() ?? ""} ${upstream}`;
     return new HeldPool(url, this.#entries.get(key) ?? this.#open(key, request));
   }
 
@@ -87,7 +90,7 @@ export class PoolRegistry {
     }
   }
 
-  #open(key: string, { url, tls, connectMs, limits }: PoolRequest): Entry {
+  #open(key: string, { url, tls, connectMs, limits, networks }: PoolRequest): Entry {
     const { protocol, hostname, port } = new URL(url);
     const isSecure = protocol === "https:";
     const pool = createUpstreamPool({
@@ -103,8 +106,11 @@ export class PoolRegistry {
     });
     pool.label = url;
     const portNumber = port === "" ? (isSecure ? 443 : 80) : Number(port);
+    const policy: AddressPolicy =
+      networks === undefined ? { isAllowed: () => true } : createAddressPolicy(networks);
     const { ready, stop } = this.#resolver.watch(hostname, (hosts) => {
-      pool.setAddresses(hosts.map((host): UpstreamAddress => ({ host, port: portNumber })));
+      const allowed = hosts.filter((host) => policy.isAllowed(host));
+      pool.setAddresses(allowed.map((host): UpstreamAddress => ({ host, port: portNumber })));
     });
     const close = (drainMs: number): void => {
       this.#entries.delete(key);

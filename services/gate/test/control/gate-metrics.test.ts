@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMetrics } from "@platform/kernel/metrics";
+import { Confinement } from "../../src/control/confinement.ts";
 import { resolveRoute } from "../../src/control/resolve-route.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
@@ -37,6 +38,7 @@ function makeMetrics() {
       audience: undefined,
       isBindingStrict: false,
       place: { cluster: "default", region: "us-east" },
+      confinement: new Confinement({ roots: [], variables: [], networks: [] }),
     },
   );
   planner.plan({ added: [route], updated: [], removed: [] }).commit();

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RouteConfig } from "../../src/config/route.ts";
+import { Confinement } from "../../src/control/confinement.ts";
 import { resolveRoute } from "../../src/control/resolve-route.ts";
 import { type RouteSet, diffRoutes, isEmptyDiff } from "../../src/control/differ.ts";
 import {
@@ -29,6 +30,7 @@ const defaults = {
   audience: undefined,
   isBindingStrict: false,
   place: { cluster: "default", region: "us-east" },
+  confinement: new Confinement({ roots: [], variables: [], networks: [] }),
 };
 
 const route: fc.Arbitrary<RouteConfig> = fc.record(
