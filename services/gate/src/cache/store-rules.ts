@@ -1,5 +1,6 @@
 // The rules of RFC 9111 for a shared cache: which responses are stored, how old and how fresh they are.
 import { type Directives, parseDirectives, readSeconds, SECONDS_MAX } from "./cache-control.ts";
+import { parseTargeted } from "./targeted-control.ts";
 
 /** Statuses that are stored with the route's time to live if the upstream states none (RFC 9110 section 15.1). */
 const DEFAULT_STATUSES: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
@@ -24,6 +25,8 @@ export const Flag = {
   Public: 8,
   /** Not a response: the names of the request fields that select one. */
   Vary: 16,
+  /** Requests with cookies or other credentials may get it: the upstream says that it is for all. */
+  Shared: 32,
 } as const;
 
 /** A response that a cache may store. */
@@ -38,6 +41,8 @@ export interface StoringRequest {
   readonly directives: Directives;
   /** The upstream judges an Authorization field, or its like. */
   readonly isAuthorized: boolean;
+  /** It has cookies or other credentials for the upstream that no key contains. */
+  readonly isPersonal: boolean;
   /** Time to live if the upstream states none. */
   readonly ttlMs: number;
   /** When it was sent and answered, by the wall clock. */
@@ -57,7 +62,8 @@ export interface Lifetime {
 /** The lifetime of a response to GET; `undefined` if it must not be stored. */
 export function judgeResponse(head: StorableHead, request: StoringRequest): Lifetime | undefined {
   const { status } = head;
-  const directives = parseDirectives(head.get("cache-control"));
+  const targeted = parseTargeted(head.get("cdn-cache-control"));
+  const directives = targeted ?? parseDirectives(head.get("cache-control"));
   if (status < 200 || CONDITIONAL_STATUSES.has(status)) return undefined;
   if (request.directives.has("no-store")) return undefined;
   if (directives.has("no-store") && !directives.has("must-understand")) return undefined;
@@ -67,8 +73,11 @@ export function judgeResponse(head: StorableHead, request: StoringRequest): Life
   const sharedAge = readSeconds(directives, "s-maxage");
   const isForAuthorized =
     directives.has("public") || sharedAge !== undefined || directives.has("must-revalidate");
-  if (request.isAuthorized && !isForAuthorized) return undefined;
-  const lifetimeMs = readLifetimeMs(head, directives, sharedAge, request.ttlMs);
+  if (request.isAuthorized && !isForAuthorized && targeted === undefined) return undefined;
+  const isShared = directives.has("public") || sharedAge !== undefined || targeted !== undefined;
+  if (request.isPersonal && !isShared) return undefined;
+  const expires = targeted === undefined ? head.get("expires") : undefined;
+  const lifetimeMs = readLifetimeMs(head, expires, directives, sharedAge, request.ttlMs);
   if (lifetimeMs === undefined) return undefined;
   const isRevalidated = directives.has("no-cache");
   const hasValidator = head.get("etag") !== undefined || head.get("last-modified") !== undefined;
@@ -85,7 +94,8 @@ export function judgeResponse(head: StorableHead, request: StoringRequest): Life
     flags:
       (isRevalidated ? Flag.RevalidateAlways : 0) |
       (isNeverStale ? Flag.NoStale : 0) |
-      (isForAuthorized ? Flag.ForAuthorized : 0) |
+      (isForAuthorized || targeted !== undefined ? Flag.ForAuthorized : 0) |
+      (isShared ? Flag.Shared : 0) |
       (directives.has("public") ? Flag.Public : 0),
     initialAgeMs: readInitialAgeMs(head, request),
     lifetimeMs,
@@ -104,13 +114,14 @@ export function readDateMs(value: string | undefined): number | undefined {
 // RFC 9111 section 4.2.1.
 function readLifetimeMs(
   head: StorableHead,
+  expires: string | undefined,
   directives: Directives,
   sharedAge: number | undefined,
   ttlMs: number,
 ): number | undefined {
   const seconds = sharedAge ?? readSeconds(directives, "max-age");
   if (seconds !== undefined) return seconds * 1_000;
-  const expiresMs = readDateMs(head.get("expires"));
+  const expiresMs = readDateMs(expires);
   if (expiresMs !== undefined) {
     const dateMs = readDateMs(head.get("date")) ?? 0;
     return dateMs === 0 ? 0 : Math.max(0, expiresMs - dateMs);

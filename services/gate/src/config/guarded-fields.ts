@@ -74,6 +74,8 @@ export const ROUTE_FIELDS = {
   "rate_limits[].name": "nothing",
   "health_check.path": "nothing",
   "sticky.cookie": "nothing",
+  "cache_key_cookies[]": "nothing",
+  "cache_ignore_cookies[]": "nothing",
   // Not available yet, and refused.
   middleware: "nothing",
   response_middleware: "nothing",

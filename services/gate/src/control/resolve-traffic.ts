@@ -79,6 +79,12 @@ export function resolveTraffic(
           cache: {
             ttlMs: config.cache_ttl_seconds * 1_000,
             methods: config.cache_methods ?? CACHE_METHODS,
+            ignoresCookies: config.cache_with_cookies ?? false,
+            keyCookies: config.cache_key_cookies ?? [],
+            ignoredCookies: [
+              ...(config.cache_ignore_cookies ?? []),
+              ...(config.sticky === undefined ? [] : [config.sticky.cookie]),
+            ],
           },
         }),
     ...(mirror === undefined

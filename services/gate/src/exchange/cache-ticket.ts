@@ -19,6 +19,7 @@ export interface CacheTicket {
   readonly sentAtMs: number;
   readonly ttlMs: number;
   readonly isAuthorized: boolean;
+  readonly isPersonal: boolean;
   /** The stale response that is being revalidated; null without one. */
   stale: PinnedEntry | null;
   /** Validators of `stale` replace the conditions of the client. */

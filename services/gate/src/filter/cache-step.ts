@@ -24,6 +24,7 @@ import {
   readScope,
   SAFE_METHODS,
 } from "./cache-request.ts";
+import { CredentialReader } from "./cache-credentials.ts";
 import type { DetachedRequests } from "./detached-requests.ts";
 import type { StepParts } from "./step-parts.ts";
 
@@ -38,6 +39,10 @@ interface Lookup {
   readonly scope: string;
   /** True if only responses that are meant for requests with credentials may be used. */
   readonly isAuthorized: boolean;
+  /** True if only responses that are for all may be used: see {@link CacheCredentials}. */
+  readonly isPersonal: boolean;
+  /** First part of the keys. */
+  readonly route: string;
   /** Hash of the key under which requests for the same response wait for each other. */
   readonly hash: number;
 }
@@ -56,6 +61,7 @@ class CacheStep implements Step {
   readonly #keys: CacheKeys;
   readonly #detached: DetachedRequests;
   readonly #routeKey: string;
+  readonly #credentials: CredentialReader;
   readonly #ttlMs: number;
   readonly #hasHead: boolean;
   /** The route's own judge reads fields that the upstream sees, too. */
@@ -63,6 +69,7 @@ class CacheStep implements Step {
 
   constructor(spec: RouteSpec, { cache }: StepParts) {
     const { ttlMs, methods } = spec.steps.cache!;
+    this.#credentials = new CredentialReader(spec.steps.cache!, spec);
     this.#cache = cache.responses;
     this.#store = cache.store;
     this.#flights = cache.flights;
@@ -78,8 +85,17 @@ class CacheStep implements Step {
     const { head, userData } = exchange;
     if (userData.detached !== null) {
       const scope = readScope(exchange);
-      const key = this.#keys.build(exchange, this.#routeKey, scope)!;
-      const lookup = { directives: NO_DIRECTIVES, scope, isAuthorized: false, hash: key.hashA };
+      const { key: cookies, isPersonal } = this.#credentials.read(exchange);
+      const name = `${this.#routeKey}${cookies}`;
+      const key = this.#keys.build(exchange, name, scope)!;
+      const lookup: Lookup = {
+        directives: NO_DIRECTIVES,
+        scope,
+        isAuthorized: false,
+        isPersonal,
+        route: name,
+        hash: key.hashA,
+      };
       this.#begin(exchange, lookup, this.#find(exchange, key, lookup), true);
       return true;
     }
@@ -93,17 +109,14 @@ class CacheStep implements Step {
   #find(
     exchange: GateExchange,
     key: CacheKey,
-    { scope, isAuthorized }: Lookup,
+    { scope, isAuthorized, isPersonal, route }: Lookup,
   ): PinnedEntry | undefined {
-    let pinned = this.#cache.find(exchange, key);
-    if (pinned !== undefined && isAuthorized && !this.#admits(pinned, Flag.ForAuthorized))
-      pinned = undefined;
-    if (pinned === undefined && scope !== "") {
-      const shared = this.#keys.build(exchange, this.#routeKey, "")!;
-      pinned = this.#cache.find(exchange, shared);
-      if (pinned !== undefined && !this.#admits(pinned, Flag.Public)) pinned = undefined;
-    }
-    return pinned;
+    const needed = (isAuthorized ? Flag.ForAuthorized : 0) | (isPersonal ? Flag.Shared : 0);
+    const pinned = this.#cache.find(exchange, key);
+    if (pinned !== undefined && this.#admits(pinned, needed)) return pinned;
+    if (scope === "") return undefined;
+    const shared = this.#cache.find(exchange, this.#keys.build(exchange, route, "")!);
+    return shared !== undefined && this.#admits(shared, Flag.Public | needed) ? shared : undefined;
   }
 
   #serve(
@@ -113,10 +126,13 @@ class CacheStep implements Step {
     deadlineMs: number | undefined,
   ): boolean | Promise<boolean> {
     const scope = readScope(exchange);
-    const key = this.#keys.build(exchange, this.#routeKey, scope);
+    const { key: cookies, isPersonal } = this.#credentials.read(exchange);
+    const name = `${this.#routeKey}${cookies}`;
+    const key = this.#keys.build(exchange, name, scope);
     if (key === undefined) return true;
     const isAuthorized = this.#isAuthorized(exchange, scope);
-    const lookup: Lookup = { directives, scope, isAuthorized, hash: key.hashA };
+    const hash = key.hashA;
+    const lookup: Lookup = { directives, scope, isAuthorized, isPersonal, route: name, hash };
     const pinned = this.#find(exchange, key, lookup);
     if (pinned !== undefined) {
       const ageMs = this.#cache.readAgeMs(pinned);
@@ -127,6 +143,7 @@ class CacheStep implements Step {
       }
       if (
         !isAuthorized &&
+        !isPersonal &&
         this.#isUsableMeanwhile(pinned, directives) &&
         this.#revalidateDetached(exchange, route, lookup)
       ) {
@@ -155,8 +172,9 @@ class CacheStep implements Step {
     return false;
   }
 
-  #admits({ entry, record }: PinnedEntry, flag: number): boolean {
-    if ((record.flags & flag) !== 0) return true;
+  /** True if the response has all of these flags; otherwise it is no longer pinned. */
+  #admits({ entry, record }: PinnedEntry, flags: number): boolean {
+    if ((record.flags & flags) === flags) return true;
     this.#store.unpin(entry);
     return false;
   }
@@ -169,11 +187,11 @@ class CacheStep implements Step {
     deadlineMs = performance.now() + FLIGHT_WAIT_MS,
   ): boolean | Promise<boolean> {
     const { head } = exchange;
-    const { directives, isAuthorized, hash } = lookup;
+    const { directives, isAuthorized, isPersonal, hash } = lookup;
     // Only a plain GET is sure to bring a response that others can use.
     const isPlain =
       head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
-    const isShared = isPlain && !isAuthorized && !directives.has("no-store");
+    const isShared = isPlain && !isAuthorized && !isPersonal && !directives.has("no-store");
     const role = isShared ? this.#flights.take(hash) : "passes";
     const waitMs = deadlineMs - performance.now();
     if (role === "waits" && waitMs > 0) {
@@ -190,21 +208,22 @@ class CacheStep implements Step {
 
   #begin(
     exchange: GateExchange,
-    { directives, scope, isAuthorized }: Lookup,
+    { directives, scope, isAuthorized, isPersonal, route }: Lookup,
     stale: PinnedEntry | undefined,
     leads: boolean,
   ): void {
     // Looking for variants has used the memory of the first one.
-    const key = copyKey(this.#keys.build(exchange, this.#routeKey, scope)!);
+    const key = copyKey(this.#keys.build(exchange, route, scope)!);
     const hasValidator = stale !== undefined && this.#hasValidator(stale);
     const ticket: CacheTicket = {
       key,
-      publicKey: scope === "" ? key : copyKey(this.#keys.build(exchange, this.#routeKey, "")!),
+      publicKey: scope === "" ? key : copyKey(this.#keys.build(exchange, route, "")!),
       moment: this.#store.readMoment(key.resourceHash),
       directives,
       sentAtMs: Date.now(),
       ttlMs: this.#ttlMs,
       isAuthorized,
+      isPersonal,
       stale: stale ?? null,
       revalidates: hasValidator,
       leads,
@@ -242,9 +261,11 @@ class CacheStep implements Step {
   }
 
   #isAuthorized(exchange: GateExchange, scope: string): boolean {
-    const { caller, apiKey } = exchange.userData;
+    const { caller } = exchange.userData;
     if (this.#isJudgedElsewhere && scope === "") return true;
-    if (caller.kind !== "anonymous" || apiKey !== null) return false;
+    // The key contains the user of a token; a session leaves Authorization to the upstream.
+    const isOfToken = caller.kind === "user" && caller.session === undefined;
+    if (isOfToken || caller.kind === "operator") return false;
     return exchange.head.fields.has(Known.Authorization);
   }
 

@@ -136,10 +136,16 @@ export interface OpenApiSpec {
 }
 
 /** Storing of responses. */
-interface CacheSpec {
+export interface CacheSpec {
   /** Time to live of responses whose upstream states none. */
   ttlMs: number;
   methods: readonly string[];
+  /** Cookies do not matter to the responses. */
+  ignoresCookies: boolean;
+  /** Names of cookies whose values select a response. */
+  keyCookies: readonly string[];
+  /** Names of cookies that do not matter; `*` at the end stands for any rest. */
+  ignoredCookies: readonly string[];
 }
 
 /** Settings of all optional steps. */

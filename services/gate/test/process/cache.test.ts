@@ -507,3 +507,92 @@ for (const runtime of runtimes.slice(0, 1)) {
     );
   });
 }
+
+/** An upstream that returns the credentials it got, with Cache-Control and other fields from the query. */
+function startMirror(context: TestContext): Promise<string> {
+  return startUpstream(context, (incoming, response) => {
+    for (const [name, value] of new URL(incoming.url!, "http://x").searchParams) {
+      response.setHeader(name, value);
+    }
+    const { cookie = "", authorization = "" } = incoming.headers;
+    response.end(
+      `${cookie}|${authorization}|${String(incoming.headers["x-api-key"] ?? incoming.headers["x-auth-token"] ?? "")}`,
+    );
+  });
+}
+
+test("the response to a user's cookie or credential is not stored unless it is for all", async (context) => {
+  const target = await startMirror(context);
+  const route = { target, cache_ttl_seconds: 60, auth: { type: "none" } };
+  const routes = [
+    { ...route, prefix: "/" },
+    { ...route, prefix: "/any", cache_with_cookies: true },
+    {
+      ...route,
+      prefix: "/lang",
+      cache_key_cookies: ["lang"],
+      cache_ignore_cookies: ["_ga*", "id"],
+    },
+    { ...route, prefix: "/sticky", sticky: { cookie: "node" } },
+  ];
+  const { port } = await startGate(context, {
+    runtime: runtimes[0]!,
+    config: { workers: 1, routes },
+  });
+  const read = async (path: string, headers: Record<string, string> = {}): Promise<string> => {
+    const { headers: fields, body } = await ask(port, path, headers);
+    return `${String(fields["x-cache"])} ${body.toString()}`;
+  };
+
+  // `/account/x.css`: the upstream ignores the suffix, and the stranger must not get the account.
+  for (const headers of [
+    { Cookie: "session=ada" },
+    { Authorization: "Basic YQ==" },
+    { "X-API-Key": "key-of-ada" },
+    { "X-Auth-Token": "token-of-ada" },
+  ]) {
+    const path = `/account/${Object.keys(headers)[0]}.css`;
+    assert.match(await read(path, headers), /^MISS .*[ay]/i);
+    assert.equal(await read(path), "MISS ||");
+    assert.equal(await read(path), "HIT ||");
+    // The page of a stranger is not the page of the user.
+    assert.match(await read(path, headers), /^MISS .*[ay]/i);
+    assert.equal(await read(path), "HIT ||");
+  }
+  for (const said of [
+    "cache-control=public",
+    "cache-control=s-maxage%3D60",
+    "cdn-cache-control=max-age%3D60",
+  ]) {
+    assert.equal(await read(`/all?${said}`, { Cookie: "a=1" }), "MISS a=1||");
+    assert.equal(await read(`/all?${said}`, { Cookie: "b=2" }), "HIT a=1||");
+    assert.equal(await read(`/all?${said}`), "HIT a=1||");
+  }
+  for (const said of [
+    "cache-control=max-age%3D60",
+    "cache-control=must-revalidate,max-age%3D60",
+    "vary=Accept",
+  ]) {
+    assert.equal(await read(`/own?${said}`, { Cookie: "a=1" }), "MISS a=1||");
+    assert.equal(await read(`/own?${said}`), "MISS ||");
+  }
+  assert.equal(await read("/any", { Cookie: "a=1" }), "MISS a=1||");
+  assert.equal(await read("/any", { Cookie: "b=2" }), "HIT a=1||");
+  assert.equal(await read("/any/x", { "X-Auth-Token": "t" }), "MISS ||t");
+  assert.equal(await read("/any/x"), "MISS ||");
+
+  assert.equal(await read("/lang", { Cookie: "lang=de; _ga_1=x" }), "MISS lang=de; _ga_1=x||");
+  assert.equal(await read("/lang", { Cookie: "id=7; lang=de" }), "HIT lang=de; _ga_1=x||");
+  assert.equal(await read("/lang", { Cookie: "lang=fr" }), "MISS lang=fr||");
+  assert.equal(await read("/lang"), "MISS ||");
+  assert.equal(
+    await read("/lang", { Cookie: "lang=de; session=ada" }),
+    "MISS lang=de; session=ada||",
+  );
+  assert.equal(await read("/lang", { Cookie: "lang=de" }), "HIT lang=de; _ga_1=x||");
+  assert.equal(await read("/lang", { Cookie: "_ga=1" }), "HIT ||");
+
+  // The gateway's own cookie says nothing about the user.
+  assert.match(await read("/sticky", { Cookie: "node=abc" }), /^MISS/);
+  assert.match(await read("/sticky", { Cookie: "node=def" }), /^HIT/);
+});
