@@ -94,8 +94,10 @@ function locate(name: string): Service {
   return { name, url: place, token: name === "gate" ? "PLATFORM_GATE_AUTH_TOKEN" : "" };
 }
 
-async function fetchDocument({ url }: Service) {
-  const answer = await fetch(`${url}/api/docs/openapi.json`);
+async function fetchDocument({ url, token }: Service) {
+  const headers: Record<string, string> =
+    token === "" ? {} : { authorization: `Bearer ${credentials[token]}` };
+  const answer = await fetch(`${url}/api/docs/openapi.json`, { headers });
   assert.equal(answer.status, 200);
   return (await answer.json()) as {
     paths: Record<string, Record<string, Operation>>;

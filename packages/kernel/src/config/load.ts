@@ -93,7 +93,7 @@ export interface ConfigSources {
 
 /**
  * Parses the command line, loads the values (file < environment < flags) and validates them. Empty environment
- * variables count as unset; `<NAME>_FILE` is the path of a file that contains a secret. Throws a ConfigError that lists
+ * variables and empty secrets of the file count as unset; `<NAME>_FILE` is the path of a file that contains a secret. Throws a ConfigError that lists
  * each invalid key with its source, value and allowed values.
  */
 export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands>(
@@ -245,7 +245,10 @@ function readDocument(
     });
     return;
   }
-  for (const [name, item] of listSettings(context.definition.keys, value)) {
+  const { keys } = context.definition;
+  for (const [name, item] of listSettings(keys, value)) {
+    // No secret is empty: as in the environment, such a value means that there is none.
+    if (item === "" && isSecretPath(keys, [name])) continue;
     const source = locateInDocument(document, path, toDocumentPath([name]), false);
     values.set(name, { value: item, source });
   }

@@ -97,6 +97,13 @@ function explain(input: Input): string {
   return assert.fail("loaded");
 }
 
+test("an empty secret in the file is none, like an empty variable", () => {
+  const files = { "config.json": JSON.stringify({ auth_token: "", metrics_token: "" }) };
+  const { config } = run({ files });
+  assert.equal(config.auth_token, undefined);
+  assert.equal(config.metrics_token, undefined);
+});
+
 test("without input the defaults apply, and a missing default file is not an error", () => {
   const { config, file, sources } = run({});
   assert.deepEqual(config.addr, { host: undefined, port: 8080 });

@@ -5,6 +5,9 @@ import { answerWith } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import type { CorsSpec, RouteSpec } from "../shared-state/index.ts";
 
+/** A serialized origin with a name (RFC 6454 section 6.2): what `*.` of a pattern stands for contains nothing else. */
+const LABELS = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
+
 /** It comes before authentication, because browsers send preflights without credentials. */
 export function createCorsStep(spec: RouteSpec): Step | undefined {
   return spec.steps.cors === undefined ? undefined : new CorsStep(spec.steps.cors);
@@ -67,7 +70,7 @@ class CorsStep implements Step {
       ({ start, end }) =>
         origin.startsWith(start) &&
         origin.endsWith(end) &&
-        origin.length > start.length + end.length,
+        LABELS.test(origin.slice(start.length, -end.length)),
     );
   }
 }

@@ -37,6 +37,11 @@ export class Identity {
     this.isOpen = operatorToken === undefined && jwt === undefined;
   }
 
+  /** True if the configuration has an operator token. */
+  get hasOperator(): boolean {
+    return this.#operatorToken !== undefined;
+  }
+
   /** True if this is the operator token; compares in constant time. */
   isOperator(token: string): boolean {
     return this.#operatorToken?.is(Buffer.from(token, "latin1")) ?? false;

@@ -79,7 +79,7 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
     ...PROBES,
     { path: "/metrics", match: "exact", access: "metrics" },
     local(DOCS_PATH),
-    local(`${DOCS_PATH}/openapi.json`),
+    { path: `${DOCS_PATH}/openapi.json`, match: "exact", access: "document" },
     { path: `${DOCS_PATH}/fonts/`, match: "below", access: "local" },
     ...[CURRENT_PREFIX, LEGACY_PREFIX].flatMap((prefix) => [
       ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),

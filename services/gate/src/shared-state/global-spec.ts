@@ -10,8 +10,10 @@ export type InternalRouteAccess =
   | "public"
   /** As `public` for programs on this machine, as `admin` for others. */
   | "local"
-  /** As `local`, and open to holders of the metrics token. */
+  /** As `public` for holders of the metrics token; as `local` without `auth_token`, as `admin` with it. */
   | "metrics"
+  /** As `local` without `auth_token`, as `admin` with it: it describes the routes. */
+  | "document"
   /** Proxied to the control plane for the operator and administrators only. */
   | "admin"
   /** Proxied to the console, which knows its own sessions, on the hosts of `GlobalSpec.console`; elsewhere no internal route. */

@@ -71,6 +71,13 @@ test("a prefix with path parameters is refused", () => {
   assert.match(refuseRoute({ prefix: "/a;b" }), /no path parameters/);
 });
 
+test("the default tenant of secrets stops nothing, another one is not available yet", () => {
+  const environment = (value: string) =>
+    loadConfig(gateDefinition, { argv: [], env: { PLATFORM_SECRET_TENANT_ID: value } });
+  assert.equal(environment("default").kind, "run");
+  assert.throws(() => environment("acme"), /PLATFORM_SECRET_TENANT_ID.*not available yet/s);
+});
+
 test("0, an empty string and an empty list mean unset", () => {
   const config = load(
     JSON.stringify({

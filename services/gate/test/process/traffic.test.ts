@@ -74,6 +74,12 @@ for (const runtime of runtimes) {
       "http://app.test",
       "null",
       "https://app.test.evil",
+      "https://evil.test#.apps.test",
+      "https://evil.test/.apps.test",
+      "https://evil.test?.apps.test",
+      "https://user@evil.test:80.apps.test",
+      "https://a..apps.test",
+      "https://A.apps.test",
     ]) {
       const refused = await preflight(origin);
       assert.equal(refused.status, 403, origin);

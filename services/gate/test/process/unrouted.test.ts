@@ -34,7 +34,7 @@ test("a request without a route is a 502, or a 404 with no_route_status", async 
   assert.equal(((await answer.json()) as { code: string }).code, "not_found");
 });
 
-test("the index page, documentation and metrics are open to this machine only", async (t) => {
+test("the index page and the page of the documentation are open to this machine only", async (t) => {
   const index = join(makeFolder(t), "index.html");
   writeFileSync(index, "<title>what runs</title>");
   const { url } = await start(t, {
@@ -50,7 +50,7 @@ test("the index page, documentation and metrics are open to this machine only", 
   assert.equal(await ask(`${url}/other`), 401, "only the root has a page");
   const docs = await (await fetch(`${url}/api/docs`)).text();
   const [, font = ""] = /url\("(\/api\/docs\/fonts\/[^"]+)"\)/.exec(docs) ?? [];
-  const open = ["/", "/api/docs", "/api/docs/openapi.json", font, "/metrics"];
+  const open = ["/", "/api/docs", font];
   const foreign = [
     { "x-forwarded-for": "192.0.2.1" },
     { forwarded: "for=192.0.2.1" },
@@ -64,9 +64,24 @@ test("the index page, documentation and metrics are open to this machine only", 
       assert.equal(await ask(`${url}${path}`, headers), 401, `${path} ${JSON.stringify(headers)}`);
   }
   assert.equal(await ask(`${url}/api/v1/routes`), 401, "the API itself stays closed");
+  assert.doesNotMatch(docs, /\/api\/v1\/routes|GATE_VERSION/, "the page holds no data");
+  const operator = { authorization: `Bearer ${TOKEN}` };
+  for (const path of ["/metrics", "/api/docs/openapi.json"]) {
+    assert.equal(await ask(`${url}${path}`), 401, `${path} needs a token on this machine, too`);
+    assert.equal(await ask(`${url}${path}`, operator), 200);
+  }
   const bearer = { "x-forwarded-for": "192.0.2.1", authorization: `Bearer ${METRICS_TOKEN}` };
   assert.equal(await ask(`${url}/metrics`, bearer), 200);
-  assert.equal(await ask(`${url}/api/v1/routes`, bearer), 401, "the token is for metrics only");
+  for (const path of ["/api/v1/routes", "/api/docs/openapi.json"])
+    assert.equal(await ask(`${url}${path}`, bearer), 401, "the token is for metrics only");
+});
+
+test("without auth_token, metrics and documentation are open to this machine only", async (t) => {
+  const { url } = await start(t, {});
+  for (const path of ["/metrics", "/api/docs", "/api/docs/openapi.json"]) {
+    assert.equal(await ask(`${url}${path}`), 200, path);
+    assert.equal(await ask(`${url}${path}`, { forwarded: "for=192.0.2.1" }), 403, path);
+  }
 });
 
 test("a route for / wins over the index page", async (t) => {

@@ -356,7 +356,9 @@ function createPart(
       const { args, env } = entry.configure(context);
       const shared = {
         PLATFORM_LOG_LEVEL: logLevel,
-        [METRICS_TOKEN]: context.credentials[METRICS_TOKEN] ?? "",
+        // The sample has no metrics.
+        [METRICS_TOKEN]:
+          entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
       };
       return { args, env: { ...shared, ...env } };
     },

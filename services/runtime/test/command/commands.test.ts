@@ -307,7 +307,7 @@ test("the index page shows services and links to this machine only", async () =>
     assert.notEqual((await fetch(url, { headers })).status, 200);
 });
 
-test("metrics of every service are open to this machine, and need the token behind a proxy", async () => {
+test("metrics of every service need the token behind a proxy, those of the gateway everywhere", async () => {
   const { PLATFORM_METRICS_TOKEN: token } = parseEnv(
     readFileSync(join(data, "credentials.env"), "utf8"),
   );
@@ -317,12 +317,22 @@ test("metrics of every service are open to this machine, and need the token behi
   );
   assert.equal(targets.length, 6);
   for (const url of targets) {
-    assert.equal((await fetch(url)).status, 200, url);
+    const isGateway = url.startsWith(find(started, "gate").url);
+    assert.equal((await fetch(url)).status, isGateway ? 401 : 200, url);
     const foreign = { "x-forwarded-for": "192.0.2.1" };
     assert.equal((await fetch(url, { headers: foreign })).status, 401, url);
     const authorization = `Bearer ${token}`;
     assert.equal((await fetch(url, { headers: { ...foreign, authorization } })).status, 200, url);
   }
+});
+
+test("the sample gets no metrics token", { skip: process.platform !== "linux" }, () => {
+  const text = readFileSync(join(data, "credentials.env"), "utf8");
+  const { PLATFORM_METRICS_TOKEN: token } = parseEnv(text);
+  const read = (name: string): string =>
+    readFileSync(`/proc/${find(started, name).pid}/environ`, "utf8");
+  assert.ok(read("gate").includes(token!));
+  assert.ok(!read("hello").includes(token!));
 });
 
 test("doctor finds nothing on a healthy platform", async () => {

@@ -3,12 +3,36 @@
 const root = document.getElementById("api");
 const token = make("input", { type: "password", autocomplete: "off", placeholder: "Bearer token" });
 
-try {
-  const answer = await fetch("/api/docs/openapi.json");
-  if (!answer.ok) throw new Error(`openapi.json: ${answer.status}`);
-  show(await answer.json());
-} catch (error) {
-  root.append(make("pre", {}, String(error)));
+await load();
+
+// A document that requires a token is read when the user has given it.
+async function load() {
+  try {
+    const headers = token.value ? { Authorization: `Bearer ${token.value}` } : {};
+    const answer = await fetch("/api/docs/openapi.json", { headers });
+    root.replaceChildren();
+    if (answer.status === 401 || answer.status === 403) ask(answer.status);
+    else if (answer.ok) show(await answer.json());
+    else throw new Error(`openapi.json: ${answer.status}`);
+  } catch (error) {
+    root.append(make("pre", {}, String(error)));
+  }
+}
+
+function ask(status) {
+  const form = make("form", {});
+  const refused = token.value ? ` It was refused (${status}).` : "";
+  form.append(
+    make("p", {}, `The documentation requires a bearer token.${refused}`),
+    make("label", {}, make("span", {}, "Authorization"), token),
+    make("button", { type: "submit" }, "Show"),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void load();
+  });
+  root.append(form);
+  token.focus();
 }
 
 function show(api) {
