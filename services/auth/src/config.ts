@@ -52,7 +52,7 @@ const listening = {
   }),
   trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:
-      "Addresses and CIDR ranges of proxies whose X-Forwarded-For is trusted; throttling and the audit log use the client address.",
+      "Addresses and CIDR ranges of proxies whose X-Forwarded-For, or Forwarded without it, is trusted; throttling and the audit log use the client address.",
   }),
 };
 

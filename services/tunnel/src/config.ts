@@ -85,7 +85,7 @@ const listening = {
   }),
   trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:
-      "Addresses and CIDR ranges of proxies in front of the relay, whose X-Forwarded-* fields are kept. Those of other peers are replaced.",
+      "Addresses and CIDR ranges of proxies in front of the relay, whose X-Forwarded-* fields, or Forwarded without X-Forwarded-For, are kept. Those of other peers are replaced.",
   }),
 };
 

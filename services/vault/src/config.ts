@@ -170,7 +170,7 @@ const KEYS = {
   ),
   trusted_proxies: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
     description:
-      "Addresses and ranges whose X-Forwarded-For, -Host and -Proto headers are trusted.",
+      "Addresses and ranges whose X-Forwarded-For, -Host and -Proto headers, or Forwarded without X-Forwarded-For, are trusted.",
   }),
   event_networks: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
     description:

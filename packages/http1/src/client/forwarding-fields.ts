@@ -1,6 +1,12 @@
 // Fields that describe the client to an upstream: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
-import { findClientAddress, type AddressSet } from "@platform/kernel/network";
-import { type FieldBlock, Known, type KnownField, type RequestHead } from "../parse/index.ts";
+import { type AddressSet, readProto, traceHops } from "@platform/kernel/network";
+import {
+  type FieldBlock,
+  isAuthority,
+  Known,
+  type KnownField,
+  type RequestHead,
+} from "../parse/index.ts";
 
 /** The properties of a client connection that the fields contain. */
 export interface ForwardedConnection {
@@ -34,7 +40,7 @@ export class ForwardingFields {
   host = "";
   /**
    * Whatever else upstreams receive about the address that the client asked: the scheme and the port, from a trusted proxy
-   * also the Host field, which may differ from `host`, and what Forwarded says about them. A cache must keep responses apart by it.
+   * also the Host field, which may differ from `host`, and those of proxies before it. A cache must keep responses apart by it.
    */
   origin = "";
   /** Field lines of the current request, each with its CRLF. */
@@ -72,36 +78,71 @@ export class ForwardingFields {
       proto,
       String(localPort),
       host,
-      formatForwarded(remoteAddress, host, proto),
+      formatElement({ address: remoteAddress, host, proto }),
     );
   }
 
-  // Keeps the values of a trusted proxy and appends the proxy itself to the chain.
+  // Both forms are written from one chain: what a trusted proxy states in either, and the proxy itself at the end.
   #extend(
-    { remoteAddress, localPort, secure }: ForwardedConnection,
+    connection: ForwardedConnection,
     fields: FieldBlock,
     host: string,
     trusted: AddressSet,
   ): void {
-    const chain = joinLines(fields, Known.XForwardedFor);
-    const forwarded = joinLines(fields, Known.Forwarded);
-    const sent = joinLines(fields, Known.XForwardedProto).toLowerCase();
-    const proto = sent === "https" || sent === "http" ? sent : secure ? "https" : "http";
-    const sentPort = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
-    const port = sentPort ?? String(localPort);
-    const ownForwarded = formatForwarded(remoteAddress, host, secure ? "https" : "http");
-    this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
-    this.proto = proto;
-    this.host = joinLines(fields, Known.XForwardedHost) || host;
-    this.origin = `${proto} ${port} ${host.toLowerCase()}${withoutNodes(forwarded)}`;
+    const { remoteAddress, localPort, secure } = connection;
+    const join = (known: KnownField): string => joinLines(fields, known);
+    const sent = {
+      forwardedFor: join(Known.XForwardedFor),
+      forwarded: join(Known.Forwarded),
+      proto: join(Known.XForwardedProto),
+      host: join(Known.XForwardedHost),
+      port: join(Known.XForwardedPort),
+    };
+    const stated = traceHops(remoteAddress, sent, trusted);
+    const [client, ...proxies] = stated.hops;
+    const own = secure ? "https" : "http";
+    const statedHost = readHost(stated.host);
+    const statedPort = /^\d{1,5}$/.exec(stated.port ?? "")?.[0];
+    this.clientAddress = client.address;
+    this.proto = stated.proto ?? own;
+    this.host = statedHost ?? host;
+    const shownPort = statedPort ?? choosePort(this.proto, statedHost, stated.proto, localPort);
+    const elements = [
+      { address: client.address, proto: this.proto, host: this.host },
+      ...proxies.map((hop, index) =>
+        index === proxies.length - 1
+          ? { address: hop.address, proto: own, host }
+          : { address: hop.address, proto: readProto(hop.proto), host: readHost(hop.host) },
+      ),
+    ];
+    const between = elements.slice(1, -1).map((hop) => ` ${hop.proto ?? ""} ${hop.host ?? ""}`);
+    this.origin = `${this.proto} ${shownPort} ${host.toLowerCase()}${between.join("")}`;
     this.lines = layOutLines(
-      chain === "" ? remoteAddress : `${chain}, ${remoteAddress}`,
-      proto,
-      port,
+      elements.map(({ address }) => address).join(", "),
+      this.proto,
+      shownPort,
       this.host,
-      forwarded === "" ? ownForwarded : `${forwarded}, ${ownForwarded}`,
+      elements.map(formatElement).join(", "),
     );
   }
+}
+
+function readHost(text = ""): string | undefined {
+  const bytes = Buffer.from(text, "latin1");
+  return isAuthority(bytes, 0, bytes.length) ? text : undefined;
+}
+
+/** The port of the address that the client asked; that of this listener only if no proxy states an address. */
+function choosePort(
+  proto: "http" | "https",
+  statedHost: string | undefined,
+  stated: string | undefined,
+  localPort: number,
+): string {
+  const port = /:(\d+)$/.exec(statedHost ?? "")?.[1];
+  if (port !== undefined) return port;
+  if (statedHost === undefined && stated === undefined) return String(localPort);
+  return proto === "https" ? "443" : "80";
 }
 
 /** The values of all lines of a field, joined by `, ` (RFC 9110 section 5.3); "" if the field is absent. */
@@ -128,17 +169,18 @@ function layOutLines(
   );
 }
 
-// RFC 7239 section 6: an IPv6 address is bracketed and quoted; a host may contain a colon and is always quoted.
-function formatForwarded(address: string, host: string, proto: string): string {
-  const node = address.includes(":") ? `"[${address}]"` : address === "" ? "unknown" : address;
-  const isQuotable = host !== "" && !/["\\]/.test(host);
-  return isQuotable ? `for=${node};host="${host}";proto=${proto}` : `for=${node};proto=${proto}`;
+interface Element {
+  address: string;
+  proto: string | undefined;
+  host: string | undefined;
 }
 
-/** The value of Forwarded without the addresses of client and proxies, which differ for each client. */
-function withoutNodes(forwarded: string): string {
-  if (forwarded === "") return "";
-  return ` ${forwarded.replaceAll(/(?<![^;,\s])(?:for|by)=(?:"[^"]*"|[^;,\s"]*)/gi, "")}`;
+// RFC 7239 section 6: an IPv6 address is bracketed and quoted; a host may contain a colon and is always quoted.
+function formatElement({ address, proto, host = "" }: Element): string {
+  const node = address.includes(":") ? `"[${address}]"` : address === "" ? "unknown" : address;
+  const isQuotable = host !== "" && !/["\\]/.test(host);
+  const hostPart = isQuotable ? `;host="${host}"` : "";
+  return `for=${node}${hostPart}${proto === undefined ? "" : `;proto=${proto}`}`;
 }
 
 function isSameRange(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {

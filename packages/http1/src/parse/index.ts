@@ -1,4 +1,5 @@
 // Parsers of HTTP/1.1 messages.
+export { isAuthority } from "./authority.ts";
 export { ChunkedDecoder, Chunk } from "./chunked-decoder.ts";
 export type { ChunkStatus } from "./chunked-decoder.ts";
 export { equalsIgnoringCase, FieldBlock } from "./field-block.ts";

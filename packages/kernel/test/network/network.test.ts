@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   AddressSet,
   findClientAddress,
+  traceHops,
   findSubscriberNetwork,
   isLoopback,
   isNetwork,
@@ -117,6 +118,46 @@ test("the network of a subscriber is an IPv4 address or a /64, however it is spe
   for (const [index, found] of networks.entries())
     assert.equal(found.size, 1, String(groups[index]));
   assert.equal(new Set(networks.flatMap((found) => [...found])).size, groups.length);
+});
+
+test("Forwarded names the client if X-Forwarded-For is absent, and is ignored otherwise", () => {
+  const trusted = new AddressSet(["10.0.0.0/8"]);
+  const table: [forwarded: string, expected: string][] = [
+    ["for=198.51.100.1", "198.51.100.1"],
+    ["For=198.51.100.1;proto=http;by=10.0.0.9", "198.51.100.1"],
+    ['for="[2001:db8::1]:4711"', "2001:db8::1"],
+    ["for=[2001:db8::1]", "2001:db8::1"],
+    ["for=1.1.1.1, for=198.51.100.1, for=10.2.2.2", "198.51.100.1"],
+    ["for=198.51.100.1 , for=unknown", "10.0.0.1"],
+    ["for=198.51.100.1, for=_hidden, for=10.2.2.2", "10.2.2.2"],
+    ["for=1.1.1.1;for=2.2.2.2", "10.0.0.1"],
+    ["proto=https", "10.0.0.1"],
+    // A client cannot hide behind what it sends itself.
+    ['for=", for=198.51.100.1', "198.51.100.1"],
+    ['for="1.1.1.1, for=2.2.2.2", for=198.51.100.1', "198.51.100.1"],
+    ['host="a,b;c\\"d", for=198.51.100.1', "198.51.100.1"],
+    [";;, for=198.51.100.1", "198.51.100.1"],
+  ];
+  for (const [forwarded, expected] of table) {
+    assert.equal(findClientAddress("10.0.0.1", "", trusted, forwarded), expected, forwarded);
+    assert.equal(findClientAddress("10.0.0.1", "192.0.2.9", trusted, forwarded), "192.0.2.9");
+    assert.equal(findClientAddress("192.0.2.1", "", trusted, forwarded), "192.0.2.1");
+  }
+});
+
+test("the scheme and the host are those that the proxy of the client states", () => {
+  const trusted = new AddressSet(["10.0.0.0/8"]);
+  const trace = (forwardedFor: string, forwarded: string, proto = "", host = "") => {
+    const found = traceHops("10.0.0.1", { forwardedFor, forwarded, proto, host }, trusted);
+    return [found.proto, found.host].join(" ");
+  };
+  assert.equal(trace("", ""), " ");
+  assert.equal(trace("192.0.2.1", "", "https, http", "a, b"), "https a");
+  assert.equal(trace("1.1.1.1, 192.0.2.1", "", "http, https", "x, a"), "https a");
+  assert.equal(trace("", "", "wss"), "https ");
+  assert.equal(trace("", "for=unknown;proto=https;host=a"), "https a");
+  assert.equal(trace("", "for=1.1.1.1;proto=http, for=192.0.2.1;proto=https;host=a"), "https a");
+  assert.equal(trace("192.0.2.1", "for=192.0.2.1;proto=https;host=evil"), " ", "not of the proxy");
 });
 
 test("at most 32 trusted hops are followed", () => {

@@ -20,9 +20,10 @@ export class ClientAddress {
   /** The address and the user agent of a request's client; the kind of the connection if it has no address. */
   readOrigin(peer: Peer, headers: HeaderReader): Origin {
     const forwardedFor = headers.get("x-forwarded-for") ?? "";
+    const forwarded = headers.get("forwarded") ?? "";
     const ip =
       peer.kind === "tcp"
-        ? unmap(findClientAddress(peer.address, forwardedFor, this.#trusted))
+        ? unmap(findClientAddress(peer.address, forwardedFor, this.#trusted, forwarded))
         : peer.kind;
     return { ip, userAgent: headers.get("user-agent") ?? "" };
   }

@@ -14,7 +14,8 @@ export function createThrottledGuard(
     // Requests without a token are refused, but guess nothing.
     if (request.peer.kind !== "tcp" || !request.headers.has("authorization")) return guard(request);
     const chain = request.headers.get("x-forwarded-for") ?? "";
-    const address = findClientAddress(request.peer.address, chain, trusted);
+    const forwarded = request.headers.get("forwarded") ?? "";
+    const address = findClientAddress(request.peer.address, chain, trusted, forwarded);
     const waitSeconds = throttle.waitSeconds(address);
     if (waitSeconds > 0) {
       throw createRetryLaterError("too_many_requests", "Too many failed attempts.", waitSeconds);

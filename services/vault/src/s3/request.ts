@@ -1,6 +1,6 @@
 // One request to the object API, read from the engine's exchange.
 import type { Exchange } from "@platform/http1";
-import { findClientAddress, type AddressSet } from "@platform/kernel/network";
+import { traceHops, type AddressSet } from "@platform/kernel/network";
 import type { ReadWindow } from "../model/read-window.ts";
 import { AnswerWindow } from "./read-window.ts";
 import { type BodySource, RequestBody } from "./request-body.ts";
@@ -67,13 +67,17 @@ export class S3Request implements OperationRequest {
     this.host = head.hostString() ?? "";
     this.fields = new RequestFields(head.fields.lowerEntries());
     const { remoteAddress } = connection;
-    const isTrusted = trustedProxies.has(remoteAddress);
-    const read = (name: string): string | undefined =>
-      isTrusted ? this.fields.get(name)?.split(",").at(-1)?.trim() : undefined;
-    this.forwardedHost = read("x-forwarded-host");
-    const chain = isTrusted ? (this.fields.get("x-forwarded-for") ?? "") : "";
-    this.clientAddress = findClientAddress(remoteAddress, chain, trustedProxies);
-    this.secure = connection.secure || read("x-forwarded-proto") === "https";
+    const read = (name: string): string => this.fields.get(name) ?? "";
+    const sent = {
+      forwardedFor: read("x-forwarded-for"),
+      forwarded: read("forwarded"),
+      proto: read("x-forwarded-proto"),
+      host: read("x-forwarded-host"),
+    };
+    const { hops, host, proto } = traceHops(remoteAddress, sent, trustedProxies);
+    this.forwardedHost = host;
+    this.clientAddress = hops[0].address;
+    this.secure = connection.secure || proto === "https";
     this.body = new RequestBody(exchange);
   }
 

@@ -1,7 +1,7 @@
 // Operations of S3 for callers of the admin API.
 import type { GuardedRequest } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { type AddressSet, findClientAddress } from "@platform/kernel/network";
+import { type AddressSet, traceHops } from "@platform/kernel/network";
 import type { S3Answer } from "../../s3/answer.ts";
 import type { OperationContext } from "../../s3/context.ts";
 import type { InnerOperations, OperationCall, Sender } from "../../s3/inner-operations.ts";
@@ -65,16 +65,16 @@ export class ConsoleOperations {
   describeSender({ caller, headers, peer }: SentRequest): Sender {
     const { callers, trustedProxies, isTls } = this.#options;
     const address = peer.kind === "tcp" ? peer.address : "127.0.0.1";
-    const isTrusted = trustedProxies.has(address);
-    const scheme = isTrusted ? headers.get("x-forwarded-proto") : null;
+    const sent = {
+      forwardedFor: headers.get("x-forwarded-for") ?? "",
+      forwarded: headers.get("forwarded") ?? "",
+      proto: headers.get("x-forwarded-proto") ?? "",
+    };
+    const { hops, proto } = traceHops(address, sent, trustedProxies);
     return {
       callers: callers.list(caller),
-      clientAddress: findClientAddress(
-        address,
-        headers.get("x-forwarded-for") ?? "",
-        trustedProxies,
-      ),
-      secure: isTls || scheme === "https",
+      clientAddress: hops[0].address,
+      secure: isTls || proto === "https",
       host: headers.get("host") ?? "",
     };
   }
