@@ -1,6 +1,6 @@
 // The Forwarded field (RFC 7239): one element for each proxy, from the first to the last.
 
-/** What one proxy says about the connection that it accepted. */
+/** Statement of one proxy about the connection that it accepted. */
 export interface ForwardedElement {
   /** Address of the sender, with an optional port, or a name for it; not validated, like the others. */
   readonly node?: string;

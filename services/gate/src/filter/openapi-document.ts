@@ -104,7 +104,7 @@ export class OpenApiDocument {
     if (!isObject(paths)) throw new Error("the document has no paths");
     this.#root = document;
     const components = isObject(document["components"]) ? document["components"]["schemas"] : {};
-    this.#schemas = new SchemaCompiler(openapi, isObject(components) ? components : {});
+    this.#schemas = new SchemaCompiler(openapi, isObject(components) ? components : {}, document);
     this.#basePath = readBasePath(servers);
     this.#templates = Object.entries(paths)
       .map(([path, item]) => this.#readPath(path, this.#resolve(item)))

@@ -40,7 +40,8 @@ export class FormBody {
         if (!properties.has(name)) properties.set(name, each);
     }
     this.#fields = Array.from(properties, ([name, property]) => {
-      const given = isObject(encoding) ? encoding[name] : undefined;
+      const given =
+        isObject(encoding) && Object.hasOwn(encoding, name) ? encoding[name] : undefined;
       return new OperationParameter({
         given: {
           name,

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import type * as ajv2020 from "ajv/dist/2020.js";
 import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
+import { isHostname, isMailbox, isUri } from "./text-formats.ts";
 
 // Loaded with the first document: every thread of a gateway would otherwise load 86 modules at its start.
 const require = createRequire(import.meta.url);
@@ -33,18 +34,22 @@ const SINGLE = new Set([
 const LISTS = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
 const MAPS = new Set(["properties", "patternProperties", "dependentSchemas", "$defs"]);
 
+/** Keywords whose meaning depends on a place that conversion changes. */
+const UNSUPPORTED = new Set(["$dynamicRef", "$recursiveRef"]);
+
 const FOREIGN = { request: "readOnly", response: "writeOnly" } as const;
-/** Prices are multiples of 0.01, which binary fractions are not exactly. */
-const MULTIPLE_DIGITS = 6;
 
 /** Compiles the schemas of one document. */
 export class SchemaCompiler {
   readonly #isVersion30: boolean;
+  /** Some schema has `unevaluatedProperties` or `unevaluatedItems`. */
+  readonly #hasUnevaluated: boolean;
   readonly #components: JsonObject;
   readonly #compilers: Readonly<Record<Direction, Ajv2020>>;
 
-  /** Throws if a schema of the components cannot be read. */
-  constructor(version: string, components: JsonObject) {
+  /** Throws if a schema of the components cannot be read. `document` is the whole document. */
+  constructor(version: string, components: JsonObject, document: JsonObject) {
+    this.#hasUnevaluated = JSON.stringify(document).includes('"unevaluated');
     this.#isVersion30 = version.startsWith("3.0.");
     this.#components = components;
     this.#compilers = {
@@ -60,29 +65,45 @@ export class SchemaCompiler {
     );
   }
 
-  #convert(schema: unknown, direction: Direction): unknown {
+  #convert(schema: unknown, direction: Direction, isInIf = false): unknown {
     if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return schema;
     const { $ref, nullable } = schema as JsonObject;
     // In 3.0, a reference replaces all that is written beside it.
     const isReplaced = this.#isVersion30 && $ref !== undefined;
     const converted: Record<string, unknown> = {};
+    const convert = (value: unknown): unknown => this.#convert(value, direction, isInIf);
     for (const [key, value] of Object.entries(isReplaced ? { $ref, nullable } : schema)) {
+      if (UNSUPPORTED.has(key)) throw new Error(`${key} is not supported`);
+      if (key === "__proto__") continue;
       if (key === "$ref") converted[key] = convertReference(value);
-      else if (SINGLE.has(key)) converted[key] = this.#convert(value, direction);
+      else if (key === "if") converted[key] = this.#convertIf(value, direction, isInIf);
+      else if (SINGLE.has(key)) converted[key] = convert(value);
       else if (LISTS.has(key) && Array.isArray(value)) {
-        converted[key] = value.map((each) => this.#convert(each, direction));
-      } else if (MAPS.has(key)) converted[key] = this.#convertMap(value as JsonObject, direction);
-      else if (key === "required" && Array.isArray(value)) {
+        converted[key] = value.map(convert);
+      } else if (MAPS.has(key)) {
+        converted[key] = this.#convertMap(value as JsonObject, direction, isInIf);
+      } else if (key === "required" && Array.isArray(value)) {
         const own = value.filter((name) => !this.#isForeign(schema as JsonObject, name, direction));
         if (own.length > 0) converted[key] = own;
       } else if (key !== "$id" && key !== "id" && key !== "$schema") converted[key] = value;
     }
-    return this.#isVersion30 ? convertFrom30(converted) : converted;
+    if (this.#isVersion30) return convertFrom30(converted);
+    return this.#hasUnevaluated && "if" in converted ? spellOutIf(converted) : converted;
   }
 
-  #convertMap(map: JsonObject, direction: Direction): Record<string, unknown> {
+  // It is written twice: see `spellOutIf`.
+  #convertIf(schema: unknown, direction: Direction, isInIf: boolean): unknown {
+    if (isInIf && this.#hasUnevaluated) {
+      throw new Error("if within if is not supported beside unevaluatedProperties or -Items");
+    }
+    return this.#convert(schema, direction, true);
+  }
+
+  #convertMap(map: JsonObject, direction: Direction, isInIf = false): Record<string, unknown> {
+    // The compiler ignores it: a body could have any value there.
+    if (Object.hasOwn(map, "__proto__")) throw new Error("the name __proto__ is not supported");
     return Object.fromEntries(
-      Object.entries(map).map(([name, each]) => [name, this.#convert(each, direction)]),
+      Object.entries(map).map(([name, each]) => [name, this.#convert(each, direction, isInIf)]),
     );
   }
 
@@ -110,9 +131,19 @@ function createAjv($defs: JsonObject): Ajv2020 {
     logger: false,
     // Defaults would change values that are not forwarded anyway.
     useDefaults: false,
-    multipleOfPrecision: MULTIPLE_DIGITS,
+    // Names of Object.prototype are ordinary names of members.
+    ownProperties: true,
     formats: FORMATS,
-    code: { regExp: linearRegExp },
+    code: { regExp: linearRegExp, process: forgetPrototypes },
+  });
+  // The compiler's own divides binary fractions: 19.99 is not a multiple of 0.01.
+  ajv.removeKeyword("multipleOf");
+  ajv.addKeyword({
+    keyword: "multipleOf",
+    type: "number",
+    schemaType: "number",
+    validate: (divisor: number, value: number) => isMultiple(value, divisor),
+    error: { message: ({ schema }) => `must be multiple of ${String(schema)}` },
   });
   // The compiler's own compares each item with each other one: a body of many objects would hold the thread for hours.
   ajv.removeKeyword("uniqueItems");
@@ -125,6 +156,44 @@ function createAjv($defs: JsonObject): Ajv2020 {
   });
   ajv.addSchema({ $id: COMPONENTS, $defs }, COMPONENTS, undefined, false);
   return ajv;
+}
+
+/** Members that have been evaluated are kept in objects, which inherit names. */
+function forgetPrototypes(code: string): string {
+  return code.replaceAll(/\b(props\d+ ?= ?(?:props\d+ ?\|\| ?)?)\{\}/g, "$1{__proto__:null}");
+}
+
+/**
+ * The same condition by other keywords. The compiler takes what `if` has evaluated for evaluated although it failed, and
+ * forgets it without `then` (JSON Schema 2020-12 Core, section 10.2.2).
+ */
+function spellOutIf({
+  if: condition,
+  then: consequence = true,
+  else: alternative = true,
+  ...rest
+}: Record<string, unknown>): JsonObject {
+  const branches = {
+    anyOf: [{ allOf: [condition, consequence] }, { allOf: [{ not: condition }, alternative] }],
+  };
+  return { ...rest, allOf: [...listOf(rest["allOf"]), branches] };
+}
+
+/** True if the quotient of two numbers, in their shortest decimal notation, is an integer. */
+function isMultiple(value: number, divisor: number): boolean {
+  if (!Number.isFinite(value) || !(divisor > 0)) return false;
+  const [dividend, scale] = readDecimal(value);
+  const [divisorDigits, divisorScale] = readDecimal(divisor);
+  const common = Math.max(scale, divisorScale);
+  const raise = (digits: bigint, by: number): bigint => digits * 10n ** BigInt(common - by);
+  return raise(dividend, scale) % raise(divisorDigits, divisorScale) === 0n;
+}
+
+/** Digits and their number after the point: 19.99 is 1999 and 2. */
+function readDecimal(value: number): [digits: bigint, scale: number] {
+  const [mantissa = "0", exponent = "0"] = String(value).split("e");
+  const [whole = "0", fraction = ""] = mantissa.split(".");
+  return [BigInt(`${whole}${fraction}`), fraction.length - Number(exponent)];
 }
 
 function hasUniqueItems(items: readonly unknown[]): boolean {
@@ -176,9 +245,9 @@ const FORMATS: Readonly<Record<string, Format>> = {
     return isDate(date) && TIME.test(time);
   },
   uuid: (value) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value),
-  email: (value) => value.length <= 320 && /^[^\s@]+@[^\s@]+$/.test(value),
-  uri: (value) => /^[a-z][a-z0-9+.-]*:/i.test(value) && URL.canParse(value),
-  hostname: (value) => value.length <= 253 && /^[a-z0-9.-]+$/i.test(value),
+  email: isMailbox,
+  uri: isUri,
+  hostname: isHostname,
   ipv4: (value) => isIP(value) === 4,
   ipv6: (value) => isIP(value) === 6,
   int32: {

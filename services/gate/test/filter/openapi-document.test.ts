@@ -250,3 +250,246 @@ test("a multipart form is checked part by part, and only in the one form that al
     ": is not multipart/form-data",
   );
 });
+
+/** Bodies, each with true if the schema accepts it. */
+type Verdicts = readonly (readonly [body: string, fits: boolean])[];
+
+function judge(schema: object, verdicts: Verdicts, more: object = {}): void {
+  for (const [body, fits] of verdicts) {
+    assert.equal(send(json(schema), body, more) === "", fits, `${JSON.stringify(schema)} ${body}`);
+  }
+}
+
+test("names of Object.prototype are ordinary names of properties", () => {
+  const names = ["constructor", "toString", "valueOf", "hasOwnProperty", "isPrototypeOf"];
+  for (const name of names) {
+    const empty = "{}";
+    const sent = `{"${name}":"x"}`;
+    judge({ properties: { [name]: { type: "number" } } }, [
+      [empty, true],
+      [sent, false],
+    ]);
+    judge({ required: [name] }, [
+      [empty, false],
+      [sent, true],
+    ]);
+    judge({ properties: { a: {} }, additionalProperties: false }, [
+      [empty, true],
+      [sent, false],
+    ]);
+    judge({ dependentRequired: { [name]: ["b"] } }, [
+      [empty, true],
+      [sent, false],
+    ]);
+    judge({ dependentSchemas: { [name]: { required: ["b"] } } }, [
+      [empty, true],
+      [sent, false],
+    ]);
+    const either = [{ properties: { a: {} } }, { required: ["b"], properties: { b: {} } }];
+    judge({ anyOf: either, unevaluatedProperties: false }, [
+      ['{"a":1}', true],
+      [sent, false],
+    ]);
+    const patterns = { patternProperties: { "^x": {} }, unevaluatedProperties: false };
+    judge(patterns, [
+      ['{"x":1}', true],
+      [sent, false],
+    ]);
+  }
+  judge({ required: ["__proto__"] }, [
+    ["{}", false],
+    ['{"__proto__":1}', true],
+  ]);
+  const hidden = JSON.parse('{"properties":{"__proto__":{"type":"number"}}}') as object;
+  assert.throws(() => send(json(hidden), "{}"), /__proto__ is not supported/);
+});
+
+// https://json-schema.org/draft/2020-12/json-schema-core sections 10.2.2 and 11.3
+test("what a failed condition has seen is not evaluated", () => {
+  const isOne = { properties: { a: { const: 1 } }, required: ["a"] };
+  const b = { properties: { b: {} } };
+  const c = { properties: { c: {} } };
+  const closed = { unevaluatedProperties: false };
+  const [a1, a1b, a1c, a2, a2b, a2c, onlyB, onlyC] = [
+    '{"a":1}',
+    '{"a":1,"b":1}',
+    '{"a":1,"c":1}',
+    '{"a":2}',
+    '{"a":2,"b":1}',
+    '{"a":2,"c":1}',
+    '{"b":1}',
+    '{"c":1}',
+  ] as const;
+  const none: Verdicts = [
+    [a2, false],
+    [a2b, false],
+    [a2c, false],
+  ];
+  judge({ if: isOne, then: b, else: c, ...closed }, [
+    [a1, true],
+    [a1b, true],
+    [a1c, false],
+    [onlyB, false],
+    [onlyC, true],
+    ...none,
+  ]);
+  judge({ if: isOne, else: c, ...closed }, [[a1, true], [a1b, false], [onlyC, true], ...none]);
+  judge({ if: isOne, then: b, ...closed }, [[a1b, true], [onlyB, false], ["{}", true], ...none]);
+  judge({ if: isOne, then: true, else: c, ...closed }, [[a1, true], [a1c, false], ...none]);
+  judge({ if: isOne, ...closed }, [[a1, true], ["{}", true], [a1b, false], ...none]);
+  const shared = { components: { schemas: { Choice: { if: isOne, else: c } } } };
+  const reference = { $ref: "#/components/schemas/Choice", ...closed };
+  judge(reference, [[a1, true], [onlyC, true], ...none], shared);
+  judge({ allOf: [{ if: isOne, else: c }], ...closed }, [[a1, true], [a1c, false], ...none]);
+  const items = { if: { prefixItems: [{ const: "a" }] }, else: { prefixItems: [true, true] } };
+  judge({ ...items, unevaluatedItems: false }, [
+    ['["a"]', true],
+    ['["a","b"]', false],
+    ['["b","c"]', true],
+    ['["b","c","d"]', false],
+  ]);
+  const nested = { if: { if: isOne, then: b }, else: c, ...closed };
+  assert.throws(() => send(json(nested), "{}"), /if within if is not supported/);
+  // Without unevaluated keywords, it has its plain meaning.
+  judge({ if: { if: isOne, then: b }, else: c }, [[a2c, true]]);
+});
+
+test("references that depend on where they are used are refused by name", () => {
+  const dynamic = { properties: { next: { $dynamicRef: "#node" } } };
+  assert.throws(() => send(json(dynamic), "{}"), /\$dynamicRef is not supported/);
+  assert.throws(() => send(json({ $recursiveRef: "#" }), "{}"), /\$recursiveRef is not supported/);
+});
+
+test("multiples are exact in decimal notation", () => {
+  judge({ multipleOf: 1 }, [
+    ["1", true],
+    ["1.0000001", false],
+    ["1e300", true],
+    ["-7", true],
+  ]);
+  judge({ multipleOf: 0.01 }, [
+    ["19.99", true],
+    ["0.07", true],
+    ["4.35", true],
+    ["0.005", false],
+  ]);
+  judge({ multipleOf: 0.0001 }, [
+    ["0.0075", true],
+    ["0.00751", false],
+    ["123456789.0001", true],
+  ]);
+  judge({ multipleOf: 1e-8 }, [
+    ["12391239123", true],
+    ["1e-8", true],
+    ["1.5e-8", false],
+  ]);
+  judge({ multipleOf: 2.5 }, [
+    ["1e17", true],
+    ["7.5", true],
+    ["7", false],
+    ["0", true],
+  ]);
+});
+
+test("host names, mailboxes and URIs are those of their RFCs", () => {
+  const formats: Record<string, { good: string[]; bad: string[] }> = {
+    hostname: {
+      good: [
+        "a",
+        "www.example.com",
+        "xn--4gbwdl.xn--wgbh1c",
+        "1host",
+        "a-b.c",
+        `${"a".repeat(63)}.b`,
+      ],
+      bad: [
+        "",
+        ".",
+        "a.",
+        ".a",
+        "a..b",
+        "-a",
+        "a-",
+        "a_b",
+        "a b",
+        "é.fr",
+        "ab--c",
+        "xn--X",
+        `${"a".repeat(64)}.b`,
+        "a.".repeat(127).concat("b"),
+      ],
+    },
+    email: {
+      good: [
+        "joe.bloggs@example.com",
+        "te~st@example.com",
+        "a@localhost",
+        '"joe bloggs"@example.com',
+        '"a@b"@c.d',
+        "a@[127.0.0.1]",
+        "a@[IPv6:::1]",
+        "o'hara+x@e.org",
+      ],
+      bad: [
+        "2962",
+        "a@",
+        "@b",
+        ".t@e.com",
+        "t.@e.com",
+        "t..t@e.com",
+        "a@b=c.com",
+        "a@[127.0.0.300]",
+        "a@[::1]",
+        "a@b, c@d",
+        "a b@c.d",
+        "a@-b.c",
+        `${"l".repeat(65)}@e.com`,
+      ],
+    },
+    uri: {
+      good: [
+        "http://foo.bar/?baz=qux#quux",
+        "http://foo.com/blah_(wikipedia)_blah#cite-1",
+        "urn:oasis:names:x:1.2",
+        "mailto:a@b.c",
+        "http://[2001:db8::7]:80/c?d",
+        "tel:+1-816-555-1212",
+        "http://u:p@h:8080/%20",
+        "ldap://[::1]/c=GB?one",
+        "a:",
+        "http://h?q/?",
+        "http://[v1.fe80::a]",
+      ],
+      bad: [
+        "",
+        "//foo.bar/?q",
+        "/abc",
+        "\\\\WINDOWS\\x",
+        "abc",
+        "http:// shouldfail.com",
+        ":// x",
+        "bar,baz:foo",
+        "http://h/%2",
+        "http://h/%zz",
+        "http://h/<a>",
+        "http://h/{a}",
+        'http://h/"',
+        "http://h/a|b",
+        "http://h/^",
+        "http://é.fr",
+        "http://[::1",
+        "http://a[b]",
+        "http://h:80a/",
+        "http://[1:2]",
+        "1a://b",
+        "http://h/a#b#c",
+      ],
+    },
+  };
+  for (const [format, { good, bad }] of Object.entries(formats)) {
+    judge({ type: "string", format }, [
+      ...good.map((text) => [JSON.stringify(text), true] as const),
+      ...bad.map((text) => [JSON.stringify(text), false] as const),
+    ]);
+  }
+});

@@ -16,7 +16,7 @@ const PEER = "127.0.0.1";
 interface Form {
   name: string;
   headers: Record<string, string>;
-  /** What all consumers must see. */
+  /** The values that all consumers must see. */
   client: string;
   scheme: "http" | "https";
   host: string;
