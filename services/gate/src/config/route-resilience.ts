@@ -22,7 +22,7 @@ const breakerSchema = z.strictObject({
   }),
   open_ms: wholeNumber(1, DAY_MS).default(10_000).meta({
     description:
-      "time without requests after the first opening in ms; doubles with each further one",
+      "time without requests after the first opening in ms; doubles with each further one; 250 after a refused connection, and while the circuits of all targets are open, one request in 250 ms is let through: its success closes the circuit",
   }),
   max_open_ms: wholeNumber(1, DAY_MS).default(300_000).meta({
     description: "maximum time without requests in ms",

@@ -100,6 +100,8 @@ export class RequestState {
   preferredTarget = -1;
   retries = 0;
   wasRefreshed = false;
+  /** The attempt finds out whether a target whose circuit is open is still failing. */
+  isTrial = false;
   /** Error code if the gateway produced the response, with its detail and the request's method and path. */
   code = "";
   detail = "";
@@ -141,6 +143,7 @@ export class RequestState {
     while (this.tried.length > 0) this.tried.pop();
     this.preferredTarget = -1;
     this.retries = 0;
+    this.isTrial = false;
     this.wasRefreshed = false;
     this.code = "";
     this.detail = "";

@@ -60,7 +60,11 @@ export class Forwarder implements ForwardObserver<RequestState> {
   /** Forwards a request along its route. */
   start(exchange: GateExchange, route: CompiledRoute): void {
     const state = exchange.userData;
-    const index = this.#choose(state, route);
+    let index = this.#choose(state, route);
+    if (index === -1) {
+      index = route.resilience?.startTrial((at) => route.balancer.isWeighted(at)) ?? -1;
+      state.isTrial = index !== -1;
+    }
     if (index === -1) {
       this.#refuse(exchange, route);
       return;
@@ -132,7 +136,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const isShort = isDescriptorShortage(failure.code);
     // The gateway is at fault, not the target.
     if (isShort) this.#options.onDescriptorShortage(failure.code);
-    else this.#judge(state.route!, target, failure.kind);
+    else this.#judge(state, target, failure.kind);
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
     if (next !== null) return next;
@@ -176,9 +180,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
   #refuse(exchange: GateExchange, route: CompiledRoute): void {
     this.#count(this.#circuitRefusedAt, 1);
     if (answerInstead(exchange, route)) return;
-    const links = route.targets.map(({ link }) => link);
-    const seconds = route.resilience?.readRetryAfterSeconds(links) ?? 1;
-    const headers = { "Retry-After": String(seconds) };
+    // A trial follows in less than a second.
+    const headers = { "Retry-After": "1" };
     answerProblem(exchange, "circuit_open", "The upstream is failing; try again later.", headers);
   }
 
@@ -187,7 +190,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const { resilience } = state.route!;
     const isFailure = resilience?.isFailure(status) ?? isServerError(status);
     this.#options.figures.addResponse(link, elapsedMs, isFailure);
-    resilience?.note(link, isFailure);
+    resilience?.note(link, isFailure, state.isTrial ? "trial" : "usual");
     if (resilience?.isOutlier(status) !== true) {
       this.#options.health.noteSuccess(slot);
     } else if (this.#options.health.noteFailure(slot, false)) {
@@ -209,7 +212,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   }
 
   // Only the target's own failures count against it, not those of the gateway or a race on an idle connection.
-  #judge(route: CompiledRoute, target: RouteTarget, kind: FailureKind): void {
+  #judge({ route }: RequestState, target: RouteTarget, kind: FailureKind): void {
     switch (kind) {
       case "queue-full":
       case "queue-timeout":
@@ -221,7 +224,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
     }
     this.#options.figures.addUnanswered(target.link);
     // A malformed response shows a target that is there: it is refused each time, and does not open the circuit.
-    if (kind !== "malformed-response") route.resilience?.note(target.link, true);
+    const how = kind === "connect-refused" ? "refused" : "usual";
+    if (kind !== "malformed-response") route!.resilience?.note(target.link, true, how);
     this.#options.block.addUpstreamError(target.slot);
     const isRefused = kind === "connect-refused" || kind === "connect-failed";
     if (this.#options.health.noteFailure(target.slot, isRefused)) {
@@ -272,6 +276,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   #retryAt(state: RequestState, index: number): ForwardTarget {
     state.tried.push(index);
+    state.isTrial = false;
     state.retries++;
     this.#count(this.#retriesAt, 1);
     return this.#reenter(state, state.route!.targets[index]!);

@@ -62,7 +62,11 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
       resilience:
         spec.resilience === undefined
           ? undefined
-          : new Resilience(spec.resilience, options.resilience),
+          : new Resilience(
+              spec.resilience,
+              spec.targets.map(({ link }) => link),
+              options.resilience,
+            ),
       inFlight: 0,
       isRemoved: false,
     };

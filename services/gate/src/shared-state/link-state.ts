@@ -17,6 +17,7 @@ const WEIGHT = 7;
 const REQUESTS = 8;
 const BUCKETS = 11;
 const FAILURES = REQUESTS + BUCKETS;
+const TRIAL = FAILURES + BUCKETS;
 const COUNT_BITS = 20;
 const COUNT_MASK = (1 << COUNT_BITS) - 1;
 const STAMP_MASK = 0xfff;
@@ -38,6 +39,7 @@ export type CircuitName = "closed" | "open" | "half_open";
  *     [0] state of the circuit   [1] open until, or probes until   [2] consecutive openings   [3] probes started
  *     [4] probes passed          [5] canary requests               [6] canary failures        [7] weight + 1, 0: configured
  *     [8 … 18] requests by second, [19 … 29] failures by second: 12 bits of the lap, 20 bits of the count
+ *     [30] last trial of the route whose first link this is, in ms modulo 2^32; 0: never
  */
 export class SharedLinkState {
   readonly #words: Int32Array;
@@ -79,6 +81,20 @@ export class SharedLinkState {
     Atomics.store(this.#words, at + UNTIL, Math.ceil(untilMs / UNIT_MS));
     Atomics.store(this.#words, at + PROBES_STARTED, 0);
     Atomics.store(this.#words, at + PROBES_PASSED, 0);
+  }
+
+  /** Takes the next trial of a route, by its first link; false less than `intervalMs` after the last one. */
+  startTrial(slot: number, nowMs: number, intervalMs: number): boolean {
+    const at = slot * LINK_STATE_INTS + TRIAL;
+    const last = Atomics.load(this.#words, at);
+    const passedMs = (Math.floor(nowMs) - last) | 0;
+    if (last !== 0 && passedMs >= 0 && passedMs < intervalMs) return false;
+    return Atomics.compareExchange(this.#words, at, last, stampTrial(nowMs)) === last;
+  }
+
+  /** Puts the next trial off, as if one had just started. */
+  delayTrial(slot: number, nowMs: number): void {
+    Atomics.store(this.#words, slot * LINK_STATE_INTS + TRIAL, stampTrial(nowMs));
   }
 
   /** Counts a probe that starts; returns the number started before. */
@@ -184,6 +200,10 @@ export class SharedLinkState {
     }
     return sum;
   }
+}
+
+function stampTrial(nowMs: number): number {
+  return Math.floor(nowMs) | 0 || 1;
 }
 
 // The lap of a second around the buckets, never 0, so that an unused bucket belongs to no second.

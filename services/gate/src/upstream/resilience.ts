@@ -7,6 +7,9 @@ import {
   type SharedLinkState,
 } from "../shared-state/index.ts";
 
+/** Time between two trials of a route all of whose circuits are open; an absence should not last much longer than it did. */
+const TRIAL_MS = 250;
+
 /** True if a response with this status is a failed attempt on any route. */
 export function isServerError(status: number): boolean {
   return status >= 500;
@@ -21,6 +24,9 @@ export interface ResilienceOptions {
   onOpen: () => void;
 }
 
+/** `trial`: one of {@link Resilience.startTrial}. `refused`: the target refused the connection. */
+export type AttemptKind = "usual" | "trial" | "refused";
+
 /** Resilience of one route; a route without such settings has none. */
 export class Resilience {
   readonly #options: ResilienceOptions;
@@ -28,10 +34,14 @@ export class Resilience {
   readonly #hasCanary: boolean;
   readonly #outliers: ReadonlySet<number>;
   readonly #retryStatuses: ReadonlySet<number>;
+  readonly #links: readonly number[];
+  #trials = 0;
   readonly retry: RetrySpec | undefined;
 
-  constructor(spec: ResilienceSpec, options: ResilienceOptions) {
+  /** `links` are those of the targets, in their order. */
+  constructor(spec: ResilienceSpec, links: readonly number[], options: ResilienceOptions) {
     this.#options = options;
+    this.#links = links;
     this.#breaker = spec.breaker;
     this.#hasCanary = spec.canary !== undefined;
     this.#outliers = new Set(spec.outlierStatuses);
@@ -57,17 +67,24 @@ export class Resilience {
     return links.startProbe(link) < breaker.probes;
   }
 
-  /** Seconds until the circuit of one of the links may let a request through, at least 1. */
-  readRetryAfterSeconds(linkSlots: readonly number[]): number {
+  /**
+   * The index of a target for a request that no circuit lets through: while those of all targets with a weight are open,
+   * one request in 250 ms finds out whether they are still failing, and its success closes the circuit. -1 for others.
+   */
+  startTrial(isWeighted: (index: number) => boolean): number {
     const { links, readNowMs } = this.#options;
-    const untilMs = Math.min(...linkSlots.map((link) => links.readUntilMs(link)));
-    return Math.max(1, Math.ceil((untilMs - readNowMs()) / 1000));
+    const weighted = this.#links.flatMap((_link, index) => (isWeighted(index) ? [index] : []));
+    const isOpen = (index: number): boolean =>
+      links.readCircuit(this.#links[index]!) === Circuit.Open;
+    if (this.#breaker === undefined || weighted.length === 0 || !weighted.every(isOpen)) return -1;
+    if (!links.startTrial(this.#links[0]!, readNowMs(), TRIAL_MS)) return -1;
+    return weighted[this.#trials++ % weighted.length]!;
   }
 
   /** Records an attempt. */
-  note(link: number, isFailure: boolean): void {
+  note(link: number, isFailure: boolean, how: AttemptKind = "usual"): void {
     if (this.#hasCanary) this.#options.links.addCanaryResult(link, isFailure);
-    if (this.#breaker !== undefined) this.#judgeCircuit(this.#breaker, link, isFailure);
+    if (this.#breaker !== undefined) this.#judgeCircuit(this.#breaker, link, isFailure, how);
   }
 
   /** True if a response with this status is a failed attempt. */
@@ -85,7 +102,12 @@ export class Resilience {
     return this.#retryStatuses.has(status);
   }
 
-  #judgeCircuit(breaker: CircuitBreakerSpec, link: number, isFailure: boolean): void {
+  #judgeCircuit(
+    breaker: CircuitBreakerSpec,
+    link: number,
+    isFailure: boolean,
+    how: AttemptKind,
+  ): void {
     const { links, readNowMs } = this.#options;
     const nowMs = readNowMs();
     switch (links.readCircuit(link)) {
@@ -95,32 +117,47 @@ export class Resilience {
         const requests = links.countRequests(link, breaker.windowSeconds, nowMs);
         const failures = links.countFailures(link, breaker.windowSeconds, nowMs);
         if (requests < breaker.requestsMin || failures / requests < breaker.errorRate) return;
-        this.#open(breaker, link, Circuit.Closed, nowMs);
+        this.#open(breaker, link, Circuit.Closed, nowMs, how);
         return;
       }
       case Circuit.HalfOpen:
-        if (isFailure) this.#open(breaker, link, Circuit.HalfOpen, nowMs);
-        else if (links.passProbe(link) >= breaker.probes) this.#close(link);
+        if (isFailure) this.#open(breaker, link, Circuit.HalfOpen, nowMs, how);
+        else if (links.passProbe(link) >= breaker.probes) this.#close(link, Circuit.HalfOpen);
         return;
       default:
-      // Open: the attempt began before it opened and shows nothing new.
+        // Open: other attempts began before it opened and show nothing new.
+        if (how === "trial" && !isFailure) this.#close(link, Circuit.Open);
     }
   }
 
-  #open(breaker: CircuitBreakerSpec, link: number, from: number, nowMs: number): void {
+  #open(
+    breaker: CircuitBreakerSpec,
+    link: number,
+    from: number,
+    nowMs: number,
+    how: AttemptKind,
+  ): void {
     const { links, onOpen } = this.#options;
+    links.delayTrial(this.#links[0]!, nowMs);
+    // A refused connection says that the target is not there now, at once and at no cost to it.
+    const isRefused = how === "refused";
+    const openMs = isRefused ? Math.min(breaker.openMs, TRIAL_MS) : breaker.openMs;
     // The time is set after the state: until then, the circuit is open until the past, and a probe may get through.
-    if (!links.changeCircuit(link, from, Circuit.Open, nowMs + breaker.openMs)) return;
+    if (!links.changeCircuit(link, from, Circuit.Open, nowMs + openMs)) return;
+    if (isRefused) {
+      onOpen();
+      return;
+    }
     const before = links.addOpening(link);
     if (before > 0) {
-      const openMs = Math.min(breaker.openMsMax, breaker.openMs * 2 ** Math.min(before, 20));
-      links.restartProbes(link, nowMs + openMs);
+      const longerMs = Math.min(breaker.openMsMax, breaker.openMs * 2 ** Math.min(before, 20));
+      links.restartProbes(link, nowMs + longerMs);
     }
     onOpen();
   }
 
-  #close(link: number): void {
+  #close(link: number, from: number): void {
     const { links } = this.#options;
-    if (links.changeCircuit(link, Circuit.HalfOpen, Circuit.Closed, 0)) links.resetCircuit(link);
+    if (links.changeCircuit(link, from, Circuit.Closed, 0)) links.resetCircuit(link);
   }
 }

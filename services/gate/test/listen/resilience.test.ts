@@ -5,6 +5,7 @@ import {
   allocateSharedBuffers,
   Circuit,
   type CircuitBreakerSpec,
+  readMonotonicMs,
   SharedLinkState,
   SharedRouteState,
 } from "../../src/shared-state/index.ts";
@@ -83,7 +84,7 @@ test("a circuit opens at the error rate, refuses with 503, probes, and closes af
   const refused = await send();
   assert.equal(refused.status, 503);
   assert.equal((JSON.parse(refused.body) as { code: string }).code, "circuit_open");
-  assert.match(String(refused.headers["retry-after"]), /^6[01]$/, "the state has steps of 64 ms");
+  assert.equal(refused.headers["retry-after"], "1", "a trial follows in a quarter of a second");
   assert.equal(upstream.asked, asked, "the upstream is left alone");
   assert.equal((await send("/other")).status, 500, "other routes have their own circuits");
   assert.equal(gate.metrics.readCounter("circuitsOpened"), 1);
@@ -102,6 +103,54 @@ test("a circuit opens at the error rate, refuses with 503, probes, and closes af
   endOpening();
   for (let request = 0; request < 6; request++) assert.equal((await send()).status, 200);
   assert.equal(links.describeCircuit(link!), "closed");
+});
+
+test("while all circuits of a route are open, one request in 250 ms is a trial, and its success closes", async () => {
+  const one = await startNamed("one", 500);
+  const two = await startNamed("two", 500);
+  const { gate, shared } = await startWith([
+    { prefix: "/", targets: [one.url, two.url], resilience: { breaker: BREAKER } },
+  ]);
+  const links = new SharedLinkState(shared.links);
+  const slots = gate.planner.linksOf("/", [one.url, two.url]);
+  const listStates = (): string[] => slots.map((slot) => links.describeCircuit(slot));
+  const send = async (): Promise<number> => (await ask(gate.port, "/")).status;
+  while (listStates().includes("closed")) assert.equal(await send(), 500);
+  const asked = one.asked + two.asked;
+  const readNowMs = (): number => readMonotonicMs() - shared.startedMs;
+  // The interval begins now, however slow the machine is.
+  const refuse = async (): Promise<void> => {
+    links.delayTrial(slots[0]!, readNowMs());
+    assert.equal(await send(), 503);
+  };
+  await refuse();
+  const allowTrial = (): void => links.delayTrial(slots[0]!, readNowMs() - 250);
+  allowTrial();
+  assert.equal(await send(), 500, "a trial");
+  await refuse();
+  assert.deepEqual(listStates(), ["open", "open"], "a failed trial changes nothing");
+  allowTrial();
+  assert.equal(await send(), 500, "the trial of the other target");
+  assert.deepEqual([one.asked + two.asked, one.asked > 0, two.asked > 0], [asked + 2, true, true]);
+  one.status = 200;
+  two.status = 200;
+  allowTrial();
+  assert.equal(await send(), 200);
+  assert.equal(listStates().filter((state) => state === "closed").length, 1);
+  for (let request = 0; request < 6; request++) assert.equal(await send(), 200);
+});
+
+test("a circuit that a refused connection opens lets requests through after 250 ms", async () => {
+  const upstream = await startNamed("only");
+  await upstream.stop();
+  const { gate, shared } = await startWith([
+    { prefix: "/", targets: [upstream.url], resilience: { breaker: BREAKER } },
+  ]);
+  const links = new SharedLinkState(shared.links);
+  const [link] = gate.planner.linksOf("/", [upstream.url]);
+  while (links.describeCircuit(link!) !== "open") await ask(gate.port, "/");
+  const openMs = links.readUntilMs(link!) - (readMonotonicMs() - shared.startedMs);
+  assert.ok(openMs <= 320, `${openMs} ms, in steps of 64 ms`);
 });
 
 test("while a circuit is open, the other targets serve", async () => {

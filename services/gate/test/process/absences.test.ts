@@ -1,0 +1,97 @@
+// An upstream that is away for a quarter of a second, such as a restart: the default circuit does not make it longer.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { Agent, createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "../fixture/condition.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+
+const ABSENCES = 8;
+const ABSENCE_MS = 250;
+/** Between two requests of the quiet route, which has none before an absence. */
+const QUIET_MS = 20;
+const BUSY_CLIENTS = 4;
+const REFUSED_MS_MAX = 500;
+
+interface Answer {
+  atMs: number;
+  status: number;
+}
+
+async function listen(port = 0): Promise<Server> {
+  const server = createServer((_incoming, response) => response.end("here")).listen(
+    port,
+    "127.0.0.1",
+  );
+  await once(server, "listening");
+  return server;
+}
+
+/** Time from the first to the last 503, in ms. */
+function measureRefused(answers: readonly Answer[]): number {
+  const refused = answers.filter(({ status }) => status === 503).map(({ atMs }) => atMs);
+  return refused.length === 0 ? 0 : Math.max(...refused) - Math.min(...refused);
+}
+
+test("eight absences of 250 ms cost a quiet and a busy route at most 500 ms of 503 each", async (context) => {
+  let server = await listen();
+  const { port: upstreamPort } = server.address() as AddressInfo;
+  const agent = new Agent({ keepAlive: true });
+  context.after(() => {
+    agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const target = `http://127.0.0.1:${upstreamPort}`;
+  const { port } = await startGate(context, {
+    runtime: runtimesOfRules[0]!,
+    config: {
+      workers: 2,
+      routes: [
+        { prefix: "/quiet", target },
+        { prefix: "/busy", target },
+      ],
+    },
+  });
+  const ask = async (path: string): Promise<number> => {
+    const sent = request({ host: "127.0.0.1", port, path, agent }).end();
+    const [response] = (await once(sent, "response")) as [{ statusCode: number; resume(): void }];
+    response.resume();
+    await once(response as never, "end");
+    return response.statusCode;
+  };
+  const answers: Record<"quiet" | "busy", Answer[]> = { quiet: [], busy: [] };
+  const note = async (of: "quiet" | "busy"): Promise<void> => {
+    const status = await ask(`/${of}`);
+    answers[of].push({ atMs: performance.now(), status });
+  };
+  let isOver = false;
+  const clients = Array.from({ length: BUSY_CLIENTS }, async () => {
+    while (!isOver) await note("busy");
+  });
+
+  const rows: string[] = [];
+  for (let absence = 1; absence <= ABSENCES; absence++) {
+    answers.quiet = [];
+    answers.busy = [];
+    server.closeAllConnections();
+    server.close();
+    const backAtMs = performance.now() + ABSENCE_MS;
+    const isBack = sleep(ABSENCE_MS).then(async () => void (server = await listen(upstreamPort)));
+    const isServed = (of: "quiet" | "busy"): boolean =>
+      answers[of].slice(-5).every(({ atMs, status }) => atMs > backAtMs && status === 200);
+    await waitFor("both routes to serve again", async () => {
+      await Promise.all([note("quiet"), sleep(QUIET_MS)]);
+      return isServed("quiet") && isServed("busy");
+    });
+    await isBack;
+    const [quietMs, busyMs] = [measureRefused(answers.quiet), measureRefused(answers.busy)];
+    rows.push(`absence ${absence}: ${Math.round(quietMs)} ms quiet, ${Math.round(busyMs)} ms busy`);
+    assert.ok(quietMs <= REFUSED_MS_MAX && busyMs <= REFUSED_MS_MAX, rows.join("\n"));
+  }
+  isOver = true;
+  await Promise.all(clients);
+  for (const row of rows) context.diagnostic(row);
+});
