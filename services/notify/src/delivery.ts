@@ -1,5 +1,6 @@
 // Messages and deliveries in memory, and outcomes of attempts.
 import type { Channel, DeliveryStatus, Stream } from "./database/message.ts";
+import type { TraceColumns } from "./database/trace.ts";
 
 /** A message with its content, shared by its deliveries. */
 export interface LoadedMessage {
@@ -16,6 +17,8 @@ export interface LoadedMessage {
   /** The message is not sent after this time. */
   readonly expiresAt: number | undefined;
   readonly traceId: string;
+  /** The trace of the request that sent it. */
+  readonly trace: TraceColumns;
   /** JSON; null if empty. */
   readonly tags: string | null;
   readonly metadata: string | null;

@@ -123,7 +123,13 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     callsMax: WEBHOOK_CALLS_MAX,
     allowedNetworks: config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [],
   });
-  const caller: WebhookCaller = new WebhookCaller({ webhooks, fetch: fetchTarget, clock, log });
+  const caller: WebhookCaller = new WebhookCaller({
+    webhooks,
+    fetch: fetchTarget,
+    tracer,
+    clock,
+    log,
+  });
   lifecycle.onDrain("webhooks", () => caller.stop());
   const alarm = new BounceRateAlarm({ clock, rateMax: config.bounce_rate_max });
   health.addWarning("bounce_rate", () => alarm.describe());
@@ -210,7 +216,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
       bounceAddresses?.format({ messageId: message.id, position }, clock.now()) ?? message.sender,
   });
   const relays = createMailTransport({ config, dns, prepare, clock });
-  const gateway = createSmsGateway(config);
+  const gateway = createSmsGateway(config, tracer);
   const webPush = await createWebPush({
     config,
     database,

@@ -45,6 +45,14 @@ export function formatTraceparent(context: Omit<TraceContext, "traceState">): st
   return `00-${context.traceId}-${context.spanId}-${context.sampled ? "01" : "00"}`;
 }
 
+/** Returns the header fields that propagate a context to the next hop. */
+export function formatTraceHeaders(context: TraceContext): Record<string, string> {
+  const traceparent = formatTraceparent(context);
+  return context.traceState === ""
+    ? { traceparent }
+    : { traceparent, tracestate: context.traceState };
+}
+
 /**
  * Normalizes `tracestate` for propagation: unchanged members in their order, at most 32 and 512 characters (long
  * members are removed first, then the last ones, section 3.3.1.5); "" if a member is malformed or repeated.

@@ -1,5 +1,11 @@
 // Tracing: W3C trace context, spans, and export by OTLP/HTTP.
-export { formatTraceparent, normalizeTraceState, parseTraceContext } from "./context.ts";
+export {
+  formatTraceHeaders,
+  formatTraceparent,
+  normalizeTraceState,
+  parseTraceContext,
+  type TraceContext,
+} from "./context.ts";
 export {
   createOtlpExporter,
   createSpanCounts,

@@ -2,6 +2,7 @@
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { NotifyDatabase } from "../database/schema.ts";
+import type { TraceColumns } from "../database/trace.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
 import type { WebhookEvent } from "../webhook/event.ts";
@@ -21,7 +22,7 @@ export interface BounceReportsOptions {
   log: Logger;
 }
 
-interface BouncedRow {
+interface BouncedRow extends TraceColumns {
   address: string;
   template: string | null;
   stream: string;
@@ -74,7 +75,7 @@ export class BounceReports {
       const row = await trx
         .selectFrom("notify_deliveries")
         .innerJoin("notify_messages", "notify_messages.id", "notify_deliveries.message_id")
-        .select(["address", "template", "stream"])
+        .select(["address", "template", "stream", "traceparent", "tracestate"])
         .where("message_id", "=", messageId)
         .where("position", "=", position)
         .executeTakeFirst();
@@ -135,13 +136,13 @@ function describe(report: MailReport): { type: string; detail: string } {
 function toEvents(
   report: MailReport,
   messageId: string,
-  { address, template, stream }: BouncedRow,
+  row: BouncedRow,
   atMs: number,
 ): WebhookEvent[] {
   if (report.kind === "delayed") return [];
   const type = report.kind === "complaint" ? "message.complained" : "message.bounced";
+  const { address, template, stream } = row;
   const { detail } = describe(report);
-  return [
-    { type, atMs, data: { message_id: messageId, recipient: address, template, stream, detail } },
-  ];
+  const data = { message_id: messageId, recipient: address, template, stream, detail };
+  return [{ type, atMs, data, trace: row }];
 }

@@ -1,5 +1,6 @@
 // Tables of inbound mail: rules, received messages, their contents, and forwards to webhooks.
 import type { Migration } from "@platform/kernel/db";
+import type { TraceColumns } from "./trace.ts";
 
 /** A rule: mail for matching addresses is forwarded to a URL. */
 export interface InboundRuleRow {
@@ -69,7 +70,7 @@ interface InboundBodyRow {
 }
 
 /** The forward of a message by a rule. `due_at` is the next attempt or the end of the lease; null when it has ended. */
-export interface InboundForwardRow {
+export interface InboundForwardRow extends TraceColumns {
   inbound_id: string;
   rule_id: string;
   /** JSON array of the recipients that the rule matched. */
@@ -134,6 +135,13 @@ export const INBOUND_MIGRATIONS: readonly Migration[] = [
     id: "0003-by-policy",
     statements: () => [
       "create index notify_inbound_by_policy on notify_inbound (policy_domain, received_at)",
+    ],
+  },
+  {
+    id: "0004-trace",
+    statements: (t) => [
+      `alter table notify_inbound_forwards add column traceparent ${t.text}`,
+      `alter table notify_inbound_forwards add column tracestate ${t.text}`,
     ],
   },
 ];

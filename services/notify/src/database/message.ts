@@ -1,5 +1,6 @@
 // Tables of messages: the message, its content, one delivery per recipient, events, idempotency keys.
 import type { Migration } from "@platform/kernel/db";
+import type { TraceColumns } from "./trace.ts";
 
 /** Channel of a message. */
 export type Channel = "email" | "sms" | "push";
@@ -28,7 +29,7 @@ export const DELIVERY_STATUSES = [
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** A message. Times are in ms; booleans are 0 or 1. */
-export interface MessageRow {
+export interface MessageRow extends TraceColumns {
   /** A UUID version 7: sorts by time. */
   id: string;
   channel: Channel;
@@ -193,6 +194,13 @@ export const MESSAGE_MIGRATIONS: readonly Migration[] = [
       `alter table notify_messages add column resent_from ${t.text}`,
       `alter table notify_bodies add column variables ${t.text}`,
       `alter table notify_bodies add column warnings ${t.text}`,
+    ],
+  },
+  {
+    id: "0006-trace",
+    statements: (t) => [
+      `alter table notify_messages add column traceparent ${t.text}`,
+      `alter table notify_messages add column tracestate ${t.text}`,
     ],
   },
 ];

@@ -1,5 +1,6 @@
 // Tables of webhooks and of their pending calls.
 import type { Migration } from "@platform/kernel/db";
+import type { TraceColumns } from "./trace.ts";
 
 /** A webhook. */
 export interface WebhookRow {
@@ -16,7 +17,7 @@ export interface WebhookRow {
 }
 
 /** A call of a webhook: pending while `due_at` is set, then kept for replay until it expires. */
-export interface WebhookCallRow {
+export interface WebhookCallRow extends TraceColumns {
   id: string;
   webhook_id: string;
   type: string;
@@ -49,6 +50,13 @@ export const WEBHOOK_MIGRATIONS: readonly Migration[] = [
       "create index notify_webhook_calls_due on notify_webhook_calls (webhook_id, due_at) where due_at is not null",
       "create index notify_webhook_calls_by_webhook on notify_webhook_calls (webhook_id, id)",
       "create index notify_webhook_calls_by_time on notify_webhook_calls (created_at)",
+    ],
+  },
+  {
+    id: "0002-trace",
+    statements: (t) => [
+      `alter table notify_webhook_calls add column traceparent ${t.text}`,
+      `alter table notify_webhook_calls add column tracestate ${t.text}`,
     ],
   },
 ];

@@ -137,7 +137,7 @@ export class Forwarder {
     );
     const secrets = rules.listSecrets(rule);
     const call = { id: `${id}-${ruleId}`, url: rule.forward_to, body: JSON.stringify(payload) };
-    return callTarget(this.#options, { ...call, secrets });
+    return callTarget(this.#options, { ...call, secrets, trace: forward });
   }
 
   // Times that a clock ahead has planned.

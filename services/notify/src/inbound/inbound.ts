@@ -55,14 +55,14 @@ export class Inbound {
   readonly #reports: ReportReader;
 
   constructor(options: InboundOptions) {
-    const { config, database, box, clock, ids, log, metrics, fetch } = options;
+    const { config, database, box, clock, ids, log, metrics, tracer, fetch } = options;
     this.#options = options;
     this.fetch = fetch;
     const secrets = new SigningSecrets({ box, clock, table: "notify_inbound_rules" });
     this.rules = new InboundRules({ database, clock, ids, secrets });
     this.store = new InboundStore({ database, clock, retentionMs: config.inbound_retention_ms });
     const { rules, store } = this;
-    this.forwarder = new Forwarder({ database, rules, store, fetch, metrics, clock, log });
+    this.forwarder = new Forwarder({ database, rules, store, fetch, metrics, tracer, clock, log });
     const { bounceReports, readAggregate } = options;
     this.#reports = new ReportReader({ store, bounceReports, readAggregate, log });
   }

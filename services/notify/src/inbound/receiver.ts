@@ -2,7 +2,7 @@
 import type { IdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import type { Tracer } from "@platform/kernel/trace";
+import type { Span, Tracer } from "@platform/kernel/trace";
 import type { BounceReports } from "../bounce/bounce-reports.ts";
 import type { InboundKind, InboundRow, InboundStatus } from "../database/inbound.ts";
 import { splitMessage } from "../message/header-fields.ts";
@@ -80,10 +80,22 @@ export class Receiver {
 
   /** Stores a message and returns its id; throws SmtpError if it is refused. */
   async receive(mail: ReceivedMail): Promise<string> {
+    const span = this.#options.tracer.startSpan({ name: "notify.inbound.receive", kind: "server" });
+    try {
+      return await this.#receive(mail, span);
+    } catch (error) {
+      span.setStatus("error");
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  async #receive(mail: ReceivedMail, span: Span): Promise<string> {
     const { store, ids, clock, metrics, log, onStored } = this.#options;
     checkStructure(mail.content);
     const id = ids.uuid();
-    const results = await this.#validate(mail);
+    const results = await this.#validate(mail, span);
     if (this.#options.isDmarcEnforced && results.hasSeveralAuthors && !isBounce(mail)) {
       // RFC 7489 section 6.6.1: otherwise a second address would bypass the policy of the first.
       throw new SmtpError(550, "5.7.26 The addresses in From have several domains");
@@ -93,8 +105,8 @@ export class Receiver {
     const row = this.#createRow(id, mail, results, status, nowMs);
     const isRejected = status === "rejected";
     const content = isRejected ? undefined : this.#addTrace(id, mail, results, nowMs);
-    const forwards = isRejected ? new Map<string, string[]>() : this.#routeMail(mail);
-    await store.insert({ row, content, forwards });
+    const forwards = isRejected ? new Map<string, string[]>() : this.#routeMail(mail, span);
+    await store.insert({ row, content, forwards, trace: span.context });
     metrics.countReceived(row.kind, status);
     log.info("message received", {
       inbound_id: id,
@@ -114,9 +126,9 @@ export class Receiver {
     return id;
   }
 
-  async #validate(mail: ReceivedMail): Promise<AuthenticationResults> {
+  async #validate(mail: ReceivedMail, { context: parent }: Span): Promise<AuthenticationResults> {
     const { tracer, authenticate } = this.#options;
-    const span = tracer.startSpan({ name: "notify.dmarc.validate" });
+    const span = tracer.startSpan({ name: "notify.dmarc.validate", parent });
     try {
       const results = await authenticate(mail.content, mail);
       span.setAttribute("notify.dmarc", results.dmarc);
@@ -133,8 +145,8 @@ export class Receiver {
     return policy === "quarantine" ? "quarantined" : "accepted";
   }
 
-  #routeMail({ recipients }: ReceivedMail): Map<string, string[]> {
-    const span = this.#options.tracer.startSpan({ name: "notify.inbound.route" });
+  #routeMail({ recipients }: ReceivedMail, { context: parent }: Span): Map<string, string[]> {
+    const span = this.#options.tracer.startSpan({ name: "notify.inbound.route", parent });
     const forwards = new Map<string, string[]>();
     for (const { address, route } of recipients) {
       if (route.kind !== "mail") continue;

@@ -1,8 +1,10 @@
 // Received messages in the database.
 import type { Clock } from "@platform/kernel/time";
+import type { TraceContext } from "@platform/kernel/trace";
 import type { InboundForwardRow, InboundKind, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import { splitContents, splitRows } from "../database/split-rows.ts";
+import { toTraceColumns } from "../database/trace.ts";
 import { GroupCommit } from "../queue/group-commit.ts";
 
 /** A message to store. */
@@ -12,6 +14,8 @@ export interface NewInbound {
   content: Uint8Array | undefined;
   /** Matched recipients by rule. */
   forwards: ReadonlyMap<string, readonly string[]>;
+  /** Trace of the reception, which forwards continue. */
+  trace: TraceContext;
 }
 
 /** Options of {@link InboundStore}. */
@@ -175,7 +179,7 @@ export class InboundStore {
   }
 }
 
-function listForwardRows({ row, forwards }: NewInbound): InboundForwardRow[] {
+function listForwardRows({ row, forwards, trace }: NewInbound): InboundForwardRow[] {
   return [...forwards].map(([ruleId, recipients]) => ({
     inbound_id: row.id,
     rule_id: ruleId,
@@ -186,6 +190,7 @@ function listForwardRows({ row, forwards }: NewInbound): InboundForwardRow[] {
     due_at: row.status === "quarantined" ? null : row.received_at,
     detail: null,
     updated_at: row.received_at,
+    ...toTraceColumns(trace),
   }));
 }
 

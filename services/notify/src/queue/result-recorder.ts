@@ -99,7 +99,7 @@ function toEvent(
     enhanced: reply.enhanced ?? null,
     detail: reply.text,
   };
-  return { type, atMs, data };
+  return { type, atMs, data, trace: message.trace };
 }
 
 function toAlarm(rate: number, atMs: number): WebhookEvent {

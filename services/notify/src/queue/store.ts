@@ -240,6 +240,7 @@ export function toLoadedMessage(row: MessageRow, content: Uint8Array): LoadedMes
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     traceId: row.trace_id,
+    trace: { traceparent: row.traceparent, tracestate: row.tracestate },
     tags: row.tags,
     metadata: row.metadata,
     content: Buffer.from(content.buffer, content.byteOffset, content.byteLength),

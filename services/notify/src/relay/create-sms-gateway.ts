@@ -2,6 +2,7 @@
 import { createEgress } from "@platform/kernel/egress";
 import type { NotifyConfig } from "../config.ts";
 import type { Clock } from "@platform/kernel/time";
+import type { Tracer } from "@platform/kernel/trace";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import { SmsReceipts } from "./sms/receipts.ts";
@@ -10,7 +11,7 @@ import { SmsGateway } from "./sms/sms-gateway.ts";
 const CALLS_MAX = 64;
 
 /** Creates the transport; undefined if no gateway is configured. Throws if a template is invalid. */
-export function createSmsGateway(config: NotifyConfig): SmsGateway | undefined {
+export function createSmsGateway(config: NotifyConfig, tracer: Tracer): SmsGateway | undefined {
   if (config["sms.preset"] === undefined && config["sms.url"] === undefined) return undefined;
   return new SmsGateway({
     preset: config["sms.preset"] ?? "json",
@@ -25,6 +26,7 @@ export function createSmsGateway(config: NotifyConfig): SmsGateway | undefined {
     account: config["sms.account"],
     secret: config["sms.secret"],
     from: config["sms.from"],
+    tracer,
     fetch: createEgress({
       timeoutMs: config["sms.timeout_ms"],
       callsMax: CALLS_MAX,

@@ -7,6 +7,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Span } from "@platform/kernel/trace";
 import { parseMailbox, toAddressKey } from "../address/mailbox.ts";
 import type { DeliveryRow, MessageRow } from "../database/message.ts";
+import { toTraceColumns } from "../database/trace.ts";
 import { formatDate } from "../message/compose.ts";
 import { replaceFields } from "../message/header-fields.ts";
 import { formatMailboxField, formatRawField } from "../message/header.ts";
@@ -97,6 +98,7 @@ export class Resender {
       created_at: nowMs,
       send_at: null,
       trace_id: context.span.context.traceId,
+      ...toTraceColumns(context.span.context),
       resent_from: source.id,
     };
     const { variables, warnings } = original;

@@ -5,6 +5,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Span, Tracer } from "@platform/kernel/trace";
 import { parseMailbox } from "../address/mailbox.ts";
 import type { MessageRow } from "../database/message.ts";
+import { toTraceColumns } from "../database/trace.ts";
 import { composeMessage } from "../message/compose.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import type { PushSubscriptions } from "../push/subscriptions.ts";
@@ -204,6 +205,7 @@ export class Sender {
       send_at: sendAt ?? null,
       expires_at: expiresAt,
       trace_id: context.span.context.traceId,
+      ...toTraceColumns(context.span.context),
       resent_from: null,
     };
     return acceptance.accept({

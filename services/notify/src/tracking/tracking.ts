@@ -113,7 +113,7 @@ export class Tracking {
     // Several requests may have found no event at the same time: one of them adds it.
     const isNew = await database.transaction(async (trx) => {
       if (!(await addEventOnce(trx, event, target))) return false;
-      await webhooks.addIn(trx, [{ type: `message.${type}`, atMs: visit.nowMs, data }]);
+      await webhooks.addIn(trx, [{ type: `message.${type}`, atMs: visit.nowMs, data, trace: row }]);
       return true;
     });
     if (isNew) metrics.countTracked(type, false);
@@ -125,6 +125,7 @@ export class Tracking {
       .selectFrom("notify_deliveries")
       .innerJoin("notify_messages", "notify_messages.id", "notify_deliveries.message_id")
       .select(["address", "status", "updated_at", "stream", "template", "tags", "metadata"])
+      .select(["traceparent", "tracestate"])
       .where("message_id", "=", messageId)
       .where("position", "=", position)
       .executeTakeFirst();

@@ -95,7 +95,7 @@ export class Unsubscribes {
       if (!(await suppressions.unsubscribeIn(trx, { address, messageId }, nowMs))) return false;
       const message = await trx
         .selectFrom("notify_messages")
-        .select(["template", "tags", "metadata"])
+        .select(["template", "tags", "metadata", "traceparent", "tracestate"])
         .where("id", "=", messageId)
         .executeTakeFirst();
       const event = { message_id: messageId, position, type: "unsubscribed", at: nowMs };
@@ -114,7 +114,9 @@ export class Unsubscribes {
         tags: JSON.parse(message?.tags ?? "[]") as unknown,
         metadata: JSON.parse(message?.metadata ?? "{}") as unknown,
       };
-      await webhooks.addIn(trx, [{ type: "message.unsubscribed", atMs: nowMs, data }]);
+      await webhooks.addIn(trx, [
+        { type: "message.unsubscribed", atMs: nowMs, data, trace: message },
+      ]);
       return true;
     });
     if (!isNew) return;

@@ -77,7 +77,7 @@ export class WebhookCaller {
   async #call({ call, url, secrets }: DueCall): Promise<void> {
     const { webhooks, clock, log } = this.#options;
     const { id, payload: body, attempts } = call;
-    const result = await callTarget(this.#options, { url, id, body, secrets });
+    const result = await callTarget(this.#options, { url, id, body, secrets, trace: call });
     const state = planCall(result, attempts, clock.now());
     await webhooks.finish(call, state);
     if (state.status !== "failed") return;

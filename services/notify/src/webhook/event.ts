@@ -1,4 +1,5 @@
 // Events that webhooks receive.
+import type { TraceColumns } from "../database/trace.ts";
 
 /** Types of events. */
 export const WEBHOOK_EVENTS = [
@@ -20,6 +21,8 @@ export type WebhookEventType = (typeof WEBHOOK_EVENTS)[number];
 
 /** An event. */
 export interface WebhookEvent {
+  /** The trace that calls continue; that of the message. */
+  trace?: TraceColumns | undefined;
   type: WebhookEventType;
   atMs: number;
   data: Readonly<Record<string, unknown>>;

@@ -1,6 +1,8 @@
 // Signed calls to targets: the request, what its answer means, and when it is repeated. Webhooks and forwards share them.
 import { EgressError, type EgressFetch } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
+import { formatTraceHeaders, type Tracer } from "@platform/kernel/trace";
+import { readTrace, type TraceColumns } from "../database/trace.ts";
 import { signWebhook } from "./signature.ts";
 
 /** Parts that calls use. */
@@ -8,6 +10,7 @@ export interface CallParts {
   /** Checks and pins addresses; does not follow redirects. */
   fetch: EgressFetch;
   clock: Clock;
+  tracer: Tracer;
 }
 
 /** A call. Repetitions have the same id. */
@@ -17,6 +20,8 @@ export interface TargetCall {
   /** JSON. */
   body: string;
   secrets: readonly string[];
+  /** The trace that the call continues; without one it starts its own. */
+  trace: TraceColumns;
 }
 
 /** Result of an attempt. */
@@ -40,23 +45,18 @@ export const CALL_DELAY_MS_MAX = RETRY_AFTER_MS_MAX;
 const DETAIL_CHARACTERS_MAX = 300;
 const USER_AGENT = "platform-notify/1";
 
-/** Calls a target once. Never rejects. */
-export async function callTarget(
-  { fetch, clock }: CallParts,
-  { url, id, body, secrets }: TargetCall,
-): Promise<CallResult> {
-  const timestampSeconds = Math.floor(clock.now() / 1_000);
-  const headers = {
-    "content-type": "application/json",
-    "user-agent": USER_AGENT,
-    ...signWebhook({ id, timestampSeconds, body }, secrets),
-  };
-  try {
-    return judgeAnswer(await fetch(url, { method: "POST", headers, body }));
-  } catch (error) {
-    const detail = error instanceof EgressError ? error.message : "the request failed";
-    return { kind: "retry", detail };
-  }
+/** Calls a target once, in a span of its own. Never rejects. */
+export async function callTarget(parts: CallParts, call: TargetCall): Promise<CallResult> {
+  const span = parts.tracer.startSpan({
+    name: "notify.webhook.call",
+    kind: "client",
+    parent: readTrace(call.trace),
+    attributes: { "notify.call": call.id },
+  });
+  const result = await request(parts, call, formatTraceHeaders(span.context));
+  if (result.kind !== "delivered") span.setStatus("error", result.detail);
+  span.end();
+  return result;
 }
 
 /** Returns the state after an attempt; `attempts` is the number of earlier ones. */
@@ -67,6 +67,26 @@ export function planCall(result: CallResult, attempts: number, nowMs: number): C
   if (minutes === undefined) return { status: "failed", detail, dueAt: null };
   const delayMs = Math.max(minutes * MINUTE_MS, result.afterMs ?? 0);
   return { status: "pending", detail, dueAt: nowMs + delayMs };
+}
+
+async function request(
+  { fetch, clock }: CallParts,
+  { url, id, body, secrets }: TargetCall,
+  traceHeaders: Readonly<Record<string, string>>,
+): Promise<CallResult> {
+  const timestampSeconds = Math.floor(clock.now() / 1_000);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": USER_AGENT,
+    ...traceHeaders,
+    ...signWebhook({ id, timestampSeconds, body }, secrets),
+  };
+  try {
+    return judgeAnswer(await fetch(url, { method: "POST", headers, body }));
+  } catch (error) {
+    const detail = error instanceof EgressError ? error.message : "the request failed";
+    return { kind: "retry", detail };
+  }
 }
 
 // 410 ends the attempts, as Standard Webhooks recommends; every other answer than 2xx may change.

@@ -94,7 +94,7 @@ export class Webhooks {
     if (events.length === 0) return;
     const webhooks = await this.#readKnown();
     const { ids, onCalls } = this.#options;
-    const calls = events.flatMap(({ type, atMs, data }) => {
+    const calls = events.flatMap(({ type, atMs, data, trace }) => {
       const payload = JSON.stringify({ type, timestamp: new Date(atMs).toISOString(), data });
       return webhooks
         .filter((webhook) => wants(webhook, type))
@@ -108,6 +108,8 @@ export class Webhooks {
           due_at: atMs,
           detail: null,
           created_at: atMs,
+          traceparent: trace?.traceparent ?? null,
+          tracestate: trace?.tracestate ?? null,
         }));
     });
     if (calls.length === 0) return;

@@ -44,7 +44,7 @@ export class SmsReceipts {
         )
         .innerJoin("notify_messages", "notify_messages.id", "notify_gateway_ids.message_id")
         .select(["notify_deliveries.message_id", "notify_deliveries.position", "address"])
-        .select(["stream", "template", "tags", "metadata"])
+        .select(["stream", "template", "tags", "metadata", "traceparent", "tracestate"])
         .where("gateway_id", "=", receipt.id)
         .executeTakeFirst();
       if (row === undefined) return "unknown";
@@ -72,7 +72,7 @@ export class SmsReceipts {
         metadata: JSON.parse(row.metadata ?? "{}") as unknown,
         detail: status,
       };
-      await webhooks.addIn(trx, [{ type: `message.${state}`, atMs: nowMs, data }]);
+      await webhooks.addIn(trx, [{ type: `message.${state}`, atMs: nowMs, data, trace: row }]);
       return "applied";
     });
   }

@@ -1,5 +1,7 @@
 // Delivers SMS through the HTTP API of a gateway.
 import { EgressError, type EgressFetch } from "@platform/kernel/egress";
+import { formatTraceHeaders, type Tracer } from "@platform/kernel/trace";
+import { readTrace } from "../../database/trace.ts";
 import type { Delivery, Outcome, RelayReply, Transport } from "../../delivery.ts";
 import type { SmsPreset } from "../../settings/sms.ts";
 import { GATEWAY_SHAPES, type GatewayShape } from "./presets.ts";
@@ -16,6 +18,7 @@ export interface SmsGatewayOptions {
   from: string;
   /** Checks and pins addresses. */
   fetch: EgressFetch;
+  tracer: Tracer;
 }
 
 const NAMES = ["to", "to_digits", "from", "text", "id", "account", "secret", "basic"];
@@ -64,13 +67,33 @@ export class SmsGateway implements Transport {
   }
 
   async deliver(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
+    const span = this.#options.tracer.startSpan({
+      name: "notify.sms.request",
+      kind: "client",
+      parent: readTrace(delivery.message.trace),
+      attributes: { "notify.message": delivery.message.id },
+    });
+    const outcome = await this.#request(delivery, formatTraceHeaders(span.context), signal);
+    if (outcome.kind !== "sent") span.setStatus("error", outcome.reply.text);
+    span.end();
+    return outcome;
+  }
+
+  async #request(
+    delivery: Delivery,
+    traceHeaders: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const values = this.#createValues(delivery);
     const url = this.#url(values);
     const relay = new URL(url).host;
     try {
       const response = await this.#options.fetch(url, {
         method: "POST",
-        headers: Object.fromEntries(this.#headers.map(([name, value]) => [name, value(values)])),
+        headers: {
+          ...traceHeaders,
+          ...Object.fromEntries(this.#headers.map(([name, value]) => [name, value(values)])),
+        },
         body: this.#body(values),
         signal,
       });
