@@ -158,6 +158,14 @@ const push = {
       defaultText: "mailto:postmaster@<from_domain>",
     },
   ),
+  "push.subscriptions_max": key(count(1, 100_000_000, 1_000_000), {
+    description: "Maximum number of Web Push subscriptions; further ones fail with 409.",
+    unit: "subscriptions",
+  }),
+  "push.client_subscriptions_max": key(count(1, 100_000_000, 100_000), {
+    description: "Maximum number of Web Push subscriptions of a client.",
+    unit: "subscriptions",
+  }),
 };
 
 const { otlp_endpoint: otel_endpoint, ...serviceKeys } = createServiceKeys("notify");

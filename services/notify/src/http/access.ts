@@ -7,9 +7,10 @@ const SEND = "notify:send";
 /** Scope for everything. */
 const MANAGE = "notify:manage";
 
-/** Allows callers that may send. */
+/** Allows callers that may send; they have a name. */
 export function requireSender(caller: Caller): void {
   requireScope(caller, SEND, MANAGE);
+  clientOf(caller);
 }
 
 /** Allows callers that may manage templates, suppressions, webhooks and the messages of all clients. */

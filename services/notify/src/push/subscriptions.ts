@@ -10,18 +10,23 @@ export interface PushSubscriptionsOptions {
   database: NotifyDatabase;
   clock: Clock;
   ids: IdSource;
+  /** Maximum number of subscriptions of a client, and in all. */
+  clientMax: number;
+  totalMax: number;
 }
 
 /** A subscription to store. */
 export type NewPushSubscription = Omit<PushSubscriptionRow, "id" | "created_at">;
 
-/** Browsers of a subscriber, and subscriptions of a client. */
+/** Browsers of a subscriber. */
 const BROWSERS_MAX = 20;
-const CLIENT_MAX = 1_000_000;
+/** A count of all subscriptions is used for this time: it reads the whole index. */
+const COUNT_REUSE_MS = 1_000;
 
 /** The subscriptions of the service. */
 export class PushSubscriptions {
   readonly #options: PushSubscriptionsOptions;
+  #total: { count: number; atMs: number } | undefined;
 
   constructor(options: PushSubscriptionsOptions) {
     this.#options = options;
@@ -31,6 +36,7 @@ export class PushSubscriptions {
   async add(subscription: NewPushSubscription): Promise<PushSubscriptionRow> {
     const { database, clock, ids } = this.#options;
     await this.#checkRoom(subscription);
+    if (this.#total !== undefined) this.#total.count += 1;
     const row = { id: ids.uuid(), created_at: clock.now(), ...subscription };
     const { subscriber, p256dh, auth, expires_at } = subscription;
     return database.db
@@ -100,11 +106,14 @@ export class PushSubscriptions {
       .execute();
   }
 
+  // A subscription that is renewed takes no more room. Concurrent requests of several nodes may exceed a maximum by a few.
   async #checkRoom({ client, subscriber, endpoint }: NewPushSubscription): Promise<void> {
-    const { count, own } = await this.#options.database.db
+    const { database, clientMax, totalMax } = this.#options;
+    const { known, own, count } = await database.db
       .selectFrom("notify_push_subscriptions")
       .select((eb) => [
         eb.fn.countAll<number>().as("count"),
+        eb.fn.countAll<number>().filterWhere("endpoint", "=", endpoint).as("known"),
         eb.fn
           .countAll<number>()
           .filterWhere("subscriber", "=", subscriber)
@@ -113,8 +122,27 @@ export class PushSubscriptions {
       ])
       .where("client", "=", client)
       .executeTakeFirstOrThrow();
-    if (count < CLIENT_MAX && own < BROWSERS_MAX) return;
-    const most = count < CLIENT_MAX ? BROWSERS_MAX : CLIENT_MAX;
-    throw new PlatformError("conflict", `There are ${most} subscriptions, the maximum.`);
+    if (own >= BROWSERS_MAX) refuse(`The subscriber has ${BROWSERS_MAX} subscriptions`);
+    if (known > 0) return;
+    if (count >= clientMax) refuse(`The client has ${clientMax} subscriptions`);
+    if ((await this.#countAll()) >= totalMax) refuse(`There are ${totalMax} subscriptions`);
   }
+
+  async #countAll(): Promise<number> {
+    const { database, clock, totalMax } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const isFresh = this.#total !== undefined && nowMs - this.#total.atMs < COUNT_REUSE_MS;
+    if (!isFresh || this.#total!.count >= totalMax) {
+      const { count } = await database.db
+        .selectFrom("notify_push_subscriptions")
+        .select((eb) => eb.fn.countAll<number>().as("count"))
+        .executeTakeFirstOrThrow();
+      this.#total = { count, atMs: nowMs };
+    }
+    return this.#total!.count;
+  }
+}
+
+function refuse(fact: string): never {
+  throw new PlatformError("conflict", `${fact}, the maximum.`);
 }

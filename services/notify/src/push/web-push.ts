@@ -36,7 +36,13 @@ export async function createWebPush(options: WebPushOptions): Promise<WebPush> {
   const { config, database, box, fetch, clock, ids, log } = options;
   const contact =
     config["push.contact"] ?? `mailto:postmaster@${config.from_domain ?? "localhost"}`;
-  const subscriptions = new PushSubscriptions({ database, clock, ids });
+  const subscriptions = new PushSubscriptions({
+    database,
+    clock,
+    ids,
+    clientMax: config["push.client_subscriptions_max"],
+    totalMax: config["push.subscriptions_max"],
+  });
   const vapid = new Vapid(await readKey(database, box, "vapid_key"), contact);
   const delivery = new PushDelivery({ subscriptions, vapid, fetch, clock, log });
   return { subscriptions, vapid, delivery, fetch, allowsHttp: config.allow_private_targets };

@@ -3,6 +3,7 @@ import { createValidationError } from "@platform/kernel/http";
 import { parseMailbox, type Mailbox } from "../address/mailbox.ts";
 import type { Attachment } from "../message/compose.ts";
 import type { SendRequest } from "./request.ts";
+import { findFilenameFault, findSubjectFault } from "./shown-text.ts";
 
 /** A checked request. */
 export interface Draft {
@@ -53,7 +54,8 @@ export function createDraft(request: SendRequest, options: DraftOptions, path = 
   if (from === undefined)
     fail(`${path}from`, "required, because no default sending domain is configured");
   const subject = request.subject ?? "";
-  if (CONTROL.test(subject)) fail(`${path}subject`, "contains control characters or line breaks");
+  const subjectFault = findSubjectFault(subject);
+  if (subjectFault !== undefined) fail(`${path}subject`, subjectFault);
   if (request.html === undefined && request.text === undefined) {
     fail(`${path}text`, "at least one of text and html is required");
   }
@@ -84,9 +86,8 @@ function readAttachments(request: SendRequest, bytesMax: number, path: string): 
   let size = 0;
   return request.attachments.map((one, index) => {
     const place = `${path}attachments.${index}`;
-    if (CONTROL.test(one.filename) || /[/\\]/.test(one.filename)) {
-      fail(`${place}.filename`, "contains a path separator or control characters");
-    }
+    const fault = findFilenameFault(one.filename);
+    if (fault !== undefined) fail(`${place}.filename`, fault);
     if (!MEDIA_TYPE.test(one.content_type)) {
       fail(
         `${place}.content_type`,

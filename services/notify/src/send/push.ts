@@ -8,6 +8,7 @@ import { PUSH_BYTES_MAX } from "../push/encryption.ts";
 import type { PushSubscriptions } from "../push/subscriptions.ts";
 import type { Recipient } from "./recipients.ts";
 import type { SendRequest } from "./request.ts";
+import { findSubjectFault } from "./shown-text.ts";
 
 /** A checked push message. */
 export interface PushDraft {
@@ -47,6 +48,8 @@ export async function createPushDraft(
   }
   const { to, subject = "", text = "", push, metadata: data } = request;
   if (typeof to !== "string") return fail("to", "for push messages one subscriber");
+  const subjectFault = findSubjectFault(subject);
+  if (subjectFault !== undefined) fail("subject", subjectFault);
   if (subject === "" && text === "") fail("text", "at least one of subject and text is required");
   const { ttl_s, urgency, topic, url } = push;
   const payload = { message_id: messageId, title: subject, body: text, url, data };

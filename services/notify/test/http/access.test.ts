@@ -56,6 +56,30 @@ describe("integrated mode", () => {
     }
   });
 
+  test("an operation refuses users without its rights before it reads their input", async () => {
+    const { body } = await stage.call("GET", "/api/docs/openapi.json");
+    const paths = body.paths as Record<string, Record<string, { security?: unknown[] }>>;
+    const own = Object.entries(paths).filter(([path]) => path.startsWith("/api/v1/"));
+    const guarded = own.flatMap(([path, operations]) =>
+      Object.entries(operations)
+        .filter(([, { security }]) => security?.length !== 0)
+        .map(([method]) => [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "%20x")] as const),
+    );
+    assert.ok(guarded.length > 50, `${guarded.length} operations`);
+    const callers = {
+      "no rights": bearer("shop", "openid"),
+      "no subject": bearer("", "notify:send"),
+    };
+    for (const [method, path] of guarded) {
+      for (const [name, caller] of Object.entries(callers)) {
+        const input = method === "GET" ? undefined : '{"unknown":';
+        const headers = { ...caller, "content-type": "application/json" };
+        const { status, text } = await stage.call(method, `${path}?limit=x`, input, headers);
+        assert.equal(status, 403, `${method} ${path} with ${name}: ${text.slice(0, 300)}`);
+      }
+    }
+  });
+
   test("clients see their own messages only", async () => {
     const { body } = await stage.call("POST", "/api/v1/send", MAIL, shop);
     const path = `/api/v1/messages/${body.message_id}`;

@@ -21,6 +21,17 @@ after(async () => {
   for (const one of OPEN.toReversed()) await one.close();
 });
 
+const SECRET = "0123456789abcdef0123456789abcdef";
+
+function bearer(sub: string): Record<string, string> {
+  const encode = (value: object): string =>
+    Buffer.from(JSON.stringify(value)).toString("base64url");
+  const claims = { sub, scope: "notify:send", exp: Math.floor(Date.now() / 1000) + 600 };
+  const data = `${encode({ alg: "HS256", typ: "at+jwt" })}.${encode(claims)}`;
+  const signature = createHmac("sha256", SECRET).update(data).digest("base64url");
+  return { authorization: `Bearer ${data}.${signature}` };
+}
+
 const decode = (text: string): Buffer => Buffer.from(text, "base64url");
 
 interface PushService {
@@ -290,18 +301,37 @@ describe("bad input", () => {
   });
 });
 
-test("clients see and reach their own subscribers only", async () => {
-  const secret = "0123456789abcdef0123456789abcdef";
-  const bearer = (sub: string): Record<string, string> => {
-    const encode = (value: object): string =>
-      Buffer.from(JSON.stringify(value)).toString("base64url");
-    const claims = { sub, scope: "notify:send", exp: Math.floor(Date.now() / 1000) + 600 };
-    const data = `${encode({ alg: "HS256", typ: "at+jwt" })}.${encode(claims)}`;
-    const signature = createHmac("sha256", secret).update(data).digest("base64url");
-    return { authorization: `Bearer ${data}.${signature}` };
-  };
+test("subscriptions are bounded per client and in all, and can be renewed at the maximum", async () => {
   const service = await startPushService();
-  const stage = await start({ jwt_secret: secret });
+  const stage = await startStage({
+    allow_private_targets: true,
+    jwt_secret: SECRET,
+    "push.client_subscriptions_max": 2,
+    "push.subscriptions_max": 3,
+  });
+  OPEN.push(stage);
+  const add = async (sub: string, name: string) => {
+    const subscription = new Browser(`${service.url}/${name}`).toJSON();
+    const body = { subscriber: name, subscription };
+    return stage.call("POST", "/api/v1/push/subscriptions", body, bearer(sub));
+  };
+  for (const name of ["a", "b", "a"]) assert.equal((await add("shop", name)).status, 201);
+  const own = await add("shop", "c");
+  assert.equal(own.status, 409, own.text);
+  assert.match(own.body.detail, /The client has 2 subscriptions, the maximum/);
+  assert.equal((await add("blog", "d")).status, 201);
+  const all = await add("blog", "e");
+  assert.equal(all.status, 409, all.text);
+  assert.match(all.body.detail, /There are 3 subscriptions, the maximum/);
+  const { body } = await stage.call("GET", "/api/v1/push/subscriptions", undefined, bearer("shop"));
+  const path = `/api/v1/push/subscriptions/${body.subscriptions[0].id}`;
+  assert.equal((await stage.call("DELETE", path, undefined, bearer("shop"))).status, 204);
+  assert.equal((await add("blog", "e")).status, 201);
+});
+
+test("clients see and reach their own subscribers only", async () => {
+  const service = await startPushService();
+  const stage = await start({ jwt_secret: SECRET });
   const added = await subscribe(stage, "ada", new Browser(`${service.url}/a`), bearer("shop"));
   const path = `/api/v1/push/subscriptions/${added.body.id}`;
   const other = bearer("other");

@@ -44,6 +44,24 @@ const REFUSED: readonly [name: string, change: Record<string, unknown>, place: R
     { cc: Array.from({ length: 50 }, (_, index) => `a${index}@example.org`) },
     /at most 50 recipients/,
   ],
+  ["a right-to-left override in the subject", { subject: "Hi \u202eelif" }, /body\.subject/],
+  ["an isolate in the subject", { subject: "Hi \u2067elif\u2069" }, /body\.subject/],
+  ...[
+    ["a right-to-left override", "invoice\u202efdp.exe"],
+    ["a right-to-left mark", "invoice\u200f.exe"],
+    ["an Arabic letter mark", "invoice\u061c.exe"],
+    ["a zero-width space", "invoice.pdf\u200b.exe"],
+    ["a soft hyphen", "invoice.pdf\u00ad.exe"],
+    ["a tag character", "invoice.pdf\u{e0041}.exe"],
+    ["a Hangul filler", "invoice.pdf\u3164.exe"],
+    ["half of a surrogate pair", "invoice\ud800.exe"],
+    ["a row of blanks", `invoice.pdf${" ".repeat(60)}.exe`],
+    ["a row of other blanks", `invoice.pdf${"\u2003\u00a0".repeat(9)}.exe`],
+  ].map(([kind, filename]): (typeof REFUSED)[number] => [
+    `${kind} in a filename`,
+    { attachments: [{ filename, content: "AAAA" }] },
+    /attachments\.0\.filename/,
+  ]),
   [
     "an attachment path",
     { attachments: [{ filename: "../../etc/passwd", content: "AAAA" }] },
@@ -103,6 +121,28 @@ describe("bad input", () => {
       assert.match(body.detail, place);
     });
   }
+
+  test("joiners, accents and emoji in subjects and filenames are no disguise", async () => {
+    const filename =
+      "\u0646\u0627\u0645\u0647\u200c\u0647\u0627 \u{1f469}\u200d\u{1f4bb} e\u0301 a.b.pdf";
+    const mail = { ...BASE, subject: filename, attachments: [{ filename, content: "AAAA" }] };
+    const small = await startStage();
+    const sent = await small.call("POST", "/api/v1/send", mail);
+    assert.equal(sent.status, 200, sent.text);
+    await small.close();
+  });
+
+  test("a subject that a template makes is checked like others", async () => {
+    const template = { name: "order", subject: "Order {{ id }}", text: "x" };
+    await stage.call("POST", "/api/v1/templates", template);
+    const sent = await stage.call("POST", "/api/v1/send/template", {
+      template: "order",
+      to: BASE.to,
+      variables: { id: "17\u202e" },
+    });
+    assert.equal(sent.status, 400, sent.text);
+    assert.match(sent.body.detail, /body\.subject/);
+  });
 
   test("nothing of it was stored", async () => {
     const { body } = await stage.call("GET", "/api/v1/messages");
