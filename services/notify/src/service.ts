@@ -1,6 +1,5 @@
 // Starts the mail service: creates all parts and connects them.
 import { clearDatabaseCopies, takeDatabaseSnapshot } from "@platform/kernel/backup";
-import { createEgress } from "@platform/kernel/egress";
 import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
@@ -50,15 +49,11 @@ import { Templates } from "./template/templates.ts";
 import { Tracking } from "./tracking/tracking.ts";
 import { createTelemetry } from "./telemetry.ts";
 import { Unsubscribes } from "./unsubscribe/unsubscribes.ts";
-import { WebhookCaller } from "./webhook/caller.ts";
-import { SigningSecrets } from "./webhook/signing-secrets.ts";
-import { Webhooks } from "./webhook/webhooks.ts";
+import { createWebhooks } from "./webhook/create-webhooks.ts";
 
 const SWEEP_MS = 60_000;
 /** Time kept of the drain to give back what was not delivered. */
 const RELEASE_MS = 2_000;
-const WEBHOOK_TIMEOUT_MS = 15_000;
-const WEBHOOK_CALLS_MAX = 256;
 
 /** Options of `startNotify`. */
 export interface NotifyOptions {
@@ -111,23 +106,13 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     countTemplates: () => templates.store.count(),
     countQueued: () => store.countOpen(),
   });
-  const webhooks = new Webhooks({
+  const { webhooks, caller, fetchTarget } = createWebhooks({
+    config,
     database,
-    clock,
-    ids,
-    secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),
-    onCalls: () => void caller.run(),
-  });
-  const fetchTarget = createEgress({
-    timeoutMs: WEBHOOK_TIMEOUT_MS,
-    callsMax: WEBHOOK_CALLS_MAX,
-    allowedNetworks: config.allow_private_targets ? ["0.0.0.0/0", "::/0"] : [],
-  });
-  const caller: WebhookCaller = new WebhookCaller({
-    webhooks,
-    fetch: fetchTarget,
+    box,
     tracer,
     clock,
+    ids,
     log,
   });
   lifecycle.onDrain("webhooks", () => caller.stop());
