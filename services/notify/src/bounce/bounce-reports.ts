@@ -1,15 +1,22 @@
 // Applies reports about sent mail: events, suppression, webhooks.
+import type { Transaction } from "kysely";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import type { NotifyDatabase } from "../database/schema.ts";
+import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import type { TraceColumns } from "../database/trace.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import type { Suppressions } from "../suppression/suppressions.ts";
 import type { WebhookEvent } from "../webhook/event.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import type { BounceAddresses, BouncedDelivery } from "./bounce-address.ts";
-import { concernsAddress } from "./classify.ts";
-import { findReturnAddresses, parseReports, type MailReport } from "./report.ts";
+import { toDetail } from "./plain-bounce.ts";
+import {
+  findReturnAddresses,
+  parseReports,
+  type MailReport,
+  type ReportEnvelope,
+} from "./report.ts";
+import { judgeReports, type ReportVerdict } from "./verdict.ts";
 
 /** Options of {@link BounceReports}. */
 export interface BounceReportsOptions {
@@ -45,104 +52,122 @@ export class BounceReports {
    * Applies a report that was sent to a bounce address; when this resolves, it is on disk. The address, not the report,
    * decides which delivery it is about, so that a forged report cannot suppress other addresses.
    */
-  async receive(recipient: string, content: Uint8Array): Promise<void> {
+  async receive(recipient: string, content: Uint8Array, envelope: ReportEnvelope): Promise<void> {
     const { addresses, clock, log } = this.#options;
     const delivery = addresses.parse(recipient, clock.now());
     if (delivery === undefined) return;
-    const reports = await parseReports(content).catch((error: unknown) => {
+    const reports = await parseReports(content, envelope).catch((error: unknown): MailReport[] => {
       log.warn("a bounce report could not be parsed", { error, message_id: delivery.messageId });
-      return [];
+      const text = toDetail(Buffer.from(content).toString());
+      return envelope.sender === "" ? [{ kind: "failed", status: "", recipients: [], text }] : [];
     });
-    for (const report of reports) await this.#apply(delivery, report);
+    await this.#apply(delivery, reports);
   }
 
   /**
    * Applies a complaint that was sent to the address for complaints. The bounce address in the complaint decides which
    * delivery it is about; false if it contains no valid one.
    */
-  async receiveComplaint(content: Uint8Array): Promise<boolean> {
+  async receiveComplaint(content: Uint8Array, envelope: ReportEnvelope): Promise<boolean> {
     const found = await findReturnAddresses(content).catch(() => []);
     const recipient = found.find((address) => this.accepts(address));
     if (recipient === undefined) return false;
-    await this.receive(recipient, content);
+    await this.receive(recipient, content, envelope);
     return true;
   }
 
-  async #apply({ messageId, position }: BouncedDelivery, report: MailReport): Promise<void> {
-    const { database, clock, suppressions, webhooks, metrics } = this.#options;
+  async #apply(delivery: BouncedDelivery, reports: readonly MailReport[]): Promise<void> {
+    const { database, clock, metrics, log } = this.#options;
     const nowMs = clock.now();
-    const isApplied = await database.transaction(async (trx) => {
-      const row = await trx
-        .selectFrom("notify_deliveries")
-        .innerJoin("notify_messages", "notify_messages.id", "notify_deliveries.message_id")
-        .select(["address", "template", "stream", "traceparent", "tracestate"])
+    const { messageId } = delivery;
+    const verdict = await database.transaction(async (trx) => {
+      const row = await readRow(trx, delivery);
+      if (row === undefined) return undefined;
+      const found = judgeReports(reports, row.address);
+      if (found !== undefined) await this.#record(trx, delivery, row, found, nowMs);
+      return found;
+    });
+    if (verdict === undefined) {
+      log.info("mail to a bounce address has no effect", { message_id: messageId });
+      return;
+    }
+    const { event, detail, bounceType, isAlarm } = verdict;
+    if (event === "bounced") metrics.countBounce(bounceType ?? "soft");
+    if (event === "delayed") metrics.countBounce("soft");
+    const level = isAlarm ? "warn" : "info";
+    log[level]("report about sent mail", { message_id: messageId, event, detail });
+  }
+
+  async #record(
+    trx: Transaction<NotifyTables>,
+    { messageId, position }: BouncedDelivery,
+    row: BouncedRow,
+    verdict: ReportVerdict,
+    nowMs: number,
+  ): Promise<void> {
+    const { suppressions, webhooks } = this.#options;
+    const { event: type, detail, suppression: reason, bounceType } = verdict;
+    await trx
+      .insertInto("notify_events")
+      .values({ message_id: messageId, position, type, at: nowMs, detail })
+      .execute();
+    if (type === "bounced") {
+      const { enhanced, text } = verdict;
+      await trx
+        .updateTable("notify_deliveries")
+        .set({
+          status: "bounced",
+          bounce_type: bounceType,
+          enhanced,
+          detail: text,
+          updated_at: nowMs,
+        })
         .where("message_id", "=", messageId)
         .where("position", "=", position)
-        .executeTakeFirst();
-      if (row === undefined) return false;
-      const { type, detail } = describe(report);
-      await trx
-        .insertInto("notify_events")
-        .values({ message_id: messageId, position, type, at: nowMs, detail })
+        .where("status", "=", "sent")
         .execute();
-      if (report.kind === "failed") {
-        await trx
-          .updateTable("notify_deliveries")
-          .set({
-            status: "bounced",
-            enhanced: report.status,
-            detail: report.text,
-            updated_at: nowMs,
-          })
-          .where("message_id", "=", messageId)
-          .where("position", "=", position)
-          .where("status", "=", "sent")
-          .execute();
-      }
-      const reason = findReason(report);
-      if (reason !== undefined) {
-        await suppressions.addIn(trx, [{ address: row.address, reason, detail, messageId }], nowMs);
-      }
-      await webhooks.addIn(trx, toEvents(report, messageId, row, nowMs));
-      return true;
-    });
-    if (isApplied && report.kind !== "complaint") {
-      metrics.countBounce(report.kind === "failed" ? "hard" : "soft");
     }
+    if (reason !== undefined) {
+      await suppressions.addIn(trx, [{ address: row.address, reason, detail, messageId }], nowMs);
+    }
+    await webhooks.addIn(trx, toEvents(verdict, messageId, row, nowMs));
   }
 }
 
-function findReason(report: MailReport): "hard_bounce" | "complaint" | undefined {
-  if (report.kind === "complaint") return "complaint";
-  if (report.kind === "delayed") return undefined;
-  return concernsAddress({ enhanced: report.status, text: report.text })
-    ? "hard_bounce"
-    : undefined;
-}
-
-function describe(report: MailReport): { type: string; detail: string } {
-  switch (report.kind) {
-    case "failed":
-      return { type: "bounced", detail: `${report.status} ${report.text}`.trim() };
-    case "delayed":
-      return { type: "delayed", detail: `${report.status} ${report.text}`.trim() };
-    case "complaint":
-      return { type: "complained", detail: report.feedbackType };
-    default:
-      return report satisfies never;
-  }
+function readRow(trx: Transaction<NotifyTables>, { messageId, position }: BouncedDelivery) {
+  return trx
+    .selectFrom("notify_deliveries")
+    .innerJoin("notify_messages", "notify_messages.id", "notify_deliveries.message_id")
+    .select(["address", "template", "stream", "traceparent", "tracestate"])
+    .where("message_id", "=", messageId)
+    .where("position", "=", position)
+    .executeTakeFirst();
 }
 
 function toEvents(
-  report: MailReport,
+  { event, detail, bounceType, feedbackType }: ReportVerdict,
   messageId: string,
   row: BouncedRow,
   atMs: number,
 ): WebhookEvent[] {
-  if (report.kind === "delayed") return [];
-  const type = report.kind === "complaint" ? "message.complained" : "message.bounced";
   const { address, template, stream } = row;
-  const { detail } = describe(report);
   const data = { message_id: messageId, recipient: address, template, stream, detail };
-  return [{ type, atMs, data, trace: row }];
+  const about = { atMs, trace: row };
+  switch (event) {
+    case "bounced":
+      return [
+        { ...about, type: "message.bounced", data: { ...data, bounce_type: bounceType ?? null } },
+      ];
+    case "complained":
+      return [
+        { ...about, type: "message.complained", data: { ...data, feedback_type: feedbackType } },
+      ];
+    case "unsubscribed":
+      return [{ ...about, type: "message.unsubscribed", data }];
+    case "delayed":
+    case "feedback":
+      return [];
+    default:
+      return event satisfies never;
+  }
 }

@@ -1,95 +1,139 @@
-// Reports about sent mail: delivery status notifications (RFC 3464) and complaints (ARF, RFC 5965).
-import PostalMime, { type Attachment } from "postal-mime";
+// Reports about sent mail: delivery status notifications (RFC 3464), bounces in other forms, complaints (ARF, RFC 5965).
+import PostalMime, { type Attachment, type Email } from "postal-mime";
+import { parseDeliveryStatus, readAddress, type RecipientStatus } from "./delivery-status.ts";
+import { isAutomaticReply, readPlainBounce, toDetail, type PlainMail } from "./plain-bounce.ts";
 
-/** A report. `failed` is permanent, `delayed` temporary; both are classified by Status, not by Action. */
+/**
+ * A report. `failed` is final and `delayed` is not, whatever their Status (RFC 3464 section 2.3.3); `delivered` says that the
+ * mail arrived. Feedback has the type of RFC 5965 section 7.3, in lower case.
+ */
 export type MailReport =
-  | { kind: "failed" | "delayed"; status: string; recipient: string; text: string }
-  | { kind: "complaint"; feedbackType: string; recipient: string | undefined };
+  | RecipientStatus
+  | { kind: "feedback"; feedbackType: string; recipients: string[] };
+
+/** Envelope of a report. */
+export interface ReportEnvelope {
+  /** Sender of the envelope; "" for bounces, as RFC 5321 section 4.5.5 requires. */
+  sender: string;
+}
 
 const NESTING_MAX = 10;
 const TEXT_MAX = 500;
-const STATUS = /^[245]\.\d{1,3}\.\d{1,3}$/;
+const HEADER_CHARACTERS_MAX = 65_536;
+const REPORT_TYPES = {
+  status: /^message\/(?:global-)?delivery-status$/i,
+  feedback: /^message\/feedback-report$/i,
+  original:
+    /^(?:message\/(?:rfc822|global|partial)|text\/rfc822-headers|message\/rfc822-headers)$/i,
+};
+/** Recipient in reports of Microsoft's Junk Mail Reporting Program, which have no part for the feedback. */
+const JMRP_RECIPIENT = /^x-hmxmroriginalrecipient:[ \t]*(.*)$/im;
 
-/** Parses a report; undefined if the message is none. A report with several recipients yields several entries. */
-export async function parseReports(content: Uint8Array): Promise<MailReport[]> {
-  const mail = await PostalMime.parse(content, {
-    maxNestingDepth: NESTING_MAX,
-    forceRfc822Attachments: true,
-    attachmentEncoding: "arraybuffer",
-  });
-  const status = mail.attachments.find(({ mimeType }) =>
-    /^message\/(?:global-)?delivery-status$/i.test(mimeType),
-  );
-  if (status !== undefined) return parseDeliveryStatus(readText(status));
-  const feedback = mail.attachments.find(({ mimeType }) =>
-    /^message\/feedback-report$/i.test(mimeType),
-  );
-  if (feedback === undefined) return [];
-  const [fields = new Map<string, string>()] = parseFields(readText(feedback));
-  const recipient = readAddress(fields.get("original-rcpt-to") ?? fields.get("removal-recipient"));
-  return [{ kind: "complaint", feedbackType: fields.get("feedback-type") ?? "abuse", recipient }];
+/**
+ * Parses the reports of a message: one per recipient that it names. Empty for mail that reports nothing, such as vacation
+ * notices. Mail with an empty sender that is not an automatic reply is a failure, even if it cannot be read.
+ */
+export async function parseReports(
+  content: Uint8Array,
+  { sender }: ReportEnvelope,
+): Promise<MailReport[]> {
+  const mail = await parse(content);
+  const find = (type: RegExp) => mail.attachments.find(({ mimeType }) => type.test(mimeType));
+  const status = find(REPORT_TYPES.status);
+  if (status !== undefined) {
+    const found = parseDeliveryStatus(readText(status));
+    if (found.length > 0) return found.map(shorten);
+  }
+  const feedback = find(REPORT_TYPES.feedback);
+  if (feedback !== undefined) return [parseFeedback(readText(feedback))];
+  const original = find(REPORT_TYPES.original);
+  const junk = original === undefined ? null : JMRP_RECIPIENT.exec(readHeader(original));
+  if (junk !== null) {
+    return [{ kind: "feedback", feedbackType: "abuse", recipients: toList(readAddress(junk[1])) }];
+  }
+  const plain = toPlainMail(mail);
+  const bounce = readPlainBounce(plain);
+  if (bounce !== undefined) return [shorten(bounce)];
+  if (sender !== "" || isAutomaticReply(plain)) return [];
+  const text = toDetail(`${plain.subject}\n${plain.text}`);
+  return [{ kind: "failed", status: "", recipients: [], text }];
 }
 
-/** Returns the addresses in a complaint that may be the envelope sender of the reported message (RFC 5965 section 3.2). */
+/**
+ * Returns texts of a complaint that may be bounce addresses: those in the feedback (RFC 5965 section 3.2) and in the header
+ * of the reported message, where servers note the envelope sender in different fields.
+ */
 export async function findReturnAddresses(content: Uint8Array): Promise<string[]> {
-  const { attachments } = await PostalMime.parse(content, {
+  const { attachments } = await parse(content);
+  const parts = attachments.filter(
+    ({ mimeType }) => REPORT_TYPES.feedback.test(mimeType) || REPORT_TYPES.original.test(mimeType),
+  );
+  const texts = parts.map(readHeader).join("\n");
+  return [...new Set(texts.match(/\bbounce\+[\w.-]+@[\w.-]*\w/gi))].slice(0, 20);
+}
+
+function parse(content: Uint8Array): Promise<Email> {
+  return PostalMime.parse(content, {
     maxNestingDepth: NESTING_MAX,
     forceRfc822Attachments: true,
     attachmentEncoding: "arraybuffer",
   });
-  const find = (type: RegExp): Map<string, string> | undefined => {
-    const part = attachments.find(({ mimeType }) => type.test(mimeType));
-    return part === undefined ? undefined : parseFields(readText(part))[0];
+}
+
+function parseFeedback(text: string): MailReport {
+  const read = (name: string): string | undefined =>
+    new RegExp(`^${name}[ \\t]*:[ \\t]*(.*)$`, "im").exec(text)?.[1];
+  const type = /[a-z][a-z-]*/.exec((read("feedback-type") ?? "abuse").toLowerCase())?.[0];
+  const recipient = readAddress(read("original-rcpt-to") ?? read("removal-recipient"));
+  return { kind: "feedback", feedbackType: type ?? "other", recipients: toList(recipient) };
+}
+
+function toPlainMail(mail: Email): PlainMail {
+  const fields = new Map(mail.headers.toReversed().map(({ key, value }) => [key, value]));
+  // Reports attach their notice in different ways; a part of text is one as well.
+  const attached = mail.attachments.filter(({ mimeType }) =>
+    /^text\/(?:plain|html)$/i.test(mimeType),
+  );
+  const text = mail.text ?? toText(mail.html ?? "");
+  return {
+    subject: mail.subject ?? "",
+    from: `${mail.from?.name ?? ""} ${mail.from?.address ?? ""}`,
+    readField: (name) => fields.get(name) ?? "",
+    text: [text, ...attached.map(readText)].join("\n").trim(),
   };
-  const report = find(/^message\/feedback-report$/i);
-  const original = find(/^(?:message\/(?:rfc822|global)|text\/rfc822-headers)$/i);
-  const texts = [report?.get("original-mail-from"), original?.get("return-path")];
-  return texts.flatMap((text) => readAddress(text) ?? []);
 }
 
-// The first group of fields is about the message, each further one about a recipient (RFC 3464 section 2.1).
-function parseDeliveryStatus(text: string): MailReport[] {
-  return parseFields(text)
-    .slice(1)
-    .flatMap((fields): MailReport[] => {
-      const status = /^\s*(\d\.\d{1,3}\.\d{1,3})/.exec(fields.get("status") ?? "")?.[1] ?? "";
-      const recipient = readAddress(
-        fields.get("original-recipient") ?? fields.get("final-recipient"),
-      );
-      if (!STATUS.test(status) || recipient === undefined || status.startsWith("2")) return [];
-      const diagnostic = (fields.get("diagnostic-code") ?? "").replace(/^[^;]*;\s*/, "");
-      const kind = status.startsWith("5") ? "failed" : "delayed";
-      return [{ kind, status, recipient, text: diagnostic.slice(0, TEXT_MAX) }];
-    });
+function toText(html: string): string {
+  return html
+    .replaceAll(/<(?:br|\/p|\/div|\/tr|\/h\d)\b[^>]*>/gi, "\n")
+    .replaceAll(/<(?:style|script)\b[\s\S]*?<\/(?:style|script)>/gi, "")
+    .replaceAll(/<\/?[a-z!][^>@]*>/gi, "")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&nbsp;", " ")
+    .replaceAll("&amp;", "&");
 }
 
-function parseFields(text: string): Map<string, string>[] {
-  const unfolded = text.replaceAll(/\r?\n[ \t]+/g, " ");
-  return unfolded
-    .split(/\r?\n[ \t]*\r?\n/)
-    .filter((group) => group.trim() !== "")
-    .map((group) => {
-      const fields = new Map<string, string>();
-      for (const line of group.split(/\r?\n/)) {
-        const colon = line.indexOf(":");
-        if (colon > 0)
-          fields.set(line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim());
-      }
-      return fields;
-    });
+function shorten(report: RecipientStatus): RecipientStatus {
+  return { ...report, text: report.text.slice(0, TEXT_MAX) };
 }
 
-// `rfc822; ada@example.org` or `<ada@example.org>`.
-function readAddress(value: string | undefined): string | undefined {
-  const address = value
-    ?.replace(/^[^;]*;\s*/, "")
-    .replaceAll(/[<>]/g, "")
-    .trim();
-  return address === undefined || !address.includes("@") ? undefined : address.slice(0, 320);
+function toList(address: string | undefined): string[] {
+  return address === undefined ? [] : [address];
 }
 
+function readHeader(part: Attachment): string {
+  const text = readText(part).slice(0, HEADER_CHARACTERS_MAX);
+  return text.split(/\r?\n\r?\n/, 1)[0]!.replaceAll(/\r?\n[ \t]+/g, " ");
+}
+
+// UTF-8 (RFC 6533), or what older servers write.
 function readText({ content }: Attachment): string {
-  return typeof content === "string"
-    ? content
-    : Buffer.from(content as ArrayBuffer).toString("latin1");
+  if (typeof content === "string") return content;
+  const bytes = new Uint8Array(content as ArrayBuffer);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
 }

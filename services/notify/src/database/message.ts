@@ -28,6 +28,9 @@ export const DELIVERY_STATUSES = [
 /** State of a delivery. */
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
+/** Type of a bounce: `hard` if the address does not exist, which suppresses it. */
+export type BounceType = "hard" | "soft";
+
 /** A message. Times are in ms; booleans are 0 or 1. */
 export interface MessageRow extends TraceColumns {
   /** A UUID version 7: sorts by time. */
@@ -92,6 +95,8 @@ export interface DeliveryRow {
   enhanced: string | null;
   detail: string | null;
   relay: string | null;
+  /** Null unless it bounced, and for bounces of earlier versions. */
+  bounce_type: BounceType | null;
   updated_at: number;
 }
 
@@ -202,5 +207,9 @@ export const MESSAGE_MIGRATIONS: readonly Migration[] = [
       `alter table notify_messages add column traceparent ${t.text}`,
       `alter table notify_messages add column tracestate ${t.text}`,
     ],
+  },
+  {
+    id: "0007-bounce-type",
+    statements: (t) => [`alter table notify_deliveries add column bounce_type ${t.text}`],
   },
 ];

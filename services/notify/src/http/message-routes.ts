@@ -217,6 +217,7 @@ function toSummary(message: MessageRow, deliveries: readonly DeliveryRow[]) {
       code: one.code,
       enhanced: one.enhanced,
       detail: one.detail,
+      bounce_type: one.bounce_type,
       next_attempt_at:
         one.due_at === null || one.leased === 1 ? null : new Date(one.due_at).toISOString(),
     })),

@@ -80,11 +80,11 @@ export class ReportReader {
     switch (row.kind) {
       case "bounce":
         for (const recipient of JSON.parse(row.recipients) as string[]) {
-          await bounceReports?.receive(recipient, content);
+          await bounceReports?.receive(recipient, content, row);
         }
         return;
       case "complaint":
-        if ((await bounceReports?.receiveComplaint(content)) === true) return;
+        if ((await bounceReports?.receiveComplaint(content, row)) === true) return;
         throw new InvalidReportError("the complaint does not contain a valid bounce address");
       case "dmarc_report":
         return readAggregate(row, content);

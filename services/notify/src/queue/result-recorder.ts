@@ -2,7 +2,7 @@
 import type { Transaction } from "kysely";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import { concernsAddress } from "../bounce/classify.ts";
+import { concernsAddress, findBounceType } from "../bounce/classify.ts";
 import type { BounceRateAlarm } from "../bounce/rate-alarm.ts";
 import type { NotifyTables } from "../database/schema.ts";
 import type { DeliveryResult } from "../delivery.ts";
@@ -61,7 +61,7 @@ export class ResultRecorder {
     const latencyMs = clock.now() - message.createdAt;
     if (status === "sent") metrics.observeLatency(latencyMs);
     if (message.channel === "email") {
-      if (status === "bounced") metrics.countBounce("hard");
+      if (status === "bounced") metrics.countBounce(findBounceType(reply));
       if (status === "deferred" && reply.code !== undefined) metrics.countBounce("soft");
     }
     if (status === "suppressed") metrics.countSuppressed(1);
@@ -98,6 +98,7 @@ function toEvent(
     code: reply.code ?? null,
     enhanced: reply.enhanced ?? null,
     detail: reply.text,
+    ...(status === "bounced" ? { bounce_type: findBounceType(reply) } : {}),
   };
   return { type, atMs, data, trace: message.trace };
 }

@@ -2,6 +2,7 @@
 import type { Transaction } from "kysely";
 import type { NotifyTables } from "../database/schema.ts";
 import { splitRows } from "../database/split-rows.ts";
+import { findBounceType } from "../bounce/classify.ts";
 import { RETRY_CLASS, type DeliveryResult } from "../delivery.ts";
 
 const GATEWAY_ID_CHARACTERS_MAX = 255;
@@ -49,6 +50,7 @@ async function recordResult(
       enhanced: reply.enhanced ?? null,
       detail: reply.text,
       relay: reply.relay,
+      ...(status === "bounced" ? { bounce_type: findBounceType(reply) } : {}),
       updated_at: nowMs,
     })
     .where("message_id", "=", delivery.message.id)

@@ -130,6 +130,7 @@ export class Acceptance {
         enhanced: null,
         detail: null,
         relay: null,
+        bounce_type: null,
         updated_at: nowMs,
       };
     });

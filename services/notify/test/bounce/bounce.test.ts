@@ -79,6 +79,8 @@ const COMPLAINT = Buffer.from(
   ].join("\r\n"),
 );
 
+const BOUNCE = { sender: "" };
+
 test("a bounce address names its delivery for 14 days, in any case", () => {
   const addresses = new BounceAddresses(KEY, "shop.example");
   const address = addresses.format({ messageId: ID, position: 49 }, 0);
@@ -110,23 +112,24 @@ test("forged and foreign bounce addresses are none", () => {
   }
 });
 
-test("reports are read by Status, not by Action", async () => {
-  const failed = await parseReports(createDsn("5.1.1", "550 5.1.1 User unknown"));
-  assert.deepEqual(failed, [
-    {
-      kind: "failed",
-      status: "5.1.1",
-      recipient: "ada@example.org",
-      text: "550 5.1.1 User unknown",
-    },
+test("Action decides whether a report is final, Status does not (RFC 3464 section 2.3.3)", async () => {
+  const read = async (content: Buffer) => parseReports(content, BOUNCE);
+  const [failed] = await read(createDsn("5.1.1", "550 5.1.1 User unknown"));
+  assert.deepEqual(failed, {
+    kind: "failed",
+    status: "5.1.1",
+    recipients: ["ada@example.org", "ada@example.org"],
+    text: "550 5.1.1 User unknown",
+  });
+  const [expired] = await read(createDsn("4.4.7", "connection timed out", "failed"));
+  assert.equal(expired?.kind, "failed");
+  const [delayed] = await read(createDsn("5.4.1", "no answer", "delayed"));
+  assert.equal(delayed?.kind, "delayed");
+  const [relayed] = await read(createDsn("2.1.5", "250 ok", "relayed"));
+  assert.equal(relayed?.kind, "delivered");
+  assert.deepEqual(await read(COMPLAINT), [
+    { kind: "feedback", feedbackType: "abuse", recipients: ["ada@example.org"] },
   ]);
-  const [expired] = await parseReports(createDsn("4.4.1", "connection timed out", "failed"));
-  assert.equal(expired?.kind, "delayed", "an expired temporary failure says `failed`");
-  assert.deepEqual(await parseReports(createDsn("2.1.5", "250 ok", "relayed")), []);
-  assert.deepEqual(await parseReports(COMPLAINT), [
-    { kind: "complaint", feedbackType: "abuse", recipient: "ada@example.org" },
-  ]);
-  assert.deepEqual(await parseReports(Buffer.from("Subject: out of office\r\n\r\nback soon")), []);
 });
 
 test("permanent replies are classified by what they concern", () => {
@@ -189,6 +192,8 @@ describe("reports about sent mail", () => {
       secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),
       onCalls: () => {},
     });
+    await webhooks.create("https://hook.example/", []);
+    const log: string[] = [];
     const bounces: string[] = [];
     const reports = new BounceReports({
       database,
@@ -199,18 +204,27 @@ describe("reports about sent mail", () => {
         countBounce: (type) => void bounces.push(type),
       },
       clock,
-      log: createLogger({ service: "notify", write: () => {} }),
+      log: createLogger({ service: "notify", write: (line) => void log.push(line) }),
     });
+    const webhook = async () => {
+      const { payload } = await database.db
+        .selectFrom("notify_webhook_calls")
+        .select("payload")
+        .where("type", "=", "message.bounced")
+        .executeTakeFirstOrThrow();
+      return JSON.parse(payload) as { type: string; data: Record<string, unknown> };
+    };
     const read = async () => (await stage.call("GET", `/api/v1/messages/${body.message_id}`)).body;
     const list = async () => (await stage.call("GET", "/api/v1/suppression")).body.addresses;
-    return { sender: sink.accepted[0]!.sender, reports, read, list, bounces };
+    const { sender } = sink.accepted[0]!;
+    return { sender, reports, read, list, bounces, webhook, log };
   }
 
   test("an asynchronous 5.1.1 bounces the message and suppresses its address", async () => {
     const { sender, reports, read, list, bounces } = await sendOne();
     assert.match(sender, /^bounce\+.*@shop\.example$/);
     assert.ok(reports.accepts(sender));
-    await reports.receive(sender, createDsn("5.1.1", "550 5.1.1 User unknown"));
+    await reports.receive(sender, createDsn("5.1.1", "550 5.1.1 User unknown"), BOUNCE);
     const message = await read();
     assert.equal(message.status, "bounced");
     assert.equal(message.events.at(-1).type, "bounced");
@@ -223,16 +237,86 @@ describe("reports about sent mail", () => {
 
   test("an asynchronous 4.x.x is an event and no more", async () => {
     const { sender, reports, read, list } = await sendOne();
-    await reports.receive(sender, createDsn("4.2.2", "mailbox full", "delayed"));
+    await reports.receive(sender, createDsn("4.2.2", "mailbox full", "delayed"), BOUNCE);
     const message = await read();
     assert.equal(message.status, "sent");
     assert.ok(message.events.some(({ type }: { type: string }) => type === "delayed"));
     assert.deepEqual(await list(), []);
   });
 
+  test("the end of a temporary failure bounces the message and suppresses nothing", async () => {
+    const { sender, reports, read, list, bounces, webhook } = await sendOne();
+    await reports.receive(sender, createDsn("4.4.7", "connection timed out"), BOUNCE);
+    const message = await read();
+    assert.equal(message.status, "bounced");
+    assert.equal(message.recipients[0].bounce_type, "soft");
+    assert.equal(message.events.at(-1).type, "bounced");
+    assert.deepEqual(await list(), []);
+    assert.deepEqual(bounces, ["soft"]);
+    const { type, data } = await webhook();
+    assert.equal(type, "message.bounced");
+    assert.equal(data["bounce_type"], "soft");
+  });
+
+  test("mail with an empty sender that is no report is a bounce with its first lines", async () => {
+    const { sender, reports, read, list, log } = await sendOne();
+    const odd = Buffer.from("Subject: Sorry\r\n\r\nWe could not take\r\nyour mail.");
+    await reports.receive(sender, odd, BOUNCE);
+    const message = await read();
+    assert.equal(message.status, "bounced");
+    assert.equal(message.events.at(-1).detail, "Sorry We could not take your mail.");
+    assert.deepEqual(await list(), []);
+    assert.ok(log.some((line) => line.includes("We could not take your mail.")));
+    const away = Buffer.from("Auto-Submitted: auto-replied\r\nSubject: Away\r\n\r\nBack soon");
+    await reports.receive(sender, away, BOUNCE);
+    assert.equal((await read()).events.length, message.events.length);
+  });
+
+  test("a complaint in Microsoft's form is found by any field with the bounce address", async () => {
+    const { sender, reports, read, list } = await sendOne();
+    const junk = [
+      "From: staff@hotmail.com",
+      "Subject: complaint about message from 203.0.113.2",
+      'Content-Type: multipart/mixed; boundary="b"',
+      "",
+      "--b",
+      "Content-Type: message/rfc822",
+      "",
+      "X-HmXmrOriginalRecipient: ada@example.org",
+      `Received-SPF: Pass (receiver=mx.outlook.example) envelope-from=<${sender}>`,
+      "Subject: Hello",
+      "",
+      "Hello",
+      "--b--",
+      "",
+    ].join("\r\n");
+    const envelope = { sender: "staff@hotmail.com" };
+    assert.ok(await reports.receiveComplaint(Buffer.from(junk), envelope));
+    assert.equal((await list())[0].reason, "complaint");
+    assert.equal((await read()).events.at(-1).type, "complained");
+    const forged = junk.replace(/\.[0-9a-f]{16}@/, ".0123456789abcdef@");
+    assert.equal(await reports.receiveComplaint(Buffer.from(forged), envelope), false);
+  });
+
+  test("feedback that is no complaint suppresses nothing; opt-out ends bulk mail only", async () => {
+    const { sender, reports, read, list } = await sendOne();
+    const send = (type: string) =>
+      reports.receive(sender, Buffer.from(COMPLAINT.toString().replace("abuse\r", `${type}\r`)), {
+        sender: "feedback@isp.example",
+      });
+    for (const type of ["auth-failure", "not-spam"]) await send(type);
+    assert.deepEqual(await list(), []);
+    assert.equal((await read()).events.at(-1).type, "feedback");
+    await send("opt-out");
+    assert.deepEqual(
+      (await list()).map((one: { reason: string }) => one.reason),
+      ["unsubscribe"],
+    );
+  });
+
   test("a complaint suppresses the address", async () => {
     const { sender, reports, list } = await sendOne();
-    await reports.receive(sender, COMPLAINT);
+    await reports.receive(sender, COMPLAINT, BOUNCE);
     assert.equal((await list())[0].reason, "complaint");
   });
 
@@ -240,10 +324,10 @@ describe("reports about sent mail", () => {
     const { sender, reports, list } = await sendOne();
     const forged = sender.replace(/\.[0-9a-f]{16}@/, ".0123456789abcdef@");
     assert.ok(!reports.accepts(forged));
-    await reports.receive(forged, createDsn("5.1.1", "550 5.1.1 User unknown"));
+    await reports.receive(forged, createDsn("5.1.1", "550 5.1.1 User unknown"), BOUNCE);
     assert.deepEqual(await list(), []);
     const about = createDsn("5.1.1", "550 no").toString().replaceAll("ada@", "boss@");
-    await reports.receive(sender, Buffer.from(about));
+    await reports.receive(sender, Buffer.from(about), BOUNCE);
     assert.deepEqual(
       (await list()).map((one: { email: string }) => one.email),
       ["ada@example.org"],
