@@ -49,7 +49,7 @@ import { Replayer } from "./relay/replay.ts";
 import { RequestHandler } from "./relay/request-handler.ts";
 import { RequestState, type RelayExchange } from "./relay/request-state.ts";
 import { ShareAccess } from "./relay/share-access.ts";
-import { Throttle } from "./relay/throttle.ts";
+import { createThrottles } from "./relay/throttle.ts";
 import { createThrottledGuard } from "./relay/throttled-guard.ts";
 import { ShareLinks } from "./share/share-links.ts";
 
@@ -135,7 +135,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   lifecycle.onDrain("revocations", () => followed.stop());
   health.addWarning("revocations", followed.describe);
   const guard = createRelayGuard(config, followed.revocations, clock, log);
-  const throttle = new Throttle(clock);
+  const throttles = createThrottles(clock);
   const urls = new PublicUrls(config);
   const formatUrl = urls.format.bind(urls);
   const replayer = new Replayer({
@@ -146,7 +146,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     responseTimeoutMs: config.response_timeout_ms,
   });
   const trusted = new AddressSet(config.trusted_proxies);
-  const throttled = createThrottledGuard(guard, throttle, trusted);
+  const throttled = createThrottledGuard({ guard, throttles }, trusted);
   const webConsole = createConsole({ config, guard: throttled, clock });
   const { guard: apiGuard } = webConsole;
   const feeds = createFeeds({ registry, gauges, health, guard: apiGuard, clock, logger: log });
@@ -219,7 +219,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const connector = new Connector({
     config,
     guard,
-    throttle,
+    throttles,
     subjects,
     store,
     domains,
@@ -236,7 +236,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   });
   const shares = new ShareAccess({
     links,
-    throttle,
+    throttles,
     clock,
     isSecure: () => urls.origin.protocol === "https:",
   });
@@ -251,7 +251,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     store,
     domains,
     hub,
-    access: new Access({ guard, throttle, shares }),
+    access: new Access({ guard, throttles, shares }),
     forwarder,
     capture: config.max_ring_buffer === 0 ? undefined : capture,
     connect: (exchange) => connector.handle(exchange),

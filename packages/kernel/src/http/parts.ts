@@ -2,7 +2,7 @@
 export type { Guard } from "./api-options.ts";
 export { BodyBudget, type BodyReservation } from "./body-budget.ts";
 export { createDocsPage } from "./docs/page.ts";
-export { createBearerGuard } from "./guard.ts";
+export { createBearerGuard, readBearer } from "./guard.ts";
 export {
   checkLoopback,
   checkSameOrigin,

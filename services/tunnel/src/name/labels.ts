@@ -4,10 +4,10 @@ import { randomInt } from "node:crypto";
 // Names of the platform, of mail and certificate conventions, and those that visitors would take for the operator's.
 const RESERVED = new Set(
   `abuse account accounts admin administrator api app apps assets auth autoconfig autodiscover billing blog cdn
-  console dashboard dev dns docs download ftp gate gateway git help hostmaster identity imap info internal login
-  localhost mail mta-sts mx news noc noreply notify ns ns1 ns2 operator payment payments ping platform pop pop3
-  postmaster private proxy public pulse root secure security server share sign-in signin smtp sso static stats status
-  support system test tunnel tunnels uploads vault vpn web webmail webmaster wpad www ws`.split(
+  console dashboard dev dns docs download ftp gate gateway git help hostmaster identity imap info internal isatap login
+  localhost mail mta-sts mx news noc noreply notify ns ns1 ns2 oidc operator payment payments ping platform pop pop3
+  postmaster private proxy public pulse root s3 secure security server share sign-in signin smtp sso static stats status
+  support system test tunnel tunnels ui uploads vault vpn web webmail webmaster wpad www ws`.split(
     /\s+/,
   ),
 );

@@ -1,18 +1,20 @@
 // Access to tunnels: share links and their cookies, Basic authentication of the client's choice, or a bearer of the relay.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Known } from "@platform/http1";
+import { toPlatformError } from "@platform/kernel/errors";
 import type { RelayGuard } from "../identity.ts";
 import type { Admission } from "./admission.ts";
 import { answerTunnelError } from "./answers.ts";
 import type { ConnectedTunnel } from "./connected-tunnel.ts";
 import type { RelayExchange } from "./request-state.ts";
 import type { ShareAccess } from "./share-access.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Throttles } from "./throttle.ts";
+import { admitBearer } from "./throttled-guard.ts";
 
 /** Options of {@link Access}. */
 export interface AccessOptions {
   guard: RelayGuard;
-  throttle: Throttle;
+  throttles: Throttles;
   shares: ShareAccess;
 }
 
@@ -30,23 +32,24 @@ export class Access {
   admit(exchange: RelayExchange, tunnel: ConnectedTunnel): Admission | Promise<Admission> {
     const { share_auth: basic } = tunnel.offer;
     const isOpen = basic === undefined && tunnel.row.auth_required === 0;
-    const { throttle, shares } = this.#options;
-    const address = exchange.userData.forwarding.clientAddress;
+    const { throttles, shares } = this.#options;
     const link = shares.admitLink(exchange, tunnel, isOpen);
     if (link !== undefined) return link;
     const hasCookie = shares.readCookie(exchange, tunnel);
     if (isOpen || hasCookie) return admitted(exchange, false);
-    const waitSeconds = throttle.waitSeconds(address);
+    const header = exchange.head.fields.get(Known.Authorization) ?? "";
+    if (tunnel.row.auth_required === 1 && /^bearer /i.test(header)) {
+      return this.#admitBearer(exchange, tunnel, header);
+    }
+    if (header === "") return refuse(exchange, tunnel);
+    const address = exchange.userData.forwarding.clientAddress;
+    const waitSeconds = throttles.guesses.waitSeconds(address);
     if (waitSeconds > 0) {
       answerTunnelError(exchange, "too_many_attempts", [["Retry-After", String(waitSeconds)]]);
       return ANSWERED;
     }
-    const header = exchange.head.fields.get(Known.Authorization) ?? "";
     if (basic !== undefined && isBasic(header, basic)) return admitted(exchange, true);
-    if (tunnel.row.auth_required === 1 && /^bearer /i.test(header)) {
-      return this.#admitBearer(exchange, tunnel, header);
-    }
-    if (header !== "") throttle.noteFailure(address);
+    throttles.guesses.noteFailure(address);
     return refuse(exchange, tunnel);
   }
 
@@ -55,19 +58,21 @@ export class Access {
     tunnel: ConnectedTunnel,
     header: string,
   ): Promise<Admission> {
-    const { guard, throttle } = this.#options;
     const { sequence } = exchange;
-    let isValid = false;
-    try {
-      // Without configured credentials the guard admits local programs only, whatever the token.
-      const headers = new Headers({ authorization: header, "x-forwarded-for": "public" });
-      await guard({ headers, method: "GET", path: "/", peer: { kind: "unknown" } });
-      isValid = true;
-    } catch {
-      throttle.noteFailure(exchange.userData.forwarding.clientAddress);
-    }
+    const { clientAddress } = exchange.userData.forwarding;
+    // Without configured credentials the guard admits local programs only, whatever the token.
+    const headers = new Headers({ authorization: header, "x-forwarded-for": "public" });
+    const request = { headers, method: "GET", path: "/", peer: { kind: "unknown" } } as const;
+    const refusal = await admitBearer(this.#options, request, clientAddress).then(
+      () => undefined,
+      (error: unknown) => toPlatformError(error),
+    );
     if (exchange.sequence !== sequence || exchange.aborted) return ANSWERED;
-    return isValid ? admitted(exchange, true) : refuse(exchange, tunnel);
+    if (refusal === undefined) return admitted(exchange, true);
+    if (refusal.status !== 429) return refuse(exchange, tunnel);
+    const wait = refusal.headers["Retry-After"] ?? "60";
+    answerTunnelError(exchange, "too_many_attempts", [["Retry-After", wait]]);
+    return ANSWERED;
   }
 }
 

@@ -23,13 +23,14 @@ import type { TunnelStore } from "../name/tunnel-store.ts";
 import { ClientSession } from "./client-session.ts";
 import type { Hub } from "./hub.ts";
 import type { RelayExchange } from "./request-state.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Throttles } from "./throttle.ts";
+import { admitBearer } from "./throttled-guard.ts";
 
 /** Options of {@link Connector}. */
 export interface ConnectorOptions {
   config: RelayConfig;
   guard: RelayGuard;
-  throttle: Throttle;
+  throttles: Throttles;
   subjects: Subjects;
   store: TunnelStore;
   domains: CustomDomains;
@@ -78,29 +79,21 @@ export class Connector {
 
   async #admit(exchange: RelayExchange): Promise<Admitted> {
     checkHandshake(exchange);
-    const { guard, throttle, subjects } = this.#options;
-    const address = exchange.userData.forwarding.clientAddress;
-    const waitSeconds = throttle.waitSeconds(address);
-    if (waitSeconds > 0) {
-      throw createRetryLaterError("too_many_requests", "Too many failed attempts.", waitSeconds);
-    }
+    const { subjects, config } = this.#options;
     const { head, connection } = exchange;
-    try {
-      const caller = await guard({
-        headers: new Headers([...head.fields.lowerEntries()]),
-        method: "GET",
-        path: head.pathString(),
-        peer: { kind: "tcp", address: connection.remoteAddress },
-      });
-      requireOpening(caller, this.#options.config);
-      const subject = subjectOf(caller);
-      if (subject === "") throw new PlatformError("forbidden", "The token has no subject (sub).");
-      subjects.expectAllowed(subject);
-      return { subject, caller };
-    } catch (error) {
-      if (toPlatformError(error).status === 401) throttle.noteFailure(address);
-      throw error;
-    }
+    const request = {
+      headers: new Headers([...head.fields.lowerEntries()]),
+      method: "GET",
+      path: head.pathString(),
+      peer: { kind: "tcp", address: connection.remoteAddress },
+    } as const;
+    const { clientAddress } = exchange.userData.forwarding;
+    const caller = await admitBearer(this.#options, request, clientAddress);
+    requireOpening(caller, config);
+    const subject = subjectOf(caller);
+    if (subject === "") throw new PlatformError("forbidden", "The token has no subject (sub).");
+    subjects.expectAllowed(subject);
+    return { subject, caller };
   }
 
   #expectRoom(subject: string, isExempt: boolean): void {

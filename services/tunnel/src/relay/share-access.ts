@@ -8,12 +8,12 @@ import type { Admission } from "./admission.ts";
 import { answerTunnelError } from "./answers.ts";
 import type { ConnectedTunnel } from "./connected-tunnel.ts";
 import type { RelayExchange } from "./request-state.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Throttles } from "./throttle.ts";
 
 /** Options of {@link ShareAccess}. */
 export interface ShareAccessOptions {
   links: ShareLinks;
-  throttle: Throttle;
+  throttles: Throttles;
   clock: Clock;
   /** True if the tunnels' public URLs are https. */
   isSecure: () => boolean;
@@ -54,17 +54,9 @@ export class ShareAccess {
     if (query === undefined || !query.includes(`token=${TOKEN_PREFIX}`)) return undefined;
     const { token, rest, isConfirmed } = splitQuery(query);
     if (token === undefined) return undefined;
-    const { links, throttle } = this.#options;
-    const address = exchange.userData.forwarding.clientAddress;
-    const waitSeconds = throttle.waitSeconds(address);
-    if (waitSeconds > 0) {
-      answerTunnelError(exchange, "too_many_attempts", [["Retry-After", String(waitSeconds)]]);
-      return ANSWERED;
-    }
-    const verdict = links.judge(tunnel.row.id, token);
+    const verdict = this.#options.links.judge(tunnel.row.id, token);
     switch (verdict.kind) {
       case "forged":
-        throttle.noteFailure(address);
         // On an open tunnel it may be a token of the local service; elsewhere other credentials may follow.
         return isOpen ? undefined : this.#refuse(exchange);
       case "gone":
@@ -163,6 +155,14 @@ export class ShareAccess {
   }
 
   #refuse(exchange: RelayExchange): Admission {
+    const { tokens } = this.#options.throttles;
+    const { clientAddress } = exchange.userData.forwarding;
+    const waitSeconds = tokens.waitSeconds(clientAddress);
+    if (waitSeconds > 0) {
+      answerTunnelError(exchange, "too_many_attempts", [["Retry-After", String(waitSeconds)]]);
+      return ANSWERED;
+    }
+    tokens.noteFailure(clientAddress);
     answerTunnelError(exchange, "unauthorized", [["WWW-Authenticate", "Bearer"]]);
     return ANSWERED;
   }

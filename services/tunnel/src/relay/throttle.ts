@@ -12,8 +12,23 @@ interface Failures {
 }
 
 /**
- * Counts failed attempts per IPv4 address or IPv6 /64 network. An address with too many is refused until its minute is
- * over, also with the right secret: otherwise the refusal would tell that it is right. Loopback is not exempt.
+ * Failed attempts with secrets of one kind. `guesses` are passwords and short tokens: an address with too many is refused
+ * with the right one, too, because otherwise the refusal would reveal it. `tokens` cannot be guessed: they are verified
+ * first, and only those that are invalid are refused, so that a client with an old token does not lock out its network.
+ */
+export interface Throttles {
+  readonly guesses: Throttle;
+  readonly tokens: Throttle;
+}
+
+/** Creates counters without failures. */
+export function createThrottles(clock: Clock): Throttles {
+  return { guesses: new Throttle(clock), tokens: new Throttle(clock) };
+}
+
+/**
+ * Counts failed attempts per IPv4 address or IPv6 /64 network; an address with too many waits until its minute is over.
+ * Loopback is not exempt.
  */
 export class Throttle {
   readonly #clock: Clock;

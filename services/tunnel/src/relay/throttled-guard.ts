@@ -1,30 +1,57 @@
-// The guard of the API with a bound on failed attempts, as for connections and protected tunnels.
+// Bearer tokens with a bound on failed attempts: of the API, of connections and of protected tunnels.
 import { createRetryLaterError, toPlatformError } from "@platform/kernel/errors";
+import { readBearer, type GuardedRequest } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 import type { RelayGuard } from "../identity.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Throttles } from "./throttle.ts";
 
-/** Wraps a guard: addresses that have sent too many wrong tokens receive 429 for the rest of their minute. */
-export function createThrottledGuard(
-  guard: RelayGuard,
-  throttle: Throttle,
-  trusted: AddressSet,
-): RelayGuard {
-  return async (request) => {
-    // Requests without a token are refused, but guess nothing.
-    if (request.peer.kind !== "tcp" || !request.headers.has("authorization")) return guard(request);
+/** 128 random bits in hexadecimal digits. Shorter tokens of the configuration may be words. */
+const TOKEN_CHARACTERS_MIN = 32;
+
+/** Options of {@link admitBearer}. */
+export interface BearerOptions {
+  guard: RelayGuard;
+  throttles: Throttles;
+}
+
+/**
+ * Returns the caller of a request from `address`. Failures count for the address; with too many, further invalid tokens
+ * are 429. Tokens that could be guessed are refused without being verified. Requests without a token guess nothing.
+ */
+export async function admitBearer(
+  { guard, throttles }: BearerOptions,
+  request: GuardedRequest,
+  address: string,
+): Promise<Caller> {
+  if (!request.headers.has("authorization")) return guard(request);
+  const token = readBearer(request.headers) ?? "";
+  const isGuessable = token.length < TOKEN_CHARACTERS_MIN;
+  const throttle = isGuessable ? throttles.guesses : throttles.tokens;
+  if (isGuessable) expectAttempt(throttle.waitSeconds(address));
+  try {
+    return await guard(request);
+  } catch (error) {
+    if (toPlatformError(error).status === 401) {
+      expectAttempt(throttle.waitSeconds(address));
+      throttle.noteFailure(address);
+    }
+    throw error;
+  }
+}
+
+/** Wraps the guard of the API. */
+export function createThrottledGuard(options: BearerOptions, trusted: AddressSet): RelayGuard {
+  return (request) => {
+    if (request.peer.kind !== "tcp") return options.guard(request);
     const chain = request.headers.get("x-forwarded-for") ?? "";
     const forwarded = request.headers.get("forwarded") ?? "";
     const address = findClientAddress(request.peer.address, chain, trusted, forwarded);
-    const waitSeconds = throttle.waitSeconds(address);
-    if (waitSeconds > 0) {
-      throw createRetryLaterError("too_many_requests", "Too many failed attempts.", waitSeconds);
-    }
-    try {
-      return await guard(request);
-    } catch (error) {
-      if (toPlatformError(error).status === 401) throttle.noteFailure(address);
-      throw error;
-    }
+    return admitBearer(options, request, address);
   };
+}
+
+function expectAttempt(waitSeconds: number): void {
+  if (waitSeconds > 0)
+    throw createRetryLaterError("too_many_requests", "Too many failed attempts.", waitSeconds);
 }

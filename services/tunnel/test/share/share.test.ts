@@ -1,5 +1,6 @@
 // Share links, Basic authentication and bearers of tunnels, as visitors and owners see them.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +15,13 @@ import {
 } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
+const UPGRADE = {
+  connection: "Upgrade",
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+  "sec-websocket-protocol": "platform-tunnel.1",
+};
 const BROWSER = { accept: "text/html,application/xhtml+xml" };
 interface Seen {
   method: string;
@@ -39,9 +47,11 @@ after(() => cleanup.run());
 async function serve(
   relayPort: number,
   offer: { subdomain: string; auth_required?: boolean; share_auth?: string },
+  token?: string,
 ): Promise<string> {
   const client = await startTestClient(cleanup, {
     port: relayPort,
+    ...(token === undefined ? {} : { token }),
     key: `key-of-the-client-of-${offer.subdomain}-000`,
     tunnels: [{ target: String(localPort), ...offer }],
   });
@@ -212,7 +222,7 @@ describe("a one-time link", () => {
   });
 });
 
-test("tokens that are guessed are throttled, also when the right one follows", async () => {
+test("forged tokens of links are throttled, and the right one still opens the tunnel", async () => {
   const relay = await startTestRelay(cleanup);
   const tunnel = await serve(relay.port, { subdomain: "guess", auth_required: true });
   const { json } = await api(`${tunnel}/share`, "POST", {}, relay.port);
@@ -226,12 +236,10 @@ test("tokens that are guessed are throttled, also when the right one follows", a
   }
   assert.equal(statuses[0], 401);
   assert.equal(statuses.at(-1), 429);
-  const refused = await send({ port: relay.port, host, path: `/${right}` });
-  assert.equal(refused.status, 429);
-  assert.match(refused.headers["retry-after"] ?? "", /^\d+$/);
+  assert.equal((await send({ port: relay.port, host, path: `/${right}` })).status, 200);
 });
 
-test("tokens of the API are throttled as well; requests without one are not counted", async () => {
+test("short tokens can be guessed: an address is throttled with the right one, too; requests without one are not counted", async () => {
   const relay = await startTestRelay(cleanup, { auth_token: "operator-token" });
   const call = (headers: Record<string, string>) =>
     send({
@@ -249,6 +257,42 @@ test("tokens of the API are throttled as well; requests without one are not coun
   const refused = await call(right);
   assert.equal(refused.status, 429);
   assert.match(refused.headers["retry-after"] ?? "", /^\d+$/);
+});
+
+test("invalid tokens of 256 bits do not lock out those who share the address", async () => {
+  const right = randomBytes(32).toString("base64url");
+  const relay = await startTestRelay(cleanup, { auth_token: `operator:${right}` });
+  await serve(relay.port, { subdomain: "office", auth_required: true }, right);
+  await serve(relay.port, { subdomain: "basic", share_auth: "ada:lovelace" }, right);
+  interface Attempt {
+    host: string;
+    path: string;
+    headers?: Record<string, string>;
+  }
+  const attempts: Attempt[] = [
+    { host: `localhost:${relay.port}`, path: "/api/v1/tunnels" },
+    { host: `localhost:${relay.port}`, path: "/ws/connect", headers: UPGRADE },
+    { host: `office.localhost:${relay.port}`, path: "/" },
+  ];
+  const call = async (token: string, { headers = {}, ...rest }: Attempt) => {
+    const authorization = `Bearer ${token}`;
+    return send({ port: relay.port, ...rest, headers: { ...headers, authorization } });
+  };
+  for (let index = 0; index < 20; index++) {
+    const wrong = randomBytes(32).toString("base64url");
+    assert.equal((await call(wrong, attempts[index % attempts.length]!)).status, 401);
+  }
+  for (const attempt of attempts) {
+    const refused = await call(randomBytes(32).toString("base64url"), attempt);
+    assert.equal(refused.status, 429);
+    assert.match(refused.headers["retry-after"] ?? "", /^\d+$/);
+  }
+  assert.equal((await call(right, attempts[0]!)).status, 200);
+  assert.equal((await call(right, attempts[2]!)).status, 200);
+  await serve(relay.port, { subdomain: "later" }, right);
+  const authorization = `Basic ${Buffer.from("ada:lovelace").toString("base64")}`;
+  const host = `basic.localhost:${relay.port}`;
+  assert.equal((await send({ port: relay.port, host, headers: { authorization } })).status, 200);
 });
 
 test("links are kept across a restart: active, used and revoked ones", async () => {
