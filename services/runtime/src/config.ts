@@ -135,6 +135,12 @@ const APP_KEYS = {
     description: "Lets the application send mail.",
     env: [],
   }),
+  out: key(z.string().min(1).optional(), {
+    description:
+      "Write the environment file to FILE, readable only by its owner, instead of printing it.",
+    env: [],
+    placeholder: "FILE",
+  }),
 };
 
 const ALLOW_KEYS = {
@@ -262,8 +268,8 @@ export const runtimeDefinition = defineConfig({
       options: { data, ...APP_KEYS },
       examples: [
         [
-          "platform app add notes --bucket notes --topic 'notes.#' > notes.env",
-          "credentials for one bucket and the topics notes and notes.…; they are printed only once",
+          "platform app add notes --bucket notes --topic 'notes.#' --out notes.env",
+          "credentials for one bucket and the topics notes and notes.…; they are shown only once",
         ],
         [
           "platform app add shop --redirect http://localhost:3000/callback",

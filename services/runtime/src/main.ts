@@ -67,6 +67,7 @@ export async function main(): Promise<void> {
         bucket: options.bucket,
         topics: options.topic,
         mail: options.mail,
+        out: options.out,
       }),
     "app allow": async ({ options, positionals: [name = ""] }) =>
       (await import("./command/app-allow.ts")).runAppAllow({

@@ -2,18 +2,16 @@
 import { randomBytes } from "node:crypto";
 import {
   chmodSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
-  openSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { syncFolder } from "./private-file.ts";
 
 const SECRET_BYTES = 32;
 
@@ -49,20 +47,11 @@ function createFile(path: string, names: readonly string[]): void {
   try {
     writeFileSync(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
     linkSync(draft, path);
-    if (process.platform !== "win32") syncFolder(folder);
+    syncFolder(folder);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   } finally {
     rmSync(draft, { force: true });
-  }
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -6,6 +6,8 @@ import {
   type ApplicationOptions,
 } from "../client/application.ts";
 import { findTarget } from "../client/target.ts";
+import { quoteShell } from "@platform/kernel/config";
+import { createPrivateDraft } from "@platform/kernel/secrets";
 import { formatVariables } from "../data-folder/private-file.ts";
 
 const FETCH_TOKEN = [
@@ -20,13 +22,26 @@ const SIGNATURE =
 /** Options of {@link runAppAdd}. */
 export interface AppAddOptions extends ApplicationOptions {
   data: string;
+  /** File for the variables; undefined prints them. */
+  out: string | undefined;
 }
 
-/** Creates the application, and prints its environment file once. */
+/** Creates the application, and prints its environment file once, or writes it with mode 0600. */
 export async function runAppAdd(options: AppAddOptions): Promise<void> {
-  const lines = await createApplication(await findTarget(options.data), options);
+  const { out } = options;
+  const target = await findTarget(options.data);
+  // Before the application exists: its secrets cannot be read again if the file cannot be written.
+  const draft = out === undefined ? undefined : createPrivateDraft(out);
+  try {
+    const lines = await createApplication(target, options);
+    const text = formatVariables(lines) + formatExamples(options);
+    if (draft === undefined) process.stdout.write(text);
+    else draft.commit(text);
+  } catch (error) {
+    draft?.discard();
+    throw error;
+  }
   process.stderr.write(describe(options));
-  process.stdout.write(formatVariables(lines) + formatExamples(options));
 }
 
 /** Removes an application's client, role, topic rules and keys. Its bucket and topics stay. */
@@ -38,7 +53,7 @@ export async function runAppRemove(data: string, name: string): Promise<void> {
   );
 }
 
-function describe({ name, bucket, topics, mail, redirects }: ApplicationOptions): string {
+function describe({ name, bucket, topics, mail, redirects, out }: AppAddOptions): string {
   const role = nameRole(name);
   const parts = [
     `application ${name} added with the role ${role}`,
@@ -47,11 +62,15 @@ function describe({ name, bucket, topics, mail, redirects }: ApplicationOptions)
     ...(mail ? ["sending mail"] : []),
     ...(redirects.length === 0 ? [] : [`sign-in of users at ${redirects.join(", ")}`]),
   ];
-  return `${parts.join("; ")}\nThese variables are shown only once: save them in a file that only you can read, such as ${name}.env\n`;
+  const place =
+    out === undefined
+      ? `These variables are shown only once: save them in a file that only you can read, such as ${name}.env`
+      : `Its variables are in ${out}, which only you can read; they cannot be shown again`;
+  return `${parts.join("; ")}\n${place}\n`;
 }
 
 // Comments of the environment file: commands that work in a shell which has read it.
-function formatExamples({ name, bucket, topics, mail }: ApplicationOptions): string {
+function formatExamples({ name, bucket, topics, mail, out }: AppAddOptions): string {
   const [pattern] = topics;
   const lines: string[] = [];
   if (pattern !== undefined || mail) lines.push(...FETCH_TOKEN);
@@ -73,6 +92,16 @@ function formatExamples({ name, bucket, topics, mail }: ApplicationOptions): str
     );
   }
   if (lines.length === 0) return "";
-  const all = ["", "Try it in a shell:", `  set -a; . ./${name}.env; set +a`, ...lines];
+  const all = [
+    "",
+    "Try it in a shell:",
+    `  set -a; . ${formatSource(out ?? `${name}.env`)}; set +a`,
+    ...lines,
+  ];
   return all.map((line) => (line === "" ? "\n" : `# ${line}\n`)).join("");
+}
+
+// A name without a slash would be searched in PATH.
+function formatSource(path: string): string {
+  return quoteShell(/^\.{0,2}\//.test(path) ? path : `./${path}`);
 }

@@ -1,6 +1,6 @@
 // Checks that the ports of all services are free.
 import { createServer } from "node:net";
-import type { ListenAddress } from "@platform/kernel/config";
+import { formatAddress, type ListenAddress } from "@platform/kernel/config";
 import { explainListenError } from "@platform/kernel/lifecycle";
 import type { ServiceEntry } from "../services/entry.ts";
 
@@ -35,6 +35,19 @@ export async function choosePorts(
     chosen.add(free.port);
     addresses.set(key, free);
   }
+}
+
+/**
+ * Replaces a listener's default port by 0 if another program has it. For listeners that the operator has not asked for;
+ * an address other than the default is a choice, and stays.
+ */
+export async function leaveDefaultPort(
+  { key, default: text }: Pick<ServiceEntry["listeners"][number], "key" | "default">,
+  addresses: Map<string, ListenAddress>,
+): Promise<void> {
+  const address = addresses.get(key);
+  if (address === undefined || formatAddress(address) !== text) return;
+  if ((await tryListen(address)) !== undefined) addresses.set(key, { ...address, port: 0 });
 }
 
 /** One line per port that is not free. */

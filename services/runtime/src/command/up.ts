@@ -5,6 +5,7 @@ import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/co
 import { createIdSource } from "@platform/kernel/ids";
 import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
+import { replacePrivateFile } from "@platform/kernel/secrets";
 import { every, systemClock } from "@platform/kernel/time";
 import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
 import { RunningServices } from "../control/running-services.ts";
@@ -19,7 +20,6 @@ import {
   openDataFolder,
   type DataFolder,
 } from "../data-folder/data-folder.ts";
-import { writePrivateText } from "../data-folder/private-file.ts";
 import { removeRunning, type RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
@@ -49,7 +49,7 @@ import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
-import { choosePorts, probePorts } from "./ports.ts";
+import { choosePorts, leaveDefaultPort, probePorts } from "./ports.ts";
 import { createProjectEntry, PROJECT_KEY } from "./project-entry.ts";
 
 const TOUCH_MS = 60_000;
@@ -86,6 +86,8 @@ export async function runUp(options: UpOptions): Promise<never> {
   // Of a platform that was killed: its process number may be that of any program.
   if (lock !== undefined) removeRunning(dataDir);
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
+  // Services that are selected do not depend on the port of another platform's API.
+  if (options.only.length > 0) await leaveDefaultPort(RUNTIME_LISTENER, addresses);
   await probePorts(listening, addresses);
   await choosePorts(listening, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
@@ -269,10 +271,10 @@ async function createContext(
 function writeOverviews(state: RunningState, context: EntryContext): void {
   const { dataDir, credentials, running } = context;
   const token = credentials[METRICS_TOKEN] ?? "";
-  writePrivateText(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
+  replacePrivateFile(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
   if (!running.some(({ name }) => name === "gate") || !existsSync(join(dataDir, "gate"))) return;
   const trials = running.toReversed().flatMap((entry) => entry.trials(context));
-  writePrivateText(getIndexPath(context), formatIndexPage(state, trials, dataDir));
+  replacePrivateFile(getIndexPath(context), formatIndexPage(state, trials, dataDir));
 }
 
 function describeLoss({ credentialsShown, dataDirShown }: EntryContext): string {

@@ -1,8 +1,9 @@
 // Credentials that `up` generates once and stores in the data directory, readable only by its owner.
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { IdSource } from "@platform/kernel/ids";
+import { replacePrivateFile } from "@platform/kernel/secrets";
 
 const FILE_NAME = "credentials.env";
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
@@ -50,7 +51,7 @@ export async function loadCredentials(
   );
   if (missing.length > 0) {
     for (const name of missing) stored.set(name, ids.token());
-    await writeStored(path, stored);
+    writeStored(path, stored);
   }
   const credentials = Object.fromEntries(
     names.map((name) => [name, env[name] || stored.get(name) || ""]),
@@ -84,11 +85,9 @@ async function readStored(path: string): Promise<Map<string, string>> {
   return stored;
 }
 
-// Atomic: a partly written file would lock the operator out.
-async function writeStored(path: string, stored: ReadonlyMap<string, string>): Promise<void> {
+// A partly written file would lock the operator out.
+function writeStored(path: string, stored: ReadonlyMap<string, string>): void {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
-  const draft = `${path}.${process.pid}.new`;
   const head = "# Generated on the first start. These credentials grant full access.\n";
-  await writeFile(draft, head + lines.join(""), { mode: 0o600, flag: "w" });
-  await rename(draft, path);
+  replacePrivateFile(path, head + lines.join(""));
 }

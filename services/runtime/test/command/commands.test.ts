@@ -1,7 +1,7 @@
 // The commands for a running platform, as an operator types them.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { text } from "node:stream/consumers";
@@ -234,6 +234,25 @@ test("app add's environment file has commands that work: publish, mail, store an
       .find((line) => line.includes('"letters"'))!,
   ) as { objects: number };
   assert.equal(objects, 1);
+});
+
+test("app add --out writes a file that only its owner can read, also in place of another", async () => {
+  const folder = makeFolder();
+  const file = join(folder, "quiet.env");
+  writeFileSync(file, "old", { mode: 0o644 });
+  const refused = await platform("app", "add", "quiet", "--mail", "--out", folder);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /is not a regular file/);
+  const added = await platform("app", "add", "quiet", "--mail", "--out", file);
+  assert.equal(added.code, 0, added.err);
+  assert.equal(added.out, "");
+  assert.ok(added.err.includes(file), added.err);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.ok(parseEnv(readFileSync(file, "utf8"))["OIDC_CLIENT_SECRET"]);
+  const again = await platform("app", "add", "quiet", "--mail", "--out", file);
+  assert.equal(again.code, 1, "the name is taken");
+  assert.ok(parseEnv(readFileSync(file, "utf8"))["OIDC_CLIENT_SECRET"], "the file is kept");
+  assert.deepEqual(readdirSync(folder), ["quiet.env"]);
 });
 
 async function fetchAppToken(env: Record<string, string>) {

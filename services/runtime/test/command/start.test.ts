@@ -75,6 +75,31 @@ test("all ports in use are reported with process and flag before any file is wri
   assert.ok(!existsSync(data));
 });
 
+test("up --only starts although other services' ports and that of the API are in use", async () => {
+  const holders = ["8071", "8080", "8086", "9000"].map((port) =>
+    // Another platform on this machine holds them as well as this test.
+    createServer()
+      .on("error", () => undefined)
+      .listen(Number(port), "127.0.0.1"),
+  );
+  const up = run([
+    "up",
+    "--json",
+    "--only",
+    "sample",
+    "--data",
+    makeFolder(),
+    "--sample-addr",
+    "127.0.0.1:0",
+  ]);
+  const { api_url: url } = await up.waitFor(findStarted);
+  assert.notEqual(new URL(url).port, "8071");
+  assert.equal((await fetch(`${url}/healthz`)).status, 200);
+  up.child.kill("SIGTERM");
+  assert.equal(await up.exit, 0);
+  for (const holder of holders) holder.close();
+});
+
 test("an invalid gateway configuration stops the start with its error", async () => {
   const data = makeFolder();
   mkdirSync(join(data, "gate"));

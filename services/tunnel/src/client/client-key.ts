@@ -1,8 +1,9 @@
 // The client's key: a secret by which the relay recognizes this installation and gives it its names back.
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { replacePrivateFile } from "@platform/kernel/secrets";
 
 /** Reads the key from `folder`, creating both if they are missing. */
 export function loadClientKey(folder: string | undefined): string {
@@ -12,9 +13,7 @@ export function loadClientKey(folder: string | undefined): string {
   if (known !== undefined) return known;
   const key = randomBytes(32).toString("base64url");
   mkdirSync(base, { recursive: true, mode: 0o700 });
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${key}\n`, { mode: 0o600 });
-  renameSync(draft, path);
+  replacePrivateFile(path, `${key}\n`);
   return readKey(path) ?? key;
 }
 
