@@ -127,6 +127,7 @@ async function runRoute(
   const { search } = scope.url;
   const guarded = { headers: request.headers, method: request.method, path, search, peer };
   const caller = await admitCaller(options.guard, route, guarded);
+  await route.authorize?.({ ...guarded, caller, params });
   const bytesMax = getBodyBound(options, route);
   const reservation = reserveBody(options, caller, peer);
   try {

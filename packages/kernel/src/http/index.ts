@@ -18,6 +18,7 @@ export {
   type Access,
   type ApiMethod,
   type ApiRoute,
+  type AuthorizedRequest,
   type Exchange,
   type GuardedRequest,
   type HeaderReader,

@@ -71,6 +71,12 @@ export interface Exchange<Params, Query, Body> extends GuardedRequest {
 export type DirectExchange<Body> = GuardedRequest &
   Pick<Exchange<unknown, unknown, Body>, "body" | "caller" | "span" | "logger">;
 
+/** A request as passed to `authorize`: its parameters are decoded and not yet validated. */
+export interface AuthorizedRequest extends GuardedRequest {
+  readonly caller: Caller;
+  readonly params: Readonly<Record<string, string>>;
+}
+
 /** An operation of an API. `path` is absolute, with parameters in braces: `/api/v1/users/{id}`. */
 export interface ApiRoute {
   readonly method: ApiMethod;
@@ -81,6 +87,11 @@ export interface ApiRoute {
   readonly tag?: string;
   /** Default `guarded`. */
   readonly access?: Access;
+  /**
+   * Rights to what the path names, which `access` cannot decide. Called before query and body are read, so that callers
+   * without rights learn nothing about these. Throws if the caller has none. Not called for direct operations.
+   */
+  readonly authorize?: (request: AuthorizedRequest) => Promise<void>;
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;

@@ -82,7 +82,7 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
     title: "Storage admin API",
     routes: [
       ...createAdminRoutes(options).map(restrictToAdmin),
-      ...createStorageRoutes(options),
+      ...createStorageRoutes(options).map((route) => requireIdentity(route, options)),
       ...options.consoleRoutes,
     ],
     guard: options.guard,
@@ -145,6 +145,12 @@ function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute
 
 function restrictToAdmin(route: ApiRoute): ApiRoute {
   return route.access === undefined ? { ...route, access: requireAdmin } : route;
+}
+
+// Before the body is read: callers without an identity get no answer about it.
+function requireIdentity(route: ApiRoute, { operations }: AdminOptions): ApiRoute {
+  if (route.access !== "guarded") return route;
+  return { ...route, access: (caller) => operations.requireIdentity(caller) };
 }
 
 function refuse(error: PlatformError, request: Request): Response {

@@ -75,8 +75,11 @@ export function checkStomp(
   target: { url: string; destination: string; user?: string; password?: string },
   policy: EventPolicy,
 ): StompTarget {
-  if (target.url === PLATFORM_BROKER) return checkPlatformTarget(target, policy);
-  const parsed = parseUrl(target.url, ["stomp:", "stomps:"]);
+  const parsed = normalizeHost(parseUrl(target.url, ["stomp:", "stomps:"]));
+  const url = `${parsed.protocol}//${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}`;
+  // After normalization: no other spelling may send to destinations of the platform's broker with its credentials.
+  if (url === PLATFORM_BROKER && parsed.search === "" && parsed.hash === "")
+    return checkPlatformTarget(target, policy);
   checkHost(parsed, policy);
   if (parsed.search !== "" || parsed.hash !== "" || !VIRTUAL_HOST.test(parsed.pathname))
     throw new TargetError("The URL of the broker has more than a virtual host after the port.");
@@ -87,7 +90,7 @@ export function checkStomp(
   if (password !== undefined) checkText("password", password, CREDENTIAL_CHARS_MAX);
   return {
     kind: "stomp",
-    url: `${parsed.protocol}//${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}`,
+    url,
     destination: target.destination,
     ...(user === undefined ? {} : { user }),
     ...(password === undefined ? {} : { password }),
@@ -136,6 +139,19 @@ function parseUrl(text: string, protocols: readonly string[]): URL {
   if (url.username !== "" || url.password !== "")
     throw new TargetError("The URL contains credentials.");
   return url;
+}
+
+/**
+ * The URL with its host as in http: URLs. In other schemes the host is any text (https://url.spec.whatwg.org, "opaque
+ * host"), so that `0x7f.1`, `2130706433` and `%6cocalhost` would not be seen as what they are resolved to. A final dot
+ * names the same host.
+ */
+function normalizeHost(url: URL): URL {
+  const web = URL.parse(`http://${url.host}/`);
+  const host = web?.hostname.replace(/\.$/, "") ?? "";
+  if (host === "") throw new TargetError("The host of the URL is invalid.");
+  const port = url.port === "" ? "" : `:${url.port}`;
+  return new URL(`${url.protocol}//${host}${port}${url.pathname}${url.search}${url.hash}`);
 }
 
 function checkHost(url: URL, policy: AddressPolicy): void {

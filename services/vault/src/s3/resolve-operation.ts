@@ -23,9 +23,8 @@ function listPlain(level: Level): Map<string, Operation> {
 const OF_FIELDS: ReadonlySet<string> = new Set(["copy", "form"]);
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
-/** Parameters that select another operation, implemented or not; they never refine one. */
-const SUBRESOURCES: ReadonlySet<string> = new Set([
-  ...OPERATIONS.flatMap((row) => row.parameters).filter((name) => !OF_FIELDS.has(name)),
+/** Parameters that select operations that no resource has yet. */
+const UNAVAILABLE: ReadonlySet<string> = new Set([
   "abac",
   "append",
   "ask",
@@ -51,6 +50,10 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
   "vector-index",
   "vector-search",
 ]);
+/** Parameters that select another operation; they never refine one. */
+const SUBRESOURCES: ReadonlySet<string> = new Set(
+  OPERATIONS.flatMap((row) => row.parameters).filter((name) => !OF_FIELDS.has(name)),
+);
 /** Subresources that refine a read as well: it returns one part of the object. */
 const PARAMETERS: ReadonlySet<string> = new Set(["partNumber"]);
 
@@ -85,6 +88,7 @@ export function resolveOperation(
   query: RequestQuery,
   fields: RequestFields,
 ): ResolvedRequest {
+  refuseUnavailable(query);
   const asked = new Set<string>();
   const ignored = new Set<string>();
   const isSigned = isPresigned(query.pairs);
@@ -117,6 +121,13 @@ export function resolveOperation(
   return { operation, ignored };
 }
 
+// First: its other parameters, such as select-type of select, say less about what is missing.
+function refuseUnavailable(query: RequestQuery): void {
+  const missing = query.pairs.find(([name]) => UNAVAILABLE.has(name));
+  if (missing !== undefined)
+    throw new S3Error("NotImplemented", `${missing[0]} is not available yet.`);
+}
+
 function findOperation(method: string, level: Level, asked: ReadonlySet<string>): Operation {
   const plain = asked.size === 0 ? PLAIN[level].get(method) : undefined;
   if (plain !== undefined) return plain;
@@ -136,7 +147,9 @@ function findOperation(method: string, level: Level, asked: ReadonlySet<string>)
     (item) => !best?.parameters.includes(item) && !(isRead && PARAMETERS.has(item)),
   );
   if (best !== undefined && rest.length === 0) return best;
-  if (rest.some((item) => !isImplemented(level, item))) throw new S3Error("NotImplemented");
+  const missing = rest.find((item) => !isImplemented(level, item));
+  if (missing !== undefined)
+    throw new S3Error("NotImplemented", `${missing} is not available yet.`);
   if (best !== undefined && best.parameters.length > 0) {
     throw new S3Error(
       "InvalidArgument",
@@ -194,7 +207,7 @@ function isIgnored(method: string, name: string, value: string): boolean {
   if ((isRead && value !== "") || name.startsWith("response-")) return true;
   throw new S3Error(
     "NotImplemented",
-    `The query parameter ${JSON.stringify(name.slice(0, 64))} is not implemented.`,
+    `The query parameter ${JSON.stringify(name.slice(0, 64))} is not available yet.`,
   );
 }
 

@@ -317,10 +317,44 @@ test("a STOMP target is refused with a long path, credentials in the URL, or lin
     { ...good, url: "stomp://broker.example.org/?a=b" },
     { ...good, url: "stomp://u:p@broker.example.org" },
     { ...good, url: "http://broker.example.org" },
-    { ...good, url: "stomp://10.0.0.1:61613" },
+    ...[
+      "10.0.0.1:61613",
+      "0x7f.1",
+      "2130706433",
+      "017700000001",
+      "127.1",
+      "127.0.0.1.",
+      "%31%32%37.0.0.1",
+      "１２７.0.0.1",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "[::ffff:7f00:1]",
+      "256.0.0.1",
+      "a b",
+    ].map((host) => ({ ...good, url: `stomp://${host}` })),
     { ...good, destination: "/q\nreceipt:1" },
     { ...good, destination: "" },
     { ...good, password: "a\0b" },
   ])
     assert.throws(() => checkStomp(bad, policy), { name: "TargetError" }, JSON.stringify(bad));
+});
+
+test("a STOMP target is stored with its normalized host", () => {
+  const check = (url: string) => checkStomp({ url, destination: "/topic/a" }, policy).url;
+  assert.equal(check("stomp://Broker.Example.ORG.:61613/"), "stomp://broker.example.org:61613");
+  assert.equal(check("stomps://0x01010101/vhost"), "stomps://1.1.1.1/vhost");
+});
+
+test("no spelling of the platform's broker reaches destinations other than those of storage", () => {
+  const own = { ...policy, platformBroker: { url: "stomp://127.0.0.1:61613" } };
+  for (const url of [
+    "stomp://platform",
+    "stomp://platform/",
+    "stomp://PLATFORM",
+    "stomp://platform.",
+  ]) {
+    const target = (destination: string) => checkStomp({ url, destination }, own);
+    assert.throws(() => target("/topic/orders"), { name: "TargetError" }, url);
+    assert.equal(target("/topic/store.orders").url, "stomp://platform");
+  }
 });

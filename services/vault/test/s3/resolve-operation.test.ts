@@ -101,6 +101,17 @@ describe("unsupported requests are refused and never treated as other operations
   }
 });
 
+test("a refused request names the feature", () => {
+  for (const [line, feature] of [
+    ["POST /b/k?select&select-type=2", "select"],
+    ["POST /b/k?select-type=2&select", "select"],
+    ["POST /b/k?restore", "restore"],
+    ["GET /b/k?torrent", "torrent"],
+    ["PUT /b/k?analytics&id=1", "analytics"],
+  ] as const)
+    assert.throws(() => resolve(line), { message: `${feature} is not available yet.` }, line);
+});
+
 test("every operation has one row", () => {
   const names = OPERATIONS.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);

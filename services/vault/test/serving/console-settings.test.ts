@@ -197,6 +197,23 @@ describe("settings", () => {
     await call("DELETE", path);
   });
 
+  test("invalid bodies of callers without rights are 403, not 400", async () => {
+    const wrong = { body: "{", key: reader };
+    for (const path of ["config/cors", "config/policy", "config/versioning", "object/tags?key=a"])
+      assert.equal((await call("PUT", `${API}/set/${path}`, {}, wrong)).status, 403, path);
+    for (const path of ["object/retention?key=a", "object/legal-hold?key=a"])
+      assert.equal((await call("PUT", `${API}/locked/${path}`, {}, wrong)).status, 403, path);
+    const check = `${API}/set/config/policy/check`;
+    assert.equal((await call("POST", check, {}, wrong)).status, 403);
+    const quota = `${API}/set/quota`;
+    assert.equal((await call("PUT", quota, {}, wrong)).status, 403);
+    const operator = { body: "{" };
+    assert.equal((await call("PUT", `${API}/set/config/cors`, {}, operator)).status, 400);
+    assert.equal((await call("PUT", `${API}/none/config/cors`, {}, operator)).status, 404);
+    const missing = `${API}/set/object/tags?key=missing`;
+    assert.equal((await call("PUT", missing, { tags: [] })).status, 404);
+  });
+
   test("a reader may not write, and another bucket's settings stay closed", async () => {
     const asReader = { key: reader };
     const document = cors("https://reader.example");

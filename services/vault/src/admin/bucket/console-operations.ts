@@ -1,7 +1,8 @@
 // Operations of S3 for callers of the admin API.
-import type { GuardedRequest } from "@platform/kernel/http";
+import type { AuthorizedRequest, GuardedRequest } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { type AddressSet, traceHops } from "@platform/kernel/network";
+import { authorize } from "../../s3/authorization.ts";
 import type { S3Answer } from "../../s3/answer.ts";
 import type { OperationContext } from "../../s3/context.ts";
 import type { InnerOperations, OperationCall, Sender } from "../../s3/inner-operations.ts";
@@ -48,6 +49,24 @@ export class ConsoleOperations {
   isAllowed(request: SentRequest, call: OperationCall): Promise<boolean> {
     const sender = this.describeSender(request);
     return asProblem(this.#options.operations.isAllowed(sender, this.#complete(request, call)));
+  }
+
+  /** Throws 401 or 403 unless the caller has an identity in storage. */
+  requireIdentity(caller: Caller): void {
+    this.#options.callers.list(caller);
+  }
+
+  /** The `authorize` of a route whose path and query name the operation: throws as the operation would. */
+  createCheck(
+    describe: (request: AuthorizedRequest) => OperationCall | undefined,
+  ): (request: AuthorizedRequest) => Promise<void> {
+    return async (request) => {
+      const call = describe(request);
+      if (call === undefined || (await this.isAllowed(request, call))) return;
+      await this.perform(request, call, async (context) => {
+        if (context.operation.authorizesItself) await authorize(context);
+      });
+    };
   }
 
   /** The sender with one identity at a time, for operations that are authorized item by item. */

@@ -113,6 +113,7 @@ function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
       description:
         "At most 10, keys of 1 to 128 and values of up to 256 characters: letters, digits, spaces and `_.:/=+-@`.",
       query: target,
+      authorize: authorizeChange(operations, TAGS),
       body: tagsDocument,
       problems: WRITE_PROBLEMS,
       handle: async (request) => {
@@ -165,6 +166,7 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       summary: "Set the retention of an object or a version",
       description: "A COMPLIANCE retention can only be extended, by nobody shortened.",
       query: bypassQuery,
+      authorize: authorizeChange(operations, RETENTION),
       body: retentionBody,
       problems,
       handle: (request) => {
@@ -196,6 +198,7 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       method: "PUT",
       summary: "Place or release the legal hold of an object or a version",
       query: target,
+      authorize: authorizeChange(operations, LEGAL_HOLD),
       body: holdDocument,
       problems,
       handle: (request) =>
@@ -263,9 +266,17 @@ function describe({ part }: { part: string }) {
   } as const;
 }
 
+function authorizeChange(operations: ConsoleOperations, setting: ObjectSetting<object>) {
+  return operations.createCheck(({ params: { bucket = "" }, search }) => {
+    const { data: query } = target.safeParse(Object.fromEntries(new URLSearchParams(search)));
+    // An invalid query is refused by the route itself.
+    return query === undefined ? undefined : toCall("PUT", { params: { bucket }, query }, setting);
+  });
+}
+
 function toCall(
   method: string,
-  { params, query }: SettingRequest,
+  { params, query }: Pick<SettingRequest, "params" | "query">,
   { subresource }: { subresource: string },
 ) {
   const { key, version } = query;

@@ -14,7 +14,9 @@ import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 export const putObject: OperationHandler = async (context) => {
   const { api, request, fields } = context;
   // It would append, whereas PUT replaces.
-  if (fields.has("x-amz-write-offset-bytes")) throw new S3Error("NotImplemented");
+  if (fields.has("x-amz-write-offset-bytes")) {
+    throw new S3Error("NotImplemented", "Appending is not available yet.");
+  }
   const plan = planPayload(request, context.payload);
   const conditions = readWriteConditions(fields);
   const put: PutRequest = {
