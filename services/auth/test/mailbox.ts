@@ -1,6 +1,6 @@
 // A mail service that stores the messages it receives.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** A message. */
@@ -15,6 +15,8 @@ export interface Mail {
 export interface Mailbox {
   url: string;
   mails: Mail[];
+  /** Header fields of each message's request. */
+  headers: IncomingHttpHeaders[];
   /** Resolves when this number of messages has arrived; background messages take a moment. */
   waitFor(count: number): Promise<void>;
   close(): void;
@@ -23,10 +25,12 @@ export interface Mailbox {
 /** Starts it. */
 export async function startMailbox(): Promise<Mailbox> {
   const mails: Mail[] = [];
+  const headers: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
     let text = "";
     request.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
     request.on("end", () => {
+      headers.push(request.headers);
       mails.push(JSON.parse(text) as Mail);
       response.writeHead(200, { "Content-Type": "application/json" }).end('{"status":"sent"}');
     });
@@ -38,6 +42,7 @@ export async function startMailbox(): Promise<Mailbox> {
   return {
     url,
     mails,
+    headers,
     waitFor: async (count) => {
       const deadline = Date.now() + 20_000;
       while (mails.length < count) {

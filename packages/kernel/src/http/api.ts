@@ -8,6 +8,7 @@ import type { HealthAnswer } from "../health/index.ts";
 import { createScopeError, hasScope, type Caller } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
+import { runInTrace } from "../trace/index.ts";
 import { createDirectDispatcher } from "./direct.ts";
 import { createDocsPage, type DocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
@@ -97,7 +98,8 @@ export function createApi(options: ApiOptions): Api {
         outgoing: bindings.outgoing,
         allowed: new Set(),
       };
-      const response = await app.fetch(request, { scope });
+      const { context } = scope.span;
+      const response = await runInTrace(context, () => app.fetch(request, { scope }));
       observe(scope, method, response.status);
       return secure(response);
     },

@@ -11,6 +11,11 @@ export interface TraceContext {
   readonly traceState: string;
 }
 
+/** Header fields that continue a trace at the next hop. */
+export type TraceHeaders = Readonly<
+  Record<"traceparent", string> & Partial<Record<"tracestate", string>>
+>;
+
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/s;
 const ZERO_TRACE = "0".repeat(32);
 const ZERO_SPAN = "0".repeat(16);
@@ -46,7 +51,7 @@ export function formatTraceparent(context: Omit<TraceContext, "traceState">): st
 }
 
 /** Returns the header fields that propagate a context to the next hop. */
-export function formatTraceHeaders(context: TraceContext): Record<string, string> {
+export function formatTraceHeaders(context: TraceContext): TraceHeaders {
   const traceparent = formatTraceparent(context);
   return context.traceState === ""
     ? { traceparent }

@@ -5,7 +5,9 @@ export {
   normalizeTraceState,
   parseTraceContext,
   type TraceContext,
+  type TraceHeaders,
 } from "./context.ts";
+export { createTraceHeaders, getCurrentTrace, runInTrace } from "./current.ts";
 export {
   createOtlpExporter,
   createSpanCounts,

@@ -1,6 +1,8 @@
 // Messages to users, delivered by the mail service over its HTTP API.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
+import { createIdSource } from "@platform/kernel/ids";
+import { createTraceHeaders } from "@platform/kernel/trace";
 
 const TIMEOUT_MS = 10_000;
 
@@ -27,6 +29,7 @@ export interface Message {
  */
 export class Notifier {
   readonly #options: NotifierOptions;
+  readonly #ids = createIdSource();
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -68,6 +71,7 @@ export class Notifier {
         method: "POST",
         headers: {
           "Content-Type": "application/json",
+          ...createTraceHeaders(this.#ids),
           ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
         },
         body: JSON.stringify({ ...message, sensitive: true }),

@@ -1,7 +1,14 @@
 // Receives all requests: OAuth and the pages answer theirs on node's own objects, the API answers the rest.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { createObserver, startScope, type Api, type ApiOptions } from "@platform/kernel/http";
+import {
+  createObserver,
+  startScope,
+  type Api,
+  type ApiOptions,
+  type Scope,
+} from "@platform/kernel/http";
+import { runInTrace } from "@platform/kernel/trace";
 import { readHeaders, readPath } from "./request.ts";
 import { Router, type NodeHandler } from "./router.ts";
 import { TRANSPORT_SECURITY } from "./security-headers.ts";
@@ -68,8 +75,9 @@ export class Dispatcher {
     const path = readPath(request);
     const match = this.#router.find(path);
     if (match !== undefined) {
-      this.#follow(request, response, path, match.route);
-      match.handler.handle(request, response, path, match.route);
+      const { route, handler } = match;
+      const { context } = this.#follow(request, response, path, route).span;
+      runInTrace(context, () => handler.handle(request, response, path, route));
       return true;
     }
     if (!isMissingPage(request, path)) return false;
@@ -81,7 +89,7 @@ export class Dispatcher {
   /** For `listenHttp`. */
   readonly fetch: Api["fetch"] = (request, bindings) => this.#targets!.api.fetch(request, bindings);
 
-  #follow(request: IncomingMessage, response: ServerResponse, path: string, route: string): void {
+  #follow(request: IncomingMessage, response: ServerResponse, path: string, route: string): Scope {
     const { method = "GET", socket } = request;
     const started = startScope(this.#options, method, path, readHeaders(request), socket);
     // Paths contain ids of authorizations, which must not be logged.
@@ -95,6 +103,7 @@ export class Dispatcher {
       // 499: the client disconnected before the response.
       this.#observe(scope, method, response.headersSent ? response.statusCode : 499);
     });
+    return started;
   }
 }
 

@@ -99,6 +99,41 @@ test("a recovery responds before its email is sent, and equally for unknown addr
   mailbox.close();
 });
 
+test("mails belong to the trace of the request that sends them, also after its response", async () => {
+  const mailbox = await startMailbox();
+  const stage = await startStage({
+    ...(await STAGE_KINDS[0]!.prepare()),
+    platform_notify_url: mailbox.url,
+  });
+  const ada = await join(stage, "ada");
+  await expectStatus(200, stage, "PATCH", "/api/v1/auth/account", {
+    token: ada.token,
+    body: { email: "ada@example.org" },
+  });
+  const traceId = "0af7651916cd43dd8448eb211c80319c";
+  const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "vendor=a" };
+  const { token } = ada;
+  await expectStatus(202, stage, "POST", "/api/v1/auth/email/verify/begin", { token, headers });
+  await expectStatus(200, stage, "POST", "/api/v1/auth/email/verify/finish", {
+    body: { token: readLink(mailbox) },
+  });
+  const sent = mailbox.mails.length;
+  const body = { email: "ada@example.org" };
+  await expectStatus(202, stage, "POST", "/api/v1/auth/recovery/begin", { body, headers });
+  await mailbox.waitFor(sent + 1);
+  for (const received of [mailbox.headers[0]!, mailbox.headers.at(-1)!]) {
+    const [, trace, span] = String(received["traceparent"]).split("-");
+    assert.equal(trace, traceId);
+    assert.notEqual(span, "b7ad6b7169203331", "the span is identity's");
+    assert.equal(received["tracestate"], "vendor=a");
+  }
+  await expectStatus(202, stage, "POST", "/api/v1/auth/recovery/begin", { body });
+  await mailbox.waitFor(sent + 2);
+  assert.match(String(mailbox.headers.at(-1)!["traceparent"]), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+  await stage.close();
+  mailbox.close();
+});
+
 test("registering with another user's verified address returns the same response", async () => {
   const mailbox = await startMailbox();
   const stage = await startStage({

@@ -5,8 +5,10 @@
 //     └── acknowledged ◄─────┘ delivered, or abandoned and written to the dead letters
 import { createHash, randomBytes } from "node:crypto";
 import type { EgressFetch } from "@platform/kernel/egress";
+import { createIdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
+import { createTraceHeaders } from "@platform/kernel/trace";
 import type { EventOutbox, NotificationRule, PendingEvent } from "../model/event.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { type EventOrigin, formatEvent, formatTest } from "./event-record.ts";
@@ -85,6 +87,7 @@ export class Delivery {
   readonly #options: Required<DeliveryOptions>;
   readonly #queues = new Map<string, TargetQueue>();
   readonly #tries = new TryLog();
+  readonly #ids = createIdSource();
   readonly #stopListening: () => void;
   readonly stats: DeliveryStats = { delivered: 0, failed: 0, givenUp: 0 };
   #cursor = 0;
@@ -153,7 +156,7 @@ export class Delivery {
     this.#tests += 1;
     try {
       const body = formatTest({ bucket, ruleId, timeMs: clock.now(), id }, target.names);
-      const outcome = await sender.send({ id, body });
+      const outcome = await sender.send({ id, body, trace: createTraceHeaders(this.#ids) });
       return { outcome, durationMs: Math.round(clock.monotonicMs() - beganMs) };
     } finally {
       this.#tests -= 1;
@@ -233,6 +236,7 @@ export class Delivery {
       format: (pending) => ({
         id: `evt_${pending.sequencer}_${pending.id}`,
         body: formatEvent(pending, options.origin, target.names),
+        trace: pending.actor.trace ?? createTraceHeaders(this.#ids),
       }),
       onDropped: (dropped) => this.#finish(dropped),
       onDelivered: (delivered, attempt) => {

@@ -1,4 +1,6 @@
 // The interface between a queue and its way of delivery.
+import type { TraceHeaders } from "@platform/kernel/trace";
+
 /**
  * The result of one attempt. `retry` allows another one. `blames` names the culprit: the target, which then gets a pause,
  * or this event, which is delayed alone. `afterMs` is the delay that the target requested, `status` that of an HTTP answer.
@@ -19,6 +21,8 @@ export interface Message {
   readonly id: string;
   /** JSON. */
   readonly body: string;
+  /** The trace of the change; continued by targets that can. */
+  readonly trace: TraceHeaders;
 }
 
 /** Delivers to one target. `send` never rejects. */

@@ -30,13 +30,14 @@ export function createWebhookSender(options: {
   const { target } = options;
   const key = Buffer.from(options.secret.slice(SECRET_PREFIX.length), "base64");
   return {
-    send: async ({ id, body }) => {
+    send: async ({ id, body, trace }) => {
       const timestamp = String(Math.floor(options.now() / 1_000));
       const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`);
       try {
         const answer = await options.fetch(target.url, {
           method: "POST",
           headers: {
+            ...trace,
             "content-type": "application/json",
             "user-agent": USER_AGENT,
             "webhook-id": id,

@@ -1,5 +1,7 @@
 // Notification rules of buckets, and durable events about objects.
 
+import type { TraceHeaders } from "@platform/kernel/trace";
+
 /** Event names without the prefix `s3:` or `objstore:`. */
 export type ObjectEventName =
   | "ObjectCreated:Put"
@@ -32,6 +34,8 @@ export interface Actor {
   principalId?: string;
   sourceIp?: string;
   requestId?: string;
+  /** The trace of the request, as header fields. */
+  trace?: TraceHeaders;
 }
 
 /** An event that waits for its delivery. It stays until it is acknowledged, even after crashes. */

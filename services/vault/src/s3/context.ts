@@ -1,6 +1,7 @@
 // The context of operations: the parts of the service, and one request with its caller.
 import type { Logger } from "@platform/kernel/log";
 import type { AddressSet } from "@platform/kernel/network";
+import { formatTraceHeaders } from "@platform/kernel/trace";
 import type { Clock } from "@platform/kernel/time";
 import { type Authorizer, type Caller, nameSession } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
@@ -116,18 +117,28 @@ export function getOwner(api: ObjectApi): Owner {
 }
 
 /** The caller, for events. */
-export function getActor({ caller, request }: OperationContext): Actor {
-  const sourceIp = request.clientAddress;
-  const requestId = request.id;
+export function getActor({ caller, request, bucket }: OperationContext): Actor {
+  const { trace } = request;
+  // Only events carry it on; most buckets have no subscriptions.
+  const hasEvents = bucket?.settings.notification !== undefined && trace !== undefined;
+  return {
+    principalId: namePrincipal(caller),
+    sourceIp: request.clientAddress,
+    requestId: request.id,
+    ...(hasEvents ? { trace: formatTraceHeaders(trace) } : {}),
+  };
+}
+
+function namePrincipal(caller: Caller): string {
   switch (caller.kind) {
     case "anonymous":
-      return { principalId: "Anonymous", sourceIp, requestId };
+      return "Anonymous";
     case "root":
-      return { principalId: "root", sourceIp, requestId };
+      return "root";
     case "user":
-      return { principalId: caller.name, sourceIp, requestId };
+      return caller.name;
     case "session":
-      return { principalId: nameSession(caller), sourceIp, requestId };
+      return nameSession(caller);
     default:
       return caller satisfies never;
   }

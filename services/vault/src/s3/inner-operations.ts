@@ -1,5 +1,6 @@
 // Operations for callers that another listener of this process has identified: the same table, authorization and handlers as
 // those of the object API.
+import { getCurrentTrace } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -177,6 +178,7 @@ class InnerRequest implements OperationRequest {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: BodySource;
+  readonly trace = getCurrentTrace();
   readonly #memory: MemoryHold;
 
   constructor(

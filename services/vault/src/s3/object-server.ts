@@ -43,6 +43,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   const { api } = options;
   const request = new S3Request(exchange, id, api);
   const span = startRequestSpan(options.tracer, request);
+  request.trace = span.context;
   const finished: FinishedRequest = {
     request,
     span,

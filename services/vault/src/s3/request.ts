@@ -1,6 +1,7 @@
 // One request to the object API, read from the engine's exchange.
 import type { Exchange } from "@platform/http1";
 import { traceHops, type AddressSet } from "@platform/kernel/network";
+import type { TraceContext } from "@platform/kernel/trace";
 import type { ReadWindow } from "../model/read-window.ts";
 import { AnswerWindow } from "./read-window.ts";
 import { type BodySource, RequestBody } from "./request-body.ts";
@@ -28,6 +29,7 @@ export interface OperationRequest extends Pick<
   | "hold"
   | "holdWhenRoom"
   | "release"
+  | "trace"
 > {
   readonly body: BodySource;
   /** The share of memory for its answer; `undefined` if its sender reads one frame at a time. */
@@ -52,6 +54,8 @@ export class S3Request implements OperationRequest {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
+  /** Set when its span has started. */
+  trace: TraceContext | undefined;
   readonly #memory: MemoryHold;
   #query: RequestQuery | undefined;
 

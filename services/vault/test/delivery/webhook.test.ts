@@ -90,6 +90,30 @@ test("an event names a version only where there are some, and lifecycle rules as
   assert.deepEqual(received[1]!.record.userIdentity, { principalId: "s3.amazonaws.com" });
 });
 
+test("a webhook continues the trace of the change, or is a new one", async () => {
+  const outbox = new MemoryOutbox();
+  deliver(outbox);
+  const { target, received } = await startReceiver(() => (received.length === 1 ? 500 : 200));
+  const trace = {
+    traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    tracestate: "vendor=a,other=b",
+  };
+  outbox.add(target, { actor: { trace } });
+  await waitUntil(() => received.length === 2, "the repeated event");
+  for (const { headers } of received) {
+    assert.equal(headers["traceparent"], trace.traceparent);
+    assert.equal(headers["tracestate"], trace.tracestate);
+  }
+  outbox.add(target, { actor: {} });
+  await waitUntil(() => received.length === 3, "the event of a lifecycle rule");
+  const { headers } = received[2]!;
+  assert.match(
+    String(headers["traceparent"]),
+    /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-0[01]$/,
+  );
+  assert.equal(headers["tracestate"], undefined);
+});
+
 test("its receiver can verify the signature, and the secret of another receiver does not match", async () => {
   const outbox = new MemoryOutbox();
   deliver(outbox);

@@ -92,11 +92,21 @@ describe("events", () => {
     });
     const { secret } = JSON.parse(subscribed.text) as { secret: string };
     await s3.must("PUT", "/photos/other.txt", { body: "no" });
-    await s3.must("PUT", "/photos/a%20b.jpg", { body: "hello" });
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const trace = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "vendor=a" };
+    await s3.must("PUT", "/photos/a%20b.jpg", { body: "hello", headers: trace });
     await s3.must("DELETE", "/photos/a%20b.jpg");
     await waitFor("two events", () => received.length >= 2);
     const [first, second] = received as [Received, Received];
     assert.ok(isSigned(first, secret) && isSigned(second, secret));
+    const traced = received.filter(({ headers }) => headers["tracestate"] === "vendor=a");
+    assert.deepEqual(
+      traced.map((item) => [
+        readRecord(item).eventName,
+        String(item.headers["traceparent"]).split("-")[1],
+      ]),
+      [["objstore:ObjectCreated:Put", traceId]],
+    );
     const records = [first, second].map(readRecord);
     const put = records.find(({ eventName }) => eventName === "objstore:ObjectCreated:Put")!;
     assert.deepEqual([put.s3.object.key, put.s3.object.size], ["a+b.jpg", 5]);
