@@ -29,6 +29,18 @@ const domainName = z.string().regex(/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,10}
   error: "expected a lower-case name",
 });
 
+// Refused by name: a setting that is ignored would leave secrets where the operator does not expect them.
+function unavailable(description: string, env: string, secret = false) {
+  const isUnset = (text: string | undefined): boolean =>
+    text === undefined || text === "" || (text === "default" && env.endsWith("_TENANT_ID"));
+  return key(z.string().max(4_096).optional().refine(isUnset, { error: "not available yet" }), {
+    description: `${description} Not available yet.`,
+    env: [env],
+    flag: false,
+    secret,
+  });
+}
+
 const KEYS = {
   addr: addressKey(":9000", {
     description: "Address of the object API.",
@@ -226,6 +238,12 @@ const KEYS = {
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),
+  secret_url: unavailable("Secret service.", "PLATFORM_SECRET_URL"),
+  secret_api_key: unavailable("Key for the secret service.", "PLATFORM_SECRET_API_KEY", true),
+  secret_tenant_id: unavailable(
+    "Tenant of the secrets; `default` is accepted.",
+    "PLATFORM_SECRET_TENANT_ID",
+  ),
   ...createTokenKeys(
     "vault",
     "the admin API accepts tokens: for storage those with a role of storage, for everything those with the scope vault:admin",

@@ -5,13 +5,14 @@ import { CompileError, findLineColumn } from "./source-problem.ts";
 
 /** The error of an import that is not installed or does not exist; undefined if the file does not contain its name. */
 export function createMissingImport(specifier: string, file: string): CompileError | undefined {
-  return createImportProblem(
-    specifier,
-    file,
-    /^[./]/.test(specifier)
-      ? `there is no file ${specifier}`
-      : `the package ${specifier} is not installed: npm install ${specifier}`,
-  );
+  return createImportProblem(specifier, file, describeMissing(specifier));
+}
+
+// Packages of the platform are not in registries: who followed the advice would install a stranger's.
+function describeMissing(specifier: string): string {
+  if (/^[./]/.test(specifier)) return `there is no file ${specifier}`;
+  if (/^@platform(?:\/|$)/.test(specifier)) return `the platform has no package ${specifier}`;
+  return `the package ${specifier} is not installed: npm install ${specifier}`;
 }
 
 /** An error at the name of an import; undefined if the file does not contain it. */

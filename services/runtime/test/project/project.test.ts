@@ -102,6 +102,7 @@ export route GET /text { throw "z"; }
 test("a missing import is reported at its line", () => {
   const cases = [
     ["not-there", "the package not-there is not installed: npm install not-there"],
+    ["@platform/not-there", "the platform has no package @platform/not-there"],
     ["./not-there.ts", "there is no file ./not-there.ts"],
   ];
   for (const [specifier, message] of cases) {
