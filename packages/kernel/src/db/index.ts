@@ -3,4 +3,4 @@ export { openDatabase, type Database } from "./database.ts";
 export { dumpDatabase, loadDump } from "./dump.ts";
 export { DatabaseError, isUniqueViolation, readDatabaseError } from "./error.ts";
 export { readHistory, writeHistory, type AppliedMigration } from "./history.ts";
-export { type DatabaseKind, type Migration } from "./migration.ts";
+export { checksumMigration, type DatabaseKind, type Migration } from "./migration.ts";

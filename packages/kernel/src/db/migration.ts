@@ -117,6 +117,11 @@ function checkOrder(migrations: readonly Migration[]): void {
   }
 }
 
+/** The checksum that is recorded when a migration is applied. */
+export function checksumMigration({ statements }: Migration, kind: DatabaseKind): string {
+  return checksumOf(statements(TYPES[kind], kind));
+}
+
 // Changes of white space are insignificant.
 function checksumOf(sql: readonly string[]): string {
   const text = sql.map((statement) => statement.replaceAll(/\s+/g, " ").trim()).join(";\n");

@@ -52,6 +52,8 @@ export interface DatabaseSettings {
   /** Value of DATABASE_URL. */
   readonly url: string | undefined;
   readonly dataFolder: string;
+  /** Names of all databases of the service. */
+  readonly declared: readonly string[];
   /** True in tests: all databases are in memory. */
   readonly inMemory: boolean;
 }
@@ -176,15 +178,17 @@ export class Database implements Queries {
   }
 
   async #connect(): Promise<OpenDatabase<Tables>> {
-    const { CompiledQuery, openDatabase } = await loadDatabases();
+    const { CompiledQuery, openDatabase, ...renamed } = await loadDatabases();
     this.#createQuery = CompiledQuery.raw;
-    return openDatabase<Tables>({ url: this.#findUrl(), service: this.name });
-  }
-
-  #findUrl(): string {
-    const { url, inMemory, dataFolder } = this.#readSettings();
-    const file = inMemory ? ":memory:" : join(dataFolder, `${this.name}.sqlite`);
-    return this.options.url ?? (inMemory ? undefined : url) ?? `sqlite:${file}`;
+    const { url, inMemory, dataFolder: folder, declared } = this.#readSettings();
+    const chosen = this.options.url ?? (inMemory ? "sqlite::memory:" : url);
+    if (chosen !== undefined) return openDatabase<Tables>({ url: chosen, service: this.name });
+    const { name } = this;
+    const file = join(folder, `${name}.sqlite`);
+    const migrations = selectMigrations(this.#readMigrations() ?? {}, "sqlite");
+    renamed.refuseRenamed({ name, folder, declared, migrations });
+    renamed.adoptMigrations(name, file);
+    return openDatabase<Tables>({ url: `sqlite:${file}`, service: name });
   }
 
   #readMigrations(): MigrationTexts | undefined {

@@ -2,3 +2,4 @@
 // needs to start, and many services have no database.
 export { openDatabase } from "@platform/kernel/db";
 export { CompiledQuery } from "kysely";
+export { adoptMigrations, refuseRenamed } from "./renamed.ts";

@@ -147,6 +147,7 @@ export class Service {
     const database = new Database(name, resolved, () => ({
       url: this.settings.database_url,
       dataFolder: this.settings.data,
+      declared: this.databases.map((other) => other.name),
       inMemory: this.environment.inMemory,
     }));
     this.databases.push(database);

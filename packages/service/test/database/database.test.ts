@@ -1,6 +1,6 @@
 // Declared databases: templates, transactions, migrations, on SQLite and PostgreSQL.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -21,10 +21,71 @@ function createFolder(t: TestContext): string {
 
 function declare(t: TestContext, options: DatabaseOptions, dataFolder = "/nonexistent"): Database {
   const inMemory = dataFolder === "/nonexistent" && options.url === undefined;
-  const database = new Database("notes", options, () => ({ url: undefined, dataFolder, inMemory }));
+  const database = new Database("notes", options, () => ({
+    url: undefined,
+    dataFolder,
+    declared: ["notes"],
+    inMemory,
+  }));
   t.after(() => database.close());
   return database;
 }
+
+test("a renamed database is refused until its file is renamed, and then has its rows and migrations", async (t) => {
+  const dataFolder = createFolder(t);
+  const open = (name: string, migrations: DatabaseOptions["migrations"], declared = [name]) => {
+    const options = migrations === undefined ? {} : { migrations };
+    return new Database(name, options, () => ({
+      url: undefined,
+      dataFolder,
+      declared,
+      inMemory: false,
+    }));
+  };
+  const old = open("notes", NOTES);
+  await old.run`insert into notes (text) values ('kept')`;
+  await old.close();
+  const renamed = open("letters", NOTES);
+  await assert.rejects(renamed.open(), ({ message }: Error) =>
+    [/letters\.sqlite does not exist/, /mv \S+notes\.sqlite \S+letters\.sqlite/, /touch/].every(
+      (part) => part.test(message),
+    ),
+  );
+  await assert.rejects(renamed.listMigrations());
+  assert.deepEqual(readdirSync(dataFolder), ["notes.sqlite"], "no empty file");
+  const another = open("photos", { "0001-photos.sql": "create table photos (id integer)" });
+  await another.open();
+  await another.close();
+  const both = open("later", NOTES, ["notes", "later"]);
+  await both.open();
+  await both.close();
+  for (const name of ["photos", "later"]) rmSync(join(dataFolder, `${name}.sqlite`));
+  renameSync(join(dataFolder, "notes.sqlite"), join(dataFolder, "letters.sqlite"));
+  const moved = open("letters", NOTES);
+  assert.deepEqual(await moved.all`select text from notes`, [{ text: "kept" }]);
+  assert.deepEqual(await moved.listMigrations(), [{ id: "0001-notes", isApplied: true }]);
+  await moved.close();
+});
+
+test("a renamed database without migrations is refused, too, and an empty file is a decision", async (t) => {
+  const dataFolder = createFolder(t);
+  const open = (name: string) =>
+    new Database(name, {}, () => ({
+      url: undefined,
+      dataFolder,
+      declared: [name],
+      inMemory: false,
+    }));
+  const old = open("notes");
+  await old.run`create table notes (text text)`;
+  await old.close();
+  const renamed = open("letters");
+  await assert.rejects(renamed.open(), /letters\.sqlite does not exist/);
+  await renamed.close();
+  writeFileSync(join(dataFolder, "letters.sqlite"), "");
+  await renamed.run`create table letters (text text)`;
+  await renamed.close();
+});
 
 async function checkQueries(database: Database): Promise<void> {
   const hostile = "'); drop table notes; --";

@@ -22,7 +22,7 @@ async function startReplica(
   timing = "1m",
 ): Promise<Scheduler> {
   const database = new Database("jobs", url === undefined ? {} : { url }, () => {
-    return { url: undefined, dataFolder: "unused", inMemory: false };
+    return { url: undefined, dataFolder: "unused", inMemory: false, declared: [] };
   });
   const scheduler = new Scheduler({
     schedules: [new Schedule(timing, work, "clean")],
@@ -194,7 +194,7 @@ test("the lease of a replica that died ends, and its run is repeated with a high
   const url = createFile(t);
   const clock = createManualClock(0);
   const database = new Database("jobs", { url }, () => {
-    return { url: undefined, dataFolder: "unused", inMemory: false };
+    return { url: undefined, dataFolder: "unused", inMemory: false, declared: [] };
   });
   t.after(() => database.close());
   const dead = new LeaseTable(database, "dead");
