@@ -51,7 +51,7 @@ export const authEntry: ServiceEntry = {
       ...allowBackups(context),
       PLATFORM_AUTH_REVOCATIONS_TOKEN: context.credentials[REVOCATIONS_TOKEN] ?? "",
       ...chooseDefaults(context),
-      ...trustGateway("auth", context, process.env),
+      ...trustGateway("auth", ["identity_addr"], context, process.env),
       ...sendMail(context),
     },
   }),

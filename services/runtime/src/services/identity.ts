@@ -1,4 +1,5 @@
 // The connection of the other services to identity: keys, issuer, audience and revocations of its tokens.
+import { isIP } from "node:net";
 import { formatConsoleUrl } from "./console.ts";
 import { formatInternalUrl, getAddress, isRunning, type EntryContext } from "./entry.ts";
 import { RUNTIME_KEY } from "./runtime.ts";
@@ -76,14 +77,23 @@ export function wireIdentity(
 
 /**
  * Environment with which a service trusts the client addresses that the local gateway forwards. Otherwise all clients
- * behind it would share its address, and the limits per address.
+ * behind it would share its address, and the limits per address. Trusted is the one address that the gateway's connections
+ * have: the system uses the address of a local target as the source. Other programs of this machine may have it, too; they
+ * run as trusted as the platform does.
  */
 export function trustGateway(
   service: "auth" | "vault",
+  keys: readonly string[],
   context: EntryContext,
   env: Environment,
 ): Record<string, string> {
   const name = `PLATFORM_${service.toUpperCase()}_TRUSTED_PROXIES`;
   if (env[name] !== undefined || !isRunning("gate", context)) return {};
-  return { [name]: "127.0.0.0/8,::1" };
+  const sources = keys.flatMap((key) => {
+    const { hostname } = new URL(formatInternalUrl(getAddress(context, key)));
+    const address = hostname.replace(/^\[|\]$/g, "");
+    // A name, such as localhost, is resolved by the gateway.
+    return isIP(address) === 0 ? ["127.0.0.1", "::1"] : [address];
+  });
+  return { [name]: [...new Set(sources)].join(",") };
 }

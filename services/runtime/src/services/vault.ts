@@ -72,7 +72,7 @@ export const vaultEntry: ServiceEntry = {
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
       [SECRET_KEY]: context.credentials[SECRET_KEY] ?? "",
       ...wireIdentity("vault", context, process.env),
-      ...trustGateway("vault", context, process.env),
+      ...trustGateway("vault", ["storage_addr", "storage_admin_addr"], context, process.env),
     },
   }),
   describe: (context) =>

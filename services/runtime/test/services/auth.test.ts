@@ -5,12 +5,12 @@ import { authEntry } from "../../src/services/auth.ts";
 import type { EntryContext } from "../../src/services/entry.ts";
 import { gateEntry } from "../../src/services/gate.ts";
 
-test("identity trusts the local gateway's client addresses only if the gateway runs", () => {
-  const context = (running: EntryContext["running"]): EntryContext => ({
+test("identity trusts client addresses from the local gateway's address alone, and only if it runs", () => {
+  const context = (running: EntryContext["running"], host?: string): EntryContext => ({
     dataDir: "/data",
     dataDirShown: "./data",
     credentialsShown: "./data/credentials.env",
-    addresses: new Map([["identity_addr", { host: "127.0.0.1", port: 8086 }]]),
+    addresses: new Map([["identity_addr", { host, port: 8086 }]]),
     consoleUrl: undefined,
     domain: undefined,
     credentials: {},
@@ -19,7 +19,17 @@ test("identity trusts the local gateway's client addresses only if the gateway r
   });
   const key = "PLATFORM_AUTH_TRUSTED_PROXIES";
   const behind = context([gateEntry, authEntry]);
-  assert.equal(authEntry.configure(behind).env[key], "127.0.0.0/8,::1");
+  for (const [host, trusted] of [
+    [undefined, "127.0.0.1"],
+    ["127.0.0.1", "127.0.0.1"],
+    ["::1", "::1"],
+    ["::", "127.0.0.1"],
+    ["192.0.2.7", "192.0.2.7"],
+    ["localhost", "127.0.0.1,::1"],
+  ] as const) {
+    const { env } = authEntry.configure(context([gateEntry, authEntry], host));
+    assert.equal(env[key], trusted, host);
+  }
   assert.equal(authEntry.configure(context([authEntry])).env[key], undefined);
   process.env[key] = "192.0.2.1";
   try {
