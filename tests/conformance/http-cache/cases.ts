@@ -10,6 +10,21 @@ const past = new Date(Date.now() - 3_600_000).toUTCString();
 const future = new Date(Date.now() + 3_600_000).toUTCString();
 const modified = new Date(Date.now() - 86_400_000).toUTCString();
 
+const DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split(" ");
+
+/** `Sunday, 06-Nov-94 08:49:37 GMT`. */
+function toRfc850(date: Date): string {
+  const [, day, month, year = "", time] = date.toUTCString().split(" ");
+  return `${DAYS[date.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+}
+
+/** `Sun Nov  6 08:49:37 1994`. */
+function toAsctime(date: Date): string {
+  const [, day = "", month, year, time] = date.toUTCString().split(" ");
+  const short = DAYS[date.getUTCDay()]!.slice(0, 3);
+  return `${short} ${month} ${day.replace(/^0/, " ")} ${time} ${year}`;
+}
+
 /** A case that asks twice and expects the second response from the store, or from the upstream. */
 function second(
   rule: string,
@@ -52,6 +67,24 @@ export const cases: readonly Case[] = [
     "3.11",
     "must-understand overrides no-store",
     control("must-understand, no-store, max-age=60"),
+    "HIT",
+  ),
+  second(
+    "3.11a",
+    "must-understand forbids storing a status that is not understood",
+    { status: 299, ...control("must-understand, max-age=60") },
+    "MISS",
+  ),
+  second(
+    "3.11b",
+    "must-understand and no-store forbid storing a status that is not understood",
+    { status: 599, ...control("must-understand, no-store, max-age=60") },
+    "MISS",
+  ),
+  second(
+    "3.11c",
+    "a status that is not understood is stored by its lifetime",
+    { status: 299, ...control("max-age=60") },
     "HIT",
   ),
   second("3.12", "Vary: * forbids storing", control("max-age=60", { Vary: "*" }), "MISS"),
@@ -306,6 +339,36 @@ export const cases: readonly Case[] = [
   second("4.2.5", "Expires in the past makes it stale", { headers: { Expires: past } }, "MISS"),
   second("4.2.6", "an invalid Expires makes it stale", { headers: { Expires: "0" } }, "MISS"),
   second("4.2.7", "an invalid max-age makes it stale", control("max-age=x"), "MISS"),
+  ...[
+    "Thu, 99 Aug 2099 02:01:18 GMT",
+    "Thu, 18 Aug 2099 2:01:18 GMT",
+    "Thu 18 Aug 2099 02:01:18 GMT",
+    "Thu, 18 Aug 2099 02:01:18 UTC",
+    "Thu, 18-Aug-2099 02:01:18 GMT",
+    "Thu, 18  Aug  2099 02:01:18 GMT",
+    "2099-08-18",
+    "4090000000",
+  ].map((value, index) =>
+    second(`4.2.7.${index + 1}`, `no date: ${value}`, { headers: { Expires: value } }, "MISS"),
+  ),
+  second(
+    "4.2.7a",
+    "a date of RFC 850 is read",
+    { headers: { Expires: toRfc850(new Date(Date.now() + 3_600_000)) } },
+    "HIT",
+  ),
+  second(
+    "4.2.7b",
+    "a date of asctime is read, in UTC",
+    { headers: { Expires: toAsctime(new Date(Date.now() + 600_000)) } },
+    "HIT",
+  ),
+  second(
+    "4.2.7c",
+    "a past date of asctime is the past",
+    { headers: { Expires: toAsctime(new Date(Date.now() - 600_000)) } },
+    "MISS",
+  ),
   second("4.2.8", "the first of two max-age counts", control("max-age=60, max-age=0"), "HIT"),
   second(
     "4.2.9",
@@ -758,4 +821,33 @@ export const cases: readonly Case[] = [
       }
     },
   },
+
+  // RFC 9213: CDN-Cache-Control.
+  ...(
+    [
+      ["overrides no-store", "max-age=60", "no-store", "HIT"],
+      ["overrides max-age", "max-age=0", "max-age=60", "MISS"],
+      ["forbids storing", "no-store", "max-age=60", "MISS"],
+      ["private forbids storing", "private, max-age=60", "public", "MISS"],
+      ["a directive that is false is not given", "no-store=?0, max-age=60", "no-store", "HIT"],
+      ["parameters are ignored", "max-age=60;x=1", "no-store", "HIT"],
+      ["an empty one is ignored", "", "max-age=60", "HIT"],
+      ["one that is no dictionary is ignored", "max-age=60, &&&", "no-store", "MISS"],
+      ["names in upper case are no dictionary", "Max-Age=60", "no-store", "MISS"],
+      ["the last of two equal directives counts", "max-age=0, max-age=60", "no-store", "HIT"],
+    ] as const
+  ).map(([title, targeted, general, expected], index) =>
+    second(
+      `9213.${index + 1}`,
+      `CDN-Cache-Control: ${title}`,
+      control(general, { "CDN-Cache-Control": targeted }),
+      expected,
+    ),
+  ),
+  second(
+    "9213.11",
+    "CDN-Cache-Control: overrides Expires",
+    { headers: { Expires: past, "CDN-Cache-Control": "max-age=60" } },
+    "HIT",
+  ),
 ];

@@ -1,5 +1,6 @@
 // The rules of RFC 9111 for a shared cache: which responses are stored, how old and how fresh they are.
 import { type Directives, parseDirectives, readSeconds, SECONDS_MAX } from "./cache-control.ts";
+import { parseHttpDate } from "./http-date.ts";
 import { parseTargeted } from "./targeted-control.ts";
 
 /** Statuses that are stored with the route's time to live if the upstream states none (RFC 9110 section 15.1). */
@@ -10,6 +11,14 @@ const DEFAULT_STATUSES: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 
  * them, whatever their Cache-Control says.
  */
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([206, 304, 412, 416]);
+/** Statuses of RFC 9110 whose rules for caches are followed here: with must-understand, no other one is stored. */
+const UNDERSTOOD_STATUSES: ReadonlySet<number> = new Set([
+  ...[200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308],
+  ...[
+    400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410, 411, 413, 414, 415, 417, 421, 422, 426,
+  ],
+  ...[500, 501, 502, 503, 504, 505],
+]);
 /** Members of Vary that no other request is known to match; the gateway writes the fields itself. */
 const UNSELECTABLE = /(?:^|[\s,])(?:\*|x-forwarded-for|forwarded)(?:$|[\s,])/i;
 
@@ -66,7 +75,9 @@ export function judgeResponse(head: StorableHead, request: StoringRequest): Life
   const directives = targeted ?? parseDirectives(head.get("cache-control"));
   if (status < 200 || CONDITIONAL_STATUSES.has(status)) return undefined;
   if (request.directives.has("no-store")) return undefined;
-  if (directives.has("no-store") && !directives.has("must-understand")) return undefined;
+  const mustUnderstand = directives.has("must-understand");
+  if (mustUnderstand && !UNDERSTOOD_STATUSES.has(status)) return undefined;
+  if (directives.has("no-store") && !mustUnderstand) return undefined;
   if (directives.has("private") || head.get("set-cookie") !== undefined) return undefined;
   if (UNSELECTABLE.test(head.get("vary") ?? "")) return undefined;
   if (/^text\/event-stream/i.test(head.get("content-type") ?? "")) return undefined;
@@ -77,7 +88,7 @@ export function judgeResponse(head: StorableHead, request: StoringRequest): Life
   const isShared = directives.has("public") || sharedAge !== undefined || targeted !== undefined;
   if (request.isPersonal && !isShared) return undefined;
   const expires = targeted === undefined ? head.get("expires") : undefined;
-  const lifetimeMs = readLifetimeMs(head, expires, directives, sharedAge, request.ttlMs);
+  const lifetimeMs = readLifetimeMs(head, expires, directives, sharedAge, request);
   if (lifetimeMs === undefined) return undefined;
   const isRevalidated = directives.has("no-cache");
   const hasValidator = head.get("etag") !== undefined || head.get("last-modified") !== undefined;
@@ -107,8 +118,7 @@ export function judgeResponse(head: StorableHead, request: StoringRequest): Life
 /** A time in an HTTP date, in ms since 1970; `undefined` if absent, 0 if invalid. */
 export function readDateMs(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  const ms = /GMT$|^[A-Z][a-z]{2} [A-Z][a-z]{2} /.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(ms) ? 0 : ms;
+  return parseHttpDate(value.trim(), Date.now()) ?? 0;
 }
 
 // RFC 9111 section 4.2.1.
@@ -117,14 +127,15 @@ function readLifetimeMs(
   expires: string | undefined,
   directives: Directives,
   sharedAge: number | undefined,
-  ttlMs: number,
+  { ttlMs, answeredAtMs }: StoringRequest,
 ): number | undefined {
   const seconds = sharedAge ?? readSeconds(directives, "max-age");
   if (seconds !== undefined) return seconds * 1_000;
   const expiresMs = readDateMs(expires);
   if (expiresMs !== undefined) {
-    const dateMs = readDateMs(head.get("date")) ?? 0;
-    return dateMs === 0 ? 0 : Math.max(0, expiresMs - dateMs);
+    // Without a valid Date, it is the time at which the response arrived (RFC 9110 section 6.6.1).
+    const dateMs = readDateMs(head.get("date")) || answeredAtMs;
+    return Math.max(0, expiresMs - dateMs);
   }
   return DEFAULT_STATUSES.has(head.status) || directives.has("public") ? ttlMs : undefined;
 }

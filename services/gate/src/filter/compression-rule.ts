@@ -44,6 +44,7 @@ export class CompressionRule {
    * or has no content.
    */
   apply(fields: RequestHead["fields"], draft: ResponseDraft): Compression | undefined {
+    if (draft.status === 304) this.#describeUnchanged(fields, draft);
     if (!this.#isCompressible(draft)) return undefined;
     addVary(draft);
     if (forbidsTransform(fields.get(Known.CacheControl))) return undefined;
@@ -63,6 +64,31 @@ export class CompressionRule {
     return { coding, release };
   }
 
+  /**
+   * A 304 has the fields that the 200 would have (RFC 9110 section 15.4.5). It rarely tells the type of the content: the
+   * tag that the client has says whether that was compressed.
+   */
+  #describeUnchanged(fields: RequestHead["fields"], draft: ResponseDraft): void {
+    const type = findField(draft, "content-type");
+    if (type !== undefined && !this.#isListed(type)) return;
+    if (forbidsTransform(findField(draft, "cache-control"))) return;
+    addVary(draft);
+    if (forbidsTransform(fields.get(Known.CacheControl))) return;
+    if (chooseCoding(fields.get(Known.AcceptEncoding), this.#codings) === "identity") return;
+    const known = fields.get(Known.IfNoneMatch) ?? "";
+    draft.headers = draft.headers.map(([name, value]): [string, string] => {
+      const isStrong = name.toLowerCase() === "etag" && value.startsWith('"');
+      const hasStrong = known.replaceAll(/W\/"[^"]*"/g, "").includes(value);
+      return isStrong && !hasStrong ? [name, `W/${value}`] : [name, value];
+    });
+  }
+
+  #isListed(type: string): boolean {
+    const [name = ""] = type.toLowerCase().split(";");
+    const trimmed = name.trim();
+    return this.#exact.has(trimmed) || this.#starts.some((start) => trimmed.startsWith(start));
+  }
+
   #isCompressible(draft: ResponseDraft): boolean {
     const { status, contentLength } = draft;
     if (status === 204 || status === 206 || status === 304) return false;
@@ -71,9 +97,7 @@ export class CompressionRule {
     if (coding !== undefined && coding.toLowerCase() !== "identity") return false;
     if (findField(draft, "content-range") !== undefined) return false;
     if (forbidsTransform(findField(draft, "cache-control"))) return false;
-    const [type = ""] = (findField(draft, "content-type") ?? "").toLowerCase().split(";");
-    const name = type.trim();
-    return this.#exact.has(name) || this.#starts.some((start) => name.startsWith(start));
+    return this.#isListed(findField(draft, "content-type") ?? "");
   }
 }
 

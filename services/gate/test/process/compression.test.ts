@@ -85,6 +85,13 @@ const responses: Record<string, (response: ServerResponse, request: IncomingMess
 };
 
 responses["/stored/text"] = responses["/text"]!;
+responses["/unchanged/text"] = (response, incoming) => {
+  if (incoming.headers["if-none-match"] === undefined) responses["/text"]!(response, incoming);
+  else response.writeHead(304, { ETag: '"one"' }).end();
+};
+responses["/unchanged/image"] = (response) => {
+  response.writeHead(304, { ETag: '"one"', "Content-Type": "image/png" }).end();
+};
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((incoming, response) => {
@@ -104,6 +111,34 @@ for (const runtime of runtimes) {
     ];
     const config = { workers: 1, routes };
     const { port, url } = await startGate(context, { runtime, config });
+
+    await context.test("a 304 has the validator and the Vary of the 200", async () => {
+      const full = await ask(port, "/unchanged/text", "gzip");
+      assert.deepEqual([full.headers.etag, full.headers.vary], ['W/"one"', "Accept-Encoding"]);
+      const again = async (path: string, tag: string, accept?: string) => {
+        const headers = { "If-None-Match": tag, ...(accept && { "Accept-Encoding": accept }) };
+        const { status, headers: fields } = await ask(port, path, undefined, { headers });
+        return [status, fields.etag, fields.vary];
+      };
+      assert.deepEqual(await again("/unchanged/text", 'W/"one"', "gzip"), [
+        304,
+        'W/"one"',
+        "Accept-Encoding",
+      ]);
+      assert.deepEqual(await again("/unchanged/text", "*", "br"), [
+        304,
+        'W/"one"',
+        "Accept-Encoding",
+      ]);
+      // Without compression, the 200 has the upstream's own tag.
+      assert.deepEqual(await again("/unchanged/text", '"one"', "gzip"), [
+        304,
+        '"one"',
+        "Accept-Encoding",
+      ]);
+      assert.deepEqual(await again("/unchanged/text", '"one"'), [304, '"one"', "Accept-Encoding"]);
+      assert.deepEqual(await again("/unchanged/image", '"one"', "gzip"), [304, '"one"', undefined]);
+    });
 
     await context.test("stored responses are compressed, one variant for each coding", async () => {
       const seen: (string | undefined)[][] = [];
