@@ -35,7 +35,7 @@ const ORIGINS_OF_RESPONSES = [
   "respond",
   "files",
 ] as const;
-/** Keys of which a route has at most one. */
+/** Keys of which a route has at most one; strip_prefix may be together with raw_path. */
 const PATH_CHANGES = ["raw_path", "strip_prefix", "replace_prefix", "rewrite"] as const;
 const TARGETS_MAX = 256;
 const WEIGHT_MAX = 1_000_000;
@@ -100,7 +100,8 @@ export const routeSchema = z
       description: "Host of the upstream request: that of the client (default) or of the target",
     }),
     raw_path: yesNo().meta({
-      description: "forward the path as sent instead of normalized",
+      description:
+        "forward the path as sent instead of normalized, with `%2F` and `%5C`; it must literally start with the prefix, which strip_prefix removes",
     }),
     max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
       description: "maximum size of a request body in bytes; default: the key max_body_size",
@@ -199,7 +200,8 @@ export const routeSchema = z
       });
     }
     const paths = PATH_CHANGES.filter((key) => route[key] !== undefined && route[key] !== false);
-    for (const key of paths.slice(1)) {
+    const isRawStripped = paths.join() === "raw_path,strip_prefix";
+    for (const key of isRawStripped ? [] : paths.slice(1)) {
       context.addIssue({
         code: "custom",
         path: [key],

@@ -111,11 +111,17 @@ export class PathScan {
    * prefix, and the rest does not climb above the prefix when decoded.
    */
   isRawSafe(prefixLength: number): boolean {
+    if (!this.startsAsSent(prefixLength)) return false;
+    return !climbsOnceDecoded(readLatin1(this.sent, this.sentStart + prefixLength, this.sentEnd));
+  }
+
+  /** True if the first `prefixLength` bytes were sent in normalized form. */
+  startsAsSent(prefixLength: number): boolean {
     if (this.sentEnd - this.sentStart < prefixLength) return false;
     for (let at = 0; at < prefixLength; at++) {
       if (this.sent[this.sentStart + at] !== this.bytes[this.start + at]) return false;
     }
-    return !climbsOnceDecoded(readLatin1(this.sent, this.sentStart + prefixLength, this.sentEnd));
+    return true;
   }
 
   #isAsSent(): boolean {

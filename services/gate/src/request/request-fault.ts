@@ -2,7 +2,7 @@
 import type { PathFault } from "../exchange/path-scan.ts";
 
 /** Reason why a request is refused with 400. */
-export type RequestFault = PathFault | "path-parameter-hides-route";
+export type RequestFault = PathFault | "path-parameter-hides-route" | "prefix-not-literal";
 
 /** The detail of the problem document. */
 export function describeFault(fault: RequestFault): string {
@@ -14,13 +14,15 @@ export function describeFault(fault: RequestFault): string {
     case "encoded-nul":
       return "The path contains an encoded NUL.";
     case "encoded-separator":
-      return "The path contains an encoded slash or backslash.";
+      return "The path contains an encoded slash or backslash (%2F, %5C), which only routes with raw_path forward.";
     case "backslash":
       return "The path contains a backslash.";
     case "bad-character":
       return "The path contains a character that must be percent-encoded.";
     case "climbs-above-root":
       return "The path climbs above its root.";
+    case "prefix-not-literal":
+      return "The path must begin with the prefix of the route as it is written (raw_path).";
     case "path-parameter-hides-route":
       return "Without its parameters (;) the path matches another route.";
     case "path-parameter-on-dot-segment":

@@ -213,8 +213,9 @@ export class RequestHandler {
     state.series = route.series;
     if (recorder.needsRequestLine(exchange)) this.#keepRequestLine(exchange);
     if (route.spec.rawPath) {
-      if (!scan.isRawSafe(route.prefix.length)) {
-        this.#refuse(exchange, "climbs-above-root");
+      const isLiteral = scan.startsAsSent(route.prefix.length);
+      if (!isLiteral || !scan.isRawSafe(route.prefix.length)) {
+        this.#refuse(exchange, isLiteral ? "climbs-above-root" : "prefix-not-literal");
         return;
       }
     } else if (scan.hasEncodedSeparator) {

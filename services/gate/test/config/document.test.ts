@@ -71,6 +71,19 @@ test("a prefix with path parameters is refused", () => {
   assert.match(refuseRoute({ prefix: "/a;b" }), /no path parameters/);
 });
 
+test("raw_path goes together with strip_prefix, and with no other change of the path", () => {
+  const target = "http://t";
+  const route = { prefix: "/a", target, raw_path: true };
+  assert.equal(
+    load(JSON.stringify({ routes: [{ ...route, strip_prefix: true }] })).routes.length,
+    1,
+  );
+  for (const other of [{ replace_prefix: "/b" }, { rewrite: [{ pattern: "a", to: "/b" }] }]) {
+    assert.match(refuseRoute({ ...route, ...other }), /is not allowed with raw_path/);
+    assert.match(refuseRoute({ ...route, ...other, strip_prefix: true }), /is not allowed with/);
+  }
+});
+
 test("the default tenant of secrets stops nothing, another one is not available yet", () => {
   const environment = (value: string) =>
     loadConfig(gateDefinition, { argv: [], env: { PLATFORM_SECRET_TENANT_ID: value } });

@@ -61,6 +61,8 @@ before(async () => {
       { prefix: "/garbage", targets: [garbage.url] },
       { prefix: "/silent", targets: [silent.url], timeouts },
       { prefix: "/mute", targets: [mute.url] },
+      { prefix: "/rabbit", rawPath: true, stripPrefix: true, targets: [`${raw!}/base`] },
+      { prefix: "/npm/", rawPath: true, stripPrefix: true, targets: [raw!] },
     ],
     { trustedProxies: ["127.0.0.2"] },
   );
@@ -94,6 +96,28 @@ test("a raw route forwards the path as sent, unless it climbs above the prefix",
   assert.equal((await echo("/s3/a%2Fb//c%20d")).url, "/s3/a%2Fb//c%20d");
   const climbing = await ask(gate.port, "/s3/a%2F..%2F..%2F..%2Fb");
   assert.equal(climbing.status, 400);
+});
+
+test("a raw route with strip_prefix forwards the rest of the path as sent", async () => {
+  assert.equal(
+    (await echo("/rabbit/api/queues/%2F/a%2fb?q=%2F")).url,
+    "/base/api/queues/%2F/a%2fb?q=%2F",
+  );
+  assert.equal((await echo("/rabbit")).url, "/base");
+  assert.equal((await echo("/npm/@scope%2fname")).url, "/@scope%2fname");
+  assert.equal((await echo("/npm/")).url, "/");
+  assert.equal((await echo("/npm/a%20b/./c")).url, "/a%20b/./c");
+  for (const [path, detail] of [
+    ["/rabbit/..%2f..%2fx", /climbs/],
+    ["/rabbit/%2e%2e/s3/x", /raw_path|climbs/],
+    ["/%72abbit/api", /begin with the prefix/],
+    ["//rabbit/api", /begin with the prefix/],
+    ["/api/a%2Fb", /raw_path/],
+  ] as const) {
+    const { status, body } = await ask(gate.port, path);
+    assert.equal(status, 400, path);
+    assert.match((JSON.parse(body) as { detail: string }).detail, detail);
+  }
 });
 
 test("a host limits a route", async () => {
