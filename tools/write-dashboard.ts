@@ -53,7 +53,8 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       title: "Requests",
       unit: "reqps",
       lines: {
-        "{{service}}": "sum by (service) (rate(platform_http_requests_total[$__rate_interval]))",
+        "{{service}}":
+          'sum by (service) (rate(platform_http_requests_total{route!="internal"}[$__rate_interval]))',
         "storage, objects": "sum(rate(platform_vault_http_requests_total[$__rate_interval]))",
       },
     },
@@ -72,7 +73,7 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       unit: "s",
       lines: {
         "{{service}}":
-          "histogram_quantile(0.99, sum by (service, le) (rate(platform_http_duration_seconds_bucket[$__rate_interval])))",
+          'histogram_quantile(0.99, sum by (service, le) (rate(platform_http_duration_seconds_bucket{route!="internal"}[$__rate_interval])))',
         "storage, objects":
           "histogram_quantile(0.99, sum by (le) (rate(platform_vault_request_duration_seconds_bucket[$__rate_interval])))",
       },

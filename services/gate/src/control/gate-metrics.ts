@@ -10,6 +10,7 @@ import { SPAN_METRICS, type SpanCounts, type SpanLoss } from "@platform/kernel/t
 import {
   type ActiveCounts,
   DURATION_BOUNDS_SECONDS,
+  INTERNAL_METRICS_ID,
   METRIC_SERIES_MAX,
   type MetricBlock,
   type MetricSeries,
@@ -37,7 +38,7 @@ export interface GateMetricsOptions {
   readSharedMs: () => number;
 }
 
-/** Sums over all workers, including those that have ended. */
+/** Sums over all workers, including those that have ended, of requests of users that have ended. */
 export interface GateTotals {
   requests: number;
   errors: number;
@@ -92,15 +93,21 @@ export class GateMetrics implements Collector {
   /** Sums since the gateway started. */
   readTotals(): GateTotals {
     const buckets = Array.from({ length: DURATION_BOUNDS_SECONDS.length + 1 }, () => 0);
+    let requests = 0;
+    let errors = 0;
     for (const series of this.#mergeSeries().values()) {
+      // The console's pages and streams would show on an idle gateway.
+      if (series.metricsId === INTERNAL_METRICS_ID) continue;
+      requests += series.count;
+      if (series.status >= 500) errors += series.count;
       for (const [index, count] of series.buckets.entries()) {
         buckets[index] = (buckets[index] ?? 0) + count;
       }
     }
     const stored = this.#sumCounter("cacheHits") + this.#sumCounter("cacheStale");
     return {
-      requests: this.#sumCounter("requests"),
-      errors: this.#sumCounter("errors"),
+      requests,
+      errors,
       cacheHits: stored,
       cacheLookups: stored + this.#sumCounter("cacheMisses"),
       buckets,
@@ -141,10 +148,7 @@ export class GateMetrics implements Collector {
     const durations: HistogramSample[] = [];
     for (const series of this.#mergeSeries().values()) {
       const labels = [
-        [
-          "route",
-          series.metricsId < 0 ? "overflow" : this.#options.planner.findLabel(series.metricsId),
-        ],
+        ["route", this.#describeRoute(series.metricsId)],
         ["method", series.method],
         ["status", String(series.status)],
       ] as const;
@@ -161,6 +165,11 @@ export class GateMetrics implements Collector {
       { type: "counter", ...requests, samples: counts },
       { type: "histogram", name: duration.name, help: duration.help, samples: durations },
     ];
+  }
+
+  #describeRoute(metricsId: number): string {
+    if (metricsId === INTERNAL_METRICS_ID) return "internal";
+    return metricsId < 0 ? "overflow" : this.#options.planner.findLabel(metricsId);
   }
 
   #collectWorkers(): MetricFamily[] {

@@ -108,6 +108,8 @@ export class RequestState {
   sentMethod = "";
   sentPath = "";
   tunnel: Tunnel | null = null;
+  /** The response is a stream of events, or the connection was upgraded: its duration says nothing about the upstream. */
+  isStream = false;
   /** Storing and revalidating of the response, on routes with a cache. */
   cacheTicket: CacheTicket | null = null;
   /** The stored response's validators replace the client's conditions. */
@@ -143,6 +145,7 @@ export class RequestState {
     while (this.tried.length > 0) this.tried.pop();
     this.preferredTarget = -1;
     this.retries = 0;
+    this.isStream = false;
     this.isTrial = false;
     this.wasRefreshed = false;
     this.code = "";

@@ -1,13 +1,14 @@
 // Forwards requests to a target of their route and retries on another target where that is safe.
-import type {
-  FailureKind,
-  ForwardFailure,
-  ForwardObserver,
-  ForwardTarget,
-  HeadWriter,
-  RequestEnd,
-  ResponseHead,
-  Tunnel,
+import {
+  type FailureKind,
+  type ForwardFailure,
+  type ForwardObserver,
+  type ForwardTarget,
+  type HeadWriter,
+  Known,
+  type RequestEnd,
+  type ResponseHead,
+  type Tunnel,
 } from "@platform/http1";
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
@@ -35,6 +36,7 @@ export interface ForwarderOptions {
   onDescriptorShortage: (code: string) => void;
 }
 
+const EVENT_STREAM = Buffer.from("text/event-stream");
 const SHORTAGE = "The gateway has no file descriptor left for an upstream connection.";
 
 /** Forwards requests along routes and observes their outcome; one per worker. */
@@ -120,6 +122,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const state = exchange.userData;
     // The client may get another status, such as that of a stored response.
     this.#noteStatus(state, head.status, elapsedMs);
+    state.isStream = isEventStream(head);
     state.responseFields.write(writer);
     for (const step of state.route!.steps.responseHooks)
       step.onResponseHead!(exchange, head, writer);
@@ -127,6 +130,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   onTunnel(exchange: GateExchange, tunnel: Tunnel): void {
     exchange.userData.tunnel = tunnel;
+    exchange.userData.isStream = true;
     this.#count(this.#tunnelsAt, 1);
   }
 
@@ -296,6 +300,19 @@ export class Forwarder implements ForwardObserver<RequestState> {
 // True if a step has answered in place of the error.
 function answerInstead(exchange: GateExchange, route: CompiledRoute): boolean {
   return route.steps.failureHooks.some((step) => step.answerFailure!(exchange));
+}
+
+/** True for a response of the type of Server-Sent Events. */
+function isEventStream({ fields }: ResponseHead): boolean {
+  const line = fields.first(Known.ContentType);
+  if (line === -1) return false;
+  const start = fields.valueStart(line);
+  const end = start + EVENT_STREAM.length;
+  if (end > fields.valueEnd(line)) return false;
+  for (let at = start; at < end; at++) {
+    if ((fields.bytes[at]! | 0x20) !== (EVENT_STREAM[at - start]! | 0x20)) return false;
+  }
+  return true;
 }
 
 function describeFailure(kind: FailureKind): [code: ErrorCode, detail: string] {

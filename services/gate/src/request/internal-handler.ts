@@ -4,7 +4,7 @@ import type { GateExchange } from "../exchange/exchange.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
 import { admitAdmin, isOpenTo } from "../filter/admin-guard.ts";
 import type { PathScan } from "../exchange/path-scan.ts";
-import type { InternalRoute } from "../shared-state/index.ts";
+import { INTERNAL_METRICS_ID, type InternalRoute } from "../shared-state/index.ts";
 import type { ActiveConfig } from "./active-config.ts";
 import type { Forwarder } from "./forwarder.ts";
 import type { Probes } from "./probes.ts";
@@ -25,7 +25,7 @@ export interface InternalHandlerOptions {
 /** Handler of the internal routes of one worker. */
 export class InternalHandler {
   readonly #options: InternalHandlerOptions;
-  readonly #series = new WeakMap<InternalRoute, SeriesCache>();
+  readonly #series = new SeriesCache(INTERNAL_METRICS_ID);
 
   constructor(options: InternalHandlerOptions) {
     this.#options = options;
@@ -35,8 +35,7 @@ export class InternalHandler {
   handle(exchange: GateExchange, internal: InternalRoute, scan: PathScan): void {
     const state = exchange.userData;
     const { config, probes, shed, onBadRequest } = this.#options;
-    if (internal.metricsId !== undefined)
-      state.series = this.#findSeries(internal, internal.metricsId);
+    state.series = this.#series;
     if (internal.access === "probe") {
       probes.answer(exchange, internal.path);
       return;
@@ -82,14 +81,5 @@ export class InternalHandler {
     }
     onBadRequest();
     answerProblem(exchange, "bad_request", describeFault("climbs-above-root"));
-  }
-
-  #findSeries(internal: InternalRoute, metricsId: number): SeriesCache {
-    let series = this.#series.get(internal);
-    if (series === undefined) {
-      series = new SeriesCache(metricsId);
-      this.#series.set(internal, series);
-    }
-    return series;
   }
 }

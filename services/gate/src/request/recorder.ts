@@ -20,12 +20,10 @@ export class Recorder {
   spans: SpanExporter | undefined;
   readonly #block: MetricBlock;
   readonly #format: AccessLineFormat;
-  readonly #errorsAt: number;
 
   constructor(block: MetricBlock, format: AccessLineFormat) {
     this.#block = block;
     this.#format = format;
-    this.#errorsAt = block.findCounter("errors");
   }
 
   /** True if the request's path and method are needed when it ends. */
@@ -39,11 +37,10 @@ export class Recorder {
   record(exchange: GateExchange, end: RequestEnd): void {
     const state = exchange.userData;
     const status = end.status === 0 ? CLIENT_CLOSED_REQUEST : end.status;
-    const { values } = this.#block;
-    if (status >= 500) values[this.#errorsAt] = values[this.#errorsAt]! + 1;
     if (state.series !== null) {
       const series = state.series.find(this.#block, state.methodIndex, status);
-      this.#block.addRequest(series, end.totalMs / 1000);
+      if (state.isStream) this.#block.addStream(series);
+      else this.#block.addRequest(series, end.totalMs / 1000);
     }
     if (state.path === "") return;
     if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {

@@ -26,8 +26,6 @@ export interface InternalRoute {
   /** `exact`: only this path. `below`: `path`, which ends in `/`, and all paths below it. */
   match: "exact" | "below";
   access: InternalRouteAccess;
-  /** ID of its `route` label in worker metrics, like `RouteSpec.metricsId`; absent: counted as no route. */
-  metricsId?: number;
 }
 
 /** Verification of tokens. */

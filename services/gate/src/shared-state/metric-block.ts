@@ -11,8 +11,6 @@ export const WORKER_COUNTERS = [
   /** `readMonotonicMs()` at the worker's last tick; a worker without ticks is stuck. */
   "heartbeatMs",
   "requests",
-  /** Requests with a 5xx response. */
-  "errors",
   "connectionsAccepted",
   /** Gauge: open client connections. */
   "connectionsActive",
@@ -99,7 +97,7 @@ export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
 
 /** One combination of labels with its values. */
 export interface MetricSeries {
-  /** `RouteSpec.metricsId`; 0: no route, -1: the overflow series. */
+  /** `RouteSpec.metricsId`; 0: no route, -1: the overflow series, -2: the gateway's own paths. */
   metricsId: number;
   /** A value of {@link METHOD_LABELS}. */
   method: string;
@@ -122,6 +120,9 @@ const LENGTH = TARGETS_AT + TARGETS_MAX;
 
 /** `metricsId` of the overflow series. */
 export const OVERFLOW_METRICS_ID = -1;
+
+/** `metricsId` of the gateway's own paths: users' figures do not contain them. */
+export const INTERNAL_METRICS_ID = -2;
 
 /** Labels of the overflow series, which counts requests once all {@link METRIC_SERIES_MAX} series are in use. */
 export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER", status: 0 };
@@ -189,6 +190,11 @@ export class MetricBlock {
     values[at + 3] = (values[at + 3] ?? 0) + 1;
     values[at + 4] = (values[at + 4] ?? 0) + seconds;
     values[at + 5 + bucket] = (values[at + 5 + bucket] ?? 0) + 1;
+  }
+
+  /** Adds one request without a duration: a stream lasts as long as its client wants. */
+  addStream(at: number): void {
+    this.values[at + 3] = (this.values[at + 3] ?? 0) + 1;
   }
 
   /** Counts a failed attempt at the target in `slot`. */

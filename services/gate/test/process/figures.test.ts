@@ -1,0 +1,67 @@
+// Figures of the gateway are those of its users: not those of its own paths, and without the length of streams.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { waitFor } from "../fixture/condition.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { readMetric } from "../fixture/metrics.ts";
+import { serve } from "../fixture/serve.ts";
+
+const STREAM_MS = 300;
+
+interface Snapshot {
+  metrics: { total_requests: number; total_errors: number; request_rate: number };
+}
+
+test("own paths have a series of their own, and streams and upgrades no latency", async (context) => {
+  const server = createServer((request, response) => {
+    if (request.url !== "/events") {
+      response.end("ok");
+      return;
+    }
+    response.writeHead(200, { "Content-Type": "Text/Event-Stream; charset=utf-8" });
+    response.write("data: 1\n\n");
+    setTimeout(() => response.end(), STREAM_MS);
+  });
+  server.on("upgrade", (_request, socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    setTimeout(() => socket.end(), STREAM_MS);
+  });
+  const target = await serve(context, server);
+  const gate = await startGate(context, {
+    runtime: runtimesOfRules[0]!,
+    config: { workers: 1, routes: [{ prefix: "/", target }] },
+  });
+  const read = async (): Promise<Snapshot["metrics"]> => {
+    const answer = await fetch(`${gate.url}/api/v1/admin/console/sync`);
+    return ((await answer.json()) as Snapshot).metrics;
+  };
+  for (const path of ["/healthz", "/readyz", "/api/v1/routes", "/api/docs", "/metrics"]) {
+    await (await fetch(`${gate.url}${path}`)).text();
+  }
+  const before = await read();
+  assert.deepEqual([before.total_requests, before.total_errors], [0, 0]);
+
+  await (await fetch(`${gate.url}/page`)).text();
+  await (await fetch(`${gate.url}/events`)).text();
+  await new Promise<void>((resolve, reject) => {
+    const socket = connect(gate.port, "127.0.0.1");
+    socket
+      .on("close", () => resolve())
+      .on("error", reject)
+      .resume();
+    socket.write("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+  });
+  await waitFor("three requests of users", async () => (await read()).total_requests === 3);
+  const duration = "platform_http_duration_seconds";
+  const sum = await readMetric(gate.url, `${duration}_sum`, { route: "/", status: "200" });
+  assert.ok(sum < STREAM_MS / 1_000, `${sum} s for one page`);
+  const count = (status: string): Promise<number> =>
+    readMetric(gate.url, `${duration}_count`, { route: "/", status });
+  assert.deepEqual([await count("200"), await count("101")], [1, 0]);
+  const requests = "platform_http_requests_total";
+  assert.equal(await readMetric(gate.url, requests, { route: "/", status: "200" }), 2);
+  assert.equal(await readMetric(gate.url, requests, { route: "/", status: "101" }), 1);
+  assert.ok((await readMetric(gate.url, requests, { route: "internal", status: "200" })) >= 5);
+});
