@@ -1,7 +1,17 @@
 // SPF, DKIM and DMARC of received mail (RFC 7208, RFC 6376, RFC 7489), checked by mailauth.
-import type { DMARCResult } from "mailauth";
+import { isIP } from "node:net";
+import { domainToASCII } from "node:url";
+import type {
+  ARCData,
+  ARCResult,
+  DKIMResult,
+  DKIMVerifyResult,
+  DMARCResult,
+  SPFResult,
+} from "mailauth";
 import { limitLookups } from "../dns/budget.ts";
 import type { DnsLookup } from "../dns/resolver.ts";
+import { formatRawField } from "../message/header.ts";
 
 /** Source of a message. */
 export interface MailSource {
@@ -50,17 +60,21 @@ const SIGNATURES_MAX = 10;
 export function createAuthentication(lookup: DnsLookup, hostname: string): CheckAuthentication {
   return async (content, { clientAddress, helo, sender }) => {
     // Its certificate parsers are a third of the time of a start, and most installations receive no mail.
-    const { authenticate } = await import("mailauth");
-    const checked = await authenticate(content, {
+    const mailauth = await import("mailauth");
+    const resolver = limitLookups(lookup, BUDGET_MS);
+    const dkim = await mailauth.dkimVerify(content, { resolver, sender });
+    for (const one of dkim.results) rejectUnsigned(one);
+    const source = { ip: clientAddress, helo: isIP(helo) === 0 ? helo : `[${helo}]`, sender };
+    const spf = await mailauth.spf({ ...source, mta: hostname, resolver, strict: true });
+    // Without a chain its member is false, contrary to the types.
+    const arc = await mailauth.arc(dkim.arc as ARCData, {
+      resolver,
+      strict: true,
       ip: clientAddress,
-      helo,
-      sender,
-      mta: hostname,
-      resolver: limitLookups(lookup, BUDGET_MS),
-      disableBimi: true,
     });
-    const { dkim, spf, dmarc, arc, headers } = checked;
-    const seal = arc === false ? undefined : arc.signature;
+    const dmarc = await evaluate(dkim, spf, arc, resolver);
+    const headers = formatResults(hostname, [...dkim.results, spf, arc, dmarc], spf.header);
+    const seal = arc.signature;
     const signatures = dkim.results.slice(0, SIGNATURES_MAX).map((one) => ({
       domain: one.signingDomain ?? "",
       selector: one.selector ?? "",
@@ -71,15 +85,15 @@ export function createAuthentication(lookup: DnsLookup, hostname: string): Check
     const found: Partial<DMARCResult> = dmarc === false ? {} : dmarc;
     const authors = new Set(dkim.headerFrom.map(toDomain));
     const fromDomain = authors.size === 1 ? [...authors][0]! : "";
-    const spfDomain = spf === false ? "" : spf.domain;
-    const spfResult = spf === false ? "none" : spf.status.result;
+    const spfDomain = spf.domain;
+    const spfResult = spf.status.result;
     return {
       spf: spfResult,
       spfDomain,
       dkim: summarize(signatures.map(({ result }) => result)),
       signatures,
       dmarc: found.status?.result ?? "none",
-      arc: arc === false ? "none" : arc.status.result,
+      arc: arc.status.result,
       arcDomain: seal === undefined || seal === false ? "" : (seal.signingDomain ?? ""),
       // Without a DMARC record there is no relaxed alignment: the domains must be equal.
       spfAligned:
@@ -97,6 +111,60 @@ export function createAuthentication(lookup: DnsLookup, hostname: string): Check
       headers,
     };
   };
+}
+
+/**
+ * Bytes behind the signed length can be appended by anyone, and programs show them in place of the signed ones: the signature
+ * does not cover the message that the reader sees (RFC 6376 section 8.2). `policy` is a valid signature that is not acceptable
+ * here (RFC 8601 section 2.7.1).
+ */
+function rejectUnsigned(one: DKIMResult): void {
+  if (one.status.result !== "pass" || (one.status.underSized ?? 0) === 0) return;
+  one.status.result = "policy";
+  one.info = one.info?.replace("dkim=pass", "dkim=policy");
+}
+
+async function evaluate(
+  dkim: DKIMVerifyResult,
+  spf: SPFResult,
+  arcResult: ARCResult,
+  resolver: DnsLookup,
+): Promise<DMARCResult | false> {
+  const { evaluateDmarc } = await import("mailauth/lib/dmarc/index.js");
+  const passed = dkim.results.filter(({ status }) => status.result === "pass");
+  const { response, dkimAligned } = await evaluateDmarc({
+    headerFrom: dkim.headerFrom,
+    fromFields: dkim.fromFields,
+    spfDomains: spf.status.result === "pass" ? [spf.domain] : [],
+    dkimDomains: passed.map(({ signingDomain }) => ({ domain: signingDomain ?? "" })),
+    arcResult,
+    resolver,
+  });
+  // The verifier of signatures does not know the record yet: DMARC decides which are aligned.
+  if (response !== false && dkimAligned !== undefined) {
+    for (const { status, signingDomain = "" } of passed) {
+      const isAligned = dkimAligned.has(toLabels(signingDomain));
+      status.aligned = isAligned ? signingDomain : false;
+    }
+  }
+  return response;
+}
+
+// Each method is a line of its own (RFC 8601 section 2.2).
+function formatResults(
+  hostname: string,
+  methods: readonly (false | { info?: string | undefined })[],
+  receivedSpf: string,
+): string {
+  const infos = methods.flatMap((one) => (one === false ? [] : (one.info ?? [])));
+  const value = [hostname, ...infos.map((info) => info.replaceAll(/\s+/g, " "))].join("; ");
+  return `${receivedSpf}\r\n${formatRawField("Authentication-Results", value)}`;
+}
+
+// As the alignment is computed: lower case, A-labels, no dot at the end.
+function toLabels(domain: string): string {
+  const plain = domain.replace(/\.$/, "").toLowerCase();
+  return domainToASCII(plain) || plain;
 }
 
 function toDomain(address: string): string {
