@@ -26,7 +26,7 @@ import { createAccountRoutes } from "./api/account-routes.ts";
 import { createAuditRoutes } from "./api/audit-routes.ts";
 import { createClientRoutes } from "./api/client-routes.ts";
 import { createConsole } from "./api/console.ts";
-import { createAuthApi, requireMetricsAccess } from "./api/create-api.ts";
+import { createAuthApi, METRICS_ACCESS } from "./api/create-api.ts";
 import { createMfaRoutes } from "./api/mfa-routes.ts";
 import { createPasskeyRoutes } from "./api/passkey-routes.ts";
 import { Identification } from "./api/principal.ts";
@@ -248,7 +248,7 @@ function createFeeds(
     registry: metrics,
     health,
     guard,
-    access: requireMetricsAccess,
+    access: METRICS_ACCESS,
     clock,
     logger,
   });

@@ -16,7 +16,7 @@ import type { RelayConfig } from "./config.ts";
 /** Subject of the operator. */
 export const OPERATOR = "operator";
 /** Scope of users that manage the tunnels of all subjects. */
-const ADMIN_SCOPE = "tunnel:admin";
+export const ADMIN_SCOPE = "tunnel:admin";
 const SUBJECT_CHARACTERS_MAX = 255;
 
 interface StaticToken {

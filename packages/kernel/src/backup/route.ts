@@ -53,6 +53,7 @@ export function createBackupRoute(options: BackupRouteOptions): ApiRoute {
     tag: "Operation",
     answerType: "application/x-tar",
     access: "public",
+    requires: "token",
     problems: { 401: "Not the backup token", 403: "Disabled", 409: "A backup is in progress" },
     handle: async (exchange) => {
       requireToken(exchange);

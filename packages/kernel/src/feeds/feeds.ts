@@ -14,7 +14,7 @@ import {
   type Guard,
   type GuardedRequest,
 } from "../http/index.ts";
-import { createScopeError, hasScope, type Caller } from "../identity/index.ts";
+import { needScope, type Caller } from "../identity/index.ts";
 import type { Logger } from "../log/index.ts";
 import { HTTP_METRICS, type MetricRegistry } from "../metrics/index.ts";
 import { every, type Clock, type RepeatingTimer } from "../time/index.ts";
@@ -105,7 +105,7 @@ export class AdminFeeds {
   constructor(options: AdminFeedsOptions) {
     this.#options = options;
     const { service, conditions = [], health, clock, logger } = options;
-    this.#access = options.access ?? ((caller) => requireRead(caller, service));
+    this.#access = options.access ?? needScope(`${service}:read`, `${service}:admin`);
     this.#series = new SeriesStore(listFigures(options), clock);
     this.#attention = new Attention({ service, health, clock, sources: conditions });
     this.#changes = new Changes(clock);
@@ -279,11 +279,6 @@ function listFigures({ figures, registry, ...options }: AdminFeedsOptions): Figu
     ...(requests === undefined ? [] : createRequestFigures(registry, requests)),
     ...figures,
   ];
-}
-
-function requireRead(caller: Caller, service: string): void {
-  const scope = `${service}:read`;
-  if (!hasScope(caller, scope, `${service}:admin`)) throw createScopeError(scope);
 }
 
 function createLiveRoute(): ApiRoute {

@@ -5,7 +5,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { PlatformError } from "../errors/index.ts";
 import type { HealthAnswer } from "../health/index.ts";
-import { createScopeError, hasScope, type Caller } from "../identity/caller.ts";
+import { needScope } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { runInTrace } from "../trace/index.ts";
@@ -44,7 +44,7 @@ interface RoutedScope extends Scope {
   readonly allowed: Set<string>;
 }
 
-const METRICS_SCOPE = "metrics:read";
+const METRICS_ACCESS = needScope("metrics:read");
 const DOCS_ACCESS = { local: true, otherwise: "guarded" } as const;
 /** The documentation describes the page, and does not contain it. */
 const NO_PAGE = { html: "", headers: {} };
@@ -217,7 +217,7 @@ function createOwnRoutes(
   page: Pick<DocsPage, "html" | "headers">,
 ): ApiRoute[] {
   const { health, metrics, docsAccess = DOCS_ACCESS } = options;
-  const { metricsAccess = requireMetricsAccess } = options;
+  const { metricsAccess = METRICS_ACCESS } = options;
   const probe = (answer: HealthAnswer): Response =>
     Response.json(answer.body, { status: answer.status });
   const own = { method: "GET", tag: "Operation", answerType: "application/json" } as const;
@@ -252,6 +252,7 @@ function createOwnRoutes(
       summary: "API documentation (HTML)",
       answerType: "text/html",
       access: docsAccess,
+      requires: docsAccess === "public" ? "public" : "caller",
       handle: () => new Response(page.html, { headers: page.headers }),
     }),
     defineRoute({
@@ -259,6 +260,7 @@ function createOwnRoutes(
       path: "/api/docs/openapi.json",
       summary: "API documentation (OpenAPI)",
       access: docsAccess,
+      requires: docsAccess === "public" ? "public" : "caller",
       handle: () => openApi(),
     }),
   ];
@@ -276,10 +278,6 @@ function createFontRoutes({ docsAccess = DOCS_ACCESS }: ApiOptions, page: DocsPa
       handle: () => new Response(body, { headers }),
     }),
   );
-}
-
-function requireMetricsAccess(caller: Caller): void {
-  if (!hasScope(caller, METRICS_SCOPE)) throw createScopeError(METRICS_SCOPE);
 }
 
 function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute>][] {

@@ -75,6 +75,7 @@ function describeOperation(route: ApiRoute, components: Components): JsonObject 
     operationId: nameOperation(route),
     summary: route.summary,
     security: route.access === "public" ? [] : [{ bearer: [] }],
+    ...describeRequirement(route),
     responses: describeAnswers(route, components),
   };
   if (route.description !== undefined) operation["description"] = route.description;
@@ -94,6 +95,16 @@ function describeOperation(route: ApiRoute, components: Components): JsonObject 
     };
   }
   return operation;
+}
+
+// A member of its own: OpenAPI has scopes only for OAuth, where all of a list are required.
+function describeRequirement({ access, requires }: ApiRoute): JsonObject {
+  const check = typeof access === "object" ? access.otherwise : access;
+  const declared =
+    requires ??
+    (typeof check === "function" && "requires" in check ? check.requires : undefined) ??
+    (check === "public" ? check : undefined);
+  return declared === undefined ? {} : { "x-requires": declared };
 }
 
 function describeAnswers(route: ApiRoute, components: Components): JsonObject {

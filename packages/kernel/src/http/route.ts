@@ -18,6 +18,12 @@ export type BodyKind = "json" | "bytes" | "stream";
  */
 export type Access = "public" | "guarded" | ((caller: Caller) => void) | LocalAccess;
 
+/**
+ * Rights that an operation requires: scopes, of which one is sufficient; `caller`: credentials; `public`: none; `token`: a
+ * credential of its own, which no caller has.
+ */
+export type Requirement = readonly string[] | "caller" | "public" | "token";
+
 /** Access without the guard for programs on this machine. */
 export interface LocalAccess {
   readonly local: true;
@@ -87,6 +93,12 @@ export interface ApiRoute {
   readonly tag?: string;
   /** Default `guarded`. */
   readonly access?: Access;
+  /**
+   * Rights that the operation requires, for its documentation, if `access` does not declare them (`needScope`): scopes, of
+   * which one is sufficient, or `caller` if every caller may do it with what is their own. Tests call every operation with
+   * and without.
+   */
+  readonly requires?: Requirement;
   /**
    * Rights to what the path names, which `access` cannot decide. Called before query and body are read, so that callers
    * without rights learn nothing about these. Throws if the caller has none. Not called for direct operations.

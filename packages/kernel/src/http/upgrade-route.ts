@@ -10,6 +10,7 @@ export interface UpgradeRouteOptions {
   description: string;
   tag?: string;
   access?: NonNullable<ApiRoute["access"]>;
+  requires?: NonNullable<ApiRoute["requires"]>;
   params?: z.ZodType;
   query?: z.ZodType;
   /** Problems before the upgrade, in addition to 426. */

@@ -74,6 +74,26 @@ export function requireScope(caller: Caller, scope: string, ...others: readonly 
   throw createScopeError(scope);
 }
 
+/** A check of callers with the scopes of which it requires one. */
+export interface ScopeCheck {
+  (caller: Caller): void;
+  readonly requires: readonly string[];
+}
+
+/** Creates the check of {@link requireScope} for operations, whose documentation names the scopes. */
+export function needScope(scope: string, ...others: readonly string[]): ScopeCheck {
+  const check = (caller: Caller): void => requireScope(caller, scope, ...others);
+  return declareScopes(check, scope, ...others);
+}
+
+/** Declares the scopes of which a check requires one. */
+export function declareScopes(
+  check: (caller: Caller) => void,
+  ...requires: readonly string[]
+): ScopeCheck {
+  return Object.assign((caller: Caller): void => check(caller), { requires });
+}
+
 /** The 403 for a token that lacks a scope; its challenge names the scope (RFC 6750 section 3.1). */
 export function createScopeError(scope: string): PlatformError {
   return new PlatformError("forbidden", `The scope ${scope} is required.`, {

@@ -1,13 +1,16 @@
 // Identity: verification of bearer tokens, callers and their access.
 export {
   createScopeError,
+  declareScopes,
   EVERY_SCOPE,
   findSessionEnd,
   hasScope,
   includesScope,
+  needScope,
   requireScope,
   type Caller,
   type Claims,
+  type ScopeCheck,
 } from "./caller.ts";
 export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
 export { followRevocations, readFeed, type FollowedRevocations } from "./configured-revocations.ts";

@@ -171,6 +171,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/account",
       summary: "The caller and their permissions",
       answer: whoAnswer,
+      requires: "caller",
       handle: (exchange) => {
         const caller = identification.require(exchange);
         // Tokens of applications get the user's details at userinfo, as far as their scope allows.
@@ -200,6 +201,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
           .optional(),
       }),
       answer: userAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account } =
           exchange.body.email === undefined
@@ -214,6 +216,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/grants",
       summary: "The user's grants to applications",
       answer: grantsAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         const grants = await oauth.grants.list(account.id);
@@ -235,6 +238,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/grants/{client_id}",
       summary: "Revoke the grants to an application with its tokens",
       params: z.object({ client_id: text(255) }),
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.requireUser(exchange);
         const { client_id: clientId } = exchange.params;
@@ -252,6 +256,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       summary: "Change the password; other sessions end",
       body: z.strictObject({ current_password: password.optional(), new_password: password }),
       answer: z.object({ changed: z.boolean() }),
+      requires: "caller",
       handle: async (exchange) => {
         const { current_password: current = "", new_password: next } = exchange.body;
         // Without a password yet, a fresh sign-in proves the user's identity instead.
@@ -271,6 +276,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       summary: "Send a verification link to the user's email address",
       status: 202,
       answer: sentAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         await credentials.beginVerification(account);
@@ -282,6 +288,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       method: "POST",
       path: "/api/v1/auth/logout",
       summary: "Sign out: the session and its tokens end",
+      requires: "caller",
       handle: async (exchange) => {
         const { session } = identification.requireUser(exchange);
         if (session !== undefined) await credentials.endSession(session.id);

@@ -3,7 +3,7 @@ import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kerne
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { formatTime } from "../session/sessions.ts";
-import type { Identification } from "./principal.ts";
+import { needPermission, type Identification } from "./principal.ts";
 import { eventsAnswer } from "./responses.ts";
 
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
@@ -31,6 +31,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
         to: time.optional().describe("The events before this time, RFC 3339."),
       }),
       answer: eventsAnswer,
+      access: needPermission("audit:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
         const { target, action, actor, from: fromMs, to: untilMs } = exchange.query;
@@ -54,6 +55,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       path: "/api/v1/audit/verification",
       summary: "Verify the chain of the audit log",
       answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
+      access: needPermission("audit:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
         const { events, ...verdict } = await audit.verify();

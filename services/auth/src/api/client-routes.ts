@@ -8,7 +8,7 @@ import { LOGO_BYTES_MAX } from "../oauth/client/client-logos.ts";
 import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import type { Identification } from "./principal.ts";
+import { needPermission, type Identification } from "./principal.ts";
 import { client, clientsAnswer, keysAnswer, logoAnswer } from "./responses.ts";
 import { CHANGED, requireVersion, showVersion } from "./versions.ts";
 
@@ -40,6 +40,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       summary: "OAuth clients by id, without secrets",
       query: pageQuery,
       answer: clientsAnswer,
+      access: needPermission("clients:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
         const page = await readPage(exchange.query, {
@@ -59,6 +60,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       body: metadata,
       problems: FORBIDDEN,
       answer: client,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const client = await oauth.clients.add(exchange.body, principal.rights);
@@ -74,6 +76,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       description: "The answer has an ETag for If-Match.",
       params: z.object({ id: clientId }),
       answer: client,
+      access: needPermission("clients:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
         const found = await oauth.clients.find(exchange.params.id);
@@ -95,6 +98,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
         409: "The client registered itself and can be neither first-party nor have the platform's audience",
       },
       answer: client,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -113,6 +117,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       params: z.object({ id: clientId }),
       problems: { ...FORBIDDEN, 409: "The client has no secret" },
       answer: client,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -128,6 +133,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       summary: "The logo of a client, in base64",
       params: z.object({ id: clientId }),
       answer: logoAnswer,
+      access: needPermission("clients:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
         const logo = await oauth.logos.readOf(exchange.params.id);
@@ -145,6 +151,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       body: z.object({ image: z.base64().min(1).max(base64Length(LOGO_BYTES_MAX)) }),
       bodyBytesMax: LOGO_BODY_BYTES_MAX,
       problems: FORBIDDEN,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -162,6 +169,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       summary: "Remove the logo of a client",
       params: z.object({ id: clientId }),
       problems: FORBIDDEN,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -178,6 +186,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       summary: "Delete a client with all of its tokens",
       params: z.object({ id: clientId }),
       problems: FORBIDDEN,
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -197,6 +206,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
         expires_in: z.int().min(60).max(INITIAL_ACCESS_SECONDS_MAX).default(3600),
       }),
       answer: z.object({ token: z.string(), expires_in: z.int() }),
+      access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { expires_in } = exchange.body;
@@ -211,6 +221,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/keys",
       summary: "Signing keys, newest first",
       answer: keysAnswer,
+      access: needPermission("keys:write"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "keys:write");
         return { keys: await keys.list() };
@@ -226,6 +237,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
         revoke_kid: z.string().min(1).max(128).optional(),
       }),
       answer: z.object({ kid: z.string() }),
+      access: needPermission("keys:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "keys:write");
         const { mode, revoke_kid: revokeKid } = exchange.body;

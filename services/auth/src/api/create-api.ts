@@ -1,11 +1,11 @@
 // The JSON API of the service.
-import { PlatformError } from "@platform/kernel/errors";
 import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
 import { VERSION } from "../config.ts";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
-import { hasPermission } from "../rbac/permission.ts";
-import type { Principal } from "./principal.ts";
+import { needPermission } from "./principal.ts";
+
+/** Access to metrics and figures: the permission, not the scope alone, because rights are read at each request. */
+export const METRICS_ACCESS = needPermission("metrics:read");
 
 /** Options of the API. */
 export type AuthApiOptions = Pick<
@@ -24,7 +24,7 @@ export function createAuthApi(options: AuthApiOptions): Api {
     bodyBytesMax: 65_536,
     docsAccess: "public",
     extendOpenApi: documentOAuth,
-    metricsAccess: requireMetricsAccess,
+    metricsAccess: METRICS_ACCESS,
   });
 }
 
@@ -48,13 +48,4 @@ function hasNoNul(input: unknown): boolean {
     if (typeof value === "object" && value !== null) open.push(...Object.entries(value).flat());
   }
   return true;
-}
-
-/** Throws 403 unless the caller has the permission `metrics:read`: not the scope alone, rights are read at each request. */
-export function requireMetricsAccess(caller: Caller): void {
-  const isAllowed =
-    caller.kind === "user" &&
-    "principal" in caller &&
-    hasPermission((caller.principal as Principal).rights.permissions, "metrics:read");
-  if (!isAllowed) throw new PlatformError("forbidden", "The permission metrics:read is required.");
 }

@@ -12,7 +12,7 @@ import type { SignIn } from "../sign-in/sign-in.ts";
 import { readEmail } from "../user/username.ts";
 import type { Cookies } from "../web/cookies.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { createNoSession, type Identification } from "./principal.ts";
+import { needPermission, createNoSession, type Identification } from "./principal.ts";
 import {
   codeAnswer,
   factorSetup,
@@ -183,6 +183,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       }),
       problems: { 409: "There is no second factor" },
       answer: stepUpAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account, session } = identification.requireUser(exchange);
         if (session === undefined) throw createNoSession();
@@ -201,6 +202,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/mfa/factors",
       summary: "The user's factors",
       answer: factorsAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         return { factors: await factors.list(account.id) };
@@ -212,6 +214,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/mfa/factors/{id}",
       summary: "Remove a factor",
       params: z.object({ id }),
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);
@@ -230,6 +233,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/mfa/backup-codes",
       summary: "Replace the backup codes",
       answer: z.object({ backup_codes: z.array(z.string()) }),
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);
@@ -255,6 +259,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       path,
       summary: "Policies that require a second factor",
       answer: policiesAnswer,
+      access: needPermission("rbac:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { policies: await policies.list() };
@@ -268,6 +273,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       status: 201,
       body: z.strictObject({ scope, subject, required: z.boolean() }),
       answer: policyAnswer,
+      access: needPermission("rbac:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         const { scope: kind, subject: name } = exchange.body;
@@ -289,6 +295,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       path: `${path}/{scope}/{subject}`,
       summary: "Remove a policy",
       params: z.object({ scope, subject }),
+      access: needPermission("rbac:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         const { scope: kind, subject: name } = exchange.params;

@@ -171,6 +171,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/passkeys",
       summary: "The user's passkeys",
       answer: passkeysAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         return { passkeys: await passkeys.list(account.id) };
@@ -184,6 +185,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       params,
       body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
       answer: passkeyAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.requireUser(exchange);
         await identification.requireSecondFactor(principal);
@@ -200,6 +202,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       summary: "Remove a passkey",
       params,
       problems: { 409: "The passkey is the only way to sign in" },
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);

@@ -1,7 +1,12 @@
 // Identifies callers by their credentials and checks their rights.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Exchange, Guard, GuardedRequest } from "@platform/kernel/http";
-import type { Caller, Claims } from "@platform/kernel/identity";
+import {
+  declareScopes,
+  type Caller,
+  type Claims,
+  type ScopeCheck,
+} from "@platform/kernel/identity";
 import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { hasPermission } from "../rbac/permission.ts";
@@ -175,11 +180,7 @@ export class Identification {
   async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
     const principal = this.require(exchange);
     if (this.may(principal, permission)) return principal;
-    throw new PlatformError("forbidden", `The permission ${permission} is required.`, {
-      headers: {
-        "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${permission}"`,
-      },
-    });
+    throw createPermissionError(permission);
   }
 
   /** True if the caller's current rights and credential include the permission. */
@@ -245,6 +246,24 @@ export class Identification {
       acr: readText(claims, "acr") ?? "",
     };
   }
+}
+
+/**
+ * Access to operations that require a permission of the caller, limited to what their credential conveys, before the body is
+ * read.
+ */
+export function needPermission(permission: string): ScopeCheck {
+  return declareScopes((caller) => {
+    const principal = findPrincipal(caller);
+    if (principal === undefined || !hasPermission(principal.rights.permissions, permission))
+      throw createPermissionError(permission);
+  }, permission);
+}
+
+function createPermissionError(permission: string): PlatformError {
+  return new PlatformError("forbidden", `The permission ${permission} is required.`, {
+    headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${permission}"` },
+  });
 }
 
 /** The 401 for a credential without a live session. */

@@ -8,7 +8,7 @@ import { PERMISSION } from "../rbac/permission.ts";
 import { POLICY_LIMITS, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac, Scope } from "../rbac/rights.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import type { Identification } from "./principal.ts";
+import { needPermission, type Identification } from "./principal.ts";
 import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./responses.ts";
 import { CHANGED, requireVersion, showVersion } from "./versions.ts";
 
@@ -65,6 +65,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       path: "/api/v1/rbac/roles",
       summary: "All roles",
       answer: rolesAnswer,
+      access: needPermission("rbac:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { roles: await policy.listRoles() };
@@ -84,6 +85,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       }),
       problems: { 409: "The role exists, or would inherit from itself" },
       answer: role,
+      access: needPermission("rbac:write"),
       handle: (exchange) =>
         write(exchange, "role.create", `role:${exchange.body.name}`, async (grantor) => {
           await policy.createRole(exchange.body, grantor);
@@ -98,6 +100,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       description: "The answer has an ETag for If-Match.",
       params,
       answer: role,
+      access: needPermission("rbac:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         const found = await policy.findRole(exchange.params.role);
@@ -112,6 +115,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       summary: "Delete a role and its bindings",
       params,
       problems: { 409: "Another role inherits from the role, or a scope maps to it" },
+      access: needPermission("rbac:write"),
       handle: (exchange) =>
         write(exchange, "role.delete", `role:${exchange.params.role}`, (grantor) =>
           policy.deleteRole(exchange.params.role, grantor),
@@ -127,6 +131,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         body: z.strictObject({ permissions }),
         problems: CHANGED,
         answer: role,
+        access: needPermission("rbac:write"),
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.permissions.${change}`, `role:${role}`, async (grantor) => {
@@ -145,6 +150,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         body: z.strictObject({ parents: roles }),
         problems: { ...CHANGED, 409: "The role would inherit from itself" },
         answer: role,
+        access: needPermission("rbac:write"),
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.parents.${change}`, `role:${role}`, async (grantor) => {
@@ -183,6 +189,7 @@ function createBindingRoutes(
       description: "The answer has an ETag for If-Match.",
       params,
       answer: bindingAnswer,
+      requires: ["rbac:read"],
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const isOwn = principal.kind === kind && principal.id === exchange.params.id;
@@ -207,6 +214,7 @@ function createBindingRoutes(
           ...CHANGED,
         },
         answer: bindingAnswer,
+        access: needPermission("rbac:write"),
         handle: (exchange) => {
           const subject = exchange.params.id;
           return write(exchange, `binding.${change}`, `${kind}:${subject}`, async (grantor) => {
@@ -253,6 +261,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/scopes",
       summary: "Scopes with their permissions and roles",
       answer: scopesAnswer,
+      access: needPermission("rbac:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { scopes: await rbac.listScopes() };
@@ -267,6 +276,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       body: z.strictObject({ name: scopeName, ...definition }),
       problems,
       answer: scope,
+      access: needPermission("rbac:write"),
       handle: (exchange) => put(exchange, exchange.body),
     }),
     defineRoute({
@@ -278,6 +288,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       body: z.strictObject(definition),
       problems,
       answer: scope,
+      access: needPermission("rbac:write"),
       handle: (exchange) => put(exchange, { name: exchange.params.name, ...exchange.body }),
     }),
     defineRoute({
@@ -286,6 +297,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/scopes/{name}",
       summary: "Delete a scope",
       params: z.object({ name: scopeName }),
+      access: needPermission("rbac:write"),
       handle: (exchange) =>
         write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
           if (await policy.deleteScope(exchange.params.name, grantor)) return;

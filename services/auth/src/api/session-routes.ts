@@ -40,6 +40,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
           .describe("Sessions of all users, newest first, in pages; others are not paged"),
       }),
       answer: sessionsAnswer,
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         if (exchange.query.all !== undefined) {
@@ -66,6 +67,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       path: "/api/v1/sessions/{id}",
       summary: "End a session of the caller, or with sessions:write of any user",
       params: z.object({ id }),
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const sid = exchange.params.id;
@@ -90,6 +92,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       summary: "End all sessions, grants and tokens of a user",
       body: z.strictObject({ user_id: id.optional() }),
       answer: z.object({ invalidated: z.int() }),
+      requires: "caller",
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const userId = exchange.body.user_id ?? principal.account?.id;

@@ -6,7 +6,7 @@ import type { Factors } from "../factor/factors.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import type { Users } from "../user/users.ts";
-import type { Identification } from "./principal.ts";
+import { needPermission, type Identification } from "./principal.ts";
 import { userFactorsAnswer, userPermissionsAnswer } from "./responses.ts";
 
 /** Options of these routes. */
@@ -31,6 +31,7 @@ export function createUserAccessRoutes(options: UserAccessRouteOptions): ApiRout
       summary: "The ways in which a user can sign in: password, passkeys, second factors",
       params,
       answer: userFactorsAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const row = await users.findRow(exchange.params.id);
@@ -46,6 +47,7 @@ export function createUserAccessRoutes(options: UserAccessRouteOptions): ApiRout
       summary: "The effective roles and permissions of a user, with the role that each comes from",
       params,
       answer: userPermissionsAnswer,
+      access: needPermission("rbac:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         const userId = exchange.params.id;

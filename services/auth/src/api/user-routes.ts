@@ -29,6 +29,7 @@ import {
 } from "./responses.ts";
 import { showUser } from "./signed-in.ts";
 import { createUserAccessRoutes, type UserAccessRouteOptions } from "./user-access-routes.ts";
+import { needPermission } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);
@@ -87,6 +88,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
           .describe("A role of the user, or of one of their groups; not an inherited one"),
       }),
       answer: usersAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const { q, search = q, state, role } = exchange.query;
@@ -113,6 +115,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       }),
       problems: { 409: "The name is taken" },
       answer: userAnswer,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const account = await registrations.create(exchange.body);
@@ -127,6 +130,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "A user",
       params,
       answer: userAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const account = await users.find(exchange.params.id);
@@ -148,6 +152,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       }),
       problems: { 409: "No administrator would be left" },
       answer: userAnswer,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -172,6 +177,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Delete a user and everything that belongs to them",
       params,
       problems: { 409: "No administrator would be left" },
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -191,6 +197,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       params,
       problems: { 409: "The user has no address, or no mail service is configured" },
       answer: sentAnswer,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -208,6 +215,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       path: "/api/v1/users/{id}/factors",
       summary: "Remove the second factors and backup codes of a user; their sessions end",
       params,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -230,6 +238,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Issue an invitation for one registration within a week",
       status: 201,
       answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const { id: invitation, token } = await registrations.issueInvitation();
@@ -244,6 +253,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Unused invitations, without their tokens",
       query: pageQuery,
       answer: invitationsAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const page = await readPage(exchange.query, {
@@ -265,6 +275,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       path: "/api/v1/invitations/{id}",
       summary: "Revoke an invitation",
       params,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const invitation = exchange.params.id;
@@ -292,6 +303,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Groups by name",
       query: pageQuery,
       answer: groupsAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const page = await readPage(exchange.query, {
@@ -314,6 +326,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       status: 201,
       body: z.strictObject({ name: z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,127}$/u) }),
       answer: groupAnswer,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const group = await groups.create(exchange.body.name);
@@ -328,6 +341,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "A group",
       params,
       answer: groupAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const group = await groups.find(exchange.params.id);
@@ -340,6 +354,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       path: "/api/v1/groups/{id}",
       summary: "Delete a group",
       params,
+      access: needPermission("users:write"),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         await groups.delete(exchange.params.id, principal.rights);
@@ -355,6 +370,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       params,
       query: pageQuery,
       answer: membersAnswer,
+      access: needPermission("users:read"),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const page = await readPage(exchange.query, {
@@ -373,6 +389,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
         path: "/api/v1/groups/{id}/members/{user_id}",
         summary: method === "PUT" ? "Add a user to a group" : "Remove a user from a group",
         params: memberParams,
+        access: needPermission("users:write"),
         handle: async (exchange) => {
           const principal = await identification.requirePermission(exchange, "users:write");
           const { id: groupId, user_id: userId } = exchange.params;

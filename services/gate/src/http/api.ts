@@ -1,5 +1,11 @@
 // The gateway's API.
-import { type Api, type ApiOptions, type ApiRoute, createApi } from "@platform/kernel/http";
+import {
+  type Api,
+  type ApiOptions,
+  type ApiRoute,
+  createApi,
+  type JsonObject,
+} from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
 import type { RouteSeries } from "../control/route-series.ts";
@@ -18,7 +24,7 @@ import { describeRoutes } from "./openapi.ts";
 import { createRegisterRoute } from "./register-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
-import { createWorkerGuard } from "./request.ts";
+import { ADMIN_SCOPE, createWorkerGuard, READ_SCOPE } from "./request.ts";
 import { createRouteSeriesRoutes } from "./route-series-api.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 import { createUpstreamRoutes } from "./upstreams-api.ts";
@@ -40,6 +46,21 @@ export type GateApiOptions = RoutesApiOptions &
     /** Secret that every request must carry; the workers add it. */
     secret: string;
   };
+
+// The workers decide: they admit holders of `gate:read` to reading and of `gate:admin` to everything.
+function declareScopes(route: ApiRoute): ApiRoute {
+  if (route.requires !== undefined) return route;
+  if (!route.path.startsWith("/api/")) return { ...route, requires: "public" };
+  return { ...route, requires: route.method === "GET" ? [READ_SCOPE, ADMIN_SCOPE] : [ADMIN_SCOPE] };
+}
+
+// As for all paths, the workers decide on the documentation.
+function declareReading(document: JsonObject): JsonObject {
+  const paths = { ...(document["paths"] as Record<string, { get?: JsonObject }>) };
+  for (const path of ["/api/docs", "/api/docs/openapi.json"])
+    paths[path] = { get: { ...paths[path]?.get, "x-requires": [READ_SCOPE, ADMIN_SCOPE] } };
+  return { ...document, paths };
+}
 
 /** Creates the API. */
 export function createGateApi(options: GateApiOptions): Api {
@@ -64,14 +85,14 @@ export function createGateApi(options: GateApiOptions): Api {
       createIndexRoute(() => controller.state.config.index_file),
       ...createConsoleRedirects(options.readConsoleUrl),
       ...options.feedRoutes,
-    ],
+    ].map(declareScopes),
     guard: createWorkerGuard(options.secret),
     clock,
     health,
     logger,
     tracer,
     metrics: new ScrapeRegistry(registry),
-    extendOpenApi: (document) => describeRoutes(document, controller.state),
+    extendOpenApi: (document) => describeRoutes(declareReading(document), controller.state),
   });
 }
 

@@ -6,7 +6,10 @@ import { type Caller, requireScope } from "@platform/kernel/identity";
 import type { ChangeRequest } from "../control/controller.ts";
 import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
-const READ_SCOPE = "gate:read";
+/** Scope of reading, without secrets. */
+export const READ_SCOPE = "gate:read";
+/** Scope of everything. */
+export const ADMIN_SCOPE = "gate:admin";
 
 /** Reads the caller and the precondition of a change. */
 export function readChangeRequest({ headers }: GuardedRequest): ChangeRequest {

@@ -1,6 +1,12 @@
 // Access to the API: scopes of tokens, and the messages that a caller may see.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { hasScope, requireScope, type Caller } from "@platform/kernel/identity";
+import {
+  declareScopes,
+  hasScope,
+  needScope,
+  requireScope,
+  type Caller,
+} from "@platform/kernel/identity";
 
 /** Scope for sending, and for reading and canceling one's own messages. */
 const SEND = "notify:send";
@@ -8,15 +14,17 @@ const SEND = "notify:send";
 const MANAGE = "notify:manage";
 
 /** Allows callers that may send; they have a name. */
-export function requireSender(caller: Caller): void {
-  requireScope(caller, SEND, MANAGE);
-  clientOf(caller);
-}
+export const requireSender = declareScopes(
+  (caller) => {
+    requireScope(caller, SEND, MANAGE);
+    clientOf(caller);
+  },
+  SEND,
+  MANAGE,
+);
 
 /** Allows callers that may manage templates, suppressions, webhooks and the messages of all clients. */
-export function requireManager(caller: Caller): void {
-  requireScope(caller, MANAGE);
-}
+export const requireManager = needScope(MANAGE);
 
 /** Returns the name of the client that a caller sends as; "" for the operator. */
 export function clientOf(caller: Caller): string {

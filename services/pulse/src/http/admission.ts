@@ -1,7 +1,7 @@
 // Access to the HTTP API: the tenant and the rights of a caller, and tokens outside of the Authorization header.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
-import { hasScope, type Caller } from "@platform/kernel/identity";
+import { declareScopes, hasScope, type Caller, type ScopeCheck } from "@platform/kernel/identity";
 import type { TopicRules } from "../access/topic-rules.ts";
 import { isTenant, TENANT_FORM, type Tenant } from "../topic/name.ts";
 import {
@@ -9,6 +9,7 @@ import {
   ALL_RIGHTS,
   coversAny,
   hasAnyRight,
+  RIGHTS,
   scopeOf,
   type Right,
   type Rights,
@@ -102,14 +103,18 @@ export class Admission {
   }
 
   /** Access to operations that require a right for the topics that they name; see `allow`. */
-  readonly publishers = (caller: Caller): void => this.requireRight(caller, "publish");
-  readonly subscribers = (caller: Caller): void => this.requireRight(caller, "subscribe");
-  readonly managers = (caller: Caller): void => this.requireRight(caller, "manage");
+  readonly publishers = this.#declare("publish");
+  readonly subscribers = this.#declare("subscribe");
+  readonly managers = this.#declare("manage");
 
   /** Access to operations that show names and counts but no messages. */
-  readonly anyRight = (caller: Caller): void => {
-    if (!hasAnyRight(this.rightsOf(caller))) throw createScopeError("subscribe");
-  };
+  readonly anyRight = declareScopes(
+    (caller) => {
+      if (!hasAnyRight(this.rightsOf(caller))) throw createScopeError("subscribe");
+    },
+    ...RIGHTS.map(scopeOf),
+    ADMIN_SCOPE,
+  );
 
   /** The rights of a caller. */
   rightsOf(caller: Caller): Rights {
@@ -123,6 +128,11 @@ export class Admission {
       default:
         return caller satisfies never;
     }
+  }
+
+  #declare(right: Right): ScopeCheck {
+    const check = (caller: Caller): void => this.requireRight(caller, right);
+    return declareScopes(check, scopeOf(right), ADMIN_SCOPE);
   }
 
   /** Throws 403 unless the caller has the right for at least one topic. */
@@ -155,10 +165,10 @@ function createScopeError(right: Right): PlatformError {
 }
 
 /** Allows only the operator and administrators. */
-export function requireOperator(caller: Caller): void {
+export const requireOperator = declareScopes((caller) => {
   if (caller.kind !== "operator" && !administered.has(caller))
     throw new PlatformError("forbidden", "Only the operator may do this.");
-}
+}, ADMIN_SCOPE);
 
 /**
  * Authenticates a subscriber. EventSource and WebSocket in browsers cannot set headers, so a token may also be the query

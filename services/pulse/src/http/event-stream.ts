@@ -10,6 +10,7 @@ import {
 import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
 import { plainAddress } from "../connection/transport.ts";
+import { ADMIN_SCOPE, scopeOf } from "../topic/rights.ts";
 import type { Message } from "../message.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
@@ -48,7 +49,9 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       503: "The limit of subscribers is reached",
     },
     // EventSource cannot set headers, so the caller is authenticated below, where the query is available.
+    // The token may also be in the query or in a cookie.
     access: "public",
+    requires: [scopeOf("subscribe"), ADMIN_SCOPE],
     handle: async (exchange) => {
       const { searchParams } = new URL(exchange.request.url);
       const { guard, origins, subscribers } = options;

@@ -42,6 +42,6 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createAcknowledgementRoutes(parts),
     createConnectionsRoute(options.connections),
     createStatsRoute(options.readStats, admission),
-    ...createUnbuiltRoutes(),
+    ...createUnbuiltRoutes(admission),
   ];
 }

@@ -1,5 +1,5 @@
 // Permissions of the runtime's API.
-import { requireScope, type Caller } from "@platform/kernel/identity";
+import { needScope, type Caller } from "@platform/kernel/identity";
 
 /** Scope of reading states, schedules and logs. */
 const READ_SCOPE = "runtime:read";
@@ -7,14 +7,10 @@ const READ_SCOPE = "runtime:read";
 const MANAGE_SCOPE = "runtime:manage";
 
 /** Throws unless the caller may read. */
-export function requireRead(caller: Caller): void {
-  requireScope(caller, READ_SCOPE, MANAGE_SCOPE);
-}
+export const requireRead = needScope(READ_SCOPE, MANAGE_SCOPE);
 
 /** Throws unless the caller may change the state of services. */
-export function requireManage(caller: Caller): void {
-  requireScope(caller, MANAGE_SCOPE);
-}
+export const requireManage = needScope(MANAGE_SCOPE);
 
 /** The name of a caller, for the list of changes. */
 export function describeActor(caller: Caller): string {

@@ -28,7 +28,7 @@ test("identity trusts client addresses from the local gateway's address alone, a
     ["localhost", "127.0.0.1,::1"],
   ] as const) {
     const { env } = authEntry.configure(context([gateEntry, authEntry], host));
-    assert.equal(env[key], trusted, host);
+    assert.equal(env[key], trusted, host ?? "the default");
   }
   assert.equal(authEntry.configure(context([authEntry])).env[key], undefined);
   process.env[key] = "192.0.2.1";

@@ -5,6 +5,7 @@ import { SUBPROTOCOL } from "../frame/format.ts";
 /** Creates the route. */
 export function createConnectRoute(): ApiRoute {
   return defineUpgradeRoute({
+    requires: "caller",
     path: "/ws/connect",
     tag: "Tunnels",
     summary: "Connect a client: a WebSocket that carries all of its tunnels",

@@ -10,13 +10,12 @@ import {
 } from "@platform/kernel/feeds";
 import type { HealthRegistry } from "@platform/kernel/health";
 import { mapLegacyPath } from "@platform/kernel/http";
-import { requireScope } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { sumSeries, type MetricRegistry } from "@platform/kernel/metrics";
 import type { Clock } from "@platform/kernel/time";
 import type { CapturedRequest } from "../capture/captured-request.ts";
 import { VERSION } from "../config.ts";
-import { isOperator, type RelayGuard } from "../identity.ts";
+import type { RelayGuard } from "../identity.ts";
 import { RELAY_METRICS, type RelayGauges } from "../metrics.ts";
 import { answerProblem } from "../relay/connect.ts";
 import type { RelayExchange } from "../relay/request-state.ts";
@@ -41,9 +40,6 @@ export function createFeeds({ registry, gauges, ...options }: FeedsOptions): Adm
     // Public requests are counted by the relay itself.
     requests: undefined,
     figures: createFigures(registry, gauges),
-    access: (caller) => {
-      if (!isOperator(caller)) requireScope(caller, "tunnel:read");
-    },
   });
 }
 

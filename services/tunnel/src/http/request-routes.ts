@@ -76,6 +76,7 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
   const find = (tunnel: TunnelRow, id: string) => expectCaptured(capture.find(tunnel.id, id));
   return [
     defineRoute({
+      requires: "caller",
       ...own,
       method: "GET",
       path: "/api/v1/tunnels/{id}/requests",
@@ -111,6 +112,7 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       },
     }),
     defineUpgradeRoute({
+      requires: "caller",
       ...own,
       path: REQUEST_STREAM_PATH,
       summary: "Captured requests as they begin and end (WebSocket)",
@@ -121,6 +123,7 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       problems: { 404: "No such tunnel", 503: "Too many streams are open" },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "GET",
       path: "/api/v1/tunnels/{id}/requests/{reqID}",
@@ -136,6 +139,7 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "POST",
       path: "/api/v1/tunnels/{id}/replay/{reqID}",

@@ -53,6 +53,7 @@ export function createShareRoutes({
   const own = { tag: "Share links" } as const;
   return [
     defineRoute({
+      requires: "caller",
       ...own,
       method: "POST",
       path: "/api/v1/tunnels/{id}/share",
@@ -86,6 +87,7 @@ export function createShareRoutes({
       },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "GET",
       path: "/api/v1/tunnels/{id}/shares",
@@ -99,6 +101,7 @@ export function createShareRoutes({
       },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "DELETE",
       path: "/api/v1/tunnels/{id}/shares/{shareID}",

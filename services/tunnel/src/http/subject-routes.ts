@@ -1,9 +1,9 @@
 // Operations of the operator: cutting subjects off.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
+import { needScope } from "@platform/kernel/identity";
 import { z } from "zod";
-import { isOperator } from "../identity.ts";
+import { ADMIN_SCOPE } from "../identity.ts";
 import type { Subjects } from "../name/subjects.ts";
 
 /** Options of {@link createSubjectRoutes}. */
@@ -18,7 +18,7 @@ const params = z.object({ subject: z.string().min(1).max(255) });
 
 /** Creates the operations on subjects. */
 export function createSubjectRoutes({ subjects, onCutOff }: SubjectRoutesOptions): ApiRoute[] {
-  const own = { tag: "Subjects", access: requireOperator } as const;
+  const own = { tag: "Subjects", access: needScope(ADMIN_SCOPE) } as const;
   return [
     defineRoute({
       ...own,
@@ -56,11 +56,6 @@ export function createSubjectRoutes({ subjects, onCutOff }: SubjectRoutesOptions
       },
     }),
   ];
-}
-
-function requireOperator(caller: Caller): void {
-  if (isOperator(caller)) return;
-  throw new PlatformError("forbidden", "Only operators can do this.");
 }
 
 function show(row: { subject: string; reason: string; cut_at: number }) {

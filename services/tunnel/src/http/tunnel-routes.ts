@@ -60,6 +60,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
   const show = (row: TunnelRow) => describeTunnel(row, options);
   return [
     defineRoute({
+      requires: "caller",
       ...own,
       method: "POST",
       path: "/api/v1/tunnels",
@@ -78,6 +79,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
       },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "GET",
       path: "/api/v1/tunnels",
@@ -89,6 +91,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
       },
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "GET",
       path: "/api/v1/tunnels/{id}",
@@ -99,6 +102,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
       handle: ({ params, caller }) => show(findTunnel(store, params.id, caller)),
     }),
     defineRoute({
+      requires: "caller",
       ...own,
       method: "DELETE",
       path: "/api/v1/tunnels/{id}",

@@ -1,6 +1,7 @@
 // The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
 import { createBackupRoute } from "@platform/kernel/backup";
 import type { AdminFeeds } from "@platform/kernel/feeds";
+import { declareScopes } from "@platform/kernel/identity";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
 import {
   type Api,
@@ -10,6 +11,7 @@ import {
   defineRoute,
   type Guard,
 } from "@platform/kernel/http";
+import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { VERSION } from "../config.ts";
@@ -32,7 +34,7 @@ import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
 import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
-import { requireAdmin } from "./storage-callers.ts";
+import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
 /** Options of the admin API. */
@@ -150,7 +152,14 @@ function restrictToAdmin(route: ApiRoute): ApiRoute {
 // Before the body is read: callers without an identity get no answer about it.
 function requireIdentity(route: ApiRoute, { operations }: AdminOptions): ApiRoute {
   if (route.access !== "guarded") return route;
-  return { ...route, access: (caller) => operations.requireIdentity(caller) };
+  return {
+    ...route,
+    access: declareScopes(
+      (caller) => operations.requireIdentity(caller),
+      ...Object.values(STORAGE_SCOPES),
+      ADMIN_SCOPE,
+    ),
+  };
 }
 
 function refuse(error: PlatformError, request: Request): Response {

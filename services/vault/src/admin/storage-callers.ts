@@ -1,17 +1,15 @@
 // The identities that callers of the admin API have in storage: they may do through it what they may do with S3.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { createScopeError, hasScope, type Caller, type Claims } from "@platform/kernel/identity";
+import { hasScope, needScope, type Caller, type Claims } from "@platform/kernel/identity";
 import type { Caller as StorageCaller } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey, listRoleCallers } from "../access/known-callers.ts";
 
 /** The scope that grants access to the whole admin API. */
-const ADMIN_SCOPE = "vault:admin";
+export const ADMIN_SCOPE = "vault:admin";
 
 /** Throws 403 unless the caller administers storage. */
-export function requireAdmin(caller: Caller): void {
-  if (!hasScope(caller, ADMIN_SCOPE)) throw createScopeError(ADMIN_SCOPE);
-}
+export const requireAdmin = needScope(ADMIN_SCOPE);
 
 /** Finds the identities. */
 export class StorageCallers {
