@@ -46,6 +46,9 @@ interface BrokerLimits {
   max_deliveries: number;
   nack_backoff_ms: number;
   nack_backoff_max_ms: number;
+  followed_topics_per_user_max: number;
+  followed_topics_per_tenant_max: number;
+  followed_topics_max: number;
 }
 
 /** Options of `openBroker`. The caller closes the log and the pool. */
@@ -98,7 +101,11 @@ export async function openBroker(options: BrokerOptions) {
   await expiry.open();
   const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
   const feeds = new Feeds(store, topics, onError);
-  const subscriptions = new Subscriptions(feeds, topics, backlog);
+  const subscriptions = new Subscriptions(feeds, topics, backlog, {
+    perUserMax: limits.followed_topics_per_user_max,
+    perTenantMax: limits.followed_topics_per_tenant_max,
+    max: limits.followed_topics_max,
+  });
   const groups = new SharedSubscriptions({
     store,
     state,

@@ -79,7 +79,7 @@ export const pulseDefinition = defineConfig({
     }),
     kafka_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
       description:
-        "Idle Kafka connections are closed after this time. Clients that do not read their answers are disconnected after 30 s.",
+        "Idle Kafka connections are closed after this time, those that have sent nothing or are not authenticated after a minute. Clients that do not read their answers are disconnected after 30 s.",
       unit: "ms",
     }),
     kafka_auto_create_topics: key(z.boolean().default(true), {
@@ -141,11 +141,6 @@ export const pulseDefinition = defineConfig({
     mqtt_subscriptions_per_session_max: key(count(1, 1_000_000, 10_000), {
       description: "Maximum number of subscriptions per MQTT session.",
       unit: "subscriptions",
-    }),
-    mqtt_readers_max: key(count(1, 100_000_000, 500_000), {
-      description:
-        "Maximum number of topics that all connected MQTT clients follow together, counted for each client and topic, about 1 KiB each; further subscriptions get the reason code 0x97.",
-      unit: "topics",
     }),
     mqtt_retained_per_tenant_max: key(count(0, 10_000_000, 100_000), {
       description:
@@ -305,6 +300,21 @@ export const pulseDefinition = defineConfig({
       description:
         "Maximum number of SSE and WebSocket subscribers per subject of a token; further ones get 429. Callers with the operator's token are one user.",
       unit: "subscribers",
+    }),
+    followed_topics_per_user_max: key(count(1, 100_000_000, 10_000), {
+      description:
+        "Maximum number of topics that the subscriptions of a user or subject of a token follow together, over all protocols but Kafka, counted for each subscription and topic, about 1 KiB each. Further subscriptions are refused: HTTP 429, MQTT 0x97, STOMP ERROR. Callers with the operator's token are one user.",
+      unit: "topics",
+    }),
+    followed_topics_per_tenant_max: key(count(1, 100_000_000, 100_000), {
+      description: "Maximum number of topics that the subscriptions of a tenant follow together.",
+      unit: "topics",
+    }),
+    followed_topics_max: key(count(1, 100_000_000, 500_000), {
+      description:
+        "Maximum number of topics that all subscriptions follow together; further ones are refused: HTTP 503, MQTT 0x97, STOMP ERROR.",
+      unit: "topics",
+      env: ["PLATFORM_PULSE_FOLLOWED_TOPICS_MAX", "PLATFORM_PULSE_MQTT_READERS_MAX"],
     }),
     connections_max: key(count(1, 200_000, 25_000), {
       description: "Maximum number of HTTP connections; further ones are closed immediately.",

@@ -175,7 +175,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     sessionsMax: config.mqtt_sessions_max,
     sessionsPerTenantMax: config.mqtt_sessions_per_tenant_max,
     subscriptionsPerSessionMax: config.mqtt_subscriptions_per_session_max,
-    readersMax: config.mqtt_readers_max,
     retainedPerTenantMax: config.mqtt_retained_per_tenant_max,
     publishBytesPerSecond: config.mqtt_publish_bytes_rate,
     limits: {

@@ -5,8 +5,15 @@ import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges } from "../store/offset-ranges.ts";
+import {
+  FollowedTopics,
+  type FollowAccount,
+  type FollowedTopicsLimits,
+} from "./followed-topics.ts";
 import { PriorityQueue } from "./priority-queue.ts";
 import type { ReadAhead } from "./read-ahead.ts";
+import { TopicPatterns, type PatternRequest } from "./topic-patterns.ts";
+import { Turns } from "./turns.ts";
 
 /** Maximum number of messages read ahead to find higher priorities. */
 export const LOOKAHEAD_MAX = 10_000;
@@ -39,6 +46,12 @@ interface Place {
   partition: PartitionView;
   following: Following;
   done: OffsetRanges;
+}
+
+/** An open subscription, and what ends it. */
+export interface OpenedSubscription {
+  subscription: Subscription;
+  close: () => void;
 }
 
 /** The queue and positions of one subscriber. */
@@ -203,16 +216,20 @@ export function markGaps(
 
 /** All plain subscriptions; those on patterns also follow new topics. */
 export class Subscriptions {
+  /** Counts of the topics that subscriptions of all kinds follow. */
+  readonly followed: FollowedTopics;
+  readonly turns = new Turns();
+  readonly patterns: TopicPatterns;
   readonly #feeds: Feeds;
-  readonly #topics: Topics;
   readonly #backlog: Backlog;
   readonly #byTopic = new Map<Topic, number>();
   readonly #open = new Set<Subscription>();
 
-  constructor(feeds: Feeds, topics: Topics, backlog: Backlog) {
+  constructor(feeds: Feeds, topics: Topics, backlog: Backlog, limits: FollowedTopicsLimits) {
     this.#feeds = feeds;
-    this.#topics = topics;
     this.#backlog = backlog;
+    this.followed = new FollowedTopics(limits);
+    this.patterns = new TopicPatterns(topics, this.turns);
     topics.watch({
       grown: (topic) => this.#open.forEach((open) => open.addNewPartitions(topic)),
     });
@@ -227,15 +244,20 @@ export class Subscriptions {
     return this.#byTopic.get(topic) ?? 0;
   }
 
-  /** Subscribes to one topic. */
-  open(topic: Topic, startAt: StartAt, sink: Sink): { subscription: Subscription; close(): void } {
+  /** Subscribes to one topic. Throws the error of the account if it has no room. */
+  open(topic: Topic, startAt: StartAt, sink: Sink, account: FollowAccount): OpenedSubscription {
+    account.take(1);
     const subscription = new Subscription(this.#feeds, this.#backlog, sink, false);
     subscription.add(topic, startAt);
     this.#change(topic, 1);
     this.#open.add(subscription);
+    let isOpen = true;
     return {
       subscription,
       close: () => {
+        if (!isOpen) return;
+        isOpen = false;
+        account.give(1);
         subscription.close();
         this.#change(topic, -1);
         this.#open.delete(subscription);
@@ -243,34 +265,43 @@ export class Subscriptions {
     };
   }
 
-  /** Subscribes to all matching topics of a tenant, including later ones. Dead letter topics never match. */
-  openPattern(
-    tenant: string,
-    matches: (name: string) => boolean,
+  /**
+   * Subscribes to all selected topics of a pattern, including later ones, whose first message is the first one that it
+   * receives. Throws as `TopicPatterns.follow` does.
+   */
+  async openPattern(
+    request: PatternRequest,
     startAt: StartAt,
     sink: Sink,
-  ): { subscription: Subscription; close(): void } {
+  ): Promise<OpenedSubscription> {
     const subscription = new Subscription(this.#feeds, this.#backlog, sink, true);
-    const added = new Set<Topic>();
-    const add = (topic: Topic, at: StartAt) => {
-      if (topic.tenant !== tenant || !matches(topic.name)) return;
-      subscription.add(topic, at);
-      added.add(topic);
-      this.#change(topic, 1);
-    };
-    for (const topic of this.#topics.list(tenant)) add(topic, startAt);
-    // A later topic is followed from its first message.
-    const unwatch = this.#topics.watch({ created: (topic) => add(topic, () => 0) });
     this.#open.add(subscription);
-    return {
-      subscription,
-      close: () => {
-        unwatch();
-        subscription.close();
-        for (const topic of added) this.#change(topic, -1);
-        this.#open.delete(subscription);
-      },
+    const added = new Set<Topic>();
+    const end = (): void => {
+      subscription.close();
+      this.#open.delete(subscription);
     };
+    try {
+      const unfollow = await this.patterns.follow(request, {
+        add: (topic, isNew) => {
+          subscription.add(topic, isNew ? () => 0 : startAt);
+          added.add(topic);
+          this.#change(topic, 1);
+        },
+        remove: (topic) => {
+          if (added.delete(topic)) this.#change(topic, -1);
+        },
+        exceed: ({ detail }) => sink.end(detail),
+      });
+      const close = (): void => {
+        end();
+        unfollow();
+      };
+      return { subscription, close };
+    } catch (error) {
+      end();
+      throw error;
+    }
   }
 
   /** Counts a reader of a topic that has no `Subscription`, until the returned function is called. */

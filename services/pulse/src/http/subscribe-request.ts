@@ -2,6 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
 import type { PartitionView } from "@platform/log";
+import { accountOf } from "../dispatch/followed-topics.ts";
 import type { MemberHandle } from "../dispatch/group-member.ts";
 import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
@@ -13,9 +14,10 @@ import {
   type Subscriptions,
 } from "../dispatch/subscription.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import { compilePattern, isPattern } from "../topic/pattern.ts";
+import { isPattern } from "../topic/pattern.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { type Admission, tenantOf } from "./admission.ts";
+import { toPrincipal } from "./subscribers.ts";
 
 /** Default limit of unacknowledged messages of a member with manual acknowledgement. */
 const PREFETCH_DEFAULT = 100;
@@ -88,7 +90,10 @@ export function readSubscribeRequest(
   return { topic, group, isManual: ack === "manual", prefetch, ackWaitMs, startAt };
 }
 
-/** Opens the subscription; creates the topic if needed. A pattern covers the topics that the caller may subscribe to. */
+/**
+ * Opens the subscription; creates the topic if needed. A pattern covers the topics that the caller may subscribe to. Throws
+ * `too_many_requests` or `overloaded` if the topics are more than the user, the tenant or all may follow.
+ */
 export async function openSubscription(
   options: SubscribeOptions,
   caller: Caller,
@@ -98,16 +103,17 @@ export async function openSubscription(
   const { topics, subscriptions, groups, deadLetters, admission } = options;
   const tenant = tenantOf(caller);
   const rights = admission.rightsOf(caller);
+  const account = accountOf(subscriptions.followed, { ...toPrincipal(caller), tenant });
   if (isPattern(request.topic)) {
-    const matches = compilePattern(request.topic);
     const names = new Set<string>();
     const selects = (name: string): boolean => {
-      const isVisible = matches(name) && rights.covers("subscribe", name);
-      if (!isVisible || deadLetters.isDeadLetterName(tenant, name)) return false;
+      if (!rights.covers("subscribe", name)) return false;
+      if (deadLetters.isDeadLetterName(tenant, name)) return false;
       names.add(name);
       return true;
     };
-    const opened = subscriptions.openPattern(tenant, selects, request.startAt, sink);
+    const asked = { tenant, pattern: request.topic, selects, account };
+    const opened = await subscriptions.openPattern(asked, request.startAt, sink);
     return plain(request.topic, opened, () =>
       [...names].every((name) => rights.covers("subscribe", name)),
     );
@@ -116,10 +122,12 @@ export async function openSubscription(
   const isAllowed = (): boolean => rights.covers("subscribe", name);
   const topic = await topics.ensure(tenant, name);
   if (request.group === undefined)
-    return plain(name, subscriptions.open(topic, request.startAt, sink), isAllowed);
+    return plain(name, subscriptions.open(topic, request.startAt, sink, account), isAllowed);
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
   const { isManual, prefetch, ackWaitMs = options.ackWaitMs } = request;
+  account.take(1);
   const member = group.join(sink, { isManual, prefetch, ackWaitMs });
+  let isMember = true;
   return {
     name,
     kind: "group",
@@ -127,7 +135,11 @@ export async function openSubscription(
     group: { group, member },
     isAllowed,
     pump: () => group.pump(),
-    close: () => member.leave(),
+    close: () => {
+      if (isMember) account.give(1);
+      isMember = false;
+      member.leave();
+    },
   };
 }
 

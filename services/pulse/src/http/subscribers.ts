@@ -200,7 +200,8 @@ function describe({ principal, subscription }: StreamState): ConnectedClient {
   return describeClient(principal, undefined, names.values(), names.length);
 }
 
-function toPrincipal(caller: Caller): Pick<Principal, "tenant" | "name" | "token"> {
+/** The user whose subscriptions a caller's count with; the operator is one. */
+export function toPrincipal(caller: Caller): Pick<Principal, "tenant" | "name" | "token"> {
   if (caller.kind !== "user") return { tenant: "", name: caller.kind };
   const { tenant = "", sub = "" } = caller.claims;
   return { tenant, name: sub, token: toRevocable(caller.claims) };

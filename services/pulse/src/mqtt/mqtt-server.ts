@@ -34,7 +34,7 @@ import {
 } from "./server/connection-context.ts";
 import { Connection } from "./server/connection.ts";
 import { FlushQueue } from "./server/flush-queue.ts";
-import { ReaderBound, type SessionParts } from "./session/session-parts.ts";
+import type { SessionParts } from "./session/session-parts.ts";
 import { SessionRecords } from "./session/session-records.ts";
 import { SessionSaver } from "./session/session-saver.ts";
 import type { Session } from "./session/session.ts";
@@ -95,8 +95,6 @@ export interface MqttServerOptions {
   sessionsPerTenantMax?: number;
   /** Default 10 000. */
   subscriptionsPerSessionMax?: number;
-  /** Topics that all sessions with a connection follow together. Default 500 000. */
-  readersMax?: number;
   /** Default 100 000. */
   retainedPerTenantMax?: number;
   /** Bytes per second that each tenant may publish; 0, the default, for no limit. */
@@ -252,7 +250,6 @@ function createParts(
     index: new TopicIndex(topics, deadLetters),
     records,
     saver: new SessionSaver(store, records, onError),
-    readers: new ReaderBound(options.readersMax ?? 500_000),
     subscriptionsMax: options.subscriptionsPerSessionMax ?? 10_000,
     ackWaitMs: options.ackWaitMs,
     onError,

@@ -25,12 +25,15 @@ export type IdClaim =
     }
   | { kind: "duplicate"; first: Promise<FirstPlace> };
 
+/** Ids, each with the time of its claim. */
+type Ids = Map<string, { first: Promise<FirstPlace>; atMs: number }>;
+
 /** The ids of all topics, in buckets of half a minute that are dropped as a whole. */
 export class MessageIds {
   readonly #partition: PartitionView;
   readonly #clock: Clock;
   readonly #idsMax: number;
-  readonly #buckets: { untilMs: number; ids: Map<string, Promise<FirstPlace>> }[] = [];
+  readonly #buckets: { untilMs: number; ids: Ids }[] = [];
   #count = 0;
 
   private constructor(partition: PartitionView, clock: Clock, idsMax: number) {
@@ -86,20 +89,21 @@ export class MessageIds {
       this.#count -= this.#buckets.shift()!.ids.size;
     }
     for (const { ids } of this.#buckets) {
-      const first = ids.get(key);
-      if (first !== undefined) return first;
+      const known = ids.get(key);
+      // A bucket is kept until its last id expires.
+      if (known !== undefined && known.atMs + MESSAGE_ID_WINDOW_MS > now) return known.first;
     }
     return undefined;
   }
 
-  #remember(key: string, first: Promise<FirstPlace>, at: number): Map<string, Promise<FirstPlace>> {
+  #remember(key: string, first: Promise<FirstPlace>, at: number): Ids {
     let bucket = this.#buckets.at(-1);
     if (bucket === undefined || at >= bucket.untilMs) {
       bucket = { untilMs: at + BUCKET_MS, ids: new Map() };
       this.#buckets.push(bucket);
     }
     if (!bucket.ids.has(key)) this.#count++;
-    bucket.ids.set(key, first);
+    bucket.ids.set(key, { first, atMs: at });
     return bucket.ids;
   }
 

@@ -55,6 +55,7 @@ export class ClientSubscription {
   /** Names of the topics that it follows, or has followed. */
   readonly #topics = new Set<string>();
   #delivery: Delivery | undefined;
+  #isStarted = false;
   #isClosed = false;
 
   constructor(request: SubscribeRequest, connection: SubscriberConnection) {
@@ -80,22 +81,28 @@ export class ClientSubscription {
     return this.#topics.values().every((name) => rights.covers("subscribe", name));
   }
 
-  /** Sets the source of messages; it is closed if the subscription was closed meanwhile. */
+  /**
+   * Sets the source of messages; it is closed if the subscription was closed meanwhile. The first message follows the
+   * receipt of the SUBSCRIBE frame.
+   */
   begin(delivery: Delivery): void {
     if (this.#isClosed) delivery.close();
     else this.#delivery = delivery;
-    this.pump();
+    setImmediate(() => {
+      this.#isStarted = true;
+      this.pump();
+    });
   }
 
   /** A sink for plain subscriptions, and for groups with `ack:auto`. */
   createSink(): Sink {
     return {
-      canSend: () => this.#connection.canSend(),
+      canSend: () => this.#isStarted && this.#connection.canSend(),
       readAhead: new ReadAhead(this.#connection.outflow),
       send: (message, done) => {
         this.#connection.send(this.#encode(message, message.id), done);
       },
-      end: (reason) => this.#fail(reason),
+      end: (reason) => this.end(reason),
     };
   }
 
@@ -103,12 +110,17 @@ export class ClientSubscription {
   createManualSink(): { sink: Sink; source: { current: MessageSource | undefined } } {
     const source: { current: MessageSource | undefined } = { current: undefined };
     const sink: Sink = {
-      canSend: () => source.current !== undefined && this.#mayHold() && this.#connection.canSend(),
+      canSend: () =>
+        !this.#isClosed &&
+        this.#isStarted &&
+        source.current !== undefined &&
+        this.#mayHold() &&
+        this.#connection.canSend(),
       readAhead: new ReadAhead(this.#connection.outflow),
       send: (message) => this.#sendHeld(message, source.current!),
       // A pattern outlives the topics that match it.
       end: (reason) => {
-        if (!isPattern(this.request.destination.name)) this.#fail(reason);
+        if (!isPattern(this.request.destination.name)) this.end(reason);
       },
     };
     return { sink, source };
@@ -144,17 +156,18 @@ export class ClientSubscription {
     return settled;
   }
 
+  /** Ends it, and the connection with it: STOMP cannot end a subscription of a client otherwise. */
+  end(reason: string): void {
+    const { prefix, name } = this.request.destination;
+    this.#connection.fail(`the subscription to ${prefix}${name} has ended: ${reason}`);
+  }
+
   /** Ends it; messages that were not acknowledged are delivered again, to others of the group. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#held.clear();
     this.#delivery?.close();
-  }
-
-  #fail(reason: string): void {
-    const { prefix, name } = this.request.destination;
-    this.#connection.fail(`the subscription to ${prefix}${name} has ended: ${reason}`);
   }
 
   /** The bound holds over all topics of a pattern. */

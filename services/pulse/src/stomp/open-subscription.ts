@@ -1,9 +1,11 @@
 // Opens the subscriptions of clients, of each kind.
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import { accountOf, type FollowAccount } from "../dispatch/followed-topics.ts";
 import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { StartAt, Subscriptions } from "../dispatch/subscription.ts";
-import { compilePattern, isPattern } from "../topic/pattern.ts";
+import type { PatternRequest } from "../dispatch/topic-patterns.ts";
+import { isPattern } from "../topic/pattern.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Principal } from "../user/principal.ts";
 import type { ClientSubscription, Delivery } from "./client-subscription.ts";
@@ -35,19 +37,22 @@ export async function openSubscription(
   const { request } = subscription;
   const { name } = request.destination;
   if (isPattern(name)) {
-    openPattern(parts, principal, subscription);
+    await openPattern(parts, principal, subscription);
     return;
   }
   requireSubscribe(principal, name);
   subscription.noteTopic(name);
+  const account = accountOf(parts.subscriptions.followed, principal);
   const topic = await parts.topics.ensure(principal.tenant, name);
   if (request.group !== undefined) {
-    await joinGroup(parts, principal.tenant, topic, request.group, subscription);
+    await joinGroup(parts, principal.tenant, topic, request.group, subscription, account);
   } else if (subscription.isManual) {
-    subscription.begin(openPrivate(parts, topic, request.startAt, subscription));
+    account.take(1);
+    const opened = openPrivate(parts, topic, request.startAt, subscription);
+    subscription.begin(countOnce(opened, account));
   } else {
     const sink = subscription.createSink();
-    const opened = parts.subscriptions.open(topic, request.startAt, sink);
+    const opened = parts.subscriptions.open(topic, request.startAt, sink, account);
     subscription.begin({ pump: () => opened.subscription.pump(), close: () => opened.close() });
   }
 }
@@ -80,6 +85,7 @@ async function joinGroup(
   topic: Topic,
   name: string,
   subscription: ClientSubscription,
+  account: FollowAccount,
 ): Promise<void> {
   const { isDurable, startAt, prefetch, ackWaitMs = ackWaitMsDefault } = subscription.request;
   const group = await groups.ensure(tenant, name, topic, startAt);
@@ -88,11 +94,25 @@ async function joinGroup(
   }
   const { isManual } = subscription;
   const options = { isManual, prefetch, ackWaitMs };
-  if (isManual) subscription.begin(joinManually(group, options, subscription));
-  else {
-    const member = group.join(subscription.createSink(), options);
-    subscription.begin({ pump: () => group.pump(), close: () => member.leave() });
+  account.take(1);
+  if (isManual) {
+    subscription.begin(countOnce(joinManually(group, options, subscription), account));
+    return;
   }
+  const member = group.join(subscription.createSink(), options);
+  const delivery = { pump: () => group.pump(), close: () => member.leave() };
+  subscription.begin(countOnce(delivery, account));
+}
+
+/** A delivery of one topic, which counts until it is closed. */
+function countOnce(delivery: Delivery, account: FollowAccount): Delivery {
+  return {
+    pump: () => delivery.pump(),
+    close: () => {
+      account.give(1);
+      delivery.close();
+    },
+  };
 }
 
 function joinManually(
@@ -125,52 +145,51 @@ function openPrivate(
 }
 
 /** A pattern covers the topics that the client may subscribe to, also later ones. Dead letter topics never match. */
-function openPattern(
+async function openPattern(
   parts: SubscriptionParts,
-  { tenant, rights }: Principal,
+  principal: Principal,
   subscription: ClientSubscription,
-): void {
+): Promise<void> {
+  const { tenant, rights } = principal;
   if (!rights.has("subscribe")) throw new StompError("forbidden", "subscribing is not allowed");
   const { destination, startAt } = subscription.request;
-  const isMatch = compilePattern(destination.name);
-  const matches = (name: string): boolean => {
-    if (!isMatch(name) || !rights.covers("subscribe", name)) return false;
-    if (parts.deadLetters.isDeadLetterName(tenant, name)) return false;
-    subscription.noteTopic(name);
-    return true;
+  const request: PatternRequest = {
+    tenant,
+    pattern: destination.name,
+    selects: (name) => {
+      if (!rights.covers("subscribe", name)) return false;
+      if (parts.deadLetters.isDeadLetterName(tenant, name)) return false;
+      subscription.noteTopic(name);
+      return true;
+    },
+    account: accountOf(parts.subscriptions.followed, principal),
   };
   if (subscription.isManual) {
-    subscription.begin(openPrivatePattern(parts, tenant, matches, subscription));
+    subscription.begin(await openPrivatePattern(parts, request, subscription));
     return;
   }
   const sink = subscription.createSink();
-  const opened = parts.subscriptions.openPattern(tenant, matches, startAt, sink);
+  const opened = await parts.subscriptions.openPattern(request, startAt, sink);
   subscription.begin({ pump: () => opened.subscription.pump(), close: () => opened.close() });
 }
 
-function openPrivatePattern(
+async function openPrivatePattern(
   parts: SubscriptionParts,
-  tenant: string,
-  matches: (name: string) => boolean,
+  request: PatternRequest,
   subscription: ClientSubscription,
-): Delivery {
+): Promise<Delivery> {
   const byTopic = new Map<Topic, Delivery>();
-  const add = (topic: Topic, startAt: StartAt): void => {
-    if (topic.tenant !== tenant || !matches(topic.name)) return;
-    byTopic.set(topic, openPrivate(parts, topic, startAt, subscription));
-  };
-  const remove = (topic: Topic): void => {
-    byTopic.get(topic)?.close();
-    byTopic.delete(topic);
-  };
-  for (const topic of parts.topics.list(tenant)) add(topic, subscription.request.startAt);
-  // A later topic is followed from its first message.
-  const unwatch = parts.topics.watch({ created: (topic) => add(topic, () => 0), deleted: remove });
-  return {
-    pump: () => byTopic.forEach((delivery) => delivery.pump()),
-    close: () => {
-      unwatch();
-      for (const topic of Array.from(byTopic.keys())) remove(topic);
+  const close = await parts.subscriptions.patterns.follow(request, {
+    // A later topic is followed from its first message.
+    add: (topic, isNew) => {
+      const startAt = isNew ? () => 0 : subscription.request.startAt;
+      byTopic.set(topic, openPrivate(parts, topic, startAt, subscription));
     },
-  };
+    remove: (topic) => {
+      byTopic.get(topic)?.close();
+      byTopic.delete(topic);
+    },
+    exceed: ({ detail }) => subscription.end(detail),
+  });
+  return { pump: () => byTopic.forEach((delivery) => delivery.pump()), close };
 }

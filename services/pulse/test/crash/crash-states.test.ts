@@ -32,6 +32,9 @@ const limits = {
   max_deliveries: 10,
   nack_backoff_ms: 1_000,
   nack_backoff_max_ms: 60_000,
+  followed_topics_per_user_max: 10_000,
+  followed_topics_per_tenant_max: 10_000,
+  followed_topics_max: 10_000,
 };
 
 interface Opened {

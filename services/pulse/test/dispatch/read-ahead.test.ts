@@ -34,6 +34,9 @@ const limits = {
   max_deliveries: 10,
   nack_backoff_ms: 1_000,
   nack_backoff_max_ms: 60_000,
+  followed_topics_per_user_max: 10_000,
+  followed_topics_per_tenant_max: 10_000,
+  followed_topics_max: 10_000,
 };
 
 interface Stage {
@@ -87,6 +90,7 @@ async function openStage(t: TestContext): Promise<Stage> {
 
 async function checkOthersAreServed(stage: Stage): Promise<void> {
   const { broker, budget, readBytes, createSink } = stage;
+  const account = broker.subscriptions.followed.account("", "others");
   await sleep(200);
   const bytes = readBytes();
   assert.ok(bytes > 0 && bytes <= BUDGET_BYTES + PIECE_BYTES, `${bytes} bytes were read ahead`);
@@ -99,7 +103,7 @@ async function checkOthersAreServed(stage: Stage): Promise<void> {
       if (++count === MESSAGES + 1) all.resolve();
     },
   );
-  broker.subscriptions.open(broker.topics.get("", "big"), () => 0, sink);
+  broker.subscriptions.open(broker.topics.get("", "big"), () => 0, sink, account);
   const input = { topic: "big", payload: Buffer.from("one more") };
   await broker.publisher.publish("", [input], { isRated: false });
   await all.promise;
@@ -113,6 +117,7 @@ test(
   async (t) => {
     const stage = await openStage(t);
     const { broker, budget, createSink } = stage;
+    const account = broker.subscriptions.followed.account("", "slow");
     const topic = broker.topics.get("", "big");
     let isOpen = false;
     const taken: number[] = [];
@@ -121,7 +126,7 @@ test(
         () => isOpen,
         () => (taken[at] = (taken[at] ?? 0) + 1),
       );
-      return broker.subscriptions.open(topic, () => 0, sink);
+      return broker.subscriptions.open(topic, () => 0, sink, account);
     });
     await checkOthersAreServed(stage);
     assert.ok(budget.heldBytes <= BUDGET_BYTES / 2 + PIECE_BYTES, `${budget.heldBytes} are held`);

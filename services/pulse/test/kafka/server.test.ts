@@ -133,6 +133,22 @@ test("an idle connection is closed, one that waits for an answer is not", async 
   assert.equal((await fetched).errorCode, 0);
 });
 
+test("a connection that sends nothing, or never authenticates, is closed after a time of its own", async () => {
+  const limits = { idleTimeoutMs: 60_000, authenticationTimeoutMs: 1_000 };
+  await using open = await KafkaStage.open({ limits });
+  const silent = await open.connect();
+  const known = await open.connect();
+  assert.ok(await isServed(known));
+  assert.equal(await silent.readFrame(), undefined);
+  assert.ok(await isServed(known), "one that has sent a request stays");
+
+  await using guarded = await KafkaStage.open({ limits, requiresAuthentication: true });
+  const stranger = await guarded.connect();
+  const keepAlive = setInterval(() => void isServed(stranger).catch(() => undefined), 200);
+  while (!stranger.isClosed) await sleep(20);
+  clearInterval(keepAlive);
+});
+
 test("large requests wait for the budget and return it", async () => {
   await using stage = await KafkaStage.open({
     limits: { requestBytesMax: mebibyte, stallTimeoutMs: 1_000 },

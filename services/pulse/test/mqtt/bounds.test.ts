@@ -35,7 +35,7 @@ test("subscriptions of a session, sessions, retained messages and followed topic
     PLATFORM_PULSE_MQTT_SUBSCRIPTIONS_PER_SESSION_MAX: "2",
     PLATFORM_PULSE_MQTT_SESSIONS_MAX: "3",
     PLATFORM_PULSE_MQTT_RETAINED_PER_TENANT_MAX: "1",
-    PLATFORM_PULSE_MQTT_READERS_MAX: "3",
+    PLATFORM_PULSE_FOLLOWED_TOPICS_MAX: "3",
   });
   const client = await connect();
   assert.deepEqual((await client.subscribe("a")).granted, [0]);

@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIdSource } from "@platform/kernel/ids";
-import { systemClock } from "@platform/kernel/time";
+import { createManualClock, systemClock } from "@platform/kernel/time";
 import { openLog } from "@platform/log";
 import { Random, SimDisk } from "@platform/log/simulation";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "../../src/broker.ts";
+import { MessageIds } from "../../src/publish/message-ids.ts";
+import { Store } from "../../src/store/store.ts";
+import { Topics } from "../../src/topic/topics.ts";
 
 const limits = {
   topics_per_tenant_max: 10,
@@ -21,7 +24,33 @@ const limits = {
   max_deliveries: 10,
   nack_backoff_ms: 1_000,
   nack_backoff_max_ms: 60_000,
+  followed_topics_per_user_max: 10_000,
+  followed_topics_per_tenant_max: 10_000,
+  followed_topics_max: 10_000,
 };
+
+test("message ids are known for exactly five minutes", async (t) => {
+  const disk = new SimDisk(new Random(1));
+  const journal = await openLog({ disk });
+  t.after(() => journal.close());
+  const store = new Store(journal);
+  const topics = new Topics(journal, { topicsPerTenantMax: 10, partitionsMax: 10 });
+  const topic = await topics.create("", "a");
+  const clock = createManualClock(Date.UTC(2026, 0, 1));
+  const ids = await MessageIds.open(store, clock, 1_000);
+  const claim = (id: string) => ids.claim(topic, id).kind;
+  assert.equal(claim("first"), "new");
+  clock.advance(29_000);
+  assert.equal(claim("second"), "new", "in the same bucket");
+  clock.advance(5 * 60_000 - 29_001);
+  assert.equal(claim("first"), "duplicate");
+  clock.advance(1);
+  assert.equal(claim("second"), "duplicate");
+  assert.equal(claim("first"), "new");
+  assert.equal(claim("first"), "duplicate");
+  clock.advance(29_000);
+  assert.equal(claim("second"), "new");
+});
 
 test(
   "a message whose write failed can be sent again with its id and sequence number",

@@ -24,6 +24,8 @@ export interface ConnectionContext {
   requestPace: PaceBound;
   /** Idle connections are closed after this time, in ms. */
   idleTimeoutMs: number;
+  /** Connections that have sent nothing or are not authenticated end after this time, in ms. */
+  authenticationTimeoutMs: number;
   frameBytesMax: number;
   arrayItemsMax: number;
   /** Requests of one connection in flight at which reading pauses. */

@@ -30,7 +30,13 @@ import { AnswerQueue, type PendingAnswer } from "./answer-queue.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { RequestContext, Route } from "./route.ts";
-import { admitUser, TOO_MANY_CONNECTIONS, type Authentication, type Session } from "./session.ts";
+import {
+  admitUser,
+  explainRefusal,
+  isIntroduced,
+  TOO_MANY_CONNECTIONS,
+  type Session,
+} from "./session.ts";
 import { TokenWatch } from "./token-watch.ts";
 
 /** Frames up to this size do not count against the budget of requests. */
@@ -81,6 +87,7 @@ export class Connection implements WireConnection {
   #frameReserved = 0;
   /** True if the client had begun a request at the last sweep and has not completed it since. */
   #isMidRequest = false;
+  readonly #openedAtMs = performance.now();
   #idleSinceMs = performance.now();
   #readBytes = 0;
 
@@ -137,12 +144,14 @@ export class Connection implements WireConnection {
   sweep(nowMs: number, elapsedMs: number): void {
     this.#answers.settle();
     const bytesRead = this.#transport.receivedBytes;
+    const isLate = nowMs - this.#openedAtMs >= this.#context.authenticationTimeoutMs;
+    const isStranger = isLate && !isIntroduced(this.session, bytesRead);
     const isOurTurn = this.#isReading || this.#answers.size > 0;
     if (isOurTurn || this.#answers.isUnread || bytesRead !== this.#readBytes) {
       this.#idleSinceMs = nowMs;
     }
     this.#readBytes = bytesRead;
-    if (nowMs - this.#idleSinceMs >= this.#context.idleTimeoutMs) {
+    if (isStranger || nowMs - this.#idleSinceMs >= this.#context.idleTimeoutMs) {
       this.#transport.destroy();
       return;
     }
@@ -377,14 +386,6 @@ export class Connection implements WireConnection {
     });
     this.#transport.destroy();
   }
-}
-
-/** Why a client may only authenticate; `undefined` if it is authenticated. */
-function explainRefusal(authentication: Authentication): string | undefined {
-  if (authentication.state !== "done") return "before authentication";
-  const { expiresAtMs } = authentication.principal;
-  if (expiresAtMs === undefined || expiresAtMs > Date.now()) return undefined;
-  return "after the client's token has ended";
 }
 
 /** Resolves after `ms`, or when `signal` fires. */

@@ -41,6 +41,8 @@ export interface KafkaLimits {
   responseBytesMax: number;
   /** Idle connections are closed after this time, in ms. Default 10 min. */
   idleTimeoutMs: number;
+  /** Connections that have sent nothing or are not authenticated are closed after this time, in ms. Default 1 min. */
+  authenticationTimeoutMs: number;
   /**
    * Clients that read no answer for this time, or send less than 7.5 KiB of a request within it, are disconnected, in ms.
    * Default 30 s.
@@ -59,6 +61,7 @@ const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   requestBytesMax: 128 * 1024 * 1024,
   responseBytesMax: 128 * 1024 * 1024,
   idleTimeoutMs: 10 * 60_000,
+  authenticationTimeoutMs: 60_000,
   stallTimeoutMs: 30_000,
 };
 
@@ -95,6 +98,7 @@ export class KafkaListeners {
       room: new AnswerRoom(outgoing),
       requestPace: { bytesMin: REQUEST_PACE_BYTES, windowMs: stallTimeoutMs },
       idleTimeoutMs: this.limits.idleTimeoutMs,
+      authenticationTimeoutMs: this.limits.authenticationTimeoutMs,
       frameBytesMax: this.limits.frameBytesMax,
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,

@@ -57,3 +57,16 @@ export function principalOf(session: Session): Principal {
   if (session.authentication.state === "done") return session.authentication.principal;
   throw new Error("a request was handled before authentication");
 }
+
+/** Why a client may only authenticate; `undefined` if it is authenticated. */
+export function explainRefusal(authentication: Authentication): string | undefined {
+  if (authentication.state !== "done") return "before authentication";
+  const { expiresAtMs } = authentication.principal;
+  if (expiresAtMs === undefined || expiresAtMs > Date.now()) return undefined;
+  return "after the client's token has ended";
+}
+
+/** True if the client has sent something, and its credentials where they are required. */
+export function isIntroduced({ authentication }: Session, receivedBytes: number): boolean {
+  return receivedBytes > 0 && authentication.state === "done";
+}

@@ -40,7 +40,10 @@ export async function subscribe(
     }
   }
   const pending: PendingRecord[] = [];
-  const outcomes = requests.map((request) => add(session, rights, request, id, pending));
+  const outcomes: Outcome[] = [];
+  for (const request of requests) {
+    outcomes.push(await add(session, rights, request, id, pending));
+  }
   await session.parts.store.append(pending);
   for (const [index, outcome] of outcomes.entries()) {
     const subscription = session.subscriptions.get(requests[index]!.filter);
@@ -54,13 +57,13 @@ export async function subscribe(
   };
 }
 
-function add(
+async function add(
   session: Session,
   rights: Rights,
   request: SubscriptionRequest,
   id: number | undefined,
   pending: PendingRecord[],
-): Outcome {
+): Promise<Outcome> {
   const { qos, noLocal, retainAsPublished, retainHandling } = request;
   try {
     const filter = parseFilter(request.filter);
@@ -72,7 +75,7 @@ function add(
     const options = { qos, noLocal, retainAsPublished, ...(id === undefined ? {} : { id }) };
     const subscription = known ?? { session, filter, options };
     subscription.options = options;
-    pending.push(...session.subscribe(subscription));
+    pending.push(...(await session.subscribe(subscription)));
     const isSent = retainHandling === 0 || (retainHandling === 1 && known === undefined);
     if (!isSent || filter.group !== undefined) return { code: qos };
     return { code: qos, retained: subscription };

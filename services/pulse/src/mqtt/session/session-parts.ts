@@ -12,21 +12,6 @@ import type { SessionRecords } from "./session-records.ts";
 import type { SessionSaver } from "./session-saver.ts";
 import type { TopicIndex } from "./topic-index.ts";
 
-/** Counts the topics that all sessions follow together; each costs memory. */
-export class ReaderBound {
-  readonly #max: number;
-  count = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** True if this many more may be followed. */
-  hasRoom(more: number): boolean {
-    return this.count + more <= this.#max;
-  }
-}
-
 /** Shared by all sessions. */
 export interface SessionParts {
   store: Store;
@@ -41,8 +26,6 @@ export interface SessionParts {
   index: TopicIndex;
   records: SessionRecords;
   saver: SessionSaver;
-  /** Readers of all sessions: one for each topic that a session follows. */
-  readers: ReaderBound;
   /** Subscriptions of a session; further ones are refused with 0x97. */
   subscriptionsMax: number;
   /** Time after which a message of a shared subscription goes to another member, in ms. */

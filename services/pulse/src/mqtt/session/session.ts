@@ -20,7 +20,7 @@ import type {
   SubscriptionOwner,
   TopicReader,
 } from "./topic-reader.ts";
-import { createReaderError, TopicReaders } from "./topic-readers.ts";
+import { TopicReaders } from "./topic-readers.ts";
 
 const LOOKAHEAD_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -58,8 +58,9 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     this.id = id;
     this.origin = Buffer.from(id, "hex");
     this.parts = parts;
-    this.memberships = new SharedMemberships(this);
-    this.readers = new TopicReaders(this);
+    const account = parts.subscriptions.followed.account(identity.tenant, identity.owner);
+    this.memberships = new SharedMemberships(this, account);
+    this.readers = new TopicReaders(this, account);
   }
 
   /** True if the session outlives its connection. */
@@ -102,9 +103,9 @@ export class Session implements ReaderOwner, SubscriptionOwner {
         if (this.connection !== connection) return;
         continue;
       }
-      for (const topic of this.parts.index.match(this.identity.tenant, subscription.filter)) {
-        this.readers.attach(topic, subscription, "cursor");
-      }
+      const topics = this.parts.index.match(this.identity.tenant, subscription.filter);
+      await this.#attach(topics, subscription, "cursor", connection);
+      if (this.connection !== connection) return;
     }
     this.pump();
   }
@@ -122,23 +123,31 @@ export class Session implements ReaderOwner, SubscriptionOwner {
     return pending;
   }
 
-  /** Adds or changes a subscription. The returned records must be durable before the client is told. */
-  subscribe(subscription: SessionSubscription): PendingRecord[] {
+  /**
+   * Adds or changes a subscription. The resolved records must be durable before the client is told. Rejects with
+   * `too_many_requests` or `overloaded` if it matches more topics than may be followed.
+   */
+  async subscribe(subscription: SessionSubscription): Promise<PendingRecord[]> {
     const { filter, options } = subscription;
     const { index, records } = this.parts;
     const { tenant } = this.identity;
+    const { connection } = this;
     const topics = index.match(tenant, filter);
-    if (!this.parts.readers.hasRoom(topics.length)) throw createReaderError();
+    const isShared = filter.group !== undefined;
+    const known = (topic: Topic): boolean => this.readers.isFollowed(topic, subscription);
+    const more = isShared ? topics.length : topics.filter((topic) => !known(topic)).length;
+    const error = this.readers.account.explain(more);
+    if (error !== undefined && more > 0) throw error;
     if (!this.subscriptions.has(filter.text)) {
       this.subscriptions.set(filter.text, subscription);
       index.add(tenant, subscription);
     }
     const pending = this.isDurable ? [records.subscription(this.id, filter.text, options)] : [];
-    if (filter.group !== undefined) return pending;
-    for (const topic of topics) {
-      if (this.isDurable && options.qos > 0) pending.push(...this.readers.keepPositions(topic));
-      this.readers.attach(topic, subscription, "end");
+    if (isShared) return pending;
+    if (this.isDurable && options.qos > 0) {
+      for (const topic of topics) pending.push(...this.readers.keepPositions(topic));
     }
+    if (connection !== undefined) await this.#attach(topics, subscription, "end", connection);
     return pending;
   }
 
@@ -251,6 +260,21 @@ export class Session implements ReaderOwner, SubscriptionOwner {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     return false;
+  }
+
+  /** Reads topics for a subscription, in turns with other long work, while the connection lasts. */
+  #attach(
+    topics: readonly Topic[],
+    subscription: SessionSubscription,
+    start: "cursor" | "end",
+    connection: SessionConnection,
+  ): Promise<void> {
+    const { filter } = subscription;
+    return this.parts.subscriptions.turns.forEach(topics, (topic) => {
+      const isCurrent = this.subscriptions.get(filter.text) === subscription;
+      if (!isCurrent || this.connection !== connection || !topic.stored.live) return;
+      this.readers.attach(topic, subscription, start);
+    });
   }
 
   #wake(): void {

@@ -1,4 +1,5 @@
 // Shared subscriptions of a session (section 4.8.2): memberships in the groups of dispatch.
+import type { FollowAccount } from "../../dispatch/followed-topics.ts";
 import type { MemberHandle } from "../../dispatch/group-member.ts";
 import type { ReadAhead } from "../../dispatch/read-ahead.ts";
 import type { SharedSubscription } from "../../dispatch/shared-subscription.ts";
@@ -37,11 +38,13 @@ interface Membership {
 /** The memberships of a session: one for each matching topic of a shared subscription. */
 export class SharedMemberships {
   readonly #owner: MembershipOwner;
+  readonly #account: FollowAccount;
   #all: Membership[] = [];
   #isPumping = false;
 
-  constructor(owner: MembershipOwner) {
+  constructor(owner: MembershipOwner, account: FollowAccount) {
     this.#owner = owner;
+    this.#account = account;
   }
 
   /** The topics whose groups it has joined. */
@@ -51,7 +54,8 @@ export class SharedMemberships {
 
   /**
    * Joins the groups of all topics that match. New groups begin at the end of a topic, or with `isBack` at its start: the
-   * topic was created while the client was away. Rejects with the errors of `SharedSubscriptions.ensure`.
+   * topic was created while the client was away. Rejects with the errors of `SharedSubscriptions.ensure`, and if more topics
+   * match than may be followed.
    */
   async join(subscription: SessionSubscription, isBack: boolean): Promise<void> {
     const { tenant } = this.#owner.identity;
@@ -71,10 +75,12 @@ export class SharedMemberships {
     const left = this.#all.filter((membership) => membership.subscription === subscription);
     if (left.length === 0) return;
     this.#all = this.#all.filter((membership) => membership.subscription !== subscription);
+    this.#account.give(left.length);
     for (const { handle } of left) handle.leave();
   }
 
   leaveAll(): void {
+    this.#account.give(this.#all.length);
     for (const { handle } of this.#all.splice(0)) handle.leave();
   }
 
@@ -99,6 +105,7 @@ export class SharedMemberships {
     if (isKnown || this.#owner.connection !== connection) return;
     // The topic rules may have changed meanwhile.
     if (!connection.rights.covers("subscribe", topic.name)) return;
+    this.#account.take(1);
     const member = new GroupSink(this.#owner, group, subscription, connection.readAhead);
     const handle = group.join(member, {
       isManual: true,

@@ -133,12 +133,13 @@ export class TopicReader {
     this.#refresh();
   }
 
-  /** False if no subscription is left. */
+  /** Removes a subscription; false if there is no such. */
   remove(subscription: SessionSubscription): boolean {
     const at = this.subscriptions.indexOf(subscription);
-    if (at >= 0) this.subscriptions.splice(at, 1);
+    if (at < 0) return false;
+    this.subscriptions.splice(at, 1);
     this.#refresh();
-    return this.subscriptions.length > 0;
+    return true;
   }
 
   #refresh(): void {

@@ -1,8 +1,9 @@
 // The topics that a session reads, and its positions in them.
+import type { FollowAccount } from "../../dispatch/followed-topics.ts";
 import { addOffset, type StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import type { Topic } from "../../topic/topics.ts";
-import { MqttError, REASON } from "../packet/reason-codes.ts";
+import { toMqttError } from "../publishing.ts";
 import type { SessionConnection } from "./connection-port.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { SessionParts } from "./session-parts.ts";
@@ -33,9 +34,12 @@ export class TopicReaders {
   readonly #readers = new Map<Topic, TopicReader>();
   /** Positions of a session without a connection, and of readers before they begin. */
   readonly cursors = new Map<string, StoredRanges>();
+  /** Counts each subscription and topic that it reads for it. */
+  readonly account: FollowAccount;
 
-  constructor(session: ReadingSession) {
+  constructor(session: ReadingSession, account: FollowAccount) {
     this.#session = session;
+    this.account = account;
   }
 
   get topics(): IteratorObject<Topic> {
@@ -46,12 +50,25 @@ export class TopicReaders {
     return this.#readers.get(topic);
   }
 
+  /** True if a topic is read for a subscription. */
+  isFollowed(topic: Topic, subscription: SessionSubscription): boolean {
+    return this.#readers.get(topic)?.subscriptions.includes(subscription) === true;
+  }
+
   /** Reads a topic for a subscription, if the client has the right. */
   attach(topic: Topic, subscription: SessionSubscription, start: Start): void {
     const { connection, isDurable } = this.#session;
     if (connection?.rights.covers("subscribe", topic.name) !== true) return;
-    const reader = this.#readers.get(topic) ?? this.#open(topic, connection);
-    if (reader === undefined) return;
+    if (!this.isFollowed(topic, subscription)) {
+      const error = this.account.explain(1);
+      if (error !== undefined) {
+        const { reason, message } = toMqttError(error);
+        connection.end(reason, message);
+        return;
+      }
+      this.account.take(1);
+    }
+    const reader = this.#readers.get(topic) ?? this.#open(topic);
     reader.add(subscription);
     const isKept = isDurable && reader.view.qos > 0;
     for (const partition of topic.stored.partitions) {
@@ -69,20 +86,20 @@ export class TopicReaders {
       this.#session.forget(place);
     }
     reader.uncount();
-    if (this.#readers.delete(reader.topic)) this.#session.parts.readers.count--;
+    if (this.#readers.delete(reader.topic)) this.account.give(reader.subscriptions.length);
   }
 
   /** Stops all readers; their positions are kept. */
   suspend(): void {
-    const { feeds, readers } = this.#session.parts;
+    const { feeds } = this.#session.parts;
     for (const reader of this.#readers.values()) {
       for (const place of reader.partitions) {
         place.unfollow(feeds);
         if (place.done !== undefined) this.cursors.set(place.key, place.done.toStored());
       }
       reader.uncount();
+      this.account.give(reader.subscriptions.length);
     }
-    readers.count -= this.#readers.size;
     this.#readers.clear();
   }
 
@@ -108,7 +125,9 @@ export class TopicReaders {
     const pending: PendingRecord[] = [];
     for (const topic of topics) {
       const reader = this.#readers.get(topic);
-      if (reader === undefined || reader.remove(subscription)) continue;
+      if (reader === undefined || !reader.remove(subscription)) continue;
+      this.account.give(1);
+      if (reader.subscriptions.length > 0) continue;
       for (const place of reader.partitions) {
         if (place.done !== undefined) pending.push(parts.records.cursor(id, place.key, null));
       }
@@ -143,15 +162,8 @@ export class TopicReaders {
     this.#session.parts.saver.markCursor(this.#session, key);
   }
 
-  #open(topic: Topic, connection: SessionConnection): TopicReader | undefined {
-    const { readers, subscriptions } = this.#session.parts;
-    if (!readers.hasRoom(1)) {
-      const { reason, message } = createReaderError();
-      connection.end(reason, message);
-      return undefined;
-    }
-    readers.count++;
-    const reader = new TopicReader(topic, subscriptions.countReader(topic));
+  #open(topic: Topic): TopicReader {
+    const reader = new TopicReader(topic, this.#session.parts.subscriptions.countReader(topic));
     this.#readers.set(topic, reader);
     return reader;
   }
@@ -193,9 +205,4 @@ export class TopicReaders {
     const topic = this.#session.parts.topics.findByHexId(topicId!);
     return topic === undefined ? undefined : this.#readers.get(topic)?.partitions[Number(index)];
   }
-}
-
-/** The error of a client that would follow more topics than all clients together may. */
-export function createReaderError(): MqttError {
-  return new MqttError(REASON.quotaExceeded, "the clients of this broker follow too many topics");
 }
