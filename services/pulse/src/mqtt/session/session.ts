@@ -45,6 +45,8 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   readonly incoming = new Map<number, Promise<void>>();
   readonly memberships: SharedMemberships;
   expirySeconds = 0;
+  /** True if an earlier connection has left it. */
+  isResumed = false;
   connection: SessionConnection | undefined;
   readonly readers: TopicReaders;
   readonly #queue = new PriorityQueue();
@@ -66,6 +68,11 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   /** True if the session outlives its connection. */
   get isDurable(): boolean {
     return this.expirySeconds > 0;
+  }
+
+  /** True if it has positions in topics: a session that was kept still has them on its last connection (section 4.1). */
+  get hasPositions(): boolean {
+    return this.isDurable || this.isResumed;
   }
 
   /** False if the client has lost the right for a topic that it follows. */

@@ -249,6 +249,8 @@ export class Sessions {
     const { session } = held;
     const before = held.will;
     session.connection = connection;
+    session.isResumed = true;
+    // Counts from the end of this connection (section 3.1.2.11.2): what waits for the client is still delivered.
     session.expirySeconds = request.expirySeconds;
     held.will = request.will;
     held.willAtMs = undefined;

@@ -21,6 +21,7 @@ interface ReadingSession extends ReaderOwner, SubscriptionOwner, SavedSession {
   readonly connection: SessionConnection | undefined;
   readonly deliveries: Deliveries;
   readonly parts: SessionParts;
+  readonly hasPositions: boolean;
   /** A reader has stopped. */
   forget(place: PartitionReader): void;
 }
@@ -57,7 +58,7 @@ export class TopicReaders {
 
   /** Reads a topic for a subscription, if the client has the right. */
   attach(topic: Topic, subscription: SessionSubscription, start: Start): void {
-    const { connection, isDurable } = this.#session;
+    const { connection, hasPositions } = this.#session;
     if (connection?.rights.covers("subscribe", topic.name) !== true) return;
     if (!this.isFollowed(topic, subscription)) {
       const error = this.account.explain(1);
@@ -70,7 +71,7 @@ export class TopicReaders {
     }
     const reader = this.#readers.get(topic) ?? this.#open(topic);
     reader.add(subscription);
-    const isKept = isDurable && reader.view.qos > 0;
+    const isKept = hasPositions && reader.view.qos > 0;
     for (const partition of topic.stored.partitions) {
       const place =
         reader.partitions[partition.index] ?? this.#follow(reader, partition, isKept, start);
