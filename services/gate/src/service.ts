@@ -28,6 +28,7 @@ import {
   getOverlayPath,
 } from "./control/overlay-file.ts";
 import { SharedAccess } from "./control/shared-access.ts";
+import { TicketKeys } from "./control/ticket-keys.ts";
 import { createSharedTables } from "./control/shared-tables.ts";
 import { countSharing, countWorkers } from "./control/worker-count.ts";
 import { WorkerPools } from "./control/worker-pools.ts";
@@ -145,12 +146,19 @@ export async function startGate(options: GateOptions): Promise<void> {
     pools.revoke(entries, version),
   );
   const adminRoutes = listInternalRoutes("all");
+  const ticketKeys = new TicketKeys({
+    onRotated: (keys) => pools.setTicketKeys(keys),
+    onError: (error) =>
+      log.error("cannot rotate the keys of TLS tickets", { error: String(error) }),
+  });
+  lifecycle.onDrain("keys of TLS tickets", () => ticketKeys.stop());
   const pools = new WorkerPools({
     entry: options.workerEntry,
     shared: tables.buffers,
     log,
     listRevocations: revocations?.list,
     listAccess: () => access.list(),
+    readTicketKeys: () => ticketKeys.current,
     cookieKeys: access.cookieKeys,
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
     onRetired: (block) => metrics.retire(block),

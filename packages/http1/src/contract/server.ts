@@ -79,6 +79,8 @@ export interface ServerTls {
   /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` accepts them without identity. Fixed when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;
+  /** 48 secret bytes that encrypt session tickets: servers with equal ones resume each other's sessions. Default: own ones. */
+  ticketKeys?: Uint8Array;
 }
 
 /** Address of a listener. */

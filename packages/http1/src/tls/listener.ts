@@ -52,6 +52,7 @@ export class TlsListener {
       },
     };
     this.listener = createServer(options, onSocket);
+    this.#setTicketKeys(tls);
     this.listener.on("connection", (socket: Socket) => {
       this.#handshaking.add(socket);
       socket.once("close", () => {
@@ -90,11 +91,19 @@ export class TlsListener {
         ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
       });
     }
+    // The new context has keys of its own.
+    this.#setTicketKeys(tls);
   }
 
   /** Destroys sockets whose handshake is not complete. */
   close(): void {
     for (const socket of this.#handshaking) socket.destroy();
+  }
+
+  // Bun lacks it, and has one thread.
+  #setTicketKeys({ ticketKeys }: ServerTls): void {
+    if (ticketKeys === undefined || process.versions["bun"] !== undefined) return;
+    this.listener.setTicketKeys(Buffer.from(ticketKeys));
   }
 
   #forgetHandshake({ remoteAddress, remotePort }: Socket): void {

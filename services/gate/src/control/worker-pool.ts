@@ -33,6 +33,8 @@ export interface WorkerPoolOptions {
   log: Logger;
   /** Revocations that new threads begin with; undefined if no feed is followed. */
   listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;
+  /** Keys of TLS session tickets that new threads begin with. */
+  readTicketKeys?: () => Uint8Array;
   /** Keys of sealed cookies. */
   cookieKeys?: readonly Uint8Array[];
   /** Renews the session of a browser; never rejects. */
@@ -115,6 +117,11 @@ export class WorkerPool {
     for (const handle of this.#handles.values()) handle.send({ type: "readiness", up, checks });
   }
 
+  /** Sets the keys of TLS session tickets in all threads. */
+  setTicketKeys(ticketKeys: Uint8Array): void {
+    for (const handle of this.#handles.values()) handle.send({ type: "ticket-keys", ticketKeys });
+  }
+
   /** Sends revocations to all threads. */
   revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
     for (const handle of this.#handles.values()) {
@@ -163,12 +170,14 @@ export class WorkerPool {
   }
 
   #spawn(place: WorkerPoolOptions["places"][number]): void {
-    const { listRevocations, listAccess, cookieKeys, refreshSession } = this.#options;
+    const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
+      this.#options;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
         ...place,
         shared: this.#options.shared,
+        ...(readTicketKeys === undefined ? {} : { ticketKeys: readTicketKeys() }),
         ...(cookieKeys === undefined ? {} : { cookieKeys }),
         ...(listRevocations === undefined ? {} : { revocations: listRevocations() }),
       },

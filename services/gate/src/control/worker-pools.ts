@@ -69,6 +69,11 @@ export class WorkerPools {
     await this.#admin?.apply(this.#toAdminChange(change));
   }
 
+  /** Sets the keys of TLS session tickets in all threads. */
+  setTicketKeys(ticketKeys: Uint8Array): void {
+    for (const pool of this.#all) pool.setTicketKeys(ticketKeys);
+  }
+
   /** Sends revocations to all threads. */
   revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
     for (const pool of this.#all) pool.revoke(entries, policyVersion);

@@ -64,6 +64,7 @@ const TICK_MS = 1_000;
 
 /** The data plane of one worker thread. */
 export class DataPlane {
+  #ticketKeys: Uint8Array | undefined;
   readonly #options: DataPlaneOptions;
   readonly #engine: Engine;
   readonly #block: MetricBlock;
@@ -89,6 +90,7 @@ export class DataPlane {
     const { init } = options;
     const { shared } = init;
     this.#options = options;
+    this.#ticketKeys = init.ticketKeys;
     this.#engine = createEngine();
     this.#block = new MetricBlock(init.metrics);
     this.#resolver = new Resolver({
@@ -192,6 +194,13 @@ export class DataPlane {
     this.#probes.setReadiness(up, checks);
   }
 
+  /** Encrypts the session tickets of further handshakes with these keys. */
+  setTicketKeys(ticketKeys: Uint8Array): void {
+    this.#ticketKeys = ticketKeys;
+    const tls = this.#config?.globals.tls;
+    if (tls !== undefined) this.#server?.setTls(describeListenerTls(tls, ticketKeys));
+  }
+
   /** Adds revocations; see {@link RevokedStreams}. */
   revoke(entries: readonly Revocation[], policyVersion: number | undefined): void {
     this.#revoked.add(entries, policyVersion);
@@ -256,7 +265,7 @@ export class DataPlane {
       table = await RouteTable.build(staged.routes, globals.internalRoutes);
       if (isChanged) logs = this.#logs.open(globals, before?.globals);
       if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
-        this.#server.setTls(describeListenerTls(globals.tls));
+        this.#server.setTls(describeListenerTls(globals.tls, this.#ticketKeys));
       }
       await waitAtMost(staged.ready, LOOKUP_WAIT_MS);
     } catch (error) {
@@ -329,7 +338,7 @@ export class DataPlane {
       },
       ...describeBounds(limits),
       isProxyAddress: (address) => config.trusted.has(address),
-      ...(tls === undefined ? {} : { tls: describeListenerTls(tls) }),
+      ...(tls === undefined ? {} : { tls: describeListenerTls(tls, this.#ticketKeys) }),
       onFault: (fault) => this.#faults.note(fault),
       onHandlerError: onError,
     });

@@ -25,13 +25,17 @@ export function describeBounds(limits: LimitsSpec): ServerBounds {
   };
 }
 
-/** Certificates of the listener; the first one is the default. */
-export function describeListenerTls(contexts: readonly TlsContextSpec[]): ServerTls {
+/** Certificates of the listener; the first one is the default. `ticketKeys` are those of all threads. */
+export function describeListenerTls(
+  contexts: readonly TlsContextSpec[],
+  ticketKeys: Uint8Array | undefined,
+): ServerTls {
   const identities = contexts.map(({ names, certPem, keyPem }) => ({
     names,
     identity: { cert: certPem, key: keyPem },
   }));
   return {
+    ...(ticketKeys === undefined ? {} : { ticketKeys }),
     fallback: identities[0]?.identity ?? null,
     names: new Map(
       identities.flatMap(({ names, identity }) => names.map((name) => [name, identity] as const)),

@@ -46,6 +46,9 @@ port.on("message", (message: ToWorker) => {
     case "readiness":
       plane.setReadiness(message.up, message.checks);
       return;
+    case "ticket-keys":
+      plane.setTicketKeys(message.ticketKeys);
+      return;
     case "revocations":
       plane.revoke(message.entries, message.policyVersion);
       return;

@@ -20,6 +20,8 @@ export interface WorkerInit {
     /** False on platforms without `SO_REUSEPORT`, which have only one worker. */
     reusePort: boolean;
   };
+  /** 48 bytes that encrypt the TLS session tickets of all threads. */
+  ticketKeys?: Uint8Array;
   /** Keys of sealed cookies, the first of which seals. */
   cookieKeys?: readonly Uint8Array[];
   /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */
@@ -67,6 +69,8 @@ export type ToWorker =
   | { type: "readiness"; up: boolean; checks: Record<string, string> }
   /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
   | { type: "drain"; deadlineMs: number }
+  /** New keys of TLS session tickets. */
+  | { type: "ticket-keys"; ticketKeys: Uint8Array }
   /** Tokens that were revoked since the previous such message. */
   | {
       type: "revocations";

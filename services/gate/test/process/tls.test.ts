@@ -1,9 +1,11 @@
 // The gateway as a process with TLS: a renewed certificate is taken up by a reload, a broken one is not.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type TLSSocket, connect } from "node:tls";
+import { waitFor } from "../fixture/condition.ts";
 import { opensslSkip as skip } from "../fixture/certificates.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
@@ -75,3 +77,58 @@ for (const runtime of runtimes) {
     },
   );
 }
+
+test("a session resumes at every worker, also after a reload", { skip }, async (context) => {
+  const folder = makeFolder(context);
+  makeCertificate(folder, "one.test");
+  const [runtime] = runtimes;
+  const gate = await startGate(context, {
+    runtime: runtime!,
+    folder,
+    config: {
+      workers: 2,
+      tls_cert: join(folder, "cert.pem"),
+      tls_key: join(folder, "key.pem"),
+    },
+  });
+  /** Asks once, and returns whether the session was resumed and the next ticket. */
+  const ask = async (version: "TLSv1.2" | "TLSv1.3", servername: string, session?: Buffer) => {
+    const socket = connect({
+      host: "127.0.0.1",
+      port: gate.port,
+      rejectUnauthorized: false,
+      servername,
+      minVersion: version,
+      maxVersion: version,
+      ...(session === undefined ? {} : { session }),
+    });
+    let ticket: Buffer | undefined;
+    socket.on("session", (next) => (ticket = next));
+    await once(socket, "secureConnect");
+    const isReused = socket.isSessionReused();
+    socket.write(`GET /healthz HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
+    let answer = "";
+    for await (const piece of socket) answer += String(piece);
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    return { isReused, ticket: ticket ?? session };
+  };
+  for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+    for (const name of ["one.test", "unknown.test"]) {
+      let { ticket } = await ask(version, name);
+      for (let round = 1; round <= 12; round++) {
+        const next = await ask(version, name, ticket);
+        assert.ok(next.isReused, `${version} ${name}, connection ${round}`);
+        ({ ticket } = next);
+      }
+      if (name === "one.test") continue;
+      makeCertificate(folder, "one.test");
+      const reloads = gate.lines().filter(({ msg }) => msg === "configuration reloaded").length;
+      gate.signal("SIGHUP");
+      await waitFor(
+        "the reload",
+        () => gate.lines().filter(({ msg }) => msg === "configuration reloaded").length > reloads,
+      );
+      assert.ok((await ask(version, name, ticket)).isReused, "after a reload");
+    }
+  }
+});
