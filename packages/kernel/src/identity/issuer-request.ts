@@ -10,7 +10,18 @@ export interface IssuerRequestOptions {
   bytesMax: number;
   /** Subject of error messages, such as "the issuer's keys". */
   subject: string;
+  /** Sends the request. Default: to any address. */
+  fetch?: IssuerFetch;
 }
+
+/** Sends a GET and returns its response; a redirect is one, or an error. */
+export type IssuerFetch = (
+  url: string,
+  request: { headers: Readonly<Record<string, string>>; redirect: "error"; signal: AbortSignal },
+) => Promise<Response>;
+
+/** Sends requests to any address. */
+export const fetchAnywhere: IssuerFetch = (url, request) => fetch(url, request);
 
 /** Statuses of responses that cannot have a body (Fetch Standard, "null body status"). */
 const BODILESS: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
@@ -18,7 +29,7 @@ const BODILESS: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 /** Returns the JSON document of a successful response. Rejects for other statuses and larger or malformed bodies. */
 export async function fetchFromIssuer(options: IssuerRequestOptions): Promise<unknown> {
   const { url, headers, timeoutMs, bytesMax, subject } = options;
-  const answer = await fetch(url, {
+  const answer = await (options.fetch ?? fetchAnywhere)(url, {
     headers,
     redirect: "error",
     signal: AbortSignal.timeout(timeoutMs),

@@ -1,7 +1,7 @@
 // The key set of an issuer: fetched, bounded, kept while the issuer is unavailable, refetched for an unknown key id.
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from "node:crypto";
 import type { Clock } from "../time/index.ts";
-import { fetchFromIssuer } from "./issuer-request.ts";
+import { fetchAnywhere, fetchFromIssuer, type IssuerFetch } from "./issuer-request.ts";
 import { isKeySetAlgorithm, type KeySetAlgorithm, type VerificationKey } from "./jwt.ts";
 
 /** Options of {@link JwksStore}. */
@@ -21,6 +21,8 @@ export interface JwksOptions {
   prefetch?: boolean;
   /** Called with errors of requests that a lookup has started. */
   onError?: (error: unknown) => void;
+  /** Sends the requests. Default: without limits of the address. */
+  fetch?: IssuerFetch;
 }
 
 /** Result of a lookup; `fetching` settles when the lookup should be repeated. */
@@ -67,6 +69,7 @@ export class JwksStore {
       timeoutMs: 5_000,
       answerBytesMax: 262_144,
       prefetch: false,
+      fetch: fetchAnywhere,
       onError: () => {},
       ...options,
     };
@@ -135,8 +138,9 @@ export class JwksStore {
   }
 
   async #fetchKeys(): Promise<void> {
-    const { url, timeoutMs, answerBytesMax, clock } = this.#options;
+    const { url, timeoutMs, answerBytesMax, clock, fetch: send } = this.#options;
     const document = await fetchFromIssuer({
+      fetch: send,
       url,
       headers: { Accept: "application/jwk-set+json, application/json" },
       timeoutMs,

@@ -22,7 +22,7 @@ export function createIdentityStep(spec: RouteSpec, parts: StepParts): Step {
       return new IdentityStep(parts, admitByGlobals, false);
     case "bearer":
     case "workload": {
-      const verify = parts.verifiers.forRoute(auth);
+      const verify = parts.verifiers.forRoute(auth, spec.confined?.networks);
       const scope = auth.type === "bearer" ? auth.requiredScope : undefined;
       return new RouteIdentityStep(parts, (head) => admitByRoute(head, scope, verify), false);
     }

@@ -16,7 +16,8 @@ export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims
 /** Provides verifiers; equal settings share one with its keys and its cache of verified tokens. */
 export interface VerifierSource {
   forGlobal(spec: JwtSpec): TokenVerifier;
-  forRoute(spec: BearerAuth | WorkloadAuth): TokenVerifier;
+  /** `networks` are those that a confined route may reach. */
+  forRoute(spec: BearerAuth | WorkloadAuth, networks: readonly string[] | undefined): TokenVerifier;
 }
 
 /** The active identity settings. */

@@ -1,4 +1,5 @@
 // The token verifiers of a worker: one for each issuer, retained across changes with its keys and cached tokens.
+import { createEgress } from "@platform/kernel/egress";
 import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
 import { createTokenVerifier, type TokenProfile, type Verdict } from "@platform/kernel/identity";
 import { systemClock } from "@platform/kernel/time";
@@ -30,7 +31,7 @@ export function createVerifierSource(
   };
   return {
     forGlobal: share,
-    forRoute: (auth) => {
+    forRoute: (auth, networks) => {
       const { jwksUrl, audience, leewaySeconds = LEEWAY_SECONDS_DEFAULT } = auth;
       const issuer = auth.type === "bearer" ? auth.issuer : undefined;
       return share({
@@ -39,6 +40,7 @@ export function createVerifierSource(
         ...(audience === undefined ? {} : { audience }),
         profile: describeProfile(auth),
         leewaySeconds,
+        ...(networks === undefined ? {} : { networks }),
       });
     },
   };
@@ -57,7 +59,7 @@ function createVerifier(
   onKeysError: (url: string, error: unknown) => void,
   isRevoked: (claims: TokenClaims) => boolean,
 ): TokenVerifier {
-  const { secret, jwksUrl, issuer, audience, leewaySeconds, profile } = spec;
+  const { secret, jwksUrl, issuer, audience, leewaySeconds, profile, networks } = spec;
   const verifier = createTokenVerifier({
     clock: systemClock,
     leewaySeconds,
@@ -72,6 +74,9 @@ function createVerifier(
           jwks: {
             url: jwksUrl,
             prefetch: true,
+            ...(networks === undefined
+              ? {}
+              : { fetch: createEgress({ allowedNetworks: networks, callsMax: 1 }) }),
             onError: (error: unknown) => onKeysError(jwksUrl, error),
           },
         }),

@@ -40,6 +40,8 @@ export interface JwtSpec {
   audience?: string;
   /** Accepted clock skew in seconds. */
   leewaySeconds: number;
+  /** The only networks that `jwksUrl` may be in, beside public addresses; absent: anywhere. */
+  networks?: readonly string[];
 }
 
 /** A certificate of the gateway and its names. */
