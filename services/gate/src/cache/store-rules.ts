@@ -13,11 +13,8 @@ const DEFAULT_STATUSES: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([206, 304, 412, 416]);
 /** Statuses of RFC 9110 whose rules for caches are followed here: with must-understand, no other one is stored. */
 const UNDERSTOOD_STATUSES: ReadonlySet<number> = new Set([
-  ...[200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308],
-  ...[
-    400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410, 411, 413, 414, 415, 417, 421, 422, 426,
-  ],
-  ...[500, 501, 502, 503, 504, 505],
+  200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405,
+  406, 407, 408, 409, 410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
 ]);
 /** Members of Vary that no other request is known to match; the gateway writes the fields itself. */
 const UNSELECTABLE = /(?:^|[\s,])(?:\*|x-forwarded-for|forwarded)(?:$|[\s,])/i;
