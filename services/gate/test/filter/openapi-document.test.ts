@@ -304,13 +304,11 @@ test("names of Object.prototype are ordinary names of properties", () => {
   assert.throws(() => send(json(hidden), "{}"), /__proto__ is not supported/);
 });
 
-/** A schema with `then`, which as a member of a literal would be taken for a promise. */
+/** A schema with a condition. */
 function choose(condition: object, consequence: unknown, alternative?: object): object {
-  return Object.fromEntries([
-    ["if", condition],
-    ["then", consequence],
-    ...(alternative === undefined ? [] : [["else", alternative]]),
-  ]) as object;
+  const otherwise = alternative === undefined ? {} : { else: alternative };
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  return { if: condition, then: consequence, ...otherwise };
 }
 
 // https://json-schema.org/draft/2020-12/json-schema-core sections 10.2.2 and 11.3
