@@ -95,6 +95,30 @@ async function serve(t: TestContext): Promise<string> {
   return listener.url;
 }
 
+test(
+  "the API documentation asks for a token that its document requires",
+  { skip: chromiumSkip },
+  async (t) => {
+    const url = await serve(t);
+    const page = await browser.newPage();
+    t.after(() => page.close());
+    await page.route("**/api/docs/openapi.json", async (route) => {
+      const isAllowed = route.request().headers()["authorization"] === "Bearer the-token";
+      if (isAllowed) await route.continue();
+      else await route.fulfill({ status: 401, body: "{}" });
+    });
+    await page.goto(`${url}/api/docs`);
+    const token = page.getByPlaceholder("Bearer token");
+    await token.fill("another");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByText("It was refused (401).").waitFor();
+    await token.fill("the-token");
+    await token.press("Enter");
+    await page.getByText("/api/docs/openapi.json").waitFor();
+    assert.equal(await token.inputValue(), "the-token", "operations are sent with it");
+  },
+);
+
 async function expectLook({ page }: ConsolePage, scheme: "light" | "dark"): Promise<void> {
   const paper = await page.evaluate("getComputedStyle(document.body).backgroundColor");
   assert.equal(paper, PAPER[scheme]);

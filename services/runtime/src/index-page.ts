@@ -69,7 +69,8 @@ function listLinks({ name, url, probe_url: probes }: ServiceState): string[] {
   return [
     ...(name === "auth" ? [link(`${url}/account`, "account")] : []),
     link(`${probes}/api/docs`, "API"),
-    link(`${probes}/metrics`, "metrics"),
+    // Those of the gateway require a token, also from this machine.
+    ...(name === "gate" ? [] : [link(`${probes}/metrics`, "metrics")]),
     link(`${probes}/readyz`, "readiness"),
   ];
 }
