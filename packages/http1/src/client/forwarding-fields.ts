@@ -106,7 +106,7 @@ export class ForwardingFields {
     this.clientAddress = client.address;
     this.proto = stated.proto ?? own;
     this.host = statedHost ?? host;
-    const shownPort = statedPort ?? choosePort(this.proto, statedHost, stated.proto, localPort);
+    const shownPort = statedPort ?? choosePort(stated.proto, statedHost, localPort);
     const elements = [
       { address: client.address, proto: this.proto, host: this.host },
       ...proxies.map((hop, index) =>
@@ -132,17 +132,14 @@ function readHost(text = ""): string | undefined {
   return isAuthority(bytes, 0, bytes.length) ? text : undefined;
 }
 
-/** The port of the address that the client asked; that of this listener only if no proxy states an address. */
+/** The port of the address that the client asked; that of this listener unless proxies state scheme and host. */
 function choosePort(
-  proto: "http" | "https",
-  statedHost: string | undefined,
-  stated: string | undefined,
+  proto: "http" | "https" | undefined,
+  host: string | undefined,
   localPort: number,
 ): string {
-  const port = /:(\d+)$/.exec(statedHost ?? "")?.[1];
-  if (port !== undefined) return port;
-  if (statedHost === undefined && stated === undefined) return String(localPort);
-  return proto === "https" ? "443" : "80";
+  if (proto === undefined || host === undefined) return String(localPort);
+  return /:(\d+)$/.exec(host)?.[1] ?? (proto === "https" ? "443" : "80");
 }
 
 /** The values of all lines of a field, joined by `, ` (RFC 9110 section 5.3); "" if the field is absent. */
