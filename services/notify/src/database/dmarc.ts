@@ -64,4 +64,21 @@ export const DMARC_MIGRATIONS: readonly Migration[] = [
         primary key (begins_at, domain))`,
     ],
   },
+  {
+    // Reporters use one id again for other periods (RFC 7489 section 7.2.1.1 makes the range a part of the file's name).
+    id: "0003-report-period",
+    statements: (t) => [
+      "alter table notify_dmarc_reports rename to notify_dmarc_reports_by_id",
+      "drop index notify_dmarc_reports_by_time",
+      `create table notify_dmarc_reports (
+        org_name ${t.text} not null, report_id ${t.text} not null, domain ${t.text} not null,
+        begins_at ${t.integer} not null, ends_at ${t.integer} not null, total ${t.integer} not null,
+        aligned ${t.integer} not null, failed_spf ${t.integer} not null, failed_dkim ${t.integer} not null,
+        records ${t.text} not null, received_at ${t.integer} not null,
+        primary key (domain, org_name, report_id, begins_at, ends_at))`,
+      "insert into notify_dmarc_reports select * from notify_dmarc_reports_by_id",
+      "drop table notify_dmarc_reports_by_id",
+      "create index notify_dmarc_reports_by_time on notify_dmarc_reports (begins_at)",
+    ],
+  },
 ];

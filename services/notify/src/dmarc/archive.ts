@@ -19,7 +19,7 @@ const inflateAsync = promisify(inflateRaw);
 /** Returns the XML of an attachment. Rejects if it is no archive of one XML file, or larger than the maximum. */
 export async function unpackReport(content: Buffer): Promise<Buffer> {
   const options = { maxOutputLength: REPORT_BYTES_MAX };
-  if (content[0] === GZIP[0] && content[1] === GZIP[1]) return gunzipAsync(content, options);
+  if (content[0] === GZIP[0] && content[1] === GZIP[1]) return unpackGzip(content);
   if (content.length < 4 || content.readUInt32LE(0) !== ZIP_LOCAL) {
     if (content.length > REPORT_BYTES_MAX) throw new Error("the report is too large");
     return content;
@@ -28,6 +28,33 @@ export async function unpackReport(content: Buffer): Promise<Buffer> {
   if (method === ZIP_DEFLATED) return inflateAsync(data, options);
   if (method === ZIP_STORED && data.length <= REPORT_BYTES_MAX) return data;
   throw new Error("the ZIP file uses an unsupported method, or is too large");
+}
+
+// Bytes behind the compressed data, such as a line end of the mail, are ignored, as gzip does: they are no second member.
+async function unpackGzip(content: Buffer): Promise<Buffer> {
+  const options = { maxOutputLength: REPORT_BYTES_MAX };
+  try {
+    return await gunzipAsync(content, options);
+  } catch (error) {
+    const start = findGzipData(content);
+    if (start === undefined) throw error;
+    return inflateAsync(content.subarray(start), options);
+  }
+}
+
+// RFC 1952 section 2.3: flags for a checksum of the header, extra fields, a name and a comment.
+function findGzipData(file: Buffer): number | undefined {
+  const flags = file[3] ?? 0;
+  let at = 10;
+  if ((flags & 4) !== 0) at += 2 + (file.length < at + 2 ? 0 : file.readUInt16LE(at));
+  for (const flag of [8, 16]) {
+    if ((flags & flag) === 0) continue;
+    const end = file.indexOf(0, at);
+    if (end === -1) return undefined;
+    at = end + 1;
+  }
+  if ((flags & 2) !== 0) at += 2;
+  return at < file.length ? at : undefined;
 }
 
 // The sizes of the central directory (APPNOTE 4.3.12) count: those of the local header may be missing. They are only

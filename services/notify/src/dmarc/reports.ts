@@ -5,6 +5,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { DmarcReportRow } from "../database/dmarc.ts";
 import type { InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
+import { toExactMail } from "../message/exact-mail.ts";
 import { InvalidReportError } from "../inbound/report-reader.ts";
 import { parseAggregate, type AggregateReport } from "./aggregate.ts";
 import { unpackReport } from "./archive.ts";
@@ -59,7 +60,9 @@ export class DmarcReports {
     await this.#options.database.db
       .insertInto("notify_dmarc_reports")
       .values(toRow(report, this.#options.clock.now()))
-      .onConflict((conflict) => conflict.columns(["domain", "org_name", "report_id"]).doNothing())
+      .onConflict((conflict) =>
+        conflict.columns(["domain", "org_name", "report_id", "begins_at", "ends_at"]).doNothing(),
+      )
       .execute();
   }
 
@@ -128,7 +131,7 @@ export class DmarcReports {
 
 async function parseMessage(content: Buffer): Promise<AggregateReport> {
   try {
-    const { attachments } = await PostalMime.parse(content, {
+    const { attachments } = await PostalMime.parse(toExactMail(content), {
       maxNestingDepth: NESTING_MAX,
       attachmentEncoding: "arraybuffer",
     });

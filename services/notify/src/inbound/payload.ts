@@ -1,6 +1,7 @@
 // The JSON document of a received message that is posted to webhooks.
-import PostalMime, { type Address } from "postal-mime";
+import PostalMime, { decodeWords, type Address } from "postal-mime";
 import type { InboundRow } from "../database/inbound.ts";
+import { toExactMail } from "../message/exact-mail.ts";
 
 // Above the bounds of `checkStructure`, so that every accepted message can be parsed.
 const NESTING_MAX = 256;
@@ -8,28 +9,29 @@ const NESTING_MAX = 256;
 /** Returns the document of a message for a rule. Attachments are base64. */
 export async function createPayload(
   row: InboundRow,
-  content: Uint8Array,
+  content: Buffer,
   forward: { ruleId: string; recipients: readonly string[] },
 ): Promise<object> {
-  const mail = await PostalMime.parse(content, {
+  const mail = await PostalMime.parse(toExactMail(content), {
     maxNestingDepth: NESTING_MAX,
     attachmentEncoding: "base64",
   });
   return {
     id: row.id,
     rule_id: forward.ruleId,
-    from: row.header_from,
+    from: decodeWords(mail.headers.find(({ key }) => key === "from")?.value ?? ""),
     to: formatAddresses(mail.to),
     cc: formatAddresses(mail.cc),
     subject: mail.subject ?? "",
     text: mail.text ?? null,
     html: mail.html ?? null,
     headers: mail.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
-    attachments: mail.attachments.map(({ filename, mimeType, contentId, content: encoded }) => ({
-      filename: filename ?? "",
-      content_type: mimeType,
-      content_id: contentId ?? null,
-      content: typeof encoded === "string" ? encoded : "",
+    attachments: mail.attachments.map((one) => ({
+      filename: one.filename ?? "",
+      content_type: one.mimeType,
+      content_id: one.contentId ?? null,
+      method: one.method ?? null,
+      content: typeof one.content === "string" ? one.content : "",
     })),
     envelope: { from: row.sender, to: forward.recipients },
     spf: row.spf,

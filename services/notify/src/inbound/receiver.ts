@@ -5,6 +5,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Span, Tracer } from "@platform/kernel/trace";
 import type { BounceReports } from "../bounce/bounce-reports.ts";
 import type { InboundKind, InboundRow, InboundStatus } from "../database/inbound.ts";
+import { decodeHeaderBytes } from "../message/exact-mail.ts";
 import { splitMessage } from "../message/header-fields.ts";
 import type { NotifyMetrics } from "../metrics.ts";
 import type { AuthenticationResults, CheckAuthentication, MailSource } from "./authentication.ts";
@@ -180,7 +181,7 @@ export class Receiver {
     const read = (name: string): string => {
       const text = fields.find((field) => field.name === name)?.text ?? "";
       const value = text.slice(text.indexOf(":") + 1).replaceAll(/\r\n[ \t]*/g, " ");
-      return toStored(Buffer.from(value, "latin1").toString().trim());
+      return toStored(decodeHeaderBytes(Buffer.from(value, "latin1")).trim());
     };
     const kind = recipients.find(({ route }) => route.kind !== "mail")?.route.kind ?? "mail";
     const isReport = kind !== "mail" && kind !== "postmaster" && status === "accepted";

@@ -1,6 +1,7 @@
 // Parsing of messages: their parts for the API, and an HTML view without scripts and remote content. Synchronous for seconds
 // with large ones: `view.ts` does that on a thread.
 import PostalMime from "postal-mime";
+import { toExactMail } from "../message/exact-mail.ts";
 
 /** A parsed message. */
 export interface ParsedMail {
@@ -21,7 +22,8 @@ const INLINE_BYTES_MAX = 5 * 1024 * 1024;
 
 /** Parses a message. */
 export async function parseMail(content: Uint8Array): Promise<ParsedMail> {
-  const mail = await PostalMime.parse(content, { maxNestingDepth: NESTING_MAX });
+  const exact = toExactMail(Buffer.from(content.buffer, content.byteOffset, content.byteLength));
+  const mail = await PostalMime.parse(exact, { maxNestingDepth: NESTING_MAX });
   return {
     subject: mail.subject ?? "",
     headers: mail.headers.map(({ key, value }) => ({ name: key, value })),

@@ -28,10 +28,10 @@ async function start(): Promise<Stage> {
 
 const BEGIN = Date.UTC(2026, 9, 3) / 1000;
 
-function createXml(id: string, domain = "shop.example"): string {
+function createXml(id: string, domain = "shop.example", begin = BEGIN): string {
   const record = (count: number, spf: string, dkim: string): string =>
     `<record><row><source_ip>192.0.2.1</source_ip><count>${count}</count><policy_evaluated><disposition>none</disposition><dkim>${dkim}</dkim><spf>${spf}</spf></policy_evaluated></row><identifiers><header_from>${domain}</header_from></identifiers></record>`;
-  return `<?xml version="1.0"?><feedback><report_metadata><org_name>Reporter</org_name><email>a@reporter.example</email><report_id>${id}</report_id><date_range><begin>${BEGIN}</begin><end>${BEGIN + 86_399}</end></date_range></report_metadata><policy_published><domain>${domain}</domain><p>none</p></policy_published>${record(10, "pass", "pass")}${record(5, "fail", "pass")}${record(3, "fail", "fail")}</feedback>`;
+  return `<?xml version="1.0"?><feedback><report_metadata><org_name>Reporter</org_name><email>a@reporter.example</email><report_id>${id}</report_id><date_range><begin>${begin}</begin><end>${begin + 86_399}</end></date_range></report_metadata><policy_published><domain>${domain}</domain><p>none</p></policy_published>${record(10, "pass", "pass")}${record(5, "fail", "pass")}${record(3, "fail", "fail")}</feedback>`;
 }
 
 function createZip(files: readonly Buffer[]): Buffer {
@@ -232,6 +232,26 @@ describe("refused reports", () => {
     await sendReport(stage, gzipSync(createXml("1")), { sender: "a@forger.example" });
     await waitForRefusal(stage, /not authenticated/);
   });
+});
+
+test("the period belongs to the identity of a report; bytes behind its gzip data are ignored", async () => {
+  const stage = await start();
+  const pack = (begin: number, rest = "") =>
+    Buffer.concat([
+      gzipSync(createXml("same", "shop.example", begin)),
+      Buffer.from(rest, "latin1"),
+    ]);
+  const waitFor = (total: number) =>
+    until(async () => ((await readMonth(stage)).total_messages === total ? true : undefined));
+  await sendReport(stage, pack(BEGIN));
+  await waitFor(18);
+  for (const [index, rest] of ["\r\n", "\n", "\0\0\0", "\x1f\x8b\x08"].entries()) {
+    await sendReport(stage, pack(BEGIN + (index + 1) * 86_400, rest));
+    await waitFor(18 * (index + 2));
+  }
+  await sendReport(stage, pack(BEGIN));
+  await sendReport(stage, pack(BEGIN + 9 * 86_400));
+  await waitFor(18 * 6);
 });
 
 test("an invalid period is refused", async () => {

@@ -44,7 +44,7 @@ const DKIM_ZONE: Zone = {
 };
 
 test("a signature that does not cover the whole body is policy, not pass (RFC 6376 section 8.2)", async () => {
-  const check = createAuthentication(createLookup(DKIM_ZONE) as never, "mx.shop.example");
+  const check = createAuthentication(createLookup(DKIM_ZONE), "mx.shop.example");
   const source = { ...SOURCE, helo: "evil.example", sender: "x@evil.example" };
   const limited = await sign(`${HEADER}${BODY}`, 7);
   const read = async (mail: string) => check(Buffer.from(mail), source);
@@ -94,7 +94,7 @@ const SPF: readonly [record: string, result: string, helo?: string][] = [
 for (const [record, result, helo = SOURCE.helo] of SPF) {
   test(`SPF: ${record} of ${helo} is ${result}`, async () => {
     const lookup = createLookup({ "sender.example": { TXT: [record] } });
-    const check = createAuthentication(lookup as never, "mx.shop.example");
+    const check = createAuthentication(lookup, "mx.shop.example");
     const { spf, headers } = await check(Buffer.from(`${HEADER}${BODY}`), { ...SOURCE, helo });
     assert.equal(spf, result);
     assert.match(headers, new RegExp(`^Received-SPF: ${result}`));

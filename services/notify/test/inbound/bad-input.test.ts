@@ -229,7 +229,7 @@ describe("hostile MIME", () => {
       "5.6.0 The message has too many": [
         nested,
         nested.replaceAll("multipart", "MultiPart"),
-        `x: 1\r\n\r\n${"--b\r\n\r\n".repeat(10_001)}`,
+        `Content-Type: multipart/mixed; boundary=b\r\n\r\n${"--b\r\n\r\n".repeat(10_001)}`,
       ],
       "5.6.0 The header exceeds": [`X-Large: ${"a\r\n ".repeat(100_000)}\r\n\r\nx`],
       "5.4.6 Mail loop": [`${"Received: from a by b; now\r\n".repeat(51)}\r\nx`],
