@@ -1,11 +1,17 @@
 // The SMTP server for inbound mail (RFC 5321) with STARTTLS (RFC 3207), on smtp-server. It relays nothing.
 import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server";
+import {
+  SMTPServer,
+  type SMTPServerAddress,
+  type SMTPServerDataStream,
+  type SMTPServerSession,
+} from "smtp-server";
 import { PlatformError } from "@platform/kernel/errors";
 import { BodyBudget, RateLimit, type BodyReservation } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
+import { normalizeLocal } from "../address/mailbox.ts";
 import { LineEndingCheck } from "./line-endings.ts";
 import type { Receiver, Route } from "./receiver.ts";
 import { SmtpError } from "./smtp-error.ts";
@@ -44,6 +50,8 @@ export interface InboundServer {
 const UNKNOWN_RECIPIENTS_MAX = 20;
 /** Maximum time to receive a content, however slowly it arrives (RFC 5321 section 4.5.3.2.6 asks clients for 10 min). */
 const CONTENT_MS_MAX = 10 * 60_000;
+const MAIL_PARAMETERS: ReadonlySet<string> = new Set(["SIZE", "BODY"]);
+const RCPT_PARAMETERS: ReadonlySet<string> = new Set();
 const COMMAND_BYTES_MAX = 4_096;
 
 interface ConnectionState {
@@ -72,8 +80,8 @@ export async function startInboundServer(options: InboundServerOptions): Promise
     disableReverseLookup: true,
     hideSMTPUTF8: true,
     onConnect: (one, done) => void settle(session.connect(one), done),
-    onMailFrom: (_address, one, done) => void settle(session.start(one), done),
-    onRcptTo: ({ address }, one, done) => void settle(session.addRecipient(one, address), done),
+    onMailFrom: (path, one, done) => void settle(session.start(one, path), done),
+    onRcptTo: (path, one, done) => void settle(session.addRecipient(one, path), done),
     onData: (stream, one, done) => void settle(session.receive(stream, one), done),
     onClose: (one, done) => {
       session.end(one);
@@ -110,6 +118,20 @@ async function settle(
   } catch (error) {
     done(error instanceof Error ? error : new Error(String(error)));
   }
+}
+
+// RFC 5321 section 4.1.1.11: parameters of extensions that were not offered.
+function checkParameters(args: object | false | undefined, offered: ReadonlySet<string>): void {
+  const unknown = Object.keys(args || {}).find((name) => !offered.has(name));
+  if (unknown === undefined) return;
+  throw new SmtpError(555, "5.5.4 The command has a parameter that was not offered");
+}
+
+// `postmaster` has no domain (RFC 5321 section 4.1.1.3).
+function normalizePath(address: string): string {
+  const at = address.lastIndexOf("@");
+  if (at === -1) return address;
+  return `${normalizeLocal(address.slice(0, at))}${address.slice(at)}`;
 }
 
 // The state of connections and the limits that they share.
@@ -154,7 +176,8 @@ class Sessions {
     else this.#connections.delete(remoteAddress);
   }
 
-  async start({ id, remoteAddress }: SMTPServerSession): Promise<void> {
+  async start({ id, remoteAddress }: SMTPServerSession, { args }: SMTPServerAddress) {
+    checkParameters(args, MAIL_PARAMETERS);
     this.#stateOf(id).routes.clear();
     try {
       this.#rate.take(remoteAddress, 1);
@@ -164,7 +187,12 @@ class Sessions {
     }
   }
 
-  async addRecipient({ id }: SMTPServerSession, address: string): Promise<void> {
+  async addRecipient(
+    { id }: SMTPServerSession,
+    { address: path, args }: SMTPServerAddress,
+  ): Promise<void> {
+    checkParameters(args, RCPT_PARAMETERS);
+    const address = normalizePath(path);
     const state = this.#stateOf(id);
     try {
       state.routes.set(address.toLowerCase(), this.#options.receiver.findRoute(address));
@@ -210,10 +238,10 @@ class Sessions {
         helo: session.hostNameAppearsAs,
         sender: mailFrom === false ? "" : mailFrom.address,
         protocol: session.secure ? "ESMTPS" : "ESMTP",
-        recipients: rcptTo.map(({ address }) => ({
-          address,
-          route: routes.get(address.toLowerCase())!,
-        })),
+        recipients: rcptTo.map((one) => {
+          const address = normalizePath(one.address);
+          return { address, route: routes.get(address.toLowerCase())! };
+        }),
       });
     } finally {
       reservation.release();

@@ -1,7 +1,8 @@
 // Composes a message in the form in which it is sent (RFC 5322, RFC 2045, RFC 2046): CRLF only, no line above 998.
 //
 //   mixed ─┬─ related ─┬─ alternative ─┬─ text/plain
-//          │           │               └─ text/html
+//          │           │               ├─ text/html
+//          │           │               └─ text/calendar
 //          │           └─ parts with a Content-ID
 //          └─ attachments
 //
@@ -19,6 +20,12 @@ export interface Attachment {
   contentId?: string | undefined;
 }
 
+/** An invitation (RFC 6047): iCalendar, and its method (RFC 5546). */
+export interface CalendarPart {
+  method: string;
+  content: string;
+}
+
 /** The content of a message. At least one of `text` and `html` is set. */
 export interface MessageContent {
   headerId: string;
@@ -30,6 +37,7 @@ export interface MessageContent {
   subject: string;
   text?: string | undefined;
   html?: string | undefined;
+  calendar?: CalendarPart | undefined;
   attachments: readonly Attachment[];
   /** Additional fields, checked by the caller. */
   headers: readonly (readonly [name: string, value: string])[];
@@ -52,13 +60,14 @@ export function composeMessage(content: MessageContent): Buffer {
 }
 
 // Each part is its Content fields, an empty line, and its content.
-function composeBody({ text, html, attachments }: MessageContent): string {
+function composeBody({ text, html, calendar, attachments }: MessageContent): string {
   const inline =
     html === undefined ? [] : attachments.filter((part) => part.contentId !== undefined);
   const attached = attachments.filter((part) => !inline.includes(part));
   const texts = [
     ...(text === undefined ? [] : [composeText("plain", text)]),
     ...(html === undefined ? [] : [composeText("html", html)]),
+    ...(calendar === undefined ? [] : [composeCalendar(calendar)]),
   ];
   const alternative = composeMultipart("alternative", texts);
   const related = composeMultipart("related", [alternative, ...inline.map(composeAttachment)]);
@@ -68,6 +77,11 @@ function composeBody({ text, html, attachments }: MessageContent): string {
 function composeText(subtype: "plain" | "html", text: string): string {
   const { encoding, content } = encodeTextBody(text);
   return `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${content}`;
+}
+
+function composeCalendar({ method, content }: CalendarPart): string {
+  const { encoding, content: encoded } = encodeTextBody(content);
+  return `Content-Type: text/calendar; charset=utf-8; method=${method}\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${encoded}`;
 }
 
 function composeAttachment({ filename, contentType, content, contentId }: Attachment): string {

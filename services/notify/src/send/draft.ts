@@ -1,7 +1,7 @@
 // Checks a request and converts it to a draft: parsed addresses, decoded attachments, allowed header fields.
 import { createValidationError } from "@platform/kernel/http";
 import { parseMailbox, type Mailbox } from "../address/mailbox.ts";
-import type { Attachment } from "../message/compose.ts";
+import type { Attachment, CalendarPart } from "../message/compose.ts";
 import type { SendRequest } from "./request.ts";
 import { findFilenameFault, findSubjectFault } from "./shown-text.ts";
 
@@ -16,6 +16,7 @@ export interface Draft {
   html: string | undefined;
   text: string | undefined;
   attachments: Attachment[];
+  calendar: CalendarPart | undefined;
   headers: [name: string, value: string][];
 }
 
@@ -34,6 +35,11 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9-]{0,75}$/;
 const MEDIA_TYPE =
   /^(?!multipart\/|message\/)[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
+// Programs show invitations only with their method (RFC 6047 section 2.4).
+const CALENDAR_TYPE =
+  /^text\/calendar(?:; ?(?:method=[a-z]{3,16}|charset="?utf-8"?|component=[a-z]{5,9}))*$/i;
+const CALENDAR = /^BEGIN:VCALENDAR\r?\n[^]*\nEND:VCALENDAR\s*$/i;
+const CALENDAR_CONTROL = /(?![\t\r\n])\p{Cc}/u;
 const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+(?:@[A-Za-z0-9.-]+)?$/;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 // Fields that have a member of their own, that routing and signatures depend on, or that only servers add.
@@ -69,6 +75,7 @@ export function createDraft(request: SendRequest, options: DraftOptions, path = 
     html: request.html,
     text: request.text,
     attachments: readAttachments(request, options.attachmentBytesMax, path),
+    calendar: readCalendar(request, path),
     headers: readHeaders(request.headers, path),
   };
 }
@@ -88,7 +95,7 @@ function readAttachments(request: SendRequest, bytesMax: number, path: string): 
     const place = `${path}attachments.${index}`;
     const fault = findFilenameFault(one.filename);
     if (fault !== undefined) fail(`${place}.filename`, fault);
-    if (!MEDIA_TYPE.test(one.content_type)) {
+    if (!MEDIA_TYPE.test(one.content_type) && !CALENDAR_TYPE.test(one.content_type)) {
       fail(
         `${place}.content_type`,
         "not a media type without parameters, or a multipart or message type",
@@ -109,6 +116,17 @@ function readAttachments(request: SendRequest, bytesMax: number, path: string): 
       contentId: one.content_id,
     };
   });
+}
+
+// The method of the part and of its content are the same (RFC 6047 section 2.4).
+function readCalendar({ calendar }: SendRequest, path: string): CalendarPart | undefined {
+  if (calendar === undefined) return undefined;
+  const { method, content } = calendar;
+  const place = `${path}calendar.content`;
+  if (!CALENDAR.test(content) || CALENDAR_CONTROL.test(content)) fail(place, "not an iCalendar");
+  const found = /^METHOD:[ \t]*([A-Z]+)[ \t]*\r?$/im.exec(content)?.[1]?.toUpperCase();
+  if (found !== method) fail(place, `has METHOD:${found ?? "(none)"}, but the method is ${method}`);
+  return { method, content };
 }
 
 function readHeaders(

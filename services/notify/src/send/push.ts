@@ -37,7 +37,7 @@ export async function createPushDraft(
   const fail = (field: string, message: string): never => {
     throw createValidationError([{ in: "body", path: `${path}${field}`, message }]);
   };
-  for (const field of ["html", "from", "reply_to"] as const) {
+  for (const field of ["html", "from", "reply_to", "calendar"] as const) {
     if (request[field] !== undefined) fail(field, "not allowed for push messages");
   }
   for (const field of ["cc", "bcc", "attachments"] as const) {

@@ -7,6 +7,18 @@ const RECIPIENTS_MAX = 50;
 const TEXT_CHARACTERS_MAX = 5 * 1024 * 1024;
 const ATTACHMENTS_MAX = 100;
 
+const CALENDAR_CHARACTERS_MAX = 1024 * 1024;
+const CALENDAR_METHODS = [
+  "PUBLISH",
+  "REQUEST",
+  "REPLY",
+  "ADD",
+  "CANCEL",
+  "REFRESH",
+  "COUNTER",
+  "DECLINECOUNTER",
+] as const;
+
 const address = z.string().min(1).max(320);
 const addresses = z.union([address, z.array(address).min(1).max(RECIPIENTS_MAX)]);
 
@@ -15,6 +27,11 @@ const attachment = z.strictObject({
   content: z.string().describe("Base64."),
   content_type: z.string().min(3).max(127).default("application/octet-stream"),
   content_id: z.string().min(1).max(128).optional().describe("For `cid:` links of the HTML."),
+});
+
+const calendar = z.strictObject({
+  method: z.enum(CALENDAR_METHODS).describe("As in `METHOD` of the content (RFC 5546)."),
+  content: z.string().min(1).max(CALENDAR_CHARACTERS_MAX).describe("iCalendar (RFC 5545)."),
 });
 
 const TTL_S_MAX = 28 * 86_400;
@@ -50,6 +67,9 @@ const envelopeFields = {
   bcc: z.array(address).max(RECIPIENTS_MAX).default([]),
   reply_to: addresses.optional(),
   attachments: z.array(attachment).max(ATTACHMENTS_MAX).default([]),
+  calendar: calendar
+    .optional()
+    .describe("An invitation, as an alternative to the texts (RFC 6047)."),
   headers: z.record(z.string(), z.string()).default({}).describe("Additional header fields."),
   tags: z.array(z.string().min(1).max(64)).max(10).default([]),
   metadata: z.record(z.string().max(64), z.string().max(512)).default({}),

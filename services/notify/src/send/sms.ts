@@ -23,7 +23,7 @@ export function createSmsDraft(request: SendRequest, path: string): SmsDraft {
   const fail = (field: string, message: string): never => {
     throw createValidationError([{ in: "body", path: `${path}${field}`, message }]);
   };
-  for (const field of ["html", "subject", "reply_to"] as const) {
+  for (const field of ["html", "subject", "reply_to", "calendar"] as const) {
     if (request[field] !== undefined) fail(field, "not allowed for SMS");
   }
   for (const field of ["cc", "bcc", "attachments"] as const) {

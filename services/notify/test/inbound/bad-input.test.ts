@@ -205,6 +205,26 @@ describe("limits", () => {
     later.close();
   });
 
+  test("parameters that were not offered are 555 (RFC 5321 section 4.1.1.11)", async () => {
+    const stage = await start();
+    const client = await openSmtp(stage.smtpPort);
+    const rcpt = `RCPT TO:<${TO}>`;
+    for (const [command, reply] of [
+      ["MAIL FROM:<a@b.example> RET=HDRS", /^555 5\.5\.4 /],
+      ["MAIL FROM:<a@b.example> SMTPUTF8", /^555 /],
+      ["MAIL FROM:<a@b.example> AUTH=<>", /^555 /],
+      ["MAIL FROM:<a@b.example> SIZE=100 X-OWN=1", /^555 /],
+      ["MAIL FROM:<a@b.example> SIZE=100 BODY=8BITMIME", /^250 /],
+      [`${rcpt} NOTIFY=NEVER`, /^555 /],
+      [`${rcpt} ORCPT=rfc822;a@b.example`, /^555 /],
+      [rcpt, /^250 /],
+      [rcpt.replace(/<([^@]+)@/, '<"$1"@'), /^250 /],
+    ] as const) {
+      assert.match(await client.command(command), reply, command);
+    }
+    client.close();
+  });
+
   test("a message that is cut off is not stored", async () => {
     const stage = await start();
     const client = await openSmtp(stage.smtpPort);
