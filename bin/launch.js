@@ -86,6 +86,7 @@ function findUpwards(path) {
 }
 
 function relaunch(runtime, script) {
+  if (isSupervised() && !process.connected) process.exit(1);
   const args = [script, ...process.argv.slice(2)];
   if (typeof process.execve === "function" && process.platform !== "win32" && !process.connected) {
     // Versions before 26 print a warning that it is experimental.
@@ -122,9 +123,16 @@ function relaunch(runtime, script) {
 
 // When the parent exits for any reason, this process exits too, after services have drained.
 function endWithParent() {
-  if (process.env.PLATFORM_SUPERVISED !== "1" || !process.connected) return;
+  if (!isSupervised()) return;
+  // It may have exited already; a process without a parent would hold its ports for ever.
+  if (!process.connected) process.exit(1);
   process.once("disconnect", () => setTimeout(() => process.exit(1), ORPHAN_EXIT_MS).unref());
   process.channel?.unref();
+}
+
+// True with a channel, open or closed: other processes can inherit the variable.
+function isSupervised() {
+  return process.env.PLATFORM_SUPERVISED === "1" && process.send !== undefined;
 }
 
 // On SIGTERM npm ends its shell and itself without a signal to the script, which gets another parent.

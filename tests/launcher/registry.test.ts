@@ -77,10 +77,11 @@ before(async () => {
   await new Promise<void>((done) => registry.listen(0, "127.0.0.1", done));
   for (const path of [".", ...workspaces]) copy(join(path, "package.json"));
   // The stub's tarballs have other contents.
-  const packages = Object.entries(lock.packages).map(([path, { integrity: _, ...rest }]) => [
-    path,
-    rest,
-  ]);
+  const packages = Object.entries(lock.packages).map(([path, locked]) => {
+    const unsealed = { ...locked };
+    delete unsealed.integrity;
+    return [path, unsealed];
+  });
   const text = JSON.stringify({ ...lock, packages: Object.fromEntries(packages) });
   writeFileSync(join(clone, "package-lock.json"), text);
   for (const [name, path] of Object.entries(main.bin ?? {})) {

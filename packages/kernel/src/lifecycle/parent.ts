@@ -28,7 +28,9 @@ export const SUPERVISED_VARIABLE = "PLATFORM_SUPERVISED";
 
 /** Creates the link of this process to its parent. */
 export function createParentLink(self: NodeJS.Process): ParentLink {
-  const supervised = self.env[SUPERVISED_VARIABLE] === "1" && self.connected;
+  // A process that was started with a channel keeps `send` when the channel has closed, which may be while it loads. Others
+  // can inherit the variable.
+  const supervised = self.env[SUPERVISED_VARIABLE] === "1" && self.send !== undefined;
   return {
     send(message) {
       if (self.send === undefined || !self.connected) return;
@@ -37,6 +39,10 @@ export function createParentLink(self: NodeJS.Process): ParentLink {
     },
     onGone(callback) {
       if (!supervised) return;
+      if (!self.connected) {
+        setImmediate(callback);
+        return;
+      }
       self.once("disconnect", callback);
       // A listener would keep the channel and the process alive; only the service's own sockets should.
       self.channel?.unref();

@@ -206,3 +206,16 @@ test("a command's exit code is the process's", async () => {
   const code = await new Promise((resolve) => child.on("close", resolve));
   assert.deepEqual([code, out], [7, "hello you\n"]);
 });
+
+test("a supervisor that exits while its service loads leaves no service behind", async () => {
+  // As modules that take a moment to load: the channel's end is seen before the service asks for it.
+  const slow = "data:text/javascript,await new Promise((done) => setTimeout(done, 500))";
+  const child = spawn(process.execPath, ["--import", slow, script], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    env: { ...process.env, PLATFORM_SUPERVISED: "1" },
+  });
+  started.add(child);
+  const exited = once(child, "exit");
+  child.disconnect();
+  assert.deepEqual(await exited, [0, null]);
+});

@@ -1,6 +1,7 @@
 // `platform up`: runs all services of this machine as supervised processes.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
 import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
@@ -39,6 +40,7 @@ import { selectServices, SERVICES } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
+import { endFormerRun, OWNER_VARIABLE } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import {
   createSupervisedProcess,
@@ -84,7 +86,10 @@ export async function runUp(options: UpOptions): Promise<never> {
   const dataDir = resolve(options.data);
   const lock = await lockExisting(dataDir);
   // Of a platform that was killed: its process number may be that of any program.
-  if (lock !== undefined) removeRunning(dataDir);
+  if (lock !== undefined) {
+    removeRunning(dataDir);
+    await endFormerRun(dataDir, listMains(entries));
+  }
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
   // Services that are selected do not depend on the port of another platform's API.
   if (options.only.length > 0) await leaveDefaultPort(RUNTIME_LISTENER, addresses);
@@ -181,6 +186,11 @@ export async function runUp(options: UpOptions): Promise<never> {
     // Not before: a build takes processor time from the starting services.
     if (lines.has("gate")) buildConsole({ lifecycle, logger });
   });
+}
+
+// Also those that this `up` does not start.
+function listMains(entries: readonly ServiceEntry[]): string[] {
+  return [...SERVICES, ...entries].map(({ main }) => fileURLToPath(main));
 }
 
 interface ApiParts {
@@ -361,6 +371,7 @@ function createPart(
         // The sample has no metrics.
         [METRICS_TOKEN]:
           entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
+          [OWNER_VARIABLE]: context.dataDir,
       };
       return { args, env: { ...shared, ...env } };
     },
