@@ -67,6 +67,11 @@ const UP_KEYS = {
     defaultText:
       "http://localhost:PORT; shared: https://console.DOMAIN or http://console.localhost:PORT",
   }),
+  accept_loss: key(z.boolean().default(false), {
+    description:
+      "Start databases that are lost, or whose last commits are, without what is missing. Restore a backup instead if there is one.",
+    env: ["PLATFORM_ACCEPT_LOSS"],
+  }),
   json: key(z.boolean().default(false), {
     description: "Write the banner and the log as JSON lines.",
     env: [],

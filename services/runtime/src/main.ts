@@ -22,6 +22,7 @@ export async function main(): Promise<void> {
         data: options.data,
         domain: options.domain,
         consoleUrl: options.console_url,
+        acceptLoss: options.accept_loss,
         json: options.json,
         logLevel: options.log_level,
         drainTimeoutMs: options.drain_timeout_ms,

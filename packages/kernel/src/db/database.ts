@@ -78,6 +78,7 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
       applyMigrations: (migrations, nowMs, part) =>
         withSqlitePort(engine, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
       closeStore: () => engine.close(),
+      findDamage: () => engine.damage,
     });
   }
   throw new TypeError("a database URL must start with postgres://, postgresql:// or sqlite:");
@@ -94,6 +95,8 @@ interface Store {
     part: string | undefined,
   ): Promise<string[]>;
   closeStore(): Promise<void>;
+  /** What is wrong with the file. */
+  findDamage?(): string | undefined;
 }
 
 function buildDatabase<Tables>(
@@ -110,7 +113,7 @@ function buildDatabase<Tables>(
     check: async () => {
       try {
         await db.selectNoFrom(sql`1`.as("answer")).execute();
-        return undefined;
+        return store.findDamage?.();
       } catch (error) {
         return `the database does not respond: ${readDatabaseError(error).kind}`;
       }

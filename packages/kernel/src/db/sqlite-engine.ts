@@ -1,10 +1,12 @@
 // SQLite by `node:sqlite`: one writing and one reading handle, queued writers, commits synced in groups off the thread.
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { DatabaseError, readDatabaseError } from "./error.ts";
+import { checkFile, explainDamage, type RunningCheck } from "./sqlite-check.ts";
 import { SqliteHandle, type SqliteResult } from "./sqlite-handle.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
+import { SqliteMark } from "./sqlite-mark.ts";
 
 /** Options of {@link SqliteEngine}. */
 export interface SqliteOptions {
@@ -32,6 +34,7 @@ interface Waiter {
   timer: NodeJS.Timeout;
 }
 
+const NO_THROW = { throwIfNoEntry: false } as const;
 const GROUP_MAX = 500;
 // A handle blocks the thread while it waits for another process, so it waits briefly and the engine retries.
 const BLOCKING_WAIT_MS = 10;
@@ -54,6 +57,10 @@ export class SqliteEngine {
   readonly #reader: SqliteHandle | undefined;
   /** Undefined if commits need not survive a power failure. */
   readonly #journal: SqliteJournal | undefined;
+  readonly #mark: SqliteMark | undefined;
+  readonly #check: RunningCheck | undefined;
+  #damage: string | undefined;
+  #journalPath = "";
   readonly #waiters: Waiter[] = [];
   #group: PendingWrite[] = [];
   #flushing: Promise<void> | undefined;
@@ -72,8 +79,12 @@ export class SqliteEngine {
     };
     const { path, synchronous, statementsMax } = this.#options;
     const inMemory = path === ":memory:";
-    if (!inMemory) createFile(path);
-    this.#writer = new SqliteHandle(path, statementsMax, [
+    if (!inMemory) {
+      this.#mark = new SqliteMark(path);
+      this.#mark.requireWhole();
+      createFile(path);
+    }
+    this.#writer = openHandle(path, statementsMax, [
       // Changing the journal mode requires exclusive access for a moment, so the initial timeout is longer.
       `pragma busy_timeout = ${this.#options.busyTimeoutMs}`,
       "pragma journal_mode = wal",
@@ -91,21 +102,35 @@ export class SqliteEngine {
           `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
           "pragma query_only = on",
         ]);
-    if (!inMemory && synchronous === "full") {
-      this.#journal = new SqliteJournal(findJournal(this.#writer.database));
+    if (inMemory) return;
+    const journal = findJournal(this.#writer.database);
+    this.#journalPath = journal;
+    try {
+      this.#check = checkFile(path, this.#writer.database, (fault) => this.#noteDamage(fault));
+    } catch (error) {
+      this.#reader?.database.close();
+      this.#writer.database.close();
+      throw error;
     }
+    if (statSync(path).size > 0) this.#mark?.write(statSync(journal).size > 0);
+    if (synchronous === "full") this.#journal = new SqliteJournal(journal);
+  }
+
+  /** What is wrong with the file, once that is known; for health checks. */
+  get damage(): string | undefined {
+    return this.#damage;
   }
 
   /** Runs a statement outside a transaction. */
   async run(sql: string, parameters: readonly unknown[], isSelect: boolean): Promise<SqliteResult> {
     this.#checkUse(sql);
     if (this.#reader !== undefined && (isSelect || PLAIN_SELECT.test(sql))) {
-      const result = this.#reader.execute(sql, parameters);
+      const result = this.#execute(this.#reader, sql, parameters);
       await this.#settle();
       return result;
     }
     if (STANDALONE.test(sql)) {
-      return this.exclusive(async () => this.#writer.execute(sql, parameters));
+      return this.exclusive(async () => this.#execute(this.#writer, sql, parameters));
     }
     if (this.#group.length >= this.#options.waitingMax) throw tooManyWaiting();
     return new Promise((resolve, reject) => {
@@ -128,11 +153,15 @@ export class SqliteEngine {
       return;
     }
     let isSettled = inTransaction;
-    for (const row of handle.iterate(sql, parameters)) {
-      // All rows belong to the snapshot of the first one.
-      if (!isSettled) await this.#settle();
-      isSettled = true;
-      yield row;
+    try {
+      for (const row of handle.iterate(sql, parameters)) {
+        // All rows belong to the snapshot of the first one.
+        if (!isSettled) await this.#settle();
+        isSettled = true;
+        yield row;
+      }
+    } catch (error) {
+      throw this.#noteError(error);
     }
   }
 
@@ -152,7 +181,7 @@ export class SqliteEngine {
     this.#checkUse(sql);
     this.#checkTransaction();
     this.#hasWritten ||= !PLAIN_SELECT.test(sql);
-    return this.#writer.execute(sql, parameters);
+    return this.#execute(this.#writer, sql, parameters);
   }
 
   /** Runs a savepoint statement in the transaction. */
@@ -174,10 +203,10 @@ export class SqliteEngine {
     if (this.#closed) throw closedError();
     try {
       this.#writer.database.exec("commit");
-      if (this.#hasWritten) this.#journal?.noteCommit();
+      if (this.#hasWritten) this.#noteCommit();
     } catch (error) {
       this.#rollbackIfOpen();
-      throw error;
+      throw this.#noteError(error);
     } finally {
       this.#unlock();
     }
@@ -200,7 +229,7 @@ export class SqliteEngine {
     let result: T;
     try {
       result = await work(this.#writer.database);
-      this.#journal?.noteCommit();
+      this.#noteCommit();
     } finally {
       this.#unlock();
     }
@@ -221,7 +250,11 @@ export class SqliteEngine {
       () => false,
     );
     this.#closed = true;
+    await this.#check?.stop();
     await this.#journal?.close();
+    // Before the log is merged and removed: a crash in between must not look like a loss.
+    if (this.#damage === undefined && statSync(this.#options.path, NO_THROW)?.size)
+      this.#mark?.write(false);
     this.#reader?.database.close();
     if (idle) this.#writer.database.exec("pragma optimize");
     this.#writer.database.close();
@@ -240,10 +273,37 @@ export class SqliteEngine {
         this.#hasWritten = false;
         return;
       } catch (error) {
-        if (readDatabaseError(error).kind !== "busy" || performance.now() >= deadline) throw error;
+        if (readDatabaseError(error).kind !== "busy" || performance.now() >= deadline)
+          throw this.#noteError(error);
       }
       await new Promise((resolve) => setTimeout(resolve, waitMs * (0.5 + Math.random() / 2)));
     }
+  }
+
+  #execute(handle: SqliteHandle, sql: string, parameters: readonly unknown[]): SqliteResult {
+    try {
+      return handle.execute(sql, parameters);
+    } catch (error) {
+      throw this.#noteError(error);
+    }
+  }
+
+  // In the log already, and not yet acknowledged.
+  #noteCommit(): void {
+    // A transaction without changes leaves an empty log.
+    if (this.#mark?.hasLog === false && statSync(this.#journalPath).size > 0)
+      this.#mark.write(true);
+    this.#journal?.noteCommit();
+  }
+
+  #noteError(error: unknown): unknown {
+    if (readDatabaseError(error).kind === "corrupt")
+      this.#noteDamage(error instanceof Error ? error.message : String(error));
+    return error;
+  }
+
+  #noteDamage(fault: string): void {
+    this.#damage ??= explainDamage(this.#options.path, fault);
   }
 
   #scheduleGroup(): void {
@@ -277,7 +337,7 @@ export class SqliteEngine {
   // A failed statement is rolled back on its own, unless SQLite rolled back the whole transaction.
   #runGrouped(write: PendingWrite): () => void {
     try {
-      const result = this.#writer.execute(write.sql, write.parameters);
+      const result = this.#execute(this.#writer, write.sql, write.parameters);
       return () => write.resolve(result);
     } catch (error) {
       return () => write.reject(error);
@@ -288,10 +348,10 @@ export class SqliteEngine {
     try {
       this.#checkTransaction();
       this.#writer.database.exec("commit");
-      this.#journal?.noteCommit();
+      this.#noteCommit();
     } catch (error) {
       this.#rollbackIfOpen();
-      throw error;
+      throw this.#noteError(error);
     } finally {
       this.#unlock();
     }
@@ -366,6 +426,16 @@ function createFile(path: string): void {
     closeSync(openSync(path, "ax", 0o600));
   } catch (error) {
     if (!isThere(error)) throw error;
+  }
+}
+
+function openHandle(...options: ConstructorParameters<typeof SqliteHandle>): SqliteHandle {
+  try {
+    return new SqliteHandle(...options);
+  } catch (error) {
+    const { kind } = readDatabaseError(error);
+    if (kind !== "corrupt" || !(error instanceof Error)) throw error;
+    throw new DatabaseError(kind, explainDamage(options[0], error.message), { cause: error });
   }
 }
 

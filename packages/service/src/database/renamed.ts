@@ -46,15 +46,10 @@ export function refuseRenamed({ name, folder, declared, migrations }: NamedFile)
  * them belong to one other name.
  */
 export function adoptMigrations(name: string, file: string): void {
-  if (!existsSync(file)) return;
+  const old = findOwner(file);
+  if (old === undefined || old === name) return;
   const database = new DatabaseSync(file, { timeout: 5_000 });
   try {
-    if (!hasHistory(database)) return;
-    const rows = database.prepare("select distinct scope from platform_migrations").all();
-    // A part of a service has a scope of its own: `notes/leases`.
-    const names = new Set(rows.map(({ scope }) => String(scope).split("/", 1)[0]!));
-    const [old = name] = names;
-    if (names.size !== 1 || old === name) return;
     database
       .prepare("update platform_migrations set scope = ? || substr(scope, ?)")
       .run(name, old.length + 1);
@@ -63,21 +58,39 @@ export function adoptMigrations(name: string, file: string): void {
   }
 }
 
+// The name to which all migrations of a file belong.
+function findOwner(file: string): string | undefined {
+  return readFile(file, (database) => {
+    if (!hasHistory(database)) return undefined;
+    const rows = database.prepare("select distinct scope from platform_migrations").all();
+    // A part of a service has a scope of its own: `notes/schedules`.
+    const names = new Set(rows.map(({ scope }) => String(scope).split("/", 1)[0]!));
+    return names.size === 1 ? [...names][0] : undefined;
+  });
+}
+
 // Undefined for a file that is no database, or an empty one.
 function readApplied(path: string): string[] | undefined {
+  return readFile(path, (database) => {
+    const [first] = database.prepare("select 1 from sqlite_master limit 1").all();
+    if (first === undefined) return undefined;
+    if (!hasHistory(database)) return [];
+    // Those of parts, such as the leases of schedules, are the same in all services.
+    const own = "select id, checksum from platform_migrations where instr(scope, '/') = 0";
+    const rows = database.prepare(own).all();
+    return rows.map(({ id, checksum }) => `${String(id)} ${String(checksum)}`);
+  });
+}
+
+// Undefined if the file cannot be read as a database.
+function readFile<T>(path: string, read: (database: DatabaseSync) => T): T | undefined {
   try {
     // Without a log the file is at rest: it can be read without leaving one.
     const url = pathToFileURL(path);
     if (!existsSync(`${path}-wal`)) url.searchParams.set("immutable", "1");
     const database = new DatabaseSync(url, { readOnly: true, timeout: 5_000 });
     try {
-      const [first] = database.prepare("select 1 from sqlite_master limit 1").all();
-      if (first === undefined) return undefined;
-      if (!hasHistory(database)) return [];
-      // Those of parts, such as the leases of schedules, are the same in all services.
-      const own = "select id, checksum from platform_migrations where instr(scope, '/') = 0";
-      const rows = database.prepare(own).all();
-      return rows.map(({ id, checksum }) => `${String(id)} ${String(checksum)}`);
+      return read(database);
     } finally {
       database.close();
     }

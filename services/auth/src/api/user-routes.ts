@@ -17,7 +17,7 @@ import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import type { Principal } from "./principal.ts";
+import { needPermission, type Principal } from "./principal.ts";
 import {
   groupAnswer,
   groupsAnswer,
@@ -29,7 +29,6 @@ import {
 } from "./responses.ts";
 import { showUser } from "./signed-in.ts";
 import { createUserAccessRoutes, type UserAccessRouteOptions } from "./user-access-routes.ts";
-import { needPermission } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);

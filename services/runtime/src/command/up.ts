@@ -66,6 +66,8 @@ export interface UpOptions {
   domain: string | undefined;
   /** Address at which browsers open the console; undefined derives it. */
   consoleUrl: string | undefined;
+  /** Databases start without what they have lost. */
+  acceptLoss: boolean;
   json: boolean;
   logLevel: LogLevel;
   drainTimeoutMs: number;
@@ -120,7 +122,7 @@ export async function runUp(options: UpOptions): Promise<never> {
       parts.find(({ entry }) => entry.name === service)?.part.send(command);
     });
     const parts: Part[] = entries.map((entry) => {
-      const part = createPart(entry, context, options.logLevel, output.log, {
+      const part = createPart(entry, context, options, output.log, {
         onReady: (listeners, pid) => {
           if (listeners[0]?.name === "https") secure.add(entry.name);
           states.setReady(entry, listeners, pid);
@@ -356,7 +358,7 @@ async function startParts(
 function createPart(
   entry: ServiceEntry,
   context: EntryContext,
-  logLevel: LogLevel,
+  { logLevel, acceptLoss }: Pick<UpOptions, "logLevel" | "acceptLoss">,
   log: LogStream,
   events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage">,
 ): SupervisedProcess {
@@ -371,7 +373,8 @@ function createPart(
         // The sample has no metrics.
         [METRICS_TOKEN]:
           entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
-          [OWNER_VARIABLE]: context.dataDir,
+        [OWNER_VARIABLE]: context.dataDir,
+        ...(acceptLoss ? { PLATFORM_ACCEPT_LOSS: "true" } : {}),
       };
       return { args, env: { ...shared, ...env } };
     },

@@ -6,6 +6,8 @@ import type { IdSource } from "@platform/kernel/ids";
 import { replacePrivateFile } from "@platform/kernel/secrets";
 
 const FILE_NAME = "credentials.env";
+const END = "# end";
+const END_NOTE = `The last line is: ${END}`;
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
 
 /** The secrets that a service needs. */
@@ -73,6 +75,7 @@ async function readStored(path: string): Promise<Map<string, string>> {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return stored;
     throw error;
   }
+  requireEnd(path, text);
   // A copied or unpacked file may have another mode.
   if (process.platform !== "win32" && ((await stat(path)).mode & 0o077) !== 0)
     await chmod(path, 0o600);
@@ -85,9 +88,20 @@ async function readStored(path: string): Promise<Map<string, string>> {
   return stored;
 }
 
+// A value that is cut off would be another one, and a missing one would be generated again.
+function requireEnd(path: string, text: string): void {
+  const isMarked = text.includes(END_NOTE);
+  // Lines may have been added below it.
+  const isWhole = isMarked ? text.split(/\r?\n/).includes(END) : text.endsWith("\n");
+  if (isWhole) return;
+  throw new Error(
+    `${path} is cut off: ${isMarked ? `it has no line "${END}"` : "its last line does not end"}; restore it from a backup, or complete it`,
+  );
+}
+
 // A partly written file would lock the operator out.
 function writeStored(path: string, stored: ReadonlyMap<string, string>): void {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
-  const head = "# Generated on the first start. These credentials grant full access.\n";
-  replacePrivateFile(path, head + lines.join(""));
+  const head = `# Generated on the first start. These credentials grant full access. ${END_NOTE}\n`;
+  replacePrivateFile(path, `${head}${lines.join("")}${END}\n`);
 }

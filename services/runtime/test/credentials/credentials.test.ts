@@ -52,6 +52,27 @@ test("a variable of the environment takes precedence and is not stored", async (
   assert.match(readFileSync(path, "utf8"), /B_SECRET=/);
 });
 
+test("a file that is cut off anywhere is refused, and not completed", async () => {
+  await load(["A_TOKEN", "B_SECRET"]);
+  const text = readFileSync(path, "utf8");
+  for (let length = 0; length < text.length - 1; length += 1) {
+    writeFileSync(path, text.slice(0, length));
+    await assert.rejects(
+      load(["A_TOKEN", "B_SECRET"]),
+      /cut off/,
+      JSON.stringify(text.slice(0, length)),
+    );
+    assert.equal(readFileSync(path, "utf8"), text.slice(0, length));
+  }
+  writeFileSync(path, `${text}C_KEY=added\n`);
+  assert.equal((await load(["A_TOKEN", "C_KEY"]))["C_KEY"], "added");
+  // As former versions wrote it.
+  writeFileSync(path, "A_TOKEN=one\nB_SECRET=two\n");
+  assert.equal((await load(["A_TOKEN"]))["A_TOKEN"], "one");
+  writeFileSync(path, "A_TOKEN=one\nB_SECRET=tw");
+  await assert.rejects(load(["A_TOKEN"]), /cut off/);
+});
+
 test("the mode of a file that others may read is corrected", async () => {
   await load(["A_TOKEN"]);
   chmodSync(path, 0o644);
