@@ -1,7 +1,7 @@
 // Loading of service files: compiled when they are imported.
 import { readFileSync } from "node:fs";
-import nodeModule from "node:module";
-import { relative } from "node:path";
+import nodeModule, { isBuiltin } from "node:module";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compileService, type Compiled } from "./compile.ts";
 import { createMissingImport } from "./import-problem.ts";
@@ -17,7 +17,7 @@ const FOREIGN = new RegExp(
 /**
  * Compiles `*.service.ts` and `*.service.js` when they are imported, and resolves `@platform/service` to the package of
  * this installation, so that a lone file needs no package.json. Stacks show the author's lines. `onFile` is called with each
- * file of the project that is loaded, on Node only.
+ * file of the project that is loaded, and where one was searched, on Node only.
  */
 export function registerServiceFiles(onFile: (path: string) => void = () => {}): void {
   if (process.versions["bun"] !== undefined) {
@@ -30,7 +30,10 @@ export function registerServiceFiles(onFile: (path: string) => void = () => {}):
     resolve: (specifier, context, nextResolve) =>
       OWN_PACKAGE.test(specifier)
         ? nextResolve(specifier, { ...context, parentURL: import.meta.url })
-        : explainMissing(specifier, context.parentURL, () => nextResolve(specifier, context)),
+        : explainMissing(specifier, context.parentURL, () => {
+            reportSought(specifier, context.parentURL, onFile);
+            return nextResolve(specifier, context);
+          }),
     load: (url, context, nextLoad) => {
       if (url.startsWith("file:") && !FOREIGN.test(url)) onFile(fileURLToPath(url));
       if (!url.startsWith("file:") || !SERVICE_FILE.test(url)) return nextLoad(url, context);
@@ -93,6 +96,27 @@ function explainMissing<T>(specifier: string, parent: string | undefined, resolv
     if (code !== "ERR_MODULE_NOT_FOUND" || !isOwn) throw error;
     const problem = createMissingImport(specifier, fileURLToPath(parent));
     throw problem === undefined ? error : Object.assign(problem, { code });
+  }
+}
+
+/**
+ * Reports where an import is searched: a missing file may be created, and a link in its path may be changed, which the
+ * resolved path does not show. Packages: the place beside the file, where npm installs them.
+ */
+function reportSought(
+  specifier: string,
+  parent: string | undefined,
+  onFile: (path: string) => void,
+): void {
+  if (parent?.startsWith("file:") !== true || FOREIGN.test(parent)) return;
+  const isPath = /^(?:\.{0,2}\/|file:)/.test(specifier);
+  const isPackage = /^(?:@[\w.-]+\/)?[\w.-]+(?:\/|$)/.test(specifier);
+  if (isPath) {
+    const url = URL.parse(specifier, parent);
+    if (url?.protocol === "file:") onFile(fileURLToPath(url));
+  } else if (isPackage && !isBuiltin(specifier)) {
+    const [name = ""] = /^(?:@[\w.-]+\/)?[\w.-]+/.exec(specifier) ?? [];
+    onFile(join(dirname(fileURLToPath(parent)), "node_modules", name));
   }
 }
 

@@ -1,14 +1,12 @@
 // `platform run --watch`: a new process takes over when a file changes; the old one stays if the new one fails.
 import cluster, { type Worker } from "node:cluster";
-import { watch as watchFolder, type FSWatcher } from "node:fs";
-import { basename, dirname } from "node:path";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
+import { FileWatch } from "./file-watch.ts";
 import {
   isDatabaseMessage,
   isFileMessage,
   isRefusedMessage,
   isSchedulesMessage,
-  type FileMessage,
   type RunCommand,
   type SchedulesMessage,
   type WorkerCommand,
@@ -19,7 +17,8 @@ import { TypeCheck } from "./type-check.ts";
 const DEBOUNCE_MS = 40;
 const START_MS = 60_000;
 const STOP_MS = 35_000;
-const WATCHES_MAX = 1_000;
+/** For one that has not served: its code may be in a loop, and sees no signal. */
+const LOADING_STOP_MS = 1_000;
 /** A service that exits earlier after its start would exit again. */
 const RESTART_AFTER_MS = 5_000;
 /** Waits before further attempts: the first one, doubled up to the last one. */
@@ -84,13 +83,14 @@ interface Loading {
 
 class Watch {
   readonly #options: WatchOptions;
-  readonly #folders = new Map<string, { watcher: FSWatcher; names: Set<string> | "all" }>();
+  readonly #files = new FileWatch(() => this.#onChange());
   #current: Worker | undefined;
   #next: Loading | undefined;
   /** Waits for the next change. */
   #spare: Worker | undefined;
   /** The last report of each process. */
   readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
+  readonly #wasReady = new WeakSet<Worker>();
   #port = 0;
   /** Monotonic ms at which the running process became ready. */
   #readyAtMs = 0;
@@ -106,7 +106,7 @@ class Watch {
     this.#options = options;
     this.#types = new TypeCheck(options.file, options.write);
     // The file may not compile at first.
-    this.#add({ type: "file", path: options.file });
+    this.#files.add("file", options.file);
   }
 
   /** Loads the service in a waiting process, which takes over when it is ready. One that is still loading is replaced. */
@@ -141,7 +141,7 @@ class Watch {
 
   #onMessage(worker: Worker, message: unknown): void {
     if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
-    else if (isFileMessage(message)) this.#add(message);
+    else if (isFileMessage(message)) this.#files.add(message.type, message.path);
     else if (isDatabaseMessage(message)) this.#hasDatabase = true;
     else if (worker !== this.#next?.worker) return;
     else if (isRefusedMessage(message)) this.#keep(this.#endLoading());
@@ -171,9 +171,16 @@ class Watch {
     this.#isStopping = true;
     this.#types.stop();
     clearTimeout(this.#timer);
-    for (const { watcher } of this.#folders.values()) watcher.close();
+    this.#files.close();
+    // Its timer would keep this process until the time for a start is over.
+    this.#endLoading();
     const workers = Object.values(cluster.workers ?? {}).filter((one) => one !== undefined);
-    await Promise.all(workers.map((worker) => stopWorker(worker, signal)));
+    await Promise.all(
+      // Only processes that were ready serve requests to be finished.
+      workers.map((worker) =>
+        stopWorker(worker, signal, this.#wasReady.has(worker) ? STOP_MS : LOADING_STOP_MS),
+      ),
+    );
   }
 
   #swap(listeners: readonly ListenerReport[]): void {
@@ -191,6 +198,7 @@ class Watch {
       return;
     }
     this.#current = worker;
+    this.#wasReady.add(worker);
     this.#port = port;
     this.#readyAtMs = performance.now();
     this.#say(
@@ -253,25 +261,6 @@ class Watch {
     this.#options.onOutcome?.();
   }
 
-  /** Watches folders, not files: editors replace files by new ones. */
-  #add({ type, path }: FileMessage): void {
-    const folder = type === "file" ? dirname(path) : path;
-    const known = this.#folders.get(folder);
-    if (known !== undefined) {
-      if (type === "folder") known.names = "all";
-      else if (known.names !== "all") known.names.add(basename(path));
-      return;
-    }
-    if (this.#folders.size >= WATCHES_MAX) return;
-    const names = type === "folder" ? "all" : new Set([basename(path)]);
-    const watcher = watchFolder(folder, (_, name) => {
-      const watched = this.#folders.get(folder)!.names;
-      if (watched === "all" || name === null || watched.has(name)) this.#onChange();
-    });
-    watcher.on("error", () => this.#folders.delete(folder));
-    this.#folders.set(folder, { watcher, names });
-  }
-
   #onChange(): void {
     this.#failures = 0;
     clearTimeout(this.#timer);
@@ -287,11 +276,15 @@ function command(worker: Worker, text: WorkerCommand): void {
   worker.send(text);
 }
 
-async function stopWorker(worker: Worker, signal: NodeJS.Signals): Promise<void> {
+async function stopWorker(
+  worker: Worker,
+  signal: NodeJS.Signals,
+  timeoutMs = STOP_MS,
+): Promise<void> {
   if (worker.isDead()) return;
   const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   worker.process.kill(signal);
-  const timer = setTimeout(() => worker.process.kill("SIGKILL"), STOP_MS);
+  const timer = setTimeout(() => worker.process.kill("SIGKILL"), timeoutMs);
   await exited;
   clearTimeout(timer);
 }
