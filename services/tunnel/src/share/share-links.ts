@@ -27,6 +27,8 @@ const SHARES_PER_TUNNEL_MAX = 200;
 /** All share links that have not expired. */
 export class ShareLinks {
   readonly #options: ShareLinksOptions;
+  /** By link, while the database is asked. */
+  readonly #spending = new Map<string, Promise<boolean>>();
   readonly #byId = new Map<string, ShareRow>();
 
   constructor(options: ShareLinksOptions) {
@@ -107,16 +109,30 @@ export class ShareLinks {
 
   /** Spends a one-time link; false if another request was faster. */
   async spend({ id }: Pick<ShareRow, "id">): Promise<boolean> {
+    // A request that fails, with its database, has not spent the link: the next one tries.
+    for (let other = this.#spending.get(id); other !== undefined; other = this.#spending.get(id))
+      await other.catch(() => false);
     const share = this.#byId.get(id);
     if (share === undefined || share.used_at !== null) return false;
+    const spending = this.#spend(share);
+    this.#spending.set(id, spending);
+    try {
+      return await spending;
+    } finally {
+      this.#spending.delete(id);
+    }
+  }
+
+  async #spend(share: ShareRow): Promise<boolean> {
+    const { id } = share;
     const usedAt = this.#options.clock.now();
-    share.used_at = usedAt;
     const result = await this.#options.database.db
       .updateTable("tunnel_shares")
       .set({ used_at: usedAt })
       .where("id", "=", id)
       .where("used_at", "is", null)
       .executeTakeFirst();
+    share.used_at = usedAt;
     return result.numUpdatedRows === 1n;
   }
 

@@ -56,6 +56,31 @@ function runSuite(makeUrl: () => Promise<string>): void {
     return (await openStore()).claim({ ...claim, subdomain }, () => false);
   }
 
+  test("a link is spent only when the database has it", async () => {
+    const tunnel = await claimTunnel("failing");
+    const secret = await loadSecret(database, "share-links");
+    let fails = true;
+    const failing = new Proxy(database, {
+      get: (target, name) => {
+        if (name === "db" && fails) throw new Error("the disk is full");
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+    const links = new ShareLinks({ database: failing, clock, ids, secret });
+    fails = false;
+    await links.load();
+    const { share, token } = await links.create(tunnel.id, {
+      expiresInMs: HOUR_MS,
+      isOneTime: true,
+    });
+    fails = true;
+    await assert.rejects(links.spend(share), /disk is full/);
+    assert.equal(links.judge(tunnel.id, token).kind, "valid");
+    fails = false;
+    assert.deepEqual(await Promise.all([links.spend(share), links.spend(share)]), [true, false]);
+    assert.equal(links.judge(tunnel.id, token).kind, "gone");
+  });
+
   test("links of all states are there after a restart, until they expire", async () => {
     const tunnel = await claimTunnel("kept");
     const links = await openLinks();
