@@ -19,8 +19,8 @@ export interface SchedulerOptions {
 /** Interval of checking for due ticks: the precision of schedules. */
 const CHECK_MS = 250;
 /** A replica that dies during a run blocks its schedule for this time. */
-const LEASE_MS = 30_000;
-const RENEW_MS = 10_000;
+const LEASE_MS = 10_000;
+const RENEW_MS = 3_000;
 const NO_LEASE: Lease = { fence: 0 };
 const ERROR_CHARACTERS_MAX = 500;
 
