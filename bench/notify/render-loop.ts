@@ -46,7 +46,7 @@ function prepareOurs(): () => string | undefined {
     text: toSource("order@1.text", TEMPLATE.text),
   };
   const limits = { ms: 1_000, plainTextCharacters: 32_768 };
-  return () => renderer.render({ sources, variables: VARIABLES }, limits).html;
+  return () => renderer.render({ sources, variables: VARIABLES }, limits).parts.html;
 }
 
 function prepareLiquid(): () => string {

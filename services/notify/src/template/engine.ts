@@ -1,5 +1,6 @@
 // Renders Liquid templates in memory, within limits of time, memory, depth and output.
 import { Liquid, type Template } from "liquidjs";
+import { addStandardLiquid, toStandardSource, toTextlessScope } from "./standard-liquid.ts";
 
 /** A place in the source of a template, from 1, or of one of its partials. */
 export interface TemplatePlace {
@@ -49,6 +50,10 @@ const SOURCE_CHARACTERS_MAX = 1024 * 1024;
 /** Objects and characters that filters may create. */
 const MEMORY_MAX = 20_000_000;
 const OUTPUT_CHARACTERS_MAX = 5 * 1024 * 1024;
+const UNPRINTABLE_WARNINGS: Readonly<Record<string, string>> = {
+  object: "an object has no text and was left out",
+  number: "a number that is infinite or undefined was left out",
+};
 const PARSED_MAX = 1_000;
 const REFERENCE = /\{%-?\s*(?:render|include|layout)\s+(?:"([^"]*)"|'([^']*)'|([^\s"',%-]+))/g;
 
@@ -60,6 +65,8 @@ export class TemplateEngine {
   readonly #liquid: Liquid;
   readonly #parsed = new Map<string, Template[]>();
   #partials: TemplateSource["partials"] = new Map();
+  /** Kinds of values without a text that the last rendering met. */
+  readonly #unprintable = new Set<string>();
 
   constructor(format: TemplateFormat) {
     this.#liquid = new Liquid({
@@ -90,6 +97,7 @@ export class TemplateEngine {
       },
       ...(format === "html" ? { outputEscape: "escape" as const } : {}),
     });
+    addStandardLiquid(this.#liquid, (kind) => void this.#unprintable.add(kind));
   }
 
   /** Renders a source within a time. Throws TemplateError. */
@@ -99,16 +107,23 @@ export class TemplateEngine {
     renderLimit: number,
   ): string {
     return this.#use(source, (template) => {
-      const output = String(this.#liquid.renderSync(template, variables, { renderLimit }));
+      this.#unprintable.clear();
+      const scope = toTextlessScope(variables, (kind) => void this.#unprintable.add(kind));
+      const output = String(this.#liquid.renderSync(template, scope, { renderLimit }));
       if (output.length <= OUTPUT_CHARACTERS_MAX) return output;
       throw new TemplateError("limit", `the output exceeds ${OUTPUT_CHARACTERS_MAX} characters`);
     });
   }
 
+  /** Values without a text that the last rendering met, as warnings: they were left out. */
+  get warnings(): string[] {
+    return [...this.#unprintable].map((kind) => UNPRINTABLE_WARNINGS[kind]!);
+  }
+
   /** Parses a source. Throws TemplateError. */
   check(source: string): void {
     try {
-      this.#liquid.parse(source);
+      this.#liquid.parse(toStandardSource(source));
     } catch (error) {
       throw toTemplateError(error);
     }
@@ -135,14 +150,14 @@ export class TemplateEngine {
   }
 
   #parse({ id, source }: TemplateSource): Template[] {
-    if (id === "") return this.#liquid.parse(source);
+    if (id === "") return this.#liquid.parse(toStandardSource(source));
     const known = this.#parsed.get(id);
     if (known !== undefined) {
       this.#parsed.delete(id);
       this.#parsed.set(id, known);
       return known;
     }
-    const parsed = this.#liquid.parse(source);
+    const parsed = this.#liquid.parse(toStandardSource(source));
     this.#keep(id, parsed);
     return parsed;
   }
@@ -164,7 +179,9 @@ export class TemplateEngine {
   }
 
   #findPartial(id: string): string | undefined {
-    for (const partial of this.#partials.values()) if (partial.id === id) return partial.source;
+    for (const partial of this.#partials.values()) {
+      if (partial.id === id) return toStandardSource(partial.source);
+    }
     return undefined;
   }
 }

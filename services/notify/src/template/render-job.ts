@@ -25,6 +25,8 @@ export interface RenderJob {
 /** The result of a job. */
 export interface RenderResult {
   parts: RenderedParts;
+  /** Values that were left out because they have no text. */
+  warnings: string[];
   /** Paths of the variables that the sources use; empty unless they are needed. */
   paths: VariablePath[];
 }
@@ -79,7 +81,8 @@ export class JobRenderer {
   }
 
   /** Renders all parts; a missing text is generated from the HTML. Throws PartError. */
-  render({ sources, variables }: RenderJob, limits: JobLimits): RenderedParts {
+  render({ sources, variables }: RenderJob, limits: JobLimits): Omit<RenderResult, "paths"> {
+    const warnings = new Set<string>();
     const endsAt = performance.now() + limits.ms;
     const rendered: RenderedParts = {};
     for (const part of PARTS) {
@@ -87,15 +90,18 @@ export class JobRenderer {
       if (source === undefined) continue;
       try {
         const leftMs = endsAt - performance.now();
-        rendered[part] = this.engines[formatOf(part)].render(source, variables, leftMs);
+        const engine = this.engines[formatOf(part)];
+        rendered[part] = engine.render(source, variables, leftMs);
+        for (const one of engine.warnings) warnings.add(`${part}: ${one}`);
       } catch (error) {
         throw error instanceof TemplateError ? new PartError(part, error) : error;
       }
     }
     const { html } = rendered;
-    if (sources.text !== undefined || html === undefined) return rendered;
+    const result = { parts: rendered, warnings: [...warnings] };
+    if (sources.text !== undefined || html === undefined) return result;
     if (html.length > limits.plainTextCharacters) throw new PartError("text", timeError());
-    return { ...rendered, text: toPlainText(html) };
+    return { ...result, parts: { ...rendered, text: toPlainText(html) } };
   }
 }
 

@@ -117,7 +117,11 @@ export class RenderPool {
     this.#rest(thread);
     switch (reply.kind) {
       case "rendered":
-        current?.resolve({ parts: reply.parts, paths: reply.paths });
+        current?.resolve({
+          parts: reply.parts,
+          warnings: reply.warnings,
+          paths: reply.paths,
+        });
         break;
       case "failed":
         current?.reject(new PartError(reply.part, toError(reply)));

@@ -31,7 +31,7 @@ function render(job: RenderJob): RenderReply {
   try {
     const limits = { ms: RENDER_MS, plainTextCharacters: Number.POSITIVE_INFINITY };
     const paths = job.findsVariables === true ? renderer.findVariables(job) : [];
-    return { kind: "rendered", parts: renderer.render(job, limits), paths };
+    return { kind: "rendered", ...renderer.render(job, limits), paths };
   } catch (error) {
     if (!(error instanceof PartError)) return { kind: "broken", message: String(error) };
     const { part, cause } = error;

@@ -145,7 +145,14 @@ export class Templates {
         fields: { warnings },
       });
     }
-    const { subject = "", html, text } = await this.#renderParts(loaded, variables, client);
+    const rendered = await this.#renderParts(loaded, variables, client);
+    if (isStrict && rendered.warnings.length > 0) {
+      throw new PlatformError("template_failed", `Template ${name}: ${rendered.warnings[0]}.`, {
+        fields: { warnings: rendered.warnings },
+      });
+    }
+    const { subject = "", html, text } = rendered.parts;
+    warnings.push(...rendered.warnings);
     return { subject: subject.trim(), html, text, warnings };
   }
 
@@ -171,7 +178,7 @@ export class Templates {
       html: rendered.html,
       text: rendered.text,
       variables: [...new Set(paths.map(formatPath))].sort(),
-      warnings: describeMissing(missing),
+      warnings: [...describeMissing(missing), ...parts.flatMap((one) => one.warnings)],
       errors: parts.flatMap(({ error }) => error ?? []),
     };
   }
@@ -191,7 +198,7 @@ export class Templates {
       const isWanted = part === "text" || draft.text === null;
       return { ...result, parts: isWanted && text !== undefined ? { ...parts, text } : parts };
     } catch (error) {
-      return { parts: {}, paths: [], error: toDraftError(error, part) };
+      return { parts: {}, warnings: [], paths: [], error: toDraftError(error, part) };
     }
   }
 
@@ -210,7 +217,7 @@ export class Templates {
     { template, library }: Loaded,
     variables: Readonly<Record<string, unknown>>,
     client: string,
-  ): Promise<RenderedParts> {
+  ): Promise<Omit<RenderResult, "paths">> {
     const used = PARTS.filter((part) => template[part] !== null);
     const sources = Object.fromEntries(
       used.map((part) => [part, toSource(template, library, part)]),
@@ -218,7 +225,7 @@ export class Templates {
     const id = toId(template, "html");
     try {
       const rendered = this.#renderOnLoop(id, { sources, variables });
-      return rendered ?? (await this.#pool.render(client, { sources, variables })).parts;
+      return rendered ?? (await this.#pool.render(client, { sources, variables }));
     } catch (error) {
       if (error instanceof PartError) throw toProblem(error.cause, template, error.part);
       throw error;
@@ -226,7 +233,7 @@ export class Templates {
   }
 
   // Undefined if the rendering takes long.
-  #renderOnLoop(id: string, job: RenderJob): RenderedParts | undefined {
+  #renderOnLoop(id: string, job: RenderJob): Omit<RenderResult, "paths"> | undefined {
     const nowMs = this.#clock.monotonicMs();
     if ((this.#slow.get(id) ?? 0) > nowMs) return undefined;
     try {

@@ -54,7 +54,7 @@ test("a thread that does not reply in time is replaced", async (t) => {
   for (let attempt = 0; ; attempt += 1) {
     const next = await pool.render("", toJob("next")).catch((error: Error) => error);
     if (!(next instanceof Error))
-      return assert.deepEqual(next, { parts: { text: "next" }, paths: [] });
+      return assert.deepEqual(next, { parts: { text: "next" }, warnings: [], paths: [] });
     assert.match(next.message, /limit of time/);
     assert.ok(attempt < 20);
   }
