@@ -162,9 +162,12 @@ export class IndexConnection {
   }
 }
 
+/** Time that the writer waits for other connections, in ms. */
+export const INDEX_BUSY_MS = 10_000;
+
 /** Opens the index for its only writer. Creates the tables in a new file, refuses a newer format. */
 export function openIndexWriter(path: string): IndexConnection {
-  const database = new DatabaseSync(path, { timeout: 10_000 });
+  const database = new DatabaseSync(path, { timeout: INDEX_BUSY_MS });
   try {
     database.exec(`pragma page_size = ${PAGE_BYTES}`);
     database.exec("pragma journal_mode = wal");

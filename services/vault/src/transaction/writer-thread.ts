@@ -4,7 +4,13 @@ import { parentPort, workerData } from "node:worker_threads";
 import { StoreError } from "../model/store-error.ts";
 import { applyOperation, type Operation } from "./operations.ts";
 import { MarkFile } from "../index/mark.ts";
-import { openIndexWriter, WAL_BYTES_MAX, type IndexConnection } from "../index/schema.ts";
+import { restartLog } from "../index/restart-log.ts";
+import {
+  INDEX_BUSY_MS,
+  openIndexWriter,
+  WAL_BYTES_MAX,
+  type IndexConnection,
+} from "../index/schema.ts";
 import { DamagedRowError } from "../index/seal.ts";
 import { WriterContext } from "./writer-context.ts";
 import type {
@@ -60,13 +66,13 @@ class GroupWriter {
     };
   }
 
-  /** After the answer to a group: truncates a WAL that has grown too long. */
+  /** After the answer to a group: restarts a WAL that has grown too long, without waiting for its readers. */
   tidy(): void {
     if (this.#stopped !== undefined) return;
     const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
     if (size <= WAL_BYTES_MAX) return;
     try {
-      this.#connection.sql("pragma wal_checkpoint(restart)").get();
+      restartLog(this.#connection.database, INDEX_BUSY_MS);
     } catch (error) {
       // On a full disk the WAL keeps its length; any other error stops writes.
       this.#judge(error);
