@@ -285,8 +285,8 @@ export class MultipartService {
     source: FoundSource,
   ): Promise<PartResult | undefined> {
     const { size } = source.row;
-    const range =
-      request.range === undefined ? { start: 0, end: size - 1 } : resolveRange(request.range, size);
+    const wanted = request.range === undefined ? undefined : resolveRange(request.range, size);
+    const range = wanted ?? { start: 0, end: size - 1 };
     const { bucket, key, uploadId, partNumber, encryption } = request;
     const body = await this.#copies.open(
       source,

@@ -283,6 +283,7 @@ export class ObjectService {
     }
     if (request.range === undefined) return { object, contentLength: row.size };
     const range = resolveRange(request.range, row.size);
+    if (range === undefined) return { object, contentLength: row.size };
     const contentLength = range.end - range.start + 1;
     // A checksum is returned only if it covers exactly the bytes that are read; for most ranges it is unknown.
     if (contentLength < row.size) delete object.checksum;

@@ -68,6 +68,16 @@ test("ranges return exactly the requested bytes, across the borders of blocks an
   });
 });
 
+test("the last bytes of an empty object are the whole, and its first ones cannot be read", async (context) => {
+  const store = await makeStore(context);
+  await put(store, "empty", Buffer.alloc(0));
+  const whole = await store.objects.get({ bucket: "bucket", key: "empty", range: { suffix: 5 } });
+  assert.deepEqual([whole.range, whole.contentLength], [undefined, 0]);
+  whole.body.close();
+  for (const range of [{ start: 0 }, { suffix: 0 }])
+    await assert.rejects(read(store, "empty", { range }), { code: "InvalidRange" });
+});
+
 test("everything is present after closing and reopening", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
