@@ -151,8 +151,8 @@ export async function openBroker(options: BrokerOptions) {
     state,
     topics,
     writer: deadLetters,
-    republish: async (tenant, message, mark) => {
-      const options = { isRated: false, isRequeue: true, also: [mark] };
+    republish: async (tenant, message, ordered) => {
+      const options = { isRated: false, isRequeue: true, ordered };
       const [outcome] = await publisher.publish(tenant, [message], options);
       return outcome!;
     },

@@ -41,11 +41,17 @@ interface RequeuedMessage {
   retryCount: number;
 }
 
+/** The record that marks a dead letter as done: made when its entry is appended, after those of earlier entries. */
+interface DoneMark {
+  begin: () => Promise<PendingRecord>;
+  end: (isStored: boolean) => void;
+}
+
 /** Publishes a message and, in the same entry, the record that marks its dead letter as requeued. */
 export type Republish<Outcome> = (
   tenant: Tenant,
   message: RequeuedMessage,
-  mark: PendingRecord,
+  mark: DoneMark,
 ) => Promise<Outcome>;
 
 /** The dead letters of all topics. A requeue is recorded in the entry of the message that it publishes. */
@@ -57,6 +63,8 @@ export class DeadLetterQueue<Outcome> {
   readonly #republish: Republish<Outcome>;
   readonly #requeued = new Map<string, OffsetRanges>();
   readonly #busy = new Set<string>();
+  /** The last entry of each dead letter topic that is being appended. */
+  readonly #turns = new Map<string, Promise<void>>();
 
   constructor(options: {
     store: Store;
@@ -169,7 +177,7 @@ export class DeadLetterQueue<Outcome> {
     topic: Topic,
     messageId: string,
     from: number,
-    work: (letter: Letter, mark: PendingRecord) => Promise<Result>,
+    work: (letter: Letter, mark: DoneMark) => Promise<Result>,
   ): Promise<Result> {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
@@ -185,16 +193,35 @@ export class DeadLetterQueue<Outcome> {
     }
     this.#busy.add(place);
     try {
-      const done = this.#doneOf(dlq);
-      const after = new OffsetRanges(done.toStored());
-      after.add(offset);
-      const mark = this.#state.toPendingJson(["requeued", id], after.toStored());
-      const result = await work(letter, mark);
-      done.add(offset);
-      return result;
+      // It may have been done since it was found.
+      if (this.#doneOf(dlq).has(offset)) {
+        throw new PlatformError("not_found", "The dead letter does not exist.");
+      }
+      return await work(letter, this.#createMark(dlq, offset));
     } finally {
       this.#busy.delete(place);
     }
+  }
+
+  /** Marks of a dead letter topic take turns: each has the ranges of all that are stored before it, and of no others. */
+  #createMark(dlq: Topic, offset: number): DoneMark {
+    const id = dlq.stored.id.toString("hex");
+    const turn = Promise.withResolvers<void>();
+    return {
+      begin: async () => {
+        const before = this.#turns.get(id);
+        this.#turns.set(id, turn.promise);
+        await before;
+        const after = new OffsetRanges(this.#doneOf(dlq).toStored());
+        after.add(offset);
+        return this.#state.toPendingJson(["requeued", id], after.toStored());
+      },
+      end: (isStored) => {
+        if (isStored) this.#doneOf(dlq).add(offset);
+        if (this.#turns.get(id) === turn.promise) this.#turns.delete(id);
+        turn.resolve();
+      },
+    };
   }
 
   /** All dead letters of a source topic after an offset of its dead letter topic, oldest first. */
@@ -208,7 +235,16 @@ export class DeadLetterQueue<Outcome> {
 
   /** Drops a dead letter, durably: it is neither listed nor requeued any more. Arguments and errors as of `requeue`. */
   async discard(topic: Topic, messageId: string, from = 0): Promise<void> {
-    await this.#settle(topic, messageId, from, async (_letter, mark) => this.#store.append([mark]));
+    await this.#settle(topic, messageId, from, async (_letter, mark) => {
+      const record = await mark.begin();
+      let isStored = false;
+      try {
+        await this.#store.append([record]);
+        isStored = true;
+      } finally {
+        mark.end(isStored);
+      }
+    });
   }
 
   /** Number of dead letters of a topic that were not requeued. */

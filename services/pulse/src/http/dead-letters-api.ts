@@ -7,7 +7,7 @@ import { type DeadLetterQueue, readPayload, toCause } from "../deadletter/dead-l
 import type { Envelope } from "../deadletter/dead-letter-writer.ts";
 import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/json-patch.ts";
 import { readText } from "../message.ts";
-import type { PublishOutcome } from "../publish/publisher.ts";
+import type { PublishOutcome } from "../publish/publish-input.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 

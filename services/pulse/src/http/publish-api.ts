@@ -10,7 +10,8 @@ import {
 import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
 import { OWN_HEADER_PREFIX, readText } from "../message.ts";
-import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
+import type { PublishInput, PublishOutcome } from "../publish/publish-input.ts";
+import type { Publisher } from "../publish/publisher.ts";
 import { type Admission, tenantOf } from "./admission.ts";
 
 const MESSAGES_MAX = 10_000;

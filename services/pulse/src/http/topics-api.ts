@@ -15,7 +15,7 @@ import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
-import type { PublishOutcome } from "../publish/publisher.ts";
+import type { PublishOutcome } from "../publish/publish-input.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { checkTopicName, explainTopicName } from "../topic/name.ts";
 import { coversAny } from "../topic/rights.ts";

@@ -2,7 +2,7 @@
 import type { RecordHeader } from "@platform/log/batch";
 import { OWN_HEADER_PREFIX, readText, type Message } from "../message.ts";
 import { SHARED_HEADERS } from "../message-map.ts";
-import type { PublishInput } from "../publish/publisher.ts";
+import type { PublishInput } from "../publish/publish-input.ts";
 import { toLevelName } from "../topic/level-name.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { Qos } from "./packet/packets.ts";

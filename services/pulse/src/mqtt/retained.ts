@@ -2,7 +2,7 @@
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches, type StoredRecord } from "@platform/log/batch";
 import { toMessage, toRecord, type Message } from "../message.ts";
-import type { Companion, PublishInput } from "../publish/publisher.ts";
+import type { Companion, PublishInput } from "../publish/publish-input.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import { toLevelName } from "../topic/level-name.ts";

@@ -19,6 +19,7 @@ export type FirstPlace = { partition: number; offset: number } | undefined;
 export type IdClaim =
   | {
       kind: "new";
+      first: Promise<FirstPlace>;
       pending: PendingRecord;
       settle: (place: FirstPlace) => void;
       release: (why: Error) => void;
@@ -74,6 +75,7 @@ export class MessageIds {
     const record = { key: Buffer.from(key), value: null, headers: [], timestamp: now };
     return {
       kind: "new",
+      first: place.promise,
       pending: { partition: this.#partition, record },
       settle: place.resolve,
       release: (why) => {

@@ -24,6 +24,13 @@ export async function withinAsync<T>(
   }
 }
 
+/** The error without the index of a message of another call. */
+export function withoutIndex(thrown: unknown): PlatformError {
+  const { code, detail, headers, fields, cause } = toPublishError(thrown);
+  const { index: _, ...others } = fields;
+  return new PlatformError(code, detail, { headers, fields: others, cause });
+}
+
 function withIndex(thrown: unknown, index: number): PlatformError {
   const error = toPublishError(thrown);
   return new PlatformError(error.code, error.detail, {

@@ -3,10 +3,9 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { RateLimit } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
-import type { RecordHeader } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { PendingDelay, Delays } from "../dispatch/delays.ts";
-import type { ExpiringEntry, Expiry } from "../dispatch/expiry.ts";
+import type { Delays } from "../dispatch/delays.ts";
+import type { Expiry } from "../dispatch/expiry.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { sizeOf, type PendingRecord, type Store } from "../store/store.ts";
@@ -14,49 +13,14 @@ import { checkTopicName, type Tenant } from "../topic/name.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
+import type { MessageIds } from "./message-ids.ts";
 import { within, withinAsync } from "./message-index.ts";
 import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "../message.ts";
-import type { FirstPlace, MessageIds } from "./message-ids.ts";
+import { waitForEarlier, type Prepared } from "./prepared.ts";
 import { Partitioner } from "./partitioner.ts";
+import type { PublishInput, PublishOutcome } from "./publish-input.ts";
 import type { Sequences } from "./sequences.ts";
-
-/** A message to publish. */
-export interface PublishInput {
-  topic: string;
-  payload: Buffer;
-  key?: Buffer | undefined;
-  headers?: readonly RecordHeader[];
-  priority?: number | undefined;
-  delayMs?: number | undefined;
-  ttlMs?: number | undefined;
-  messageId?: string | undefined;
-  producer?: { id: string; sequence: number } | undefined;
-  retryCount?: number;
-  /** Published by a client of a wire protocol: no id is generated, and only the backlogs of groups limit it. */
-  isWire?: boolean;
-  /** The value of the header `platform-mqtt`. */
-  mqtt?: Buffer;
-  /** Messages without a key but with the same order key go to one partition. */
-  orderKey?: Buffer;
-  /** A record of the same atomic entry that is made of the shaped payload, unless the message is delayed. */
-  companion?: Companion;
-}
-
-/** A record that is stored with a message. */
-export interface Companion {
-  toPending: (payload: Buffer) => PendingRecord;
-  /** Called with its offset when both are durable. */
-  settle: (offset: number) => void;
-}
-
-/** Result of a message. */
-export type PublishOutcome = { topic: string; messageId: string; payload: Buffer } & (
-  | { kind: "stored"; partition: number; offset: number }
-  | { kind: "scheduled"; dueMs: number }
-  | { kind: "duplicate"; first: FirstPlace }
-  | { kind: "dead-lettered"; deadLetterTopic: string; reason: string }
-);
 
 /** Options of `publish`. */
 export interface PublishOptions {
@@ -66,6 +30,14 @@ export interface PublishOptions {
   isRequeue?: boolean;
   /** Further records of the same atomic entry. */
   also?: readonly PendingRecord[];
+  /** A further record, which depends on those of earlier entries. */
+  ordered?: OrderedRecord;
+}
+
+/** A record whose entries take turns: it is made when the entry is appended, and the next one when that has ended. */
+export interface OrderedRecord {
+  begin: () => Promise<PendingRecord>;
+  end: (isStored: boolean) => void;
 }
 
 /** Counts for metrics. */
@@ -94,28 +66,6 @@ interface PublisherOptions {
   messageBytesMax: number;
 }
 
-interface Claim {
-  pendingRecords: readonly PendingRecord[];
-  settle: (place: FirstPlace) => void;
-  release: (why: Error) => void;
-}
-
-/** A message being published. */
-interface Prepared {
-  input: PublishInput;
-  topic: Topic;
-  messageId: string;
-  payload: Buffer;
-  claims: Claim[];
-  outcome: PublishOutcome | undefined;
-  duplicate: (() => Promise<FirstPlace>) | undefined;
-  pendingRecords: PendingRecord[];
-  place: { pending: PendingRecord; partition: number; expiresAt: number | undefined } | undefined;
-  companion: PendingRecord | undefined;
-  due: PendingDelay | undefined;
-  expiring: ExpiringEntry | undefined;
-}
-
 /** Publishes messages. Errors are PlatformErrors; for several messages they carry the `index` of the failed one. */
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -136,6 +86,10 @@ export class Publisher {
     inputs: readonly PublishInput[],
     options: PublishOptions,
   ): Promise<PublishOutcome[]> {
+    for (const { producer } of options.isRequeue === true ? [] : inputs) {
+      if (producer !== undefined)
+        this.#options.sequences.announce(tenant, producer.id, producer.sequence);
+    }
     for (const [index, input] of inputs.entries()) {
       within(inputs, index, () => this.#checkInput(input));
     }
@@ -148,20 +102,25 @@ export class Publisher {
           all.push(await this.#begin(tenant, input));
         });
       }
-      // From here to the append only necessary steps are awaited, so that claims are short.
       for (const [index, prepared] of all.entries()) {
         await withinAsync(inputs, index, () => this.#shape(prepared));
-        within(inputs, index, () => this.#claim(tenant, prepared, options));
       }
+      // Without a pause, so that the claims of all calls have one order and calls never wait for each other. From here to
+      // the append only necessary steps are awaited: claims are short.
+      const own = new Set<Promise<unknown>>();
+      for (const [index, prepared] of all.entries()) {
+        within(inputs, index, () => this.#claim(tenant, prepared, options, own));
+      }
+      await waitForEarlier(all, own);
       const fresh = all.filter(({ duplicate }) => duplicate === undefined);
       if (options.isRequeue !== true) admitted = await this.#admit(all);
       for (const prepared of fresh) await this.#preparePending(prepared);
-      await this.#append(fresh, options.also ?? []);
+      await this.#append(fresh, options);
       for (const prepared of all) {
         if (prepared.duplicate === undefined) continue;
         this.counts.duplicates++;
         const { topic, messageId, payload } = prepared;
-        const first = await prepared.duplicate();
+        const first = (await prepared.duplicate) ?? undefined;
         prepared.outcome = { kind: "duplicate", topic: topic.name, messageId, payload, first };
       }
       return all.map(({ outcome }) => outcome!);
@@ -250,28 +209,32 @@ export class Publisher {
     };
   }
 
-  #claim(tenant: Tenant, prepared: Prepared, options: PublishOptions): void {
+  #claim(
+    tenant: Tenant,
+    prepared: Prepared,
+    options: PublishOptions,
+    own: Set<Promise<unknown>>,
+  ): void {
     if (options.isRequeue === true) return;
     const { ids, sequences } = this.#options;
     const { messageId, producer } = prepared.input;
     if (messageId !== undefined) {
       const claim = ids.claim(prepared.topic, messageId);
       if (claim.kind === "duplicate") {
-        prepared.duplicate = () => claim.first;
+        prepared.duplicate = claim.first;
         return;
       }
-      prepared.claims.push({ ...claim, pendingRecords: [claim.pending] });
+      own.add(claim.first);
+      prepared.claims.push({ ...claim, after: undefined, toPending: () => [claim.pending] });
     }
     if (producer === undefined) return;
-    const claim = sequences.claim(tenant, producer.id, producer.sequence);
+    const claim = sequences.claim(tenant, producer.id, producer.sequence, own);
     if (claim.kind === "new") {
+      own.add(claim.stored);
       prepared.claims.push(claim);
       return;
     }
-    prepared.duplicate = async () => {
-      await claim.pending;
-      return undefined;
-    };
+    prepared.duplicate = claim.stored;
     // A duplicate by sequence number does not use up its message id.
     const unused = new PlatformError("conflict", "The sequence number was used before.");
     for (const { release } of prepared.claims.splice(0)) release(unused);
@@ -295,8 +258,6 @@ export class Publisher {
   }
 
   async #preparePending(prepared: Prepared): Promise<void> {
-    for (const { pendingRecords } of prepared.claims)
-      prepared.pendingRecords.push(...pendingRecords);
     if (prepared.outcome !== undefined) return;
     const { clock, delays } = this.#options;
     const { input, topic, messageId, payload } = prepared;
@@ -332,8 +293,25 @@ export class Publisher {
     prepared.pendingRecords.push(prepared.companion);
   }
 
-  async #append(fresh: readonly Prepared[], also: readonly PendingRecord[]): Promise<void> {
-    const pendingRecords = [...fresh.flatMap((prepared) => prepared.pendingRecords), ...also];
+  async #append(fresh: readonly Prepared[], { also = [], ordered }: PublishOptions): Promise<void> {
+    const mark = await ordered?.begin();
+    let isStored = false;
+    try {
+      await this.#appendEntry(fresh, mark === undefined ? also : [...also, mark]);
+      isStored = true;
+    } finally {
+      ordered?.end(isStored);
+    }
+  }
+
+  async #appendEntry(fresh: readonly Prepared[], also: readonly PendingRecord[]): Promise<void> {
+    const pendingRecords = [
+      ...fresh.flatMap(({ pendingRecords: own, claims }) => [
+        ...own,
+        ...claims.flatMap(({ toPending }) => toPending()),
+      ]),
+      ...also,
+    ];
     if (pendingRecords.reduce((sum, { record }) => sum + sizeOf(record), 0) > ENTRY_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",

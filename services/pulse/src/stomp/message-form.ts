@@ -2,7 +2,7 @@
 import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
 import { OWN_HEADER_PREFIX, readText, type Message } from "../message.ts";
-import type { PublishInput } from "../publish/publisher.ts";
+import type { PublishInput } from "../publish/publish-input.ts";
 import type { Destination } from "./destination.ts";
 import { encodeHeaders, joinFrame, type Frame, type Header } from "./frame/frame.ts";
 import { StompError } from "./frame/stomp-error.ts";

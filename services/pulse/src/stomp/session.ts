@@ -3,7 +3,8 @@ import { describeClient, type ConnectedClient } from "../connection/listed-conne
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { ByteQuota } from "../byte-quota.ts";
-import type { Publisher, PublishInput } from "../publish/publisher.ts";
+import type { PublishInput } from "../publish/publish-input.ts";
+import type { Publisher } from "../publish/publisher.ts";
 import { toPublishError } from "../publish/publish-error.ts";
 import type { Principal } from "../user/principal.ts";
 import { ClientSubscription, type SubscriberConnection } from "./client-subscription.ts";

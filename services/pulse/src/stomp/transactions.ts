@@ -1,5 +1,5 @@
 // Open transactions of a connection: messages and acknowledgements that take effect together at COMMIT.
-import type { PublishInput } from "../publish/publisher.ts";
+import type { PublishInput } from "../publish/publish-input.ts";
 import { StompError } from "./frame/stomp-error.ts";
 
 /** Open transactions of a connection. */
