@@ -356,6 +356,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   );
   lifecycle.onDrain("sweeps", () => sweeps.stop());
 
+  if (database.kind === "sqlite") await webhooks.releaseAll(clock.now());
   caller.start();
   await inbound.start(lifecycle);
   const listener = await startListener(config, { api, feeds }, registry, verifier !== undefined);

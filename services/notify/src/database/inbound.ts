@@ -80,6 +80,8 @@ export interface InboundForwardRow extends TraceColumns {
   /** Number of leases; a result is recorded only if no other lease followed. */
   fence: number;
   due_at: number | null;
+  /** 1 during an attempt: `due_at` is the end of its lease. */
+  leased: number;
   /** Response or error of the last attempt. */
   detail: string | null;
   updated_at: number;
@@ -142,6 +144,12 @@ export const INBOUND_MIGRATIONS: readonly Migration[] = [
     statements: (t) => [
       `alter table notify_inbound_forwards add column traceparent ${t.text}`,
       `alter table notify_inbound_forwards add column tracestate ${t.text}`,
+    ],
+  },
+  {
+    id: "0005-leases",
+    statements: (t) => [
+      `alter table notify_inbound_forwards add column leased ${t.integer} not null default 0`,
     ],
   },
 ];

@@ -25,6 +25,8 @@ export interface WebhookCallRow extends TraceColumns {
   status: "pending" | "delivered" | "failed";
   attempts: number;
   due_at: number | null;
+  /** 1 during an attempt: `due_at` is the end of its lease. */
+  leased: number;
   detail: string | null;
   created_at: number;
 }
@@ -57,6 +59,12 @@ export const WEBHOOK_MIGRATIONS: readonly Migration[] = [
     statements: (t) => [
       `alter table notify_webhook_calls add column traceparent ${t.text}`,
       `alter table notify_webhook_calls add column tracestate ${t.text}`,
+    ],
+  },
+  {
+    id: "0003-leases",
+    statements: (t) => [
+      `alter table notify_webhook_calls add column leased ${t.integer} not null default 0`,
     ],
   },
 ];

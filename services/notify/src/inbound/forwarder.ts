@@ -24,10 +24,9 @@ export interface ForwarderOptions extends CallParts {
   log: Logger;
 }
 
-const MINUTE_MS = 60_000;
 const POLL_MS = 1_000;
 /** Longer than the timeout of a request. */
-const LEASE_MS = 2 * MINUTE_MS;
+const LEASE_MS = 30_000;
 /** A document is held in memory during its request. */
 const CONCURRENCY_MAX = 8;
 const CONCURRENCY_PER_RULE_MAX = 2;
@@ -173,7 +172,7 @@ export class Forwarder {
     if (row === undefined) return undefined;
     const { numUpdatedRows } = await database.db
       .updateTable("notify_inbound_forwards")
-      .set({ due_at: nowMs + LEASE_MS, fence: row.fence + 1 })
+      .set({ due_at: nowMs + LEASE_MS, leased: 1, fence: row.fence + 1 })
       .where("inbound_id", "=", row.inbound_id)
       .where("rule_id", "=", ruleId)
       .where("fence", "=", row.fence)
@@ -187,7 +186,7 @@ export class Forwarder {
   ): Promise<void> {
     await this.#options.database.db
       .updateTable("notify_inbound_forwards")
-      .set({ ...values, attempts: attempts + 1 })
+      .set({ ...values, leased: 0, attempts: attempts + 1 })
       .where("inbound_id", "=", inbound_id)
       .where("rule_id", "=", rule_id)
       .where("fence", "=", fence)

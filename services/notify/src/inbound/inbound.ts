@@ -70,6 +70,7 @@ export class Inbound {
   /** Starts the SMTP server, if a port is configured, the forwards and the reading of reports. */
   async start(lifecycle: Pick<Lifecycle, "onDrain" | "reportListener">): Promise<void> {
     await this.rules.load();
+    if (this.#options.database.kind === "sqlite") await this.store.releaseAll();
     this.forwarder.start();
     this.#reports.start();
     lifecycle.onDrain("inbound forwards", (drain) =>

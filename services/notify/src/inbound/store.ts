@@ -109,6 +109,7 @@ export class InboundStore {
           status: "pending",
           attempts: 0,
           due_at: nowMs,
+          leased: 0,
           fence: eb("fence", "+", 1),
           updated_at: nowMs,
         }))
@@ -116,6 +117,17 @@ export class InboundStore {
         .executeTakeFirst();
       return Number(numUpdatedRows);
     });
+  }
+
+  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
+  async releaseAll(): Promise<void> {
+    const { database, clock } = this.#options;
+    await database.db
+      .updateTable("notify_inbound_forwards")
+      .set({ due_at: clock.now(), leased: 0 })
+      .where("leased", "=", 1)
+      .where("due_at", "is not", null)
+      .execute();
   }
 
   /** Returns up to `max` messages whose reports have not been read, oldest first. */
@@ -188,6 +200,7 @@ function listForwardRows({ row, forwards, trace }: NewInbound): InboundForwardRo
     attempts: 0,
     fence: 0,
     due_at: row.status === "quarantined" ? null : row.received_at,
+    leased: 0,
     detail: null,
     updated_at: row.received_at,
     ...toTraceColumns(trace),

@@ -12,7 +12,8 @@ export interface WebhookCallerOptions extends CallParts {
 }
 
 const POLL_MS = 1_000;
-const LEASE_MS = 60_000;
+/** Longer than the timeout of a request. */
+const LEASE_MS = 30_000;
 /** Concurrent calls of a webhook. */
 const CALLS_MAX = 8;
 

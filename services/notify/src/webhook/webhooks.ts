@@ -106,6 +106,7 @@ export class Webhooks {
           status: "pending",
           attempts: 0,
           due_at: atMs,
+          leased: 0,
           detail: null,
           created_at: atMs,
           traceparent: trace?.traceparent ?? null,
@@ -131,6 +132,16 @@ export class Webhooks {
       .execute();
   }
 
+  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
+  async releaseAll(nowMs: number): Promise<void> {
+    await this.#options.database.db
+      .updateTable("notify_webhook_calls")
+      .set({ due_at: nowMs, leased: 0 })
+      .where("leased", "=", 1)
+      .where("due_at", "is not", null)
+      .execute();
+  }
+
   /** Leases up to `max` due calls of a webhook until `leaseUntil`. */
   async claim(
     webhook: WebhookRow,
@@ -152,7 +163,7 @@ export class Webhooks {
     for (const call of rows) {
       const { numUpdatedRows } = await db
         .updateTable("notify_webhook_calls")
-        .set({ due_at: leaseUntil })
+        .set({ due_at: leaseUntil, leased: 1 })
         .where("id", "=", call.id)
         .where("due_at", "=", call.due_at)
         .executeTakeFirst();
@@ -173,7 +184,7 @@ export class Webhooks {
   ): Promise<void> {
     await this.#options.database.db
       .updateTable("notify_webhook_calls")
-      .set({ status, attempts: attempts + 1, detail, due_at: dueAt })
+      .set({ status, attempts: attempts + 1, detail, due_at: dueAt, leased: 0 })
       .where("id", "=", id)
       .where("due_at", "=", due_at)
       .execute();
@@ -199,7 +210,7 @@ export class Webhooks {
     const { database, clock, onCalls } = this.#options;
     const { numUpdatedRows } = await database.db
       .updateTable("notify_webhook_calls")
-      .set({ status: "pending", attempts: 0, due_at: clock.now() })
+      .set({ status: "pending", attempts: 0, due_at: clock.now(), leased: 0 })
       .where("id", "=", callId)
       .where("webhook_id", "=", id)
       .executeTakeFirst();
