@@ -1,7 +1,7 @@
 // Delivery status notifications (RFC 3464), read as generously as servers write them.
 
 /** State that a report gives to a recipient, by Action (RFC 3464 section 2.3.3). */
-export type StatusKind = "failed" | "delayed" | "delivered";
+type StatusKind = "failed" | "delayed" | "delivered";
 
 /** A recipient of a report. */
 export interface RecipientStatus {

@@ -2,7 +2,7 @@
 // that the sentence decides (RFC 3463 section 3 leaves the choice to the server).
 
 /** Meaning of a sentence: the address does not exist, or the reply is about something that passes. */
-export type Meaning = "absent" | "other";
+type Meaning = "absent" | "other";
 
 /** A sentence of a server. Addresses, hosts and URLs in it have been replaced, see `simplifyAnswer`. */
 export interface Dialect {
