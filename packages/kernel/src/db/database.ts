@@ -95,7 +95,7 @@ interface Store {
     part: string | undefined,
   ): Promise<string[]>;
   closeStore(): Promise<void>;
-  /** What is wrong with the file. */
+  /** The fault of the file. */
   findDamage?(): string | undefined;
 }
 

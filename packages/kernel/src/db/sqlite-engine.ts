@@ -1,12 +1,13 @@
 // SQLite by `node:sqlite`: one writing and one reading handle, queued writers, commits synced in groups off the thread.
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { DatabaseError, readDatabaseError } from "./error.ts";
 import { checkFile, explainDamage, type RunningCheck } from "./sqlite-check.ts";
+import { createFile, findJournal, openHandle } from "./sqlite-file.ts";
 import { SqliteHandle, type SqliteResult } from "./sqlite-handle.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMark } from "./sqlite-mark.ts";
+import { tooManyWaiting, WriterTurns } from "./writer-turns.ts";
 
 /** Options of {@link SqliteEngine}. */
 export interface SqliteOptions {
@@ -27,11 +28,6 @@ interface PendingWrite {
   parameters: readonly unknown[];
   resolve: (result: SqliteResult) => void;
   reject: (error: unknown) => void;
-}
-
-interface Waiter {
-  grant: () => void;
-  timer: NodeJS.Timeout;
 }
 
 const NO_THROW = { throwIfNoEntry: false } as const;
@@ -61,10 +57,9 @@ export class SqliteEngine {
   readonly #check: RunningCheck | undefined;
   #damage: string | undefined;
   #journalPath = "";
-  readonly #waiters: Waiter[] = [];
+  readonly #turns: WriterTurns;
   #group: PendingWrite[] = [];
   #flushing: Promise<void> | undefined;
-  #locked = false;
   #hasWritten = false;
   #closing: Promise<void> | undefined;
   #closed = false;
@@ -77,6 +72,7 @@ export class SqliteEngine {
       statementsMax: 200,
       ...options,
     };
+    this.#turns = new WriterTurns(this.#options);
     const { path, synchronous, statementsMax } = this.#options;
     const inMemory = path === ":memory:";
     if (!inMemory) {
@@ -116,7 +112,7 @@ export class SqliteEngine {
     if (synchronous === "full") this.#journal = new SqliteJournal(journal);
   }
 
-  /** What is wrong with the file, once that is known; for health checks. */
+  /** The fault of the file, once that is known; for health checks. */
   get damage(): string | undefined {
     return this.#damage;
   }
@@ -171,7 +167,7 @@ export class SqliteEngine {
     try {
       await this.#beginImmediate();
     } catch (error) {
-      this.#unlock();
+      this.#turns.pass();
       throw error;
     }
   }
@@ -208,7 +204,7 @@ export class SqliteEngine {
       this.#rollbackIfOpen();
       throw this.#noteError(error);
     } finally {
-      this.#unlock();
+      this.#turns.pass();
     }
     await this.#settle();
   }
@@ -219,7 +215,7 @@ export class SqliteEngine {
     try {
       this.#rollbackIfOpen();
     } finally {
-      this.#unlock();
+      this.#turns.pass();
     }
   }
 
@@ -231,7 +227,7 @@ export class SqliteEngine {
       result = await work(this.#writer.database);
       this.#noteCommit();
     } finally {
-      this.#unlock();
+      this.#turns.pass();
     }
     await this.#settle();
     return result;
@@ -258,10 +254,7 @@ export class SqliteEngine {
     this.#reader?.database.close();
     if (idle) this.#writer.database.exec("pragma optimize");
     this.#writer.database.close();
-    for (const waiter of this.#waiters.splice(0)) {
-      clearTimeout(waiter.timer);
-      waiter.grant();
-    }
+    this.#turns.end();
   }
 
   // Retries for up to `busyTimeoutMs` while another process holds the lock.
@@ -353,7 +346,7 @@ export class SqliteEngine {
       this.#rollbackIfOpen();
       throw this.#noteError(error);
     } finally {
-      this.#unlock();
+      this.#turns.pass();
     }
     await this.#settle();
     for (const settle of settlers) settle();
@@ -380,30 +373,8 @@ export class SqliteEngine {
   async #lock(): Promise<void> {
     if (this.#closed) throw closedError();
     if ((this.#journal?.pending ?? 0) > this.#options.waitingMax) throw tooManyWaiting();
-    if (!this.#locked) {
-      this.#locked = true;
-      return;
-    }
-    if (this.#waiters.length >= this.#options.waitingMax) throw tooManyWaiting();
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(new DatabaseError("busy", "timed out waiting for another transaction"));
-      }, this.#options.busyTimeoutMs);
-      const waiter: Waiter = { grant: resolve, timer };
-      this.#waiters.push(waiter);
-    });
+    await this.#turns.take();
     if (this.#closed) throw closedError();
-  }
-
-  #unlock(): void {
-    const next = this.#waiters.shift();
-    if (next === undefined) {
-      this.#locked = false;
-      return;
-    }
-    clearTimeout(next.timer);
-    next.grant();
   }
 
   // Some errors, such as a full disk, end a transaction implicitly; further statements would be committed one by one.
@@ -418,42 +389,6 @@ export class SqliteEngine {
   }
 }
 
-function createFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // SQLite would create a world-readable file; the WAL inherits the mode of the file. An existing file is not opened
-  // here: closing it would release the locks that another engine of this process holds.
-  try {
-    closeSync(openSync(path, "ax", 0o600));
-  } catch (error) {
-    if (!isThere(error)) throw error;
-  }
-}
-
-function openHandle(...options: ConstructorParameters<typeof SqliteHandle>): SqliteHandle {
-  try {
-    return new SqliteHandle(...options);
-  } catch (error) {
-    const { kind } = readDatabaseError(error);
-    if (kind !== "corrupt" || !(error instanceof Error)) throw error;
-    throw new DatabaseError(kind, explainDamage(options[0], error.message), { cause: error });
-  }
-}
-
-// Path of SQLite's log with links resolved; a first read creates it.
-function findJournal(database: DatabaseSync): string {
-  database.prepare("select 1 from sqlite_schema").all();
-  const { file } = database.prepare("select file from pragma_database_list").get()!;
-  return `${String(file)}-wal`;
-}
-
-function tooManyWaiting(): DatabaseError {
-  return new DatabaseError("busy", "too many writers are waiting for the database");
-}
-
 function closedError(): DatabaseError {
   return new DatabaseError("unavailable", "the database is closed");
-}
-
-function isThere(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EEXIST";
 }

@@ -40,23 +40,18 @@ import { selectServices, SERVICES } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
-import { endFormerRun, OWNER_VARIABLE } from "../supervisor/former-run.ts";
+import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
-import {
-  createSupervisedProcess,
-  type SupervisedProcess,
-  type SupervisedProcessOptions,
-} from "../supervisor/supervised-process.ts";
+import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
 import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import { buildConsole } from "./console-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
 import { choosePorts, leaveDefaultPort, probePorts } from "./ports.ts";
 import { createProjectEntry, PROJECT_KEY } from "./project-entry.ts";
+import { createPart, METRICS_TOKEN } from "./service-part.ts";
 
 const TOUCH_MS = 60_000;
-/** Token for the metrics of all services. */
-const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
 
 /** Options of {@link runUp}. */
 export interface UpOptions {
@@ -353,36 +348,6 @@ async function startParts(
     );
   }
   return (await Promise.all(started.values())).flat();
-}
-
-function createPart(
-  entry: ServiceEntry,
-  context: EntryContext,
-  { logLevel, acceptLoss }: Pick<UpOptions, "logLevel" | "acceptLoss">,
-  log: LogStream,
-  events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage">,
-): SupervisedProcess {
-  return createSupervisedProcess({
-    name: entry.label,
-    logCommand: formatCommand(context.dataDir, `logs ${entry.label}`),
-    main: entry.main,
-    configure: () => {
-      const { args, env } = entry.configure(context);
-      const shared = {
-        PLATFORM_LOG_LEVEL: logLevel,
-        // The sample has no metrics.
-        [METRICS_TOKEN]:
-          entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
-        [OWNER_VARIABLE]: context.dataDir,
-        ...(acceptLoss ? { PLATFORM_ACCEPT_LOSS: "true" } : {}),
-      };
-      return { args, env: { ...shared, ...env } };
-    },
-    onLine: (line) => log.add(entry.name, line),
-    ...events,
-    logger: log.logger,
-    clock: systemClock,
-  });
 }
 
 function describeService(

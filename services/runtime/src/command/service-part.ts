@@ -1,0 +1,46 @@
+// A service of `platform up` as a supervised process.
+import { systemClock } from "@platform/kernel/time";
+import { formatCommand } from "../data-folder/data-folder.ts";
+import type { EntryContext, ServiceEntry } from "../services/entry.ts";
+import { OWNER_VARIABLE } from "../supervisor/former-run.ts";
+import type { LogStream } from "../supervisor/log-stream.ts";
+import {
+  createSupervisedProcess,
+  type SupervisedProcess,
+  type SupervisedProcessOptions,
+} from "../supervisor/supervised-process.ts";
+import type { LogLevel } from "@platform/kernel/log";
+
+/** Token for the metrics of all services. */
+export const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
+
+/** Creates the process of a service; its environment is that of the entry. */
+export function createPart(
+  entry: ServiceEntry,
+  context: EntryContext,
+  { logLevel, acceptLoss }: { logLevel: LogLevel; acceptLoss: boolean },
+  log: LogStream,
+  events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage">,
+): SupervisedProcess {
+  return createSupervisedProcess({
+    name: entry.label,
+    logCommand: formatCommand(context.dataDir, `logs ${entry.label}`),
+    main: entry.main,
+    configure: () => {
+      const { args, env } = entry.configure(context);
+      const shared = {
+        PLATFORM_LOG_LEVEL: logLevel,
+        // The sample has no metrics.
+        [METRICS_TOKEN]:
+          entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
+        [OWNER_VARIABLE]: context.dataDir,
+        ...(acceptLoss ? { PLATFORM_ACCEPT_LOSS: "true" } : {}),
+      };
+      return { args, env: { ...shared, ...env } };
+    },
+    onLine: (line) => log.add(entry.name, line),
+    ...events,
+    logger: log.logger,
+    clock: systemClock,
+  });
+}
