@@ -22,7 +22,7 @@ export type Access = "public" | "guarded" | ((caller: Caller) => void) | LocalAc
  * Rights that an operation requires: scopes, of which one is sufficient; `caller`: credentials; `public`: none; `token`: a
  * credential of its own, which no caller has.
  */
-export type Requirement = readonly string[] | "caller" | "public" | "token";
+type Requirement = readonly string[] | "caller" | "public" | "token";
 
 /** Access without the guard for programs on this machine. */
 export interface LocalAccess {

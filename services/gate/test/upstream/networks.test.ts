@@ -50,7 +50,7 @@ test("a name with an address outside of the networks is not resolved", async () 
   const resolve = (networks: readonly string[]): Promise<string> =>
     new Promise((done) => {
       createCheckedLookup(networks)("localhost", { all: false }, (error, address) =>
-        done(error === null ? String(address) : error.message),
+        done(error === null ? (address as string) : error.message),
       );
     });
   assert.match(await resolve([]), /localhost: the address is not allowed/);

@@ -8,7 +8,7 @@ import { withinAsync, withoutIndex } from "./message-index.ts";
 import type { PublishInput, PublishOutcome } from "./publish-input.ts";
 
 /** A message id or a sequence number that a message uses. */
-export interface Claim {
+interface Claim {
   /** Settles with what must be stored before. */
   after: Promise<unknown> | undefined;
   /** Called immediately before the append. */

@@ -35,7 +35,7 @@ export interface PublishOptions {
 }
 
 /** A record whose entries take turns: it is made when the entry is appended, and the next one when that has ended. */
-export interface OrderedRecord {
+interface OrderedRecord {
   begin: () => Promise<PendingRecord>;
   end: (isStored: boolean) => void;
 }

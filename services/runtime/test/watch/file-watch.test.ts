@@ -32,16 +32,16 @@ async function expectChange(
   watched: (watch: FileWatch) => void,
   ...changes: (() => void)[]
 ): Promise<void> {
-  let reports = 0;
-  const watch = new FileWatch(() => (reports += 1));
+  const reports: number[] = [];
+  const watch = new FileWatch(() => reports.push(reports.length));
   try {
     watched(watch);
     await sleep(100);
     for (const [index, change] of changes.entries()) {
-      const before = reports;
+      const before = reports.length;
       change();
-      for (let ms = 0; ms < 10_000 && reports === before; ms += 10) await sleep(10);
-      assert.ok(reports > before, `change ${index} was not reported`);
+      for (let ms = 0; ms < 10_000 && reports.length === before; ms += 10) await sleep(10);
+      assert.ok(reports.length > before, `change ${index} was not reported`);
       await sleep(100);
     }
   } finally {

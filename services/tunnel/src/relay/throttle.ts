@@ -30,7 +30,7 @@ export function createThrottles(clock: Clock): Throttles {
  * Counts failed attempts per IPv4 address or IPv6 /64 network; an address with too many waits until its minute is over.
  * Loopback is not exempt.
  */
-export class Throttle {
+class Throttle {
   readonly #clock: Clock;
   /** In the order of their first failure. */
   readonly #failures = new Map<string, Failures>();
