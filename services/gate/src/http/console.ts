@@ -1,6 +1,7 @@
 // The web console of the platform, on a listener of its own or on the gateway's.
 import { join } from "node:path";
 import { startFront, type Front, type FrontOptions } from "@platform/console";
+import { EVERY_SCOPE } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { loadSecretFile, parseEncryptionKeys } from "@platform/kernel/secrets";
@@ -44,6 +45,11 @@ const SCOPES = [
   "gate:admin",
   "runtime:read",
   "runtime:manage",
+  "pulse:read",
+  // Of administrators: without `*:*` they would see the pages of a user.
+  "pulse:admin",
+  "vault:admin",
+  EVERY_SCOPE,
 ];
 
 /** Names of this machine: the default address of the console is one of them, to which the others lead. */
