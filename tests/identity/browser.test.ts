@@ -34,6 +34,7 @@ before(async () => {
       grant_types: ["authorization_code"],
       scope: `openid ${SCOPES}`,
       first_party: true,
+      acting_roles: [ROLE],
     },
     platform.admin,
   );
@@ -128,8 +129,9 @@ test(
   async () => {
     const page = await enter(BOB);
     await seen(page, /^token 200$/m);
-    await seen(page, /^published 403$/m);
-    await seen(page, /^keys 403 AccessDenied$/m);
+    // Without a scope of the platform, the token is for userinfo only.
+    await seen(page, /^published 401$/m);
+    await seen(page, /^keys 400 InvalidIdentityToken$/m);
     await seen(page, /^events closed$/m);
     assert.doesNotMatch(await page.locator("#log").innerText(), /received|stored|read /);
     await page.context().close();

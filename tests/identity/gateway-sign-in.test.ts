@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADA, BOB, Platform, startUpstream, type User } from "./platform.ts";
+import { ADA, BOB, Platform, startUpstream, type User, ROLE } from "./platform.ts";
 
 const WAIT_MS = 30_000;
 
@@ -31,6 +31,7 @@ before(async () => {
       token_endpoint_auth_method: "none",
       grant_types: ["authorization_code", "refresh_token"],
       scope: "openid profile offline_access",
+      acting_roles: [ROLE],
     },
     platform.admin,
   );

@@ -80,7 +80,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     },
     others: readFields(`
       access_key attachments[].content attachments[].content_id attachments[].content_type
-      attachments[].filename bcc[] cc[] domain email expires_at from headers.* html locale
+      attachments[].filename bcc[] calendar.content cc[] domain email expires_at from headers.* html locale
       match.to_pattern messages[]? metadata.* name password push.topic reply_to reply_to[] secret_key
       send_at source.html source.subject source.text subject subscriber subscription.keys.auth
       subscription.keys.p256dh tags[] template text to to[] token username variables?
