@@ -1,5 +1,6 @@
 // Mail alone with its console: mails of programs and of attackers, templates, rules, DMARC reports.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { startStage, type Stage } from "../../../services/notify/test/stage.ts";
 import { HOSTILE } from "./chromium.ts";
 
@@ -45,10 +46,34 @@ body{background:url(http://${tracker}/bg);font-family:x} input[value^=a]{backgro
 <video src="http://${tracker}/v" autoplay></video><a id="out" href="http://${tracker}/click" target="_top">click</a>
 <a id="js" href="javascript:top.ran=1" target="_top">js</a><p>attack shown</p>`;
 
+/** Puts a mail into the inbox which the API would refuse, as other programs may write them; returns its id. */
+async function storeMail(stage: Stage, subject: string, content: Buffer): Promise<string> {
+  const id = randomUUID();
+  await stage.database.db
+    .insertInto("notify_inbox")
+    .values({
+      message_id: id,
+      channel: "email",
+      sender: "a@shop.example",
+      recipients: '["victim@example.org"]',
+      subject,
+      content,
+      size_bytes: content.length,
+      received_at: Date.now(),
+      expires_at: Date.now() + 3_600_000,
+    })
+    .execute();
+  return id;
+}
+
+/** A part of a mail with the boundary `b`. */
+const createPart = (type: string, body: string, fields = ""): string =>
+  `--b\r\nContent-Type: ${type}\r\n${fields}\r\n${body}\r\n`;
+
 /** Sends a mail of an attacker; returns its subject. */
 export async function sendAttack(stage: Stage, tracker: string): Promise<string> {
   const subject = `attack ${HOSTILE}`;
-  const filenames = ["invoice_\u202efdp.exe", "..", "%2e%2e%2fetc%2fpasswd", "<b onclick=ran>.svg"];
+  const filenames = ["..", "%2e%2e%2fetc%2fpasswd", "<b onclick=ran>.svg"];
   await ask(stage, "POST", "/send", {
     to: "victim@example.org",
     subject,
@@ -64,36 +89,32 @@ export async function sendAttack(stage: Stage, tracker: string): Promise<string>
   return subject;
 }
 
-/** Puts a mail that the API would refuse into the inbox: 10 MB of HTML and 10 000 attachments. */
-export async function storeGiant(stage: Stage): Promise<string> {
-  const id = "00000000-0000-7000-8000-000000000001";
-  const paragraph = `<p style="color:red">${"x".repeat(80)}</p>\r\n`;
-  const part = (type: string, body: string): string =>
-    `--b\r\nContent-Type: ${type}\r\n\r\n${body}\r\n`;
-  const file =
-    '--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="../../x.png"\r\n\r\nx\r\n';
+/** Stores a mail whose attachment is an `.exe` that is shown as a `.pdf`; returns its id. */
+export async function storeDisguise(stage: Stage): Promise<string> {
+  const field = "Content-Disposition: attachment; filename*=utf-8''invoice_%E2%80%AEfdp.exe\r\n";
   const content = Buffer.from(
-    `From: a@shop.example\r\nSubject: giant\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n` +
-      part("text/plain", `${"y".repeat(78)}\r\n`.repeat(5_000)) +
-      part("text/html", paragraph.repeat(Math.ceil(GIANT_BYTES / paragraph.length))) +
+    "From: a@shop.example\r\nSubject: disguise\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" +
+      `${createPart("text/plain", "An invoice")}${createPart("application/pdf", "x", field)}--b--\r\n`,
+  );
+  return storeMail(stage, "disguise", content);
+}
+
+/** Stores a mail of 10 MB of HTML and 10 000 attachments; returns its id. */
+export async function storeGiant(stage: Stage): Promise<string> {
+  const paragraph = `<p style="color:red">${"x".repeat(80)}</p>\r\n`;
+  const file = createPart(
+    "image/png",
+    "x",
+    'Content-Disposition: attachment; filename="../../x.png"\r\n',
+  );
+  const content = Buffer.from(
+    "From: a@shop.example\r\nSubject: giant\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" +
+      createPart("text/plain", `${"y".repeat(78)}\r\n`.repeat(5_000)) +
+      createPart("text/html", paragraph.repeat(Math.ceil(GIANT_BYTES / paragraph.length))) +
       file.repeat(ATTACHMENTS) +
       "--b--\r\n",
   );
-  await stage.database.db
-    .insertInto("notify_inbox")
-    .values({
-      message_id: id,
-      channel: "email",
-      sender: "a@shop.example",
-      recipients: '["victim@example.org"]',
-      subject: "giant",
-      content,
-      size_bytes: content.length,
-      received_at: Date.now(),
-      expires_at: Date.now() + 3_600_000,
-    })
-    .execute();
-  return id;
+  return storeMail(stage, "giant", content);
 }
 
 const INVOICE = `<div style="font-family:serif;max-width:420px;margin:20px auto">

@@ -124,6 +124,7 @@ for (const kind of STAGE_KINDS) {
           filename: "bill.pdf",
           content_type: "application/pdf",
           content_id: null,
+          method: null,
           content: "JVBERi0=",
         },
       ]);

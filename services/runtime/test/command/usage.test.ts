@@ -35,7 +35,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
   [["upp"], 2, /unknown command; did you mean "up"\?/],
   [["user", "ad", "ann"], 2, /^platform: user ad: unknown command; did you mean "user add"\?/],
-  [["app"], 2, /^platform: app: expected one of: app add, app remove, app list\n/],
+  [["app"], 2, /^platform: app: expected one of: app add, app allow, app remove, app list\n/],
   [["stop"], 2, /unknown command; did you mean "down"\?/],
   [["help", "logs"], 0, /^platform logs: Show the log/],
   [["usr", "add", "ann"], 2, /unknown command; did you mean "user add"\?/],
@@ -48,7 +48,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [
     ["app", "--help"],
     0,
-    /Commands\n {2}app add <name>[^]*\n {2}app remove <name>[^]*\n {2}app list .*\n\nFlags/,
+    /Commands\n {2}app add <name>[^]*\n {2}app allow <name>[^]*\n {2}app remove <name>[^]*\n {2}app list .*\n\nFlags/,
   ],
   [["logs", "--help"], 0, /Examples\n {2}(?:npx )?platform logs identity --level warn\n/],
   [["app", "add", "--help"], 0, /--topic LIST[^]*any\s+number\s+of\s+levels/],
