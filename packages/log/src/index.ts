@@ -1,5 +1,6 @@
 // The segmented append log: one journal, and one fsync for all waiting appends.
 export * from "./types.ts";
+export { readTopicNames } from "./catalogue/manifest-files.ts";
 export { DamagedError } from "./damage/damaged-error.ts";
 export { LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";

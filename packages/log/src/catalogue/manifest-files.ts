@@ -92,6 +92,17 @@ export async function loadManifest(disk: Disk): Promise<LoadedManifest> {
   };
 }
 
+/** Names of the topics at the last checkpoint, without opening the log; another process may have it open. */
+export async function readTopicNames(disk: Disk): Promise<string[]> {
+  const { chosen } = await loadManifest(disk);
+  const names = new Map<string, string>();
+  for (const document of chosen?.documents ?? []) {
+    if (document.kind === "topic") names.set(document.id, document.name);
+    else if (document.kind === "topic-removed") names.delete(document.id);
+  }
+  return [...names.values()];
+}
+
 // Copy a is written first: it may be one generation ahead of b, and is never behind.
 function isStale(copy: ManifestCopy, chosen: ManifestCopy): boolean {
   if (copy.number !== chosen.number || copy.path === chosen.path) return false;

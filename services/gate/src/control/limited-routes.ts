@@ -3,8 +3,10 @@ import type { Logger } from "@platform/kernel/log";
 import { listNamed } from "../config/guarded-fields.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
+import type { Confinement } from "./confinement.ts";
 import type { GateState } from "./gate-state.ts";
 import { readRouteDefaults } from "./globals.ts";
+import type { Overlay } from "./overlay.ts";
 import { stringifySorted } from "./sorted-json.ts";
 
 /**
@@ -25,16 +27,34 @@ export function confineFor(
   return same ?? confined;
 }
 
-/** Logs routes of the API that users could not set: earlier versions set their routes without limits. */
-export function warnOfUnlimited({ config, overlay }: GateState, log: Logger): void {
-  const { confinement } = readRouteDefaults(config);
-  for (const route of overlay.upserts.values()) {
-    if (route.confined === true) continue;
+/** A route of the API that names something which only the operator can name. */
+export interface UnlimitedRoute {
+  /** Host and prefix. */
+  route: string;
+  /** The first field that names such a thing. */
+  field: string;
+}
+
+/** Routes that users could not set now: earlier versions set their routes without limits. */
+export function listUnlimited(
+  { upserts }: Pick<Overlay, "upserts">,
+  confinement: Confinement,
+): UnlimitedRoute[] {
+  return [...upserts.values()].flatMap((route) => {
+    if (route.confined === true) return [];
     const named = listNamed(route).find((one) => confinement.findFault(one) !== undefined);
-    if (named === undefined) continue;
+    return named === undefined
+      ? []
+      : [{ route: makeRouteLabel(route.host, route.prefix), field: named.field }];
+  });
+}
+
+/** Logs the routes of {@link listUnlimited}. */
+export function warnOfUnlimited({ config, overlay }: GateState, log: Logger): void {
+  for (const { route, field } of listUnlimited(overlay, readRouteDefaults(config).confinement)) {
     log.warn("a route of the API names something that only the operator can name", {
-      route: makeRouteLabel(route.host, route.prefix),
-      field: named.field,
+      route,
+      field,
       remedy: "check who set it; remove it, set confined, or move it to the configuration",
     });
   }

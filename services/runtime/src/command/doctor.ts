@@ -22,12 +22,15 @@ const NODE_MAJOR = 26;
 const DISK_BYTES_MIN = 2 * 1024 ** 3;
 const MEMORY_BYTES_MIN = 512 * 1024 ** 2;
 const CLOCK_SKEW_MS = 60_000;
+/** Folder of messaging's log; see `wal_path`. */
+const LOG_FOLDER = "queue.wal";
+const TOPICS_SHOWN = 5;
 
 /** One result. */
 interface Finding {
   level: "ok" | "warn" | "fail";
   text: string;
-  /** The next step; only for `warn` and `fail`. */
+  /** The next step. */
   remedy?: string;
 }
 
@@ -145,6 +148,8 @@ async function checkFolder(dataDir: string): Promise<Finding[]> {
     await checkCredentials(dataDir),
     ...checkClock(dataDir),
     ...(await checkApplications(dataDir)),
+    ...(await checkRoutes(dataDir)),
+    ...(await checkTopics(dataDir)),
   );
   return findings;
 }
@@ -203,6 +208,41 @@ async function checkApplications(dataDir: string): Promise<Finding[]> {
     text: `application ${name}: its users' tokens carry no role, so that topic rules and storage policies do not apply`,
     remedy: `${formatCommand(dataDir, `app allow ${name}`)}, and request the scope platform:use at the sign-in`,
   }));
+}
+
+// Routes that users set through the API before such routes were limited in the files, variables and addresses they name.
+async function checkRoutes(dataDir: string): Promise<Finding[]> {
+  const path = getConfigPath({ dataDir });
+  if (!existsSync(path)) return [];
+  const { findUnlimitedRoutes } = await import("@platform/gate/upgrade-check");
+  try {
+    const routes = await findUnlimitedRoutes({ argv: ["--config", path], env: process.env });
+    return routes.map(({ route, field }) => ({
+      level: "warn",
+      text: `route ${route}: ${field} names something that only the operator may name; a user may have set it`,
+      remedy: `check who set it; remove it in the console, or move it to routes of ${formatFolder(path)}`,
+    }));
+  } catch (error) {
+    const remedy = "correct or restore the file that is named";
+    return [{ level: "fail", text: `gateway: ${describeError(error)}`, remedy }];
+  }
+}
+
+// Clients of this machine could use the operator's topics without credentials.
+async function checkTopics(dataDir: string): Promise<Finding[]> {
+  const { findOperatorTopics } = await import("@platform/pulse/upgrade-check");
+  const place = { data_dir: join(dataDir, "pulse"), wal_path: LOG_FOLDER };
+  const topics = await findOperatorTopics(place);
+  if (topics.length === 0) return [];
+  const more = topics.length > TOPICS_SHOWN ? ", …" : "";
+  const names = `${topics.slice(0, TOPICS_SHOWN).join(", ")}${more}`;
+  return [
+    {
+      level: "ok",
+      text: `messaging: ${formatCount(topics.length, "topic")} of the operator (${names})`,
+      remedy: `clients on this machine need credentials, too: ${formatCommand(dataDir, "app add NAME")}, or the user operator with PLATFORM_PULSE_TOKEN of ${formatFolder(join(dataDir, "credentials.env"))}`,
+    },
+  ];
 }
 
 async function checkServices(

@@ -406,6 +406,29 @@ test("doctor finds an application without acting roles, and its command mends it
   assert.match((await platform("app", "allow", "nothing")).err, /no application "nothing"/);
 });
 
+test("doctor finds routes and topics of before services required more", async () => {
+  const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+  const call = async (name: string, path: string, token: string, body: object) => {
+    const { url } = started.services.find((service) => service.name === name)!;
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const answer = await fetch(`${url}${path}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
+    assert.ok(answer.ok, `${path}: ${answer.status} ${await answer.text()}`);
+  };
+  // The operator's routes are as those of users were: without limits.
+  const route = { prefix: "/old", files: { root: data } };
+  await call("gate", "/api/v1/routes", credentials["PLATFORM_GATE_AUTH_TOKEN"]!, route);
+  const message = { topic: "of-before", payload: "x" };
+  await call("pulse", "/api/v1/publish", credentials["PLATFORM_PULSE_TOKEN"]!, message);
+  const { out } = await platform("doctor");
+  assert.match(out, /^warn +route \/old: files\.root names something .*\n +→ check who set it/m);
+  // The log writes its list of topics when it stops.
+  assert.doesNotMatch(out, /^fail/m);
+});
+
 test("a service that keeps exiting is reported, and the others continue", async () => {
   for (let i = 0; i < 4; i += 1) {
     const pid = await waitForPid("sample");
