@@ -13,8 +13,8 @@ interface PageReport {
 const chromium: RealClient = {
   name: "Chromium",
   side: "in front",
-  debianPackage: "chromium",
-  readVersion: () => readProgramVersion("chromium", ["--version", "--no-sandbox"]),
+  debianPackage: "chromium-headless-shell",
+  readVersion: () => readProgramVersion("chromium-headless-shell", ["--version", "--no-sandbox"]),
   shows: "page, `fetch` upload, EventSource, WebSocket",
   exercise: async ({ gateway }) => {
     const browser = await startChromium();
