@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { findMarkedProcesses, isRunning, killProcess, type ProcessEntry } from "./process-table.ts";
+import { parseTimes, type TestCost } from "./test-costs.ts";
 import type { TestPlan } from "./test-plan.ts";
 
 /** Numbers of tests by outcome. */
@@ -21,6 +22,7 @@ export interface TestCounts {
 export interface FileResult {
   file: string;
   ms: number;
+  cost: TestCost;
   counts: TestCounts;
   /** Reason of the failure; undefined if it passed. */
   failure: string | undefined;
@@ -48,6 +50,9 @@ const COMPILE_CACHE = fileURLToPath(new URL("../node_modules/.cache/platform", i
 /** Processes stopped by a test may still be exiting when the file ends: on a busy machine a platform needs seconds. */
 const LEFTOVER_GRACE_MS = 25_000;
 
+/** Runs its arguments, and writes the CPU time of all processes that were waited for into the file `$0`. */
+const MEASURE = '"$@"; code=$?; times > "$0"; exit $code';
+
 const running = new Map<string, ChildProcess>();
 
 /** Runs a test file. Processes that it leaves running are given `graceMs` to end. */
@@ -61,7 +66,8 @@ export async function runTestFile(
   // Programs that a test starts as another user (PostgreSQL) need access to their folders below.
   chmodSync(folder, 0o711);
   const reportPath = join(folder, "report.jsonl");
-  const child = startTestFile(plan, mark, folder, reportPath);
+  const timesPath = join(folder, "times");
+  const child = startTestFile(plan, mark, { folder, reportPath, timesPath });
   running.set(mark, child);
   const output = collectOutput(child);
   let timedOut = false;
@@ -74,10 +80,13 @@ export async function runTestFile(
   const leftovers = await endLeftovers(mark, child, graceMs);
   running.delete(mark);
   const report = readReport(reportPath);
+  const cpuS = existsSync(timesPath) ? parseTimes(readFileSync(timesPath, "utf8")) : 0;
+  const ms = performance.now() - startedMs;
   rmSync(folder, { recursive: true, force: true });
   return {
     file: plan.file,
-    ms: performance.now() - startedMs,
+    ms,
+    cost: { wallS: ms / 1_000, cpuS },
     counts: report.counts ?? { passed: 0, failed: 0, skipped: 0 },
     failure: timedOut
       ? `did not end within ${plan.timeoutMs / 1000} s and was killed`
@@ -96,8 +105,7 @@ export function endTestFiles(): void {
 function startTestFile(
   { file, env, timeoutMs }: TestPlan,
   mark: string,
-  folder: string,
-  reportPath: string,
+  { folder, reportPath, timesPath }: { folder: string; reportPath: string; timesPath: string },
 ): ChildProcess {
   const options = [
     `--test-timeout=${Math.ceil(timeoutMs * TEST_TIMEOUT_PART)}`,
@@ -106,7 +114,8 @@ function startTestFile(
     `--test-reporter=${new URL("test-reporter.ts", import.meta.url).href}`,
     `--test-reporter-destination=${reportPath}`,
   ];
-  return spawn(process.execPath, [...options, file], {
+  const program = [process.execPath, ...options, file];
+  return spawn("sh", ["-c", MEASURE, timesPath, ...program], {
     // A separate group: ctrl-c reaches only the runner, which then kills all files and their processes.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],

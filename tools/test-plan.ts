@@ -1,4 +1,4 @@
-// Which test files there are, in which order they start, and what their long forms are.
+// Which test files there are, and what their long forms are.
 import { globSync, readFileSync } from "node:fs";
 
 /** One run of a test file. */
@@ -19,51 +19,6 @@ export const shortForms = [
   "bench/test/**/*.test.ts",
   "tools/*.test.ts",
 ];
-
-// Files that take longest. Started first, they do not keep one core busy alone at the end. Those that need both cores, such
-// as a platform with Chromium, are not beside each other: together they would exceed their time limits.
-const SLOW_FILES: readonly string[] = [
-  "tests/browser/console/bucket-settings.test.ts",
-  "services/vault/test/crash/crash-states.test.ts",
-  "services/runtime/test/watch/watch.test.ts",
-  "tests/clients/s3/s3-clients.test.ts",
-  "services/vault/test/upkeep/drives.test.ts",
-  "services/gate/test/process/cache.test.ts",
-  "services/vault/test/serving/backup.test.ts",
-  "services/runtime/test/command/project.test.ts",
-  "services/auth/test/pages/every-page.test.ts",
-  "tests/browser/console/people.test.ts",
-  "tests/browser/console/storage-work.test.ts",
-  "services/auth/test/pages/chromium-factors.test.ts",
-  "tests/browser/console/editor.test.ts",
-  "tests/browser/console/gateway-traffic.test.ts",
-  "tests/applications/at-hand.test.ts",
-  "tests/browser/console/tasks/traffic.test.ts",
-  "services/gate/test/process/shared-console.test.ts",
-  "services/runtime/test/command/commands.test.ts",
-  "tests/soak/soak.test.ts",
-  "services/vault/test/crash/kill.test.ts",
-  "services/gate/test/process/change.test.ts",
-  "services/pulse/test/http/slow-readers.test.ts",
-  "services/gate/test/process/spans.test.ts",
-  "services/pulse/test/dispatch/delay-expiry.test.ts",
-  "services/tunnel/test/soak/soak.test.ts",
-  "services/gate/test/soak/soak.test.ts",
-  "services/vault/test/serving/tls.test.ts",
-  "services/vault/test/serving/slow-uploads.test.ts",
-  "services/vault/test/serving/slow-readers.test.ts",
-  "packages/log/test/engine/fault-matrix.test.ts",
-  "services/pulse/test/kafka/clients/kill.test.ts",
-  "tests/conformance/kafka/conformance.test.ts",
-  "services/pulse/test/mqtt/clients/kill.test.ts",
-  "tests/conformance/mqtt/conformance.test.ts",
-];
-
-/** The files with the slow ones first. */
-export function slowFirst(files: readonly string[]): string[] {
-  const slow = SLOW_FILES.filter((file) => files.includes(file));
-  return [...slow, ...files.filter((file) => !slow.includes(file))];
-}
 
 const HOUR_MS = 3_600_000;
 

@@ -4,11 +4,12 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { IdleCores } from "./idle-cores.ts";
 import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
-import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
+import { readCosts, sumCosts, writeCosts, type TestCost } from "./test-costs.ts";
+import { longForms, shortForms, type TestPlan } from "./test-plan.ts";
+import { TestQueue } from "./test-queue.ts";
 
 /** More than the longest file needs on a machine that is four times slower than an idle one with two cores. */
 const FILE_TIMEOUT_S = 900;
@@ -22,18 +23,14 @@ const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
 Runs the test files whose path contains one of the filters, or all of them.
 
   --long            the long forms of kill rounds, crash states and soaks only
-  --jobs N          files to run at the same time (default: one more than cores, and further ones while cores are idle)
+  --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
+  --record          write the costs of this run, which must be of all files, to tools/test-costs.json
   --timeout SECONDS time limit for each file (default: ${FILE_TIMEOUT_S}; each long form has its own)
   --minutes N       time limit for the whole run; files that did not start are named (default: ${SHORT_MINUTES}, long: ${LONG_MINUTES})
   --help            show this help
 `;
 
-const SLOWEST_SHOWN = 8;
-/** Files that run beside the others while cores are idle. */
-const EXTRA_FILES_MAX = 2;
-const IDLE_EVERY_MS = 1_000;
-/** Idle cores from which on another file is started. */
-const IDLE_CORES_MIN = 0.4;
+const COSTLIEST_SHOWN = 10;
 
 function fail(message: string): never {
   console.error(message);
@@ -49,6 +46,7 @@ function readArguments() {
         jobs: { type: "string" },
         timeout: { type: "string" },
         minutes: { type: "string" },
+        record: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     });
@@ -64,8 +62,9 @@ function readNumber(name: string, text: string | undefined, byDefault: number): 
 }
 
 function planShortForms(timeoutMs: number): TestPlan[] {
-  const files = globSync(shortForms);
-  return slowFirst(files.sort()).map((file) => ({ file, env: {}, timeoutMs }));
+  return globSync(shortForms)
+    .sort()
+    .map((file) => ({ file, env: {}, timeoutMs }));
 }
 
 const { values, positionals: filters } = readArguments();
@@ -75,9 +74,10 @@ if (values.help) {
 }
 const stale = explainStaleInstallation();
 if (stale !== undefined) fail(stale);
-// Tests often wait for timers and processes, hence one file more than cores. With many more, files would exceed their time
-// limits on a busy machine.
-const jobs = Math.floor(readNumber("jobs", values.jobs, availableParallelism() + 1));
+// Long forms have no recorded costs.
+const jobsDefault = values.long ? String(availableParallelism()) : undefined;
+const jobsText = values.jobs ?? jobsDefault;
+const jobs = jobsText === undefined ? undefined : Math.floor(readNumber("jobs", jobsText, 1));
 const timeoutMs = readNumber("timeout", values.timeout, FILE_TIMEOUT_S) * 1000;
 const runMs =
   readNumber("minutes", values.minutes, values.long ? LONG_MINUTES : SHORT_MINUTES) * 60_000;
@@ -89,7 +89,12 @@ if (plans.length === 0) fail(`no test file matches: ${filters.join(" ")}`);
 if (plans.some(({ file }) => /console|browser/.test(file))) buildConsole();
 const startedMs = performance.now();
 const results: FileResult[] = [];
-const waiting = [...plans];
+const costs = readCosts();
+const queue = new TestQueue(plans, {
+  costs,
+  cores: availableParallelism(),
+  ...(jobs === undefined ? {} : { jobs }),
+});
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => {
     endTestFiles();
@@ -105,33 +110,25 @@ function buildConsole(): void {
   if (status !== 0) fail("the console's page could not be built: npm run build:console");
 }
 
-async function runLane(): Promise<void> {
-  while (await runNext());
+/** Runs all files; those that have not started when the time is up keep waiting. */
+async function runAll(): Promise<void> {
+  const running = new Set<Promise<void>>();
+  for (;;) {
+    const isTimeUp = performance.now() - startedMs >= runMs;
+    const plan = isTimeUp ? undefined : queue.take();
+    if (plan !== undefined) {
+      const run = runOne(plan).finally(() => running.delete(run));
+      running.add(run);
+    } else if (running.size > 0) await Promise.race(running);
+    else return;
+  }
 }
 
-/** Runs the next file; false if there is none, or the time is up. */
-async function runNext(): Promise<boolean> {
-  const plan = performance.now() - startedMs < runMs ? waiting.shift() : undefined;
-  if (plan === undefined) return false;
+async function runOne(plan: TestPlan): Promise<void> {
   const result = await runTestFile(plan);
+  queue.release(plan);
   results.push(result);
   printResult(result);
-  return true;
-}
-
-/** Runs further files while cores are idle. The returned function stops this and waits for them. */
-function useIdleCores(): () => Promise<void> {
-  const idle = new IdleCores();
-  const extra = new Set<Promise<boolean>>();
-  const timer = setInterval(() => {
-    if (idle.read() < IDLE_CORES_MIN || extra.size >= EXTRA_FILES_MAX) return;
-    const run = runNext().finally(() => extra.delete(run));
-    extra.add(run);
-  }, IDLE_EVERY_MS);
-  return async () => {
-    clearInterval(timer);
-    await Promise.all(extra);
-  };
 }
 
 function printResult({ file, ms, counts, failure, output, skips }: FileResult): void {
@@ -162,6 +159,28 @@ async function runAgain(): Promise<FileResult[]> {
   return unstable;
 }
 
+/** Records the costs of a whole run without failures. */
+function record(): void {
+  if (filters.length > 0 || values.long || failures.length > 0 || queue.waiting.length > 0)
+    return console.log("costs not recorded: that takes a run of all files without failures");
+  writeCosts(new Map(results.map(({ file, cost }) => [file, cost])));
+}
+
+/** Prints the files that cost most, and the sums beside those of the recorded run. */
+function printCosts(): void {
+  const show = ({ wallS, cpuS }: TestCost): string =>
+    `${cpuS.toFixed(1).padStart(7)} s CPU ${wallS.toFixed(1).padStart(7)} s`;
+  console.log("\ncostliest files:");
+  for (const { cost, file } of results
+    .toSorted((a, b) => b.cost.cpuS - a.cost.cpuS)
+    .slice(0, COSTLIEST_SHOWN)) {
+    console.log(`${show(cost)}  ${file}`);
+  }
+  console.log(`${show(sumCosts(results.map(({ cost }) => cost)))}  all of this run`);
+  const known = results.flatMap(({ file }) => costs.get(file) ?? []);
+  console.log(`${show(sumCosts(known))}  the same files as recorded`);
+}
+
 function addCounts(): TestCounts {
   const sum: TestCounts = { passed: 0, failed: 0, skipped: 0 };
   for (const { counts } of results) {
@@ -172,30 +191,26 @@ function addCounts(): TestCounts {
   return sum;
 }
 
-const stop = values.jobs === undefined && !values.long ? useIdleCores() : () => Promise.resolve();
-await Promise.all(Array.from({ length: Math.min(jobs, plans.length) }, runLane));
-await stop();
+await runAll();
 const unstable = values.long ? [] : await runAgain();
 
 const total = addCounts();
 const failures = results.filter(({ failure }) => failure !== undefined);
-if (results.length > SLOWEST_SHOWN) {
-  const slowest = results.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
-  console.log("\nslowest files:");
-  for (const { ms, file } of slowest)
-    console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`);
-}
+if (results.length > COSTLIEST_SHOWN) printCosts();
 if (failures.length > 0) console.log("\nfailed files:");
 for (const { file, failure } of failures) console.log(`  ${file}: ${failure}`);
 if (unstable.length > 0) console.log("\nunstable files, which passed only when run again:");
 for (const { file, failure } of unstable) console.log(`  ${file}: ${failure}`);
-if (waiting.length > 0) {
+if (queue.waiting.length > 0) {
   console.log(`\nnot run, the time limit of ${runMs / 60_000} minutes was reached:`);
-  for (const { file } of waiting) console.log(`  ${file}`);
+  for (const { file } of queue.waiting) console.log(`  ${file}`);
 }
 const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
 console.log(`\n${results.length} of ${plans.length} files in ${minutes} minutes`);
 // A file that was cut off or could not load has no failed test of its own, but counts as one.
 const failed = total.failed + failures.filter(({ counts }) => counts.failed === 0).length;
-console.log(`${total.passed} passed, ${failed + waiting.length} failed, ${total.skipped} skipped`);
-process.exitCode = failures.length > 0 || waiting.length > 0 ? 1 : 0;
+console.log(
+  `${total.passed} passed, ${failed + queue.waiting.length} failed, ${total.skipped} skipped`,
+);
+if (values.record) record();
+process.exitCode = failures.length > 0 || queue.waiting.length > 0 ? 1 : 0;

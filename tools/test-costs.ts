@@ -1,0 +1,55 @@
+// What test files cost: times of the last whole run that was recorded, by which the next one is ordered and packed.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const PATH = fileURLToPath(new URL("test-costs.json", import.meta.url));
+
+/** Times of one file in seconds. */
+export interface TestCost {
+  wallS: number;
+  /** Of the file's process and of those that it started and that have been waited for. */
+  cpuS: number;
+}
+
+/** Costs by file. */
+export type TestCosts = ReadonlyMap<string, TestCost>;
+
+/** The recorded costs; none if there is no record. */
+export function readCosts(): TestCosts {
+  if (!existsSync(PATH)) return new Map();
+  const entries = Object.entries(
+    JSON.parse(readFileSync(PATH, "utf8")) as Record<string, number[]>,
+  );
+  return new Map(entries.map(([file, [wallS = 0, cpuS = 0]]) => [file, { wallS, cpuS }]));
+}
+
+/** Replaces the record; a line per file, so that changes can be read. */
+export function writeCosts(costs: TestCosts): void {
+  const lines = [...costs]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(
+      ([file, { wallS, cpuS }]) =>
+        `  ${JSON.stringify(file)}: [${wallS.toFixed(1)}, ${cpuS.toFixed(1)}]`,
+    );
+  writeFileSync(PATH, `{\n${lines.join(",\n")}\n}\n`);
+}
+
+/** The sum of both times over files. */
+export function sumCosts(costs: Iterable<TestCost>): TestCost {
+  const sum = { wallS: 0, cpuS: 0 };
+  for (const { wallS, cpuS } of costs) {
+    sum.wallS += wallS;
+    sum.cpuS += cpuS;
+  }
+  return sum;
+}
+
+/** Parses what the shell's `times` prints: its second line is about the processes that it has waited for. */
+export function parseTimes(text: string): number {
+  const [, children = ""] = text.trim().split("\n");
+  let seconds = 0;
+  for (const [, minutes, rest] of children.matchAll(/(\d+)m([\d.]+)s/g)) {
+    seconds += Number(minutes) * 60 + Number(rest);
+  }
+  return seconds;
+}
