@@ -50,6 +50,9 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/pulse/test/kafka/clients/kill.test.ts", { PLATFORM_KAFKA_KILLS: "50" }),
   longForm("services/pulse/test/mqtt/clients/kill.test.ts", { PLATFORM_MQTT_KILLS: "100" }),
+  longForm("services/pulse/test/mqtt/clients/mosquitto-bridge.test.ts", {
+    PLATFORM_MQTT_BRIDGE_MESSAGES: "10000",
+  }),
   longForm("services/pulse/test/kafka/group-chaos/chaos.test.ts", {
     PLATFORM_KAFKA_CHAOS_SECONDS: "600",
   }),

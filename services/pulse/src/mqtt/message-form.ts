@@ -13,14 +13,14 @@ import { MqttError, REASON } from "./packet/reason-codes.ts";
  * The header `platform-mqtt` of a message of an MQTT client:
  *
  *     byte 0      bits 0–1 QoS, bit 2 RETAIN, bit 3 the payload is UTF-8
- *     bytes 1–6   id of the session that published it
+ *     bytes 1–6   origin: a hash of the client that published it, see Session
  */
 const QOS_BITS = 0x03;
 const RETAIN_BIT = 0x04;
 const TEXT_BIT = 0x08;
 
-/** Bytes of a session's id. */
-export const SESSION_ID_BYTES = 6;
+/** Bytes of the origin of a message. */
+export const ORIGIN_BYTES = 6;
 /** Longest text of a property: its length has two bytes. */
 const TEXT_BYTES_MAX = 65_535;
 /** Longest delay that the broker takes, one year. */
@@ -36,7 +36,7 @@ export interface MqttMessage {
 }
 
 /**
- * The message as the broker publishes it. `origin`: the id of the client's session.
+ * The message as the broker publishes it. `origin`: that of the client's session.
  * Throws an `MqttError` for user properties of the broker that are unknown or invalid.
  */
 export function toPublishInput(
@@ -44,7 +44,7 @@ export function toPublishInput(
   { qos, retain, payload, properties }: MqttMessage,
   origin: Buffer,
 ): PublishInput {
-  const mqtt = Buffer.allocUnsafe(1 + SESSION_ID_BYTES);
+  const mqtt = Buffer.allocUnsafe(1 + ORIGIN_BYTES);
   const isText = properties.payloadFormat === 1;
   mqtt[0] = qos | (retain ? RETAIN_BIT : 0) | (isText ? TEXT_BIT : 0);
   origin.copy(mqtt, 1);
@@ -105,9 +105,9 @@ export function isPublishedRetained({ mqtt }: Message): boolean {
   return mqtt !== undefined && (mqtt[0]! & RETAIN_BIT) !== 0;
 }
 
-/** True if the session with this id published the message. */
+/** True if the client with this origin published the message. */
 export function isFrom({ mqtt }: Message, origin: Buffer): boolean {
-  return mqtt !== undefined && mqtt.length > SESSION_ID_BYTES && mqtt.subarray(1).equals(origin);
+  return mqtt !== undefined && mqtt.length > ORIGIN_BYTES && mqtt.subarray(1).equals(origin);
 }
 
 const topicTexts = new WeakMap<Topic, string>();

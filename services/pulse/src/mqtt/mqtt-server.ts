@@ -40,7 +40,7 @@ import { SessionSaver } from "./session/session-saver.ts";
 import type { Session } from "./session/session.ts";
 import { Sessions } from "./session/sessions.ts";
 import { TopicIndex } from "./session/topic-index.ts";
-import { readTopicName } from "./topic/filter.ts";
+import { readDestination } from "./topic/filter.ts";
 import type { Will } from "./packet/packets.ts";
 
 const TIDY_MS = 60_000;
@@ -269,12 +269,13 @@ async function authenticate(
   return ANONYMOUS;
 }
 
-/** The rights for the topic were checked when the client connected. */
+/** The topic and the rights for it were checked when the client connected. */
 async function publishWill(publisher: MqttPublisher, session: Session, will: Will): Promise<void> {
   const source = {
     tenant: session.identity.tenant,
     rights: ALL_RIGHTS,
     origin: session.origin,
   };
-  await publisher.publish(source, readTopicName(will.topic), will, []);
+  const destination = readDestination(will.topic, 5);
+  if (destination.kind === "topic") await publisher.publish(source, destination.name, will, []);
 }

@@ -13,14 +13,14 @@ import type { RetainedMessages } from "./retained.ts";
 export interface MessageSource {
   tenant: Tenant;
   rights: Rights;
-  /** Id of its session. */
+  /** That of its session. */
   origin: Buffer;
 }
 
 /** Counts for metrics. */
 export interface MqttCounts {
   published: number;
-  /** Messages with QoS 0 that were refused, of which their clients learn nothing. */
+  /** Messages with QoS 0 that were refused, and those to topics of the server: their clients learn nothing of it. */
   dropped: number;
 }
 

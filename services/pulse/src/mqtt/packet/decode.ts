@@ -25,6 +25,17 @@ const DISCONNECTED = new Set([
 
 /** Type of a CONNECT in the first byte. */
 export const CONNECT_TYPE = 1;
+/** Bit of the protocol level with which bridges introduce themselves: Mosquitto's `try_private`, on by default. */
+const BRIDGE_BIT = 0x80;
+
+/**
+ * True if the answer to a CONNECT has the form of MQTT 5. Clients of unknown levels can only be expected to understand the
+ * two bytes of a CONNACK of MQTT 3.1.1 (MQTT-3.1.2-2 there).
+ */
+export function isVersion5(connect: Buffer): boolean {
+  const isNamed = connect.length > 6 && connect.toString("latin1", 2, 6) === "MQTT";
+  return isNamed && (connect[6]! & ~BRIDGE_BIT) === 5;
+}
 
 /**
  * Decodes a packet. `version` is that of the connection; for a CONNECT, which names it, it is ignored.
@@ -72,7 +83,8 @@ function checkFlags(type: number, flags: number): void {
 
 function decodeConnect(reader: PacketReader): ConnectPacket {
   const name = reader.text();
-  const version = reader.byte();
+  const level = reader.byte();
+  const version = level & ~BRIDGE_BIT;
   if (name !== "MQTT" || (version !== 4 && version !== 5)) {
     throw new MqttError(REASON.unsupportedVersion, "MQTT 3.1.1 and 5 are supported");
   }
@@ -90,6 +102,7 @@ function decodeConnect(reader: PacketReader): ConnectPacket {
   return {
     type: "connect",
     version,
+    isBridge: (level & BRIDGE_BIT) !== 0,
     cleanStart,
     keepAliveSeconds,
     properties,

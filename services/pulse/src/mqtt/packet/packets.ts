@@ -20,6 +20,8 @@ export interface Will {
 export interface ConnectPacket {
   type: "connect";
   version: Version;
+  /** True if the client is another broker that forwards messages: it gets none back that came from it. */
+  isBridge: boolean;
   cleanStart: boolean;
   keepAliveSeconds: number;
   properties: Properties;

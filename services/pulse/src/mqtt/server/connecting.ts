@@ -8,7 +8,7 @@ import type { Properties } from "../packet/properties.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
 import type { Session } from "../session/session.ts";
 import { NEVER_SECONDS, type OpenRequest } from "../session/sessions.ts";
-import { readTopicName } from "../topic/filter.ts";
+import { readDestination } from "../topic/filter.ts";
 import type { ConnectionContext, MqttLimits } from "./connection-context.ts";
 
 /** Longest client identifier in bytes. */
@@ -37,7 +37,7 @@ export async function accept(
   if (principal === undefined) {
     throw new MqttError(REASON.badCredentials, "the user name or the password is wrong");
   }
-  if (packet.will !== undefined) checkWill(packet.will, principal);
+  const will = readWill(packet, principal);
   const isAssigned = packet.clientId === "";
   const clientId = isAssigned ? `auto-${randomBytes(12).toString("hex")}` : packet.clientId;
   const expirySeconds = chooseExpiry(packet, context.limits);
@@ -49,7 +49,7 @@ export async function accept(
       identity: { tenant: principal.tenant, owner: ownerOf(principal), clientId },
       cleanStart: packet.cleanStart,
       expirySeconds,
-      will: packet.will,
+      will,
     },
     properties: describe(packet, context.limits, {
       ...(isAssigned ? { assignedClientId: clientId } : {}),
@@ -87,10 +87,14 @@ function checkClientId({ clientId, version, cleanStart }: ConnectPacket): void {
   }
 }
 
-function checkWill({ topic }: Will, { rights }: Principal): void {
-  if (!rights.covers("publish", readTopicName(topic))) {
-    throw new MqttError(REASON.notAuthorized, "publishing to the topic of the will is not allowed");
-  }
+/** The will, unless it would be dropped when it is published. */
+function readWill({ will, version }: ConnectPacket, { rights }: Principal): Will | undefined {
+  if (will === undefined) return undefined;
+  const destination = readDestination(will.topic, version);
+  if (destination.kind === "dropped") return undefined;
+  if (destination.kind === "refused") throw destination.error;
+  if (rights.covers("publish", destination.name)) return will;
+  throw new MqttError(REASON.notAuthorized, "publishing to the topic of the will is not allowed");
 }
 
 function chooseExpiry(packet: ConnectPacket, limits: MqttLimits): number {

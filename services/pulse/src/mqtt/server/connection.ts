@@ -4,7 +4,7 @@ import type { WireConnection } from "../../connection/listeners.ts";
 import type { Transport } from "../../connection/transport.ts";
 import { ReadAhead } from "../../dispatch/read-ahead.ts";
 import type { Rights } from "../../topic/rights.ts";
-import { decodePacket } from "../packet/decode.ts";
+import { decodePacket, isVersion5 } from "../packet/decode.ts";
 import {
   encodeConnack,
   encodeDisconnect,
@@ -36,6 +36,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
   readonly readAhead: ReadAhead;
   rights!: Rights;
   session!: Session;
+  isBridge = false;
   source!: MessageSource;
   readonly #context: ConnectionContext;
   readonly #frames: FrameReader;
@@ -228,7 +229,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     // The first packet is a CONNECT: a refusal has the form of its version.
     if (this.#phase === "new") {
       this.#isConnectSeen = true;
-      this.version = isNewerVersion(body) ? 5 : 4;
+      this.version = isVersion5(body) ? 5 : 4;
     }
     const packet = decodePacket(firstByte, body, this.version);
     this.#context.onPacket(packet.type);
@@ -304,6 +305,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
   async #connect(packet: ConnectPacket): Promise<void> {
     this.#phase = "connecting";
     this.version = packet.version;
+    this.isBridge = packet.isBridge;
     this.#clientId = packet.clientId;
     this.applyProperties(packet.properties, this.#context.limits);
     const accepted = await accept(this.#context, this.transport, packet);
@@ -341,7 +343,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
 
   async #subscribe(packet: ClientPacket & { type: "subscribe" }): Promise<void> {
     const { session } = this;
-    const { codes, detail, retained } = await subscribe(session, this.rights, packet);
+    const { codes, detail, retained } = await subscribe(session, this, packet);
     this.writeExplained(
       (given) => encodeSubscriptionAnswer(this.version, "suback", packet.id, codes, given),
       detail,
@@ -387,9 +389,4 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
       ...(error === undefined ? {} : { error }),
     });
   }
-}
-
-/** True if a CONNECT is of MQTT 5 or later. */
-function isNewerVersion(body: Buffer): boolean {
-  return body.length > 6 && body.toString("latin1", 2, 6) === "MQTT" && body[6]! >= 5;
 }

@@ -4,7 +4,7 @@ import { encodeAcknowledgement } from "../packet/encode.ts";
 import { MqttError, REASON, type Reason } from "../packet/reason-codes.ts";
 import { toMqttError, type MessageSource } from "../publishing.ts";
 import type { Session } from "../session/session.ts";
-import { readTopicName } from "../topic/filter.ts";
+import { readDestination, type Destination } from "../topic/filter.ts";
 import type { ConnectionContext } from "./connection-context.ts";
 
 /** Messages of a connection that are being stored at which reading pauses. */
@@ -42,7 +42,7 @@ export class IncomingPublishes {
   readonly #context: ConnectionContext;
   /** In order of the messages (MQTT-4.6.0-2, MQTT-4.6.0-3). */
   readonly #acknowledgements: PendingAcknowledgement[] = [];
-  #aliases: (string | undefined)[] | undefined;
+  #aliases: (Destination | undefined)[] | undefined;
   #inFlight = 0;
   #inFlightBytes = 0;
   /** Messages with QoS 1 and 2 that count against the receive maximum. */
@@ -73,7 +73,7 @@ export class IncomingPublishes {
   /** Handles a PUBLISH. Throws an `MqttError` that ends the connection. */
   handle(packet: PublishPacket): void {
     const { qos, id } = packet;
-    const topic = this.#readTopic(packet);
+    const destination = this.#readDestination(packet);
     if (qos > 0) this.#countUnacknowledged();
     const pending = qos === 0 ? undefined : this.#expectAcknowledgement(qos, id);
     const earlier = qos === 2 ? this.#connection.session.incoming.get(id) : undefined;
@@ -87,7 +87,7 @@ export class IncomingPublishes {
     this.#inFlight++;
     this.#inFlightBytes += bytes;
     this.#context.publishing.add(bytes);
-    const published = this.#publish(topic, packet).finally(() => {
+    const published = this.#publish(destination, packet).finally(() => {
       this.#inFlight--;
       this.#inFlightBytes -= bytes;
       this.#context.publishing.remove(bytes);
@@ -115,26 +115,27 @@ export class IncomingPublishes {
     this.#connection.write(encodeAcknowledgement(version, "pubcomp", id, REASON.success));
   }
 
-  #readTopic({ topic, properties }: PublishPacket): string {
+  #readDestination({ topic, properties }: PublishPacket): Destination {
     const { topicAlias, responseTopic } = properties;
+    const { version } = this.#connection;
     if (responseTopic !== undefined && (responseTopic === "" || /[+#]/.test(responseTopic))) {
       throw new MqttError(REASON.protocolError, "the response topic is not a topic name");
     }
     if (topicAlias === undefined) {
       if (topic === "") throw new MqttError(REASON.protocolError, "a PUBLISH without a topic");
-      return readTopicName(topic);
+      return readDestination(topic, version);
     }
     if (topicAlias > this.#context.limits.topicAliasMaximum) {
       throw new MqttError(REASON.invalidTopicAlias, "the topic alias is above the maximum");
     }
     if (topic !== "") {
-      const name = readTopicName(topic);
-      (this.#aliases ??= [])[topicAlias] = name;
-      return name;
+      const destination = readDestination(topic, version);
+      (this.#aliases ??= [])[topicAlias] = destination;
+      return destination;
     }
-    const name = this.#aliases?.[topicAlias];
-    if (name === undefined) throw new MqttError(REASON.protocolError, "an unknown topic alias");
-    return name;
+    const destination = this.#aliases?.[topicAlias];
+    if (destination !== undefined) return destination;
+    throw new MqttError(REASON.protocolError, "an unknown topic alias");
   }
 
   #countUnacknowledged(): void {
@@ -154,16 +155,21 @@ export class IncomingPublishes {
     return pending;
   }
 
-  async #publish(topic: string, packet: PublishPacket): Promise<void> {
+  async #publish(destination: Destination, packet: PublishPacket): Promise<void> {
     const { session, source } = this.#connection;
     const { qos, id } = packet;
     const pauseMs = this.#charge(source.tenant, packet);
     if (pauseMs >= PAUSE_MS_MAX) {
       throw new MqttError(REASON.quotaExceeded, "the tenant publishes more than its quota");
     }
+    if (destination.kind === "refused") throw destination.error;
+    if (destination.kind === "dropped") {
+      this.#context.publisher.counts.dropped++;
+      return;
+    }
     const isStored = qos === 2 && session.isDurable;
     const also = isStored ? [session.parts.records.incoming(session.id, id, true)] : [];
-    await this.#context.publisher.publish(source, topic, packet, also);
+    await this.#context.publisher.publish(source, destination.name, packet, also);
   }
 
   #charge(tenant: string, { payload, topic }: PublishPacket): number {

@@ -4,7 +4,7 @@ import { fromLevelName } from "../../topic/level-name.ts";
 import type { Rights } from "../../topic/rights.ts";
 import { isFrom } from "../message-form.ts";
 import type { SubscribePacket, SubscriptionRequest, UnsubscribePacket } from "../packet/packets.ts";
-import { MqttError, REASON } from "../packet/reason-codes.ts";
+import { MqttError, REASON, type Reason } from "../packet/reason-codes.ts";
 import { toMqttError } from "../publishing.ts";
 import type { SessionConnection } from "../session/connection-port.ts";
 import type { Session } from "../session/session.ts";
@@ -25,12 +25,18 @@ export interface SubscribeResult {
   retained: SessionSubscription[];
 }
 
+/** The client that subscribes. */
+export interface Subscriber {
+  readonly rights: Rights;
+  readonly isBridge: boolean;
+}
+
 /**
  * Subscribes; resolves when the subscriptions are durable. Throws an `MqttError` for what ends the connection.
  */
 export async function subscribe(
   session: Session,
-  rights: Rights,
+  subscriber: Subscriber,
   { requests, properties }: SubscribePacket,
 ): Promise<SubscribeResult> {
   const [id] = properties.subscriptionIds ?? [];
@@ -42,7 +48,7 @@ export async function subscribe(
   const pending: PendingRecord[] = [];
   const outcomes: Outcome[] = [];
   for (const request of requests) {
-    outcomes.push(await add(session, rights, request, id, pending));
+    outcomes.push(await add(session, subscriber, request, id, pending));
   }
   await session.parts.store.append(pending);
   for (const [index, outcome] of outcomes.entries()) {
@@ -59,12 +65,12 @@ export async function subscribe(
 
 async function add(
   session: Session,
-  rights: Rights,
+  { rights, isBridge }: Subscriber,
   request: SubscriptionRequest,
   id: number | undefined,
   pending: PendingRecord[],
 ): Promise<Outcome> {
-  const { qos, noLocal, retainAsPublished, retainHandling } = request;
+  const { qos, retainHandling } = request;
   try {
     const filter = parseFilter(request.filter);
     checkRights(filter, rights);
@@ -72,6 +78,9 @@ async function add(
     if (known === undefined && session.subscriptions.size >= session.parts.subscriptionsMax) {
       throw new MqttError(REASON.quotaExceeded, "the session has too many subscriptions");
     }
+    // A message of a bridge that came back to it would go round for ever. A shared subscription cannot pass it over.
+    const noLocal = request.noLocal || (isBridge && filter.group === undefined);
+    const retainAsPublished = request.retainAsPublished || isBridge;
     const options = { qos, noLocal, retainAsPublished, ...(id === undefined ? {} : { id }) };
     const subscription = known ?? { session, filter, options };
     subscription.options = options;
@@ -119,12 +128,22 @@ export async function unsubscribe(
   const pending: PendingRecord[] = [];
   const codes = filters.map((filter) => {
     const removed = session.unsubscribe(filter);
-    if (removed === undefined) return REASON.noSubscriptionExisted;
+    if (removed === undefined) return explainUnknown(filter);
     pending.push(...removed);
     return REASON.success;
   });
   await session.parts.store.append(pending);
   return codes;
+}
+
+/** The code for a filter that the session has no subscription to (table 3-9). */
+function explainUnknown(filter: string): Reason {
+  try {
+    parseFilter(filter);
+    return REASON.noSubscriptionExisted;
+  } catch (error) {
+    return toMqttError(error).reason;
+  }
 }
 
 /** Subscriptions of a connection that may wait for their retained messages. */

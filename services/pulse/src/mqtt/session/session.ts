@@ -1,4 +1,5 @@
 // The state of a client that may outlive its connection (section 4.1): subscriptions, positions, messages in flight.
+import { createHash } from "node:crypto";
 import type { FeedBatch } from "../../dispatch/feed.ts";
 import { PriorityQueue } from "../../dispatch/priority-queue.ts";
 import type { ReadAhead } from "../../dispatch/read-ahead.ts";
@@ -7,7 +8,7 @@ import type { Message } from "../../message.ts";
 import type { StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import type { Topic } from "../../topic/topics.ts";
-import { isFrom } from "../message-form.ts";
+import { isFrom, ORIGIN_BYTES } from "../message-form.ts";
 import type { SessionConnection } from "./connection-port.ts";
 import { Deliveries } from "./deliveries.ts";
 import type { SessionParts } from "./session-parts.ts";
@@ -32,11 +33,17 @@ export interface SessionIdentity {
   clientId: string;
 }
 
+/** Text that differs between any two identities. */
+export function keyOf({ tenant, owner, clientId }: SessionIdentity): string {
+  return JSON.stringify([tenant, owner, clientId]);
+}
+
 /** A session. Its messages stay in the log; it holds positions and what is being sent. */
 export class Session implements ReaderOwner, SubscriptionOwner {
   readonly identity: SessionIdentity;
   /** Random, in hex. */
   readonly id: string;
+  /** Marks the messages of the client: No Local is about client identifiers, also those of an ended session (MQTT-3.8.3-3). */
   readonly origin: Buffer;
   readonly parts: SessionParts;
   readonly subscriptions = new Map<string, SessionSubscription>();
@@ -58,7 +65,8 @@ export class Session implements ReaderOwner, SubscriptionOwner {
   constructor(identity: SessionIdentity, id: string, parts: SessionParts) {
     this.identity = identity;
     this.id = id;
-    this.origin = Buffer.from(id, "hex");
+    const digest = createHash("sha256").update(keyOf(identity)).digest();
+    this.origin = digest.subarray(0, ORIGIN_BYTES);
     this.parts = parts;
     const account = parts.subscriptions.followed.account(identity.tenant, identity.owner);
     this.memberships = new SharedMemberships(this, account);

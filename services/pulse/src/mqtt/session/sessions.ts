@@ -2,17 +2,17 @@
 import { randomBytes } from "node:crypto";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { PendingRecord } from "../../store/store.ts";
-import { SESSION_ID_BYTES } from "../message-form.ts";
 import type { Will } from "../packet/packets.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
 import { parseFilter } from "../topic/filter.ts";
 import type { SessionConnection } from "./connection-port.ts";
-import { Session, type SessionIdentity } from "./session.ts";
+import { keyOf, Session, type SessionIdentity } from "./session.ts";
 import type { SessionParts } from "./session-parts.ts";
 import type { LoadedSession } from "./session-records.ts";
 import { fromStoredWill, toStoredWill } from "./stored-will.ts";
 
 const SWEEP_MS = 1_000;
+const ID_BYTES = 6;
 /** Session expiry that never ends (section 3.1.2.11.2). */
 export const NEVER_SECONDS = 0xffff_ffff;
 
@@ -222,7 +222,7 @@ export class Sessions {
     if (this.#byKey.size >= sessionsMax || own >= sessionsPerTenantMax) {
       throw new MqttError(REASON.quotaExceeded, "there are too many sessions");
     }
-    const id = randomBytes(SESSION_ID_BYTES).toString("hex");
+    const id = randomBytes(ID_BYTES).toString("hex");
     const session = new Session(identity, id, this.#parts);
     session.expirySeconds = expirySeconds;
     session.connection = connection;
@@ -330,10 +330,6 @@ export class Sessions {
     const isAway = held.session.connection === undefined;
     if (isAway && held.endsAtMs <= this.#parts.clock.monotonicMs()) await this.#end(held);
   }
-}
-
-function keyOf({ tenant, owner, clientId }: SessionIdentity): string {
-  return JSON.stringify([tenant, owner, clientId]);
 }
 
 function endOf({ expirySeconds }: Session, fromMs: number): number {

@@ -1,6 +1,7 @@
-// Topic filters (section 4.7) and shared subscriptions (section 4.8.2), topic names of clients.
+// Topic filters (section 4.7) and shared subscriptions (section 4.8.2), topic names of clients (section 4.7.2).
 import { fromLevelName } from "../../topic/level-name.ts";
 import { explainTopicName } from "../../topic/name.ts";
+import type { Version } from "../packet/packets.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
 
 /** Longest filter in bytes. Topic names are shorter. */
@@ -56,14 +57,34 @@ function refuseFilter(detail: string): MqttError {
   return new MqttError(REASON.invalidTopicFilter, detail);
 }
 
-/** The broker's name for the topic name of a client. Throws 0x90 for names that cannot be published to. */
-export function readTopicName(text: string): string {
+/** Where a message of a client goes. */
+export type Destination =
+  /** A topic, by the broker's name. */
+  | { kind: "topic"; name: string }
+  /** Nowhere: it is acknowledged and dropped. */
+  | { kind: "dropped" }
+  /** Nowhere: the acknowledgement has the reason, or the connection ends where it cannot have one. */
+  | { kind: "refused"; error: MqttError };
+
+const DROPPED: Destination = { kind: "dropped" };
+
+/**
+ * Reads the topic name of a PUBLISH or of a will. Topics that begin with `$` are the server's (section 4.7.2). Messages
+ * below `$SYS/` are dropped, since bridges publish their state there. Others are refused, or dropped in MQTT 3.1.1, where
+ * a refusal would be a closed connection. Throws 0x90 for names with wildcards (MQTT-3.3.2-2).
+ */
+export function readDestination(text: string, version: Version): Destination {
   if (text.includes("+") || text.includes("#")) throw refuseName("a topic name has no wildcards");
-  if (text.startsWith("$")) throw refuseName("topics that begin with $ are the server's");
+  if (text.startsWith("$SYS/")) return DROPPED;
+  if (text.startsWith("$")) {
+    if (version === 4) return DROPPED;
+    return { kind: "refused", error: refuseName("topics that begin with $ are the server's") };
+  }
   const name = fromLevelName(text);
   const reason = explainTopicName(name);
-  if (reason !== undefined) throw refuseName(reason);
-  return name;
+  return reason === undefined
+    ? { kind: "topic", name }
+    : { kind: "refused", error: refuseName(reason) };
 }
 
 function refuseName(detail: string): MqttError {
