@@ -1,12 +1,10 @@
 // The CORS step: answers preflights, and tells browsers which pages may read responses (https://fetch.spec.whatwg.org).
 import { Known, Method } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
+import { isSerializedOrigin } from "@platform/kernel/network";
 import { answerWith } from "../exchange/answers.ts";
 import type { GateExchange, Step } from "../exchange/exchange.ts";
 import type { CorsSpec, RouteSpec } from "../shared-state/index.ts";
-
-/** A serialized origin with a name (RFC 6454 section 6.2): what `*.` of a pattern stands for contains nothing else. */
-const LABELS = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /** It comes before authentication, because browsers send preflights without credentials. */
 export function createCorsStep(spec: RouteSpec): Step | undefined {
@@ -68,9 +66,10 @@ class CorsStep implements Step {
     if (this.#isAnyOrigin || this.#exact.has(origin)) return true;
     return this.#wildcards.some(
       ({ start, end }) =>
+        origin.length > start.length + end.length &&
         origin.startsWith(start) &&
         origin.endsWith(end) &&
-        LABELS.test(origin.slice(start.length, -end.length)),
+        isSerializedOrigin(origin),
     );
   }
 }

@@ -3,7 +3,7 @@ import type { Acl, AclPermission } from "../model/acl.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { isGranted, isPublicAcl } from "./acl.ts";
 import type { ConditionValues } from "./condition-keys.ts";
-import { compilePolicy, type Policy, type PolicyAnswer } from "./policy.ts";
+import { compilePolicy, type Policy, type PolicyAnswer, type UnknownParts } from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
 import type { StoredSession } from "./session-journal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
@@ -66,6 +66,8 @@ export interface AccessQuestion {
   /** "" on bucket level. */
   key: string;
   values: ConditionValues;
+  /** Parts without a value yet: the decision is then in favour of the caller unless no value of them could change it. */
+  unknown?: UnknownParts | undefined;
   /** The ACL permission that is sufficient, with the ACL of the object if that ACL decides. */
   acl?:
     | { of: "bucket" | "object"; permission: AclPermission; objectAcl?: Acl | undefined }
@@ -162,6 +164,7 @@ export class Authorizer {
       action: question.action,
       resource: key === "" ? bucketName : `${bucketName}/${key}`,
       values: question.values,
+      unknown: question.unknown,
     });
   }
 

@@ -2,11 +2,15 @@
 import { AddressSet, isNetwork } from "@platform/kernel/network";
 import { type ConditionValues, readConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
-import { expandVariables, type TextRules } from "./variable.ts";
+import { expandVariables, listVariables, type TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
 /** A compiled condition. */
-export type Condition = (values: ConditionValues) => boolean;
+export interface Condition {
+  /** The keys that it uses: its own, and those of variables in its values. */
+  readonly keys: readonly string[];
+  readonly holds: (values: ConditionValues) => boolean;
+}
 
 const VALUES_MAX = 200;
 
@@ -71,7 +75,10 @@ export function compileConditions(block: unknown, rules: TextRules): CompiledCon
       const name = readConditionKey(key);
       const values = readValues(expected);
       keys.push(name);
-      conditions.push(compileCondition(operator, name, values, rules));
+      conditions.push({
+        keys: [name, ...values.flatMap((value) => listVariables(value, rules))],
+        holds: compileCondition(operator, name, values, rules),
+      });
       isNarrow ||= isNarrowing(operator, name, values);
     }
   }
@@ -83,7 +90,7 @@ function compileCondition(
   key: string,
   expected: string[],
   rules: TextRules,
-): Condition {
+): Condition["holds"] {
   const match = /^(?:(ForAllValues|ForAnyValue):)?([A-Za-z]+?)(IfExists)?$/i.exec(text);
   const name = match?.[2]?.toLowerCase() ?? "";
   const quantifier = match?.[1]?.toLowerCase();
@@ -106,7 +113,7 @@ function compileCondition(
   };
 }
 
-function compileNull(key: string, expected: string[]): Condition {
+function compileNull(key: string, expected: string[]): Condition["holds"] {
   const wanted = expected.map((value) => {
     if (!/^(?:true|false)$/i.test(value)) throw malformedPolicy("Null must be true or false");
     return value.toLowerCase() === "true";

@@ -6,8 +6,8 @@ import { malformedPolicy } from "./malformed.ts";
 import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
 import { compilePrincipal, type PolicyPrincipal } from "./principal.ts";
 import { type ActionLevel, S3_ACTIONS } from "./s3-actions.ts";
-import { expandVariables, hasVariable, type TextRules } from "./variable.ts";
-import { matchesWildcard } from "./wildcard.ts";
+import { expandVariables, listVariables, type TextRules } from "./variable.ts";
+import { matchesBeginning, matchesWildcard } from "./wildcard.ts";
 
 const POLICY_BYTES_MAX = 20_480;
 const STATEMENTS_MAX = 100;
@@ -15,6 +15,14 @@ const STATEMENTS_MAX = 100;
 const VERSION_NOW = "2012-10-17";
 const VERSIONS: ReadonlySet<unknown> = new Set([VERSION_NOW, "2008-10-17", undefined]);
 const NO_CONDITIONS: CompiledConditions = { conditions: [], keys: [], isNarrow: false };
+
+/** Parts of a question that the body of its request will decide. */
+export interface UnknownParts {
+  /** The resource: a bucket of any name, or any key in the bucket. */
+  readonly resource?: "bucket" | "key";
+  /** Beginnings of the names of condition keys. */
+  readonly values: readonly string[];
+}
 
 /** The input of a policy. */
 export interface PolicyQuestion {
@@ -24,6 +32,8 @@ export interface PolicyQuestion {
   /** `bucket` or `bucket/key`. */
   resource: string;
   values: ConditionValues;
+  /** Parts without a value yet. With an unknown key, `resource` is the bucket. */
+  unknown?: UnknownParts | undefined;
 }
 
 /** The result of a policy. A deny is explicit and wins over everything. */
@@ -35,11 +45,21 @@ interface Statement {
   /** The statement applies to everyone, without a condition that restricts it. */
   isPublic: boolean;
   matchesAction: (action: string) => boolean;
-  matchesResource: (resource: string, values: ConditionValues) => boolean;
+  resources: CompiledResources;
   conditions: readonly Condition[];
   /** True if it uses values of the request, in conditions or variables. */
   usesValues: boolean;
 }
+
+interface CompiledResources {
+  matches: (resource: string, values: ConditionValues) => boolean;
+  /** As `matches`, for a question with unknown parts. */
+  match: (question: PolicyQuestion, unknown: UnknownParts) => Match;
+  usesValues: boolean;
+}
+
+/** A comparison with something unknown: `maybe` depends on it. */
+type Match = "yes" | "maybe" | "no";
 
 /** A compiled policy. */
 export class Policy {
@@ -60,21 +80,42 @@ export class Policy {
     return this.#statements.some(({ effect, isPublic }) => effect === "allow" && isPublic);
   }
 
+  /**
+   * The answer to a question. With unknown parts, `allow` means that the policy may allow it, and `deny` that it denies it
+   * in any case.
+   */
   ask(question: PolicyQuestion): PolicyAnswer {
     let answer: PolicyAnswer = "none";
     for (const statement of this.#statements) {
-      if (
-        statement.matchesAction(question.action) &&
-        statement.matchesResource(question.resource, question.values) &&
-        statement.matchesPrincipal(question.principal) &&
-        statement.conditions.every((condition) => condition(question.values))
-      ) {
-        if (statement.effect === "deny") return "deny";
-        answer = "allow";
-      }
+      const match = matchStatement(statement, question);
+      if (match === "no") continue;
+      if (statement.effect === "allow") answer = "allow";
+      else if (match === "yes") return "deny";
     }
     return answer;
   }
+}
+
+function matchStatement(statement: Statement, question: PolicyQuestion): Match {
+  const { action, resource, principal, values, unknown } = question;
+  if (!statement.matchesAction(action) || !statement.matchesPrincipal(principal)) return "no";
+  const { resources, conditions } = statement;
+  if (unknown === undefined) {
+    const isMatch =
+      resources.matches(resource, values) && conditions.every(({ holds }) => holds(values));
+    return isMatch ? "yes" : "no";
+  }
+  let match = resources.match(question, unknown);
+  for (const { keys, holds } of conditions) {
+    if (match === "no") break;
+    if (keys.some((key) => isUnknown(key, unknown))) match = "maybe";
+    else if (!holds(values)) match = "no";
+  }
+  return match;
+}
+
+function isUnknown(key: string, { values }: UnknownParts): boolean {
+  return values.some((beginning) => key.startsWith(beginning));
 }
 
 /**
@@ -199,7 +240,7 @@ function compileStatement(
     matchesPrincipal: principal.matches,
     isPublic: principal.isEveryone && !compiled.isNarrow,
     matchesAction: compileActions(statement),
-    matchesResource: resources.matches,
+    resources,
     conditions: compiled.conditions,
     usesValues: compiled.conditions.length > 0 || resources.usesValues,
   };
@@ -224,10 +265,7 @@ function compileResources(
   statement: Record<string, unknown>,
   bucket: string | undefined,
   rules: TextRules,
-): {
-  matches: (resource: string, values: ConditionValues) => boolean;
-  usesValues: boolean;
-} {
+): CompiledResources {
   const { inverted, value } = pickOne(statement, "Resource", "NotResource");
   const texts = readTexts(value, "Resource");
   const patterns = texts.map((text) => {
@@ -239,11 +277,42 @@ function compileResources(
     if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
       throw malformedPolicy(`the resource ${text} is not in this bucket`, ["Resource"]);
     }
-    return expandVariables(pattern, rules, "pattern");
+    return {
+      keys: listVariables(pattern, rules),
+      expand: expandVariables(pattern, rules, "pattern"),
+    };
   });
   return {
     matches: (resource, values) =>
-      patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted,
-    usesValues: texts.some((text) => hasVariable(text, rules)),
+      patterns.some(({ expand }) => matchesWildcard(expand(values), resource)) !== inverted,
+    match: ({ resource, values }, unknown) => {
+      const matches = patterns.map(({ keys, expand }) =>
+        keys.some((key) => isUnknown(key, unknown))
+          ? "maybe"
+          : matchResource(expand(values), resource, unknown),
+      );
+      const best = (["yes", "maybe"] as const).find((match) => matches.includes(match)) ?? "no";
+      return inverted ? INVERTED[best] : best;
+    },
+    usesValues: patterns.some(({ keys }) => keys.length > 0),
   };
+}
+
+const INVERTED = { yes: "no", maybe: "maybe", no: "yes" } as const;
+
+function matchResource(pattern: string, resource: string, unknown: UnknownParts): Match {
+  switch (unknown.resource) {
+    case undefined:
+      return matchesWildcard(pattern, resource) ? "yes" : "no";
+    case "bucket":
+      if (/^\*+$/.test(pattern)) return "yes";
+      return pattern.includes("/") ? "no" : "maybe";
+    case "key": {
+      const beginning = `${resource}/`;
+      if (pattern.endsWith("*") && matchesWildcard(pattern, beginning)) return "yes";
+      return matchesBeginning(pattern, beginning) ? "maybe" : "no";
+    }
+    default:
+      return unknown.resource satisfies never;
+  }
 }

@@ -19,6 +19,15 @@ export function hasVariable(text: string, { hasVariables }: TextRules): boolean 
   return hasVariables && text.includes("${");
 }
 
+/** The condition keys of a text's variables. Throws MalformedPolicy for unknown variables. */
+export function listVariables(text: string, rules: TextRules): string[] {
+  if (!hasVariable(text, rules)) return [];
+  return [...text.matchAll(VARIABLE)].flatMap(([, inner]) => {
+    const variable = readVariable(inner!);
+    return typeof variable === "string" ? [] : [variable.key];
+  });
+}
+
 /**
  * Prepares a text with variables for a comparison or as a pattern. A variable without a value and without a default becomes
  * a text that matches nothing. Throws MalformedPolicy for unknown variables.

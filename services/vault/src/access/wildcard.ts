@@ -29,6 +29,16 @@ export function matchesWildcard(pattern: string, text: string): boolean {
   return true;
 }
 
+/** True if all of `text` matches a beginning of `pattern`: with the right continuation it matches the whole. */
+export function matchesBeginning(pattern: string, text: string): boolean {
+  const short = pattern.replaceAll(/\*{2,}/g, "*");
+  // Each character but a star matches one of the text, so longer beginnings cannot match.
+  for (let length = 0; length <= Math.min(short.length, 2 * text.length + 1); length += 1) {
+    if (matchesWildcard(short.slice(0, length), text)) return true;
+  }
+  return false;
+}
+
 // The engine's search takes linear time; comparing character by character would take quadratic time.
 function find(piece: string, text: string, from: number): number {
   if (!SPECIAL.test(piece)) return text.indexOf(piece, from);

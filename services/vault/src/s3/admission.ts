@@ -1,7 +1,8 @@
 // Admission of a request whose caller is known: budget, expected owner, bucket, authorization.
 import type { Caller, SessionCaller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { authorize } from "./authorization.ts";
+import type { UnknownParts } from "../access/policy.ts";
+import { authorize, authorizeAhead } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import type { OperationRequest } from "./request.ts";
 import type { Address } from "./wire/address.ts";
@@ -12,12 +13,14 @@ export interface IdentifiedRequest extends Pick<
   "request" | "operation" | "caller" | "tenant" | "signature" | "payload" | "query"
 > {
   address: Address;
+  /** Parts of the request that are not known yet, if it is only asked about. */
+  unknown?: UnknownParts | undefined;
 }
 
-/** Finds the bucket of a request and authorizes it, unless its handler does. Throws an S3Error or a StoreError. */
+/** Finds the bucket of a request and authorizes it, as far as it can be before its body is read. Throws an S3Error or a StoreError. */
 export async function admitOperation(
   api: ObjectApi,
-  { address, ...identified }: IdentifiedRequest,
+  { address, unknown, ...identified }: IdentifiedRequest,
 ): Promise<OperationContext> {
   const { request, operation } = identified;
   const { fields } = request;
@@ -31,7 +34,9 @@ export async function admitOperation(
     fields,
     bucket: operation.isBucketOptional ? undefined : api.store.buckets.require(address.bucket),
   };
-  if (!operation.authorizesItself) await authorize(context);
+  const decidedByBody = unknown ?? operation.decidedByBody;
+  if (decidedByBody !== undefined) await authorizeAhead(context, decidedByBody);
+  else if (!operation.authorizesItself) await authorize(context);
   return context;
 }
 

@@ -1,5 +1,6 @@
 // Authorizes requests: collects the values of condition keys, and looks up the ACL of the object.
 import { type AccessQuestion, type Caller, hasPolicies } from "../access/authorizer.ts";
+import type { UnknownParts } from "../access/policy.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -51,6 +52,38 @@ export async function authorize(context: OperationContext, body?: BodyValues): P
   }
 }
 
+/**
+ * Throws AccessDenied if the caller may not run the operation whatever its body contains, so that the body need not be read.
+ * Grants of the ACLs of objects do not count if the body names the object.
+ */
+export async function authorizeAhead(
+  context: OperationContext,
+  unknown: UnknownParts,
+): Promise<void> {
+  const { caller, bucket, operation } = context;
+  if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
+  const versionId = readVersionId(context.query);
+  const bucketName = unknown.resource === "bucket" ? "" : context.bucketName;
+  const key = unknown.resource === undefined ? context.key : "";
+  const subject: Subject = { bucket, bucketName, key, versionId };
+  const values = await readConditionValues(context, subject);
+  const { action, versionAction = action } = operation;
+  const actions =
+    unknown.resource === "key"
+      ? new Set([action, versionAction])
+      : [versionId === undefined ? action : versionAction];
+  let refusal: unknown;
+  for (const one of actions) {
+    const question = { caller, action: one, bucket, bucketName, key, values, unknown };
+    try {
+      return await requireAction(context, subject, question);
+    } catch (error) {
+      refusal = error;
+    }
+  }
+  throw refusal;
+}
+
 async function requireAction(
   context: OperationContext,
   subject: Subject,
@@ -62,7 +95,7 @@ async function requireAction(
   if (of === "bucket") question.acl = { of, permission: permission! };
   const answer = authorizer.decide(question);
   if (answer === "allow") return;
-  if (of === "object" && answer === "none" && subject.bucket !== undefined) {
+  if (of === "object" && answer === "none" && subject.bucket !== undefined && subject.key !== "") {
     const found = await findObject(context, subject);
     if (!(found instanceof StoreError)) {
       question.acl = { of, permission: permission!, objectAcl: found.acl };

@@ -6,6 +6,7 @@ import type { Clock } from "@platform/kernel/time";
 import { type Authorizer, type Caller, nameSession } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
 import type { WebIdentity } from "../access/web-identity.ts";
+import type { UnknownParts } from "../access/policy.ts";
 import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
@@ -92,6 +93,8 @@ export interface Operation {
   readonly acl: readonly [of: "bucket" | "object", permission: AclPermission] | undefined;
   /** The handler authorizes the request, because the decision depends on the body. */
   readonly authorizesItself: boolean;
+  /** The parts of that decision that the body contains: callers that no body could help are refused before it is read. */
+  readonly decidedByBody: UnknownParts | undefined;
   /** The bucket need not exist. */
   readonly isBucketOptional: boolean;
   /** All answers name the region of the bucket, refusals too: SDKs look for it with unsigned requests. */

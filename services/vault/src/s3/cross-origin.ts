@@ -1,4 +1,5 @@
 // Cross-origin requests: answers to preflights, and headers of other answers.
+import { isSerializedOrigin } from "@platform/kernel/network";
 import { matchesWildcard } from "../access/wildcard.ts";
 import type { CorsRule } from "../model/bucket-settings.ts";
 import type { Bucket } from "../model/bucket.ts";
@@ -83,11 +84,17 @@ function findRule(
   return bucket?.settings.cors?.rules.find(
     (rule) =>
       rule.methods.includes(method) &&
-      rule.origins.some((pattern) => matchesOne(pattern, origin)) &&
+      rule.origins.some((pattern) => matchesOrigin(pattern, origin)) &&
       wanted.every((name) =>
         rule.headers.some((pattern) => matchesOne(pattern.toLowerCase(), name)),
       ),
   );
+}
+
+// The star of a pattern stands for a part of an origin, never for the rest of another URL.
+function matchesOrigin(pattern: string, origin: string): boolean {
+  if (pattern === "*" || pattern === origin) return true;
+  return isSerializedOrigin(origin) && matchesOne(pattern, origin);
 }
 
 // Only `*` is a wildcard here.

@@ -2,12 +2,12 @@
 // those of the object API.
 import { getCurrentTrace } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
+import type { UnknownParts } from "../access/policy.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { admitOperation, type IdentifiedRequest, takeBudget } from "./admission.ts";
 import { type S3Answer, toS3Error } from "./answer.ts";
-import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { type BodySource, ClientGone, type TakeChunk } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
@@ -37,6 +37,8 @@ export interface OperationCall {
   readonly query?: Readonly<Record<string, string>>;
   readonly fields?: Iterable<readonly [name: string, value: string]>;
   readonly body?: CallBody;
+  /** Parts that the caller has not named yet, of a call that is only asked about; their values here are placeholders. */
+  readonly unknown?: UnknownParts;
 }
 
 /** The body of a call. A stream is read once; `contentLength` is its declared length. */
@@ -95,17 +97,15 @@ export class InnerOperations {
   }
 
   /**
-   * True if the sender may run an operation, or if conditions of a policy may ask for values of its body. It is charged to
-   * no budget.
+   * True if the sender may run an operation, or might with the right values of its unknown parts and of its body. It is
+   * charged to no budget.
    */
   async isAllowed(sender: Sender, call: OperationCall): Promise<boolean> {
     const { api } = this.#options;
     for (const caller of sender.callers) {
       const identified = this.#identify(sender, caller, call, createBody());
       try {
-        const context = await admitOperation(api, { ...identified, tenant: "" });
-        const dependsOnBody = api.authorizer.usesValues(caller, context.bucket);
-        if (context.operation.authorizesItself && !dependsOnBody) await authorize(context);
+        await admitOperation(api, { ...identified, tenant: "" });
         return true;
       } catch (error) {
         // Callers that may list the bucket learn that an object is missing in place of the denial.
@@ -152,7 +152,7 @@ export class InnerOperations {
     body: BodySource,
   ): Omit<IdentifiedRequest, "tenant"> {
     const { api, ids } = this.#options;
-    const { bucket, key = "", method } = call;
+    const { bucket, key = "", method, unknown } = call;
     const level = bucket === "" ? "service" : key === "" ? "bucket" : "object";
     const address: Address = { level, bucket, key };
     const query = new RequestQuery(Object.entries(call.query ?? {}));
@@ -160,7 +160,7 @@ export class InnerOperations {
     request.fields.requireConsistent();
     const { operation } = resolveOperation(method, address, query, request.fields);
     const payload = { kind: "unsigned" } as const;
-    return { request, address, operation, caller, signature: undefined, payload, query };
+    return { request, address, operation, caller, signature: undefined, payload, query, unknown };
   }
 }
 

@@ -62,6 +62,7 @@ const BUCKET_READ = ["bucket", "READ"] as const;
 const BUCKET_WRITE = ["bucket", "WRITE"] as const;
 const BUCKET_LISTING = { action: "s3:ListBucket", acl: BUCKET_READ, answersRegion: true };
 const NEW_VERSION = { action: "s3:PutObject", acl: BUCKET_WRITE, createsVersion: true };
+const LOCK_IN_BODY = { values: ["s3:object-lock-"] };
 const OBJECT_READING = {
   action: "s3:GetObject",
   versionAction: "s3:GetObjectVersion",
@@ -88,6 +89,7 @@ export const OPERATIONS: readonly Operation[] = [
   }),
   row("CreateBucket", "PUT bucket", createBucket, {
     authorizesItself: true,
+    decidedByBody: { values: ["s3:locationconstraint"] },
     isBucketOptional: true,
   }),
   row("DeleteBucket", "DELETE bucket", deleteBucket),
@@ -104,6 +106,7 @@ export const OPERATIONS: readonly Operation[] = [
   }),
   row("DeleteObjects", "POST bucket?delete", deleteObjects, {
     action: "s3:DeleteObject",
+    versionAction: "s3:DeleteObjectVersion",
     acl: BUCKET_WRITE,
     authorizesItself: true,
   }),
@@ -263,6 +266,7 @@ export const OPERATIONS: readonly Operation[] = [
   row("PutObjectTagging", "PUT object?tagging", putObjectTagging, {
     versionAction: "s3:PutObjectVersionTagging",
     authorizesItself: true,
+    decidedByBody: { values: ["s3:requestobjecttag"] },
   }),
   row("DeleteObjectTagging", "DELETE object?tagging", deleteObjectTagging, {
     versionAction: "s3:DeleteObjectVersionTagging",
@@ -276,10 +280,14 @@ export const OPERATIONS: readonly Operation[] = [
     acl: ["object", "WRITE_ACP"],
   }),
   row("GetObjectRetention", "GET object?retention", getObjectRetention),
-  row("PutObjectRetention", "PUT object?retention", putObjectRetention, { authorizesItself: true }),
+  row("PutObjectRetention", "PUT object?retention", putObjectRetention, {
+    authorizesItself: true,
+    decidedByBody: LOCK_IN_BODY,
+  }),
   row("GetObjectLegalHold", "GET object?legal-hold", getObjectLegalHold),
   row("PutObjectLegalHold", "PUT object?legal-hold", putObjectLegalHold, {
     authorizesItself: true,
+    decidedByBody: LOCK_IN_BODY,
   }),
   row("CreateMultipartUpload", "POST object?uploads", createMultipartUpload, NEW_VERSION),
   row("UploadPart", "PUT object?uploadId&partNumber", uploadPart, NEW_VERSION),
@@ -307,6 +315,7 @@ function row(
     also: undefined,
     acl: undefined,
     authorizesItself: false,
+    decidedByBody: undefined,
     isBucketOptional: false,
     answersRegion: false,
     revealsMissing: false,

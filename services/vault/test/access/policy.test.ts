@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
+import { checkPolicyActions, compilePolicy, type UnknownParts } from "../../src/access/policy.ts";
 import type { PolicyPrincipal } from "../../src/access/principal.ts";
 import { S3_ACTIONS } from "../../src/access/s3-actions.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
@@ -39,6 +39,72 @@ const allow = {
   Action: "s3:GetObject",
   Resource: "arn:aws:s3:::b/*",
 };
+
+describe("a question with unknown parts", () => {
+  const parts = (statements: object | object[], unknown: UnknownParts, values: object = {}) =>
+    compilePolicy({ Version: "2012-10-17", Statement: statements }, "b").ask({
+      principal: ada,
+      action: "s3:GetObject",
+      resource: unknown.resource === "bucket" ? "" : "b",
+      values: new Map(Object.entries(values) as [string, string[]][]),
+      unknown,
+    });
+  const anyKey: UnknownParts = { resource: "key", values: [] };
+  const on = (resource: string, more: object = {}) => ({
+    ...allow,
+    Resource: `arn:aws:s3:::${resource}`,
+    ...more,
+  });
+
+  test("is allowed if some key may be allowed", () => {
+    for (const resource of ["b/*", "b*", "*", "b/in/*", "?/x", "*/x", "b/${aws:username}/*"]) {
+      assert.equal(parts(on(resource), anyKey), "allow", resource);
+    }
+    assert.equal(parts(on("b"), anyKey), "none");
+    assert.equal(parts({ ...on("b/*"), Action: "s3:PutObject" }, anyKey), "none");
+  });
+
+  test("is denied only if every key is denied", () => {
+    const denied = (resource: string, more: object = {}) =>
+      parts([on("b/*"), on(resource, { Effect: "Deny", ...more })], anyKey);
+    assert.equal(denied("b/*"), "deny");
+    assert.equal(denied("b*"), "deny");
+    assert.equal(denied("b/secret/*"), "allow");
+    const secure = { Bool: { "aws:SecureTransport": "false" } };
+    assert.equal(denied("b/*", { Condition: secure }), "allow");
+  });
+
+  test("counts conditions on unknown values in favour of the caller, and all others as they are", () => {
+    const unknown = { values: ["s3:requestobjecttag"] };
+    const tagged = { StringEquals: { "s3:RequestObjectTag/team": "sea" } };
+    const from = { IpAddress: { "aws:SourceIp": "10.0.0.0/8" } };
+    const values = { "aws:sourceip": ["192.0.2.1"] };
+    assert.equal(parts(on("b", { Condition: tagged }), unknown, values), "allow");
+    assert.equal(parts(on("b", { Condition: { ...tagged, ...from } }), unknown, values), "none");
+    const deny = { Effect: "Deny", Condition: tagged };
+    assert.equal(parts([on("b"), on("b", deny)], unknown, values), "allow");
+  });
+
+  test("is about buckets if the bucket is unknown", () => {
+    const anyBucket: UnknownParts = { resource: "bucket", values: [] };
+    assert.equal(parts(on("b*"), anyBucket), "allow");
+    assert.equal(parts(on("b/*"), anyBucket), "none");
+    assert.equal(parts([on("*"), on("*", { Effect: "Deny" })], anyBucket), "deny");
+  });
+
+  test("is answered as the best of all keys would be", () => {
+    const text = fc.string({ unit: fc.constantFrom("a", "b", "/", "*", "?"), maxLength: 6 });
+    const key = fc.string({ unit: fc.constantFrom("a", "b", "/"), minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(text, text, key, (allowed, denied, name) => {
+        const statements = [on(`b*/${allowed}`), on(`b*/${denied}`, { Effect: "Deny" })];
+        const known = ask(statements, { principal: ada, resource: `b/${name}` });
+        if (known === "allow") assert.equal(parts(statements, anyKey), "allow");
+        if (parts(statements, anyKey) === "deny") assert.equal(known, "deny");
+      }),
+    );
+  });
+});
 
 describe("a bucket policy", () => {
   test("allows only what it names", () => {

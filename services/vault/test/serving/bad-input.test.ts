@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { vaultRoot } from "./staged-vault.ts";
 import { encodeAwsChunked, hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
+import { addReader } from "./json-api.ts";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
 
@@ -54,6 +55,29 @@ function flipLastByte(body: Buffer): Buffer {
   flipped[flipped.length - 200]! ^= 1;
   return flipped;
 }
+
+const invalidDocuments: [method: string, target: string][] = [
+  ["PUT", "/new-bucket"],
+  ["POST", "/bad?delete"],
+  ["PUT", "/bad?tagging"],
+  ["PUT", "/bad?policy"],
+  ["PUT", "/bad/key?tagging"],
+  ["PUT", "/bad/key?retention"],
+  ["PUT", "/bad/key?legal-hold"],
+  ["POST", "/bad/key?uploadId=none"],
+];
+
+test("a document is read after the caller's right is known", async () => {
+  const key = await addReader(serving, "bad", ["s3:GetObject"]);
+  for (const [method, target] of invalidDocuments) {
+    for (const caller of [key, null]) {
+      const answer = await serving.s3.send(method, target, { body: "<", key: caller });
+      assert.deepEqual([answer.status, answer.code], [403, "AccessDenied"], `${method} ${target}`);
+    }
+    const known = await serving.s3.send(method, target, { body: "<" });
+    assert.ok([400, 404].includes(known.status), `${method} ${target}: ${known.text}`);
+  }
+});
 
 const refusedPuts: [what: string, send: () => Promise<Answer>, status: number, code: string][] = [
   [

@@ -397,6 +397,7 @@ describe("rights", () => {
       ["POST", `${API}/photos/copy`, { source_key: "secret", key: "public/b" }],
       ["POST", `${API}/photos/share`, { key: "secret" }],
       ["POST", `${API}/photos/uploads`, { key: "public/u" }],
+      ["POST", `${API}/photos/delete`, { objects: [{ key: "public/a" }] }],
       ["GET", "/api/v1/users"],
       ["POST", "/api/v1/keys", { user: "reader" }],
       ["GET", "/api/v1/usage"],
@@ -413,15 +414,6 @@ describe("rights", () => {
     ] as const) {
       assert.equal((await call(method, path, body, key)).status, 403, `${method} ${path}`);
     }
-    const objects = [{ key: "public/a" }];
-    const { errors } = await readJson<{ errors: { code: string }[] }>(
-      call("POST", `${API}/photos/delete`, { objects }, key),
-    );
-    assert.deepEqual(
-      errors.map(({ code }) => code),
-      ["AccessDenied"],
-    );
-
     const page = { origin: serving.vault.adminUrl, "sec-fetch-site": "same-origin", ...JSON_TYPE };
     const login = await call(
       "POST",
@@ -471,6 +463,38 @@ describe("rights", () => {
       [{ scope: "*:*" }, 200],
     ] as const)
       assert.equal((await call("GET", "/api/v1/users", undefined, asToken(claims))).status, status);
+  });
+
+  test("a body is judged after the right to send it", async () => {
+    const invalid = { body: "{", headers: JSON_TYPE };
+    const writer = await createUser("writer", [
+      allow(["s3:PutObject", "s3:DeleteObject"], "photos/in/*"),
+      allow(["s3:CreateBucket"], "own-*"),
+    ]);
+    const { upload_id: upload } = await readJson<{ upload_id: string }>(
+      call("POST", `${API}/photos/uploads`, { key: "in/big" }),
+      201,
+    );
+    for (const path of [
+      API,
+      `${API}/photos/copy`,
+      `${API}/photos/delete`,
+      `${API}/photos/uploads`,
+      `${API}/photos/uploads/${upload}`,
+      `${API}/photos/uploads/missing`,
+      `${API}/photos/share`,
+    ]) {
+      const send = (key?: Key) =>
+        call("POST", path, undefined, key === undefined ? invalid : { ...invalid, key });
+      assert.equal((await send()).status, 400, `root: ${path}`);
+      assert.equal((await send(writer)).status, 400, `writer: ${path}`);
+      const status = path.endsWith("/share") ? 400 : 403;
+      assert.equal((await send(reader)).status, status, `reader: ${path}`);
+    }
+    const nothing = await createUser("nothing", [allow(["s3:ListBucket"], "*")]);
+    const link = await call("POST", `${API}/photos/share`, undefined, { ...invalid, key: nothing });
+    assert.equal(link.status, 403);
+    await call("DELETE", `${API}/photos/uploads/${upload}`);
   });
 
   test("a bucket policy denies through this API as well", async () => {

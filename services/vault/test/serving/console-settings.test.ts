@@ -35,6 +35,29 @@ interface Problem {
   errors: { in: string; path: string; message: string }[];
 }
 
+test("a wildcard in an origin stands for a part of an origin, not of another URL", async () => {
+  const rule = { AllowedMethods: ["GET"], AllowedOrigins: ["https://*.good.example"] };
+  assert.equal((await call("PUT", `${API}/other/config/cors`, { CORSRules: [rule] })).status, 204);
+  const ask = (origin: string) =>
+    serving.s3.send("OPTIONS", "/other/key", {
+      key: null,
+      headers: { origin, "access-control-request-method": "GET" },
+    });
+  for (const [origin, status] of [
+    ["https://app.good.example", 200],
+    ["https://evil.example#.good.example", 403],
+    ["https://evil.example/.good.example", 403],
+    ["https://evil.example?.good.example", 403],
+    ["https://user:pass@x.good.example", 403],
+    ["https://evil.example\\.good.example", 403],
+  ] as const) {
+    assert.equal((await ask(origin)).status, status, origin);
+    const { headers } = await serving.s3.send("GET", "/other/key", { headers: { origin } });
+    const allowed = headers["access-control-allow-origin"];
+    assert.equal(allowed, status === 200 ? origin : undefined);
+  }
+});
+
 describe("settings", () => {
   const cors = (origin: string) => ({
     CORSRules: [{ AllowedMethods: ["GET"], AllowedOrigins: [origin] }],

@@ -11,7 +11,8 @@ import {
   OBJECT_TAG,
   versionSchema,
 } from "./bucket-schema.ts";
-import type { ConsoleOperations } from "./console-operations.ts";
+import { NAMED_BY_ITEM } from "../../s3/object/delete-object.ts";
+import { type ConsoleOperations, onAnyKey, PLACEHOLDER } from "./console-operations.ts";
 import { readHeader } from "./object-answer.ts";
 import { OBJECT_PROBLEMS, unquote, written } from "./object-routes.ts";
 
@@ -64,6 +65,9 @@ function createDeleteManyRoute(operations: ConsoleOperations): ApiRoute {
     tag: OBJECT_TAG,
     access: "guarded",
     params: bucketParams,
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => [
+      { method: "POST", bucket, query: { delete: "" }, unknown: NAMED_BY_ITEM },
+    ]),
     body: deleteBody,
     bodyBytesMax: DELETE_BYTES_MAX,
     answer: deleteAnswer,
@@ -95,6 +99,10 @@ function createCopyRoute(operations: ConsoleOperations): ApiRoute {
     tag: OBJECT_TAG,
     access: "guarded",
     params: bucketParams,
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => {
+      const fields = [["x-amz-copy-source", `${PLACEHOLDER}/${PLACEHOLDER}`]] as const;
+      return [onAnyKey({ method: "PUT", bucket, fields }, "s3:x-amz-copy-source")];
+    }),
     body: copyBody,
     answer: written,
     status: 201,

@@ -7,7 +7,7 @@ import type { BucketSettingKind } from "../../model/bucket-settings.ts";
 import type { Store } from "../../object-store.ts";
 import type { ObjectApi } from "../../s3/context.ts";
 import { bucketParams, BUCKET_PROBLEMS, BUCKET_TAG } from "./bucket-schema.ts";
-import type { ConsoleOperations, SentRequest } from "./console-operations.ts";
+import { type ConsoleOperations, PLACEHOLDER, type SentRequest } from "./console-operations.ts";
 
 const createBody = z.strictObject({
   name: z.string().min(1).max(63),
@@ -115,6 +115,13 @@ function createCreateRoute(operations: ConsoleOperations, store: Store): ApiRout
     summary: "Make a bucket",
     tag: BUCKET_TAG,
     access: "guarded",
+    authorize: operations.createCheck(() => [
+      {
+        method: "PUT",
+        bucket: PLACEHOLDER,
+        unknown: { resource: "bucket", values: ["s3:locationconstraint"] },
+      },
+    ]),
     body: createBody,
     status: 201,
     problems: { 409: "The bucket exists." },

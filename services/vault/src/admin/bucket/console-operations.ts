@@ -2,7 +2,6 @@
 import type { AuthorizedRequest, GuardedRequest } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { type AddressSet, traceHops } from "@platform/kernel/network";
-import { authorize } from "../../s3/authorization.ts";
 import type { S3Answer } from "../../s3/answer.ts";
 import type { OperationContext } from "../../s3/context.ts";
 import type { InnerOperations, OperationCall, Sender } from "../../s3/inner-operations.ts";
@@ -11,6 +10,18 @@ import type { StorageCallers } from "../storage-callers.ts";
 
 /** Parts of a request that describe its sender. */
 export type SentRequest = Pick<GuardedRequest, "headers" | "peer"> & { caller: Caller };
+
+/** A call on a key that the body of the request names; `more` lists other condition keys whose values it chooses. */
+export function onAnyKey(
+  call: Omit<OperationCall, "key" | "unknown">,
+  ...more: readonly string[]
+): OperationCall {
+  const unknown = { resource: "key", values: ["s3:existingobjecttag/", ...more] } as const;
+  return { ...call, key: PLACEHOLDER, unknown };
+}
+
+/** Stands for a name that is not known yet. */
+export const PLACEHOLDER = "-";
 
 /** Options of {@link ConsoleOperations}. */
 export interface ConsoleOperationsOptions {
@@ -56,16 +67,19 @@ export class ConsoleOperations {
     this.#options.callers.list(caller);
   }
 
-  /** The `authorize` of a route whose path and query name the operation: throws as the operation would. */
+  /**
+   * The `authorize` of a route: throws as the operation would. If the body chooses between several operations, one that the
+   * caller may run is enough.
+   */
   createCheck(
-    describe: (request: AuthorizedRequest) => OperationCall | undefined,
+    describe: (request: AuthorizedRequest) => readonly OperationCall[],
   ): (request: AuthorizedRequest) => Promise<void> {
     return async (request) => {
-      const call = describe(request);
-      if (call === undefined || (await this.isAllowed(request, call))) return;
-      await this.perform(request, call, async (context) => {
-        if (context.operation.authorizesItself) await authorize(context);
-      });
+      const calls = await asProblem(Promise.try(() => describe(request)));
+      for (const call of calls) {
+        if (await this.isAllowed(request, call)) return;
+      }
+      if (calls[0] !== undefined) await this.perform(request, calls[0], async () => undefined);
     };
   }
 

@@ -270,7 +270,7 @@ function authorizeChange(operations: ConsoleOperations, setting: ObjectSetting<o
   return operations.createCheck(({ params: { bucket = "" }, search }) => {
     const { data: query } = target.safeParse(Object.fromEntries(new URLSearchParams(search)));
     // An invalid query is refused by the route itself.
-    return query === undefined ? undefined : toCall("PUT", { params: { bucket }, query }, setting);
+    return query === undefined ? [] : [toCall("PUT", { params: { bucket }, query }, setting)];
   });
 }
 

@@ -125,9 +125,9 @@ function createPutRoute(operations: ConsoleOperations, setting: Setting): ApiRou
     description:
       "Members are named as in the SDKs and the command line of AWS. With If-Match, only if the setting is still the one " +
       "with this ETag; with `If-None-Match: *`, only if it is not set.",
-    authorize: operations.createCheck(({ params: { bucket = "" } }) =>
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => [
       toCall("PUT", bucket, setting),
-    ),
+    ]),
     body: setting.document.schema,
     problems: WRITE_PROBLEMS,
     handle: (request) => put(operations, request, request.params.bucket, setting, request.body),
@@ -158,9 +158,9 @@ function createPolicyCheckRoute(operations: ConsoleOperations): ApiRoute {
     summary:
       "Validate a policy without setting it, and find out whether it makes the bucket public",
     description: "Requires the permission s3:PutBucketPolicy.",
-    authorize: operations.createCheck(({ params: { bucket = "" } }) =>
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => [
       toCall("PUT", bucket, POLICY_SETTING),
-    ),
+    ]),
     body: POLICY.schema,
     answer: z.object({
       is_public: z

@@ -15,7 +15,7 @@ import {
   OBJECT_TAG,
   versionSchema,
 } from "./bucket-schema.ts";
-import type { ConsoleOperations } from "./console-operations.ts";
+import { type ConsoleOperations, onAnyKey } from "./console-operations.ts";
 
 /** The maximum of Signature Version 4. */
 const SECONDS_MAX = 604_800;
@@ -76,10 +76,15 @@ export function createShareRoute(options: ShareOptions): ApiRoute {
     path: "/api/v1/buckets/{bucket}/share",
     summary: "Create a link to an object, which works without a sign-in",
     description:
-      "The link has the rights of its creator and ends with their key, or with their session at identity after at most 12 hours.",
+      "The link has the rights of its creator and ends with their key, or with their session at identity after at most 12 hours. " +
+      "These rights come from policies; the ACL of an object alone is not enough.",
     tag: OBJECT_TAG,
     access: "guarded",
     params: bucketParams,
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => [
+      onAnyKey({ method: "HEAD", bucket }, "s3:versionid"),
+      onAnyKey({ method: "PUT", bucket }),
+    ]),
     body: shareBody,
     answer: shareAnswer,
     status: 201,

@@ -1,14 +1,15 @@
 // Multipart uploads in the admin API: browsers send large files in parts, which they repeat and resume one by one.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute, type HeaderReader } from "@platform/kernel/http";
 import { z } from "zod";
+import { StoreError } from "../../model/store-error.ts";
 import type { Store } from "../../object-store.ts";
 import { getActor, type OperationContext } from "../../s3/context.ts";
 import { readWriteConditions } from "../../s3/object/conditions.ts";
 import { parseXml } from "../../s3/wire/xml.ts";
 import { asProblem } from "../problem.ts";
 import { bucketParams, BUCKET_PROBLEMS, keySchema, OBJECT_TAG } from "./bucket-schema.ts";
-import type { ConsoleOperations } from "./console-operations.ts";
+import { type ConsoleOperations, onAnyKey } from "./console-operations.ts";
 import { readHeader } from "./object-answer.ts";
 import { readStream, unquote } from "./object-routes.ts";
 
@@ -88,6 +89,9 @@ function createCreateRoute(operations: ConsoleOperations): ApiRoute {
     path: "/api/v1/buckets/{bucket}/uploads",
     summary: "Start an upload in parts",
     params: bucketParams,
+    authorize: operations.createCheck(({ params: { bucket = "" } }) => [
+      onAnyKey({ method: "POST", bucket, query: { uploads: "" } }),
+    ]),
     body: createBody,
     status: 201,
     answer: z.object({ upload_id: z.string(), key: z.string() }),
@@ -176,6 +180,12 @@ function createCompleteRoute(operations: ConsoleOperations, store: Store): ApiRo
     summary: "Complete an upload: its parts become the object",
     description: "If-None-Match: * refuses to replace an object.",
     params: uploadParams,
+    authorize: operations.createCheck(({ params: { bucket = "", upload = "" }, headers }) => {
+      const call = { method: "POST", bucket, query: { uploadId: upload } };
+      const fields = readConditions(headers);
+      const key = findKey(store, bucket, upload);
+      return [key === undefined ? onAnyKey(call) : { ...call, key, fields }];
+    }),
     body: completeBody.default({}),
     bodyBytesMax: COMPLETE_BYTES_MAX,
     answer: z.object({ key: z.string(), etag: z.string(), version: z.string() }),
@@ -183,11 +193,7 @@ function createCompleteRoute(operations: ConsoleOperations, store: Store): ApiRo
     handle: async (request) => {
       const target = await findUpload(store, request.params);
       const { parts } = request.body;
-      const conditions = ["if-match", "if-none-match"].flatMap((name): [string, string][] => {
-        const value = request.headers.get(name);
-        return value === null ? [] : [[name, value]];
-      });
-      const call = { ...target, method: "POST", fields: conditions };
+      const call = { ...target, method: "POST", fields: readConditions(request.headers) };
       return operations.perform(request, call, (context) =>
         complete(context, toAddress(target), parts),
       );
@@ -207,6 +213,13 @@ function createAbortRoute(operations: ConsoleOperations, store: Store): ApiRoute
       const target = await findUpload(store, request.params);
       await operations.run(request, { ...target, method: "DELETE" });
     },
+  });
+}
+
+function readConditions(headers: HeaderReader): [string, string][] {
+  return ["if-match", "if-none-match"].flatMap((name): [string, string][] => {
+    const value = headers.get(name);
+    return value === null ? [] : [[name, value]];
   });
 }
 
@@ -256,6 +269,16 @@ function findUpload(
 ) {
   const find = async () => store.uploads.findKey(bucket, upload);
   return asProblem(find()).then((key) => ({ bucket, key, query: { ...query, uploadId: upload } }));
+}
+
+// The upload may be missing; the bucket must exist.
+function findKey(store: Store, bucket: string, upload: string): string | undefined {
+  try {
+    return store.uploads.findKey(bucket, upload);
+  } catch (error) {
+    if (error instanceof StoreError && error.code === "NoSuchUpload") return undefined;
+    throw error;
+  }
 }
 
 function toAddress({ bucket, key, query }: Awaited<ReturnType<typeof findUpload>>) {

@@ -1,10 +1,11 @@
 // DeleteObject and DeleteObjects
 import { setImmediate } from "node:timers/promises";
+import type { UnknownParts } from "../../access/policy.ts";
 import type { DeleteRequest, DeleteResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { StoreError } from "../../model/store-error.ts";
 import { answerEmpty, answerXml, type Header, toS3Error } from "../answer.ts";
-import { isPermitted, requirePermission } from "../authorization.ts";
+import { authorizeAhead, isPermitted, requirePermission } from "../authorization.ts";
 import {
   getActor,
   getBucket,
@@ -44,22 +45,22 @@ export const deleteObject: OperationHandler = async (context) => {
   return answerEmpty(204, headers);
 };
 
-/** DeleteObjects: each key is authorized separately, the request as a whole is not. */
+/** The parts of a deletion that each item of a list names. */
+export const NAMED_BY_ITEM: UnknownParts = {
+  resource: "key",
+  values: ["s3:versionid", "s3:existingobjecttag/"],
+};
+
+/**
+ * DeleteObjects: each key is authorized separately, the request as a whole is not. As in S3, callers with a key get an error
+ * for each object that they may not delete; those that may delete nothing learn no more about the body.
+ */
 export const deleteObjects: OperationHandler = async (context) => {
-  const { acl, policy } = getBucket(context).settings;
-  if (context.caller.kind === "anonymous" && acl === undefined && policy === undefined) {
-    throw new S3Error("AccessDenied");
-  }
-  const body = await receiveDocument(context, {
-    bytesMax: BODY_BYTES_MAX,
+  const refusal = await findRefusalAhead(context);
+  if (refusal !== undefined && context.caller.kind === "anonymous") throw refusal;
+  const { requests, isQuiet } = await receiveRequests(context).catch((error: unknown) => {
+    throw refusal !== undefined && error instanceof S3Error ? refusal : error;
   });
-  const root = parseXml(body, "Delete");
-  const isQuiet = root.findText("Quiet")?.toLowerCase() === "true";
-  const items = root.list("Object");
-  if (items.length === 0 || items.length > KEYS_MAX) throw new S3Error("MalformedXML");
-  const bypassGovernance = asksForBypass(context);
-  const actor = getActor(context);
-  const requests = items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor }));
   const refusals: (S3Error | undefined)[] = [];
   for (const [index, request] of requests.entries()) {
     // Checking a long policy for a thousand keys takes a while, so it yields in between.
@@ -76,6 +77,29 @@ export const deleteObjects: OperationHandler = async (context) => {
   });
   return answerXml(xmlDocument("DeleteResult", rows.join("")));
 };
+
+// The error of callers that may delete nothing in the bucket.
+async function findRefusalAhead(context: OperationContext): Promise<S3Error | undefined> {
+  try {
+    await authorizeAhead(context, NAMED_BY_ITEM);
+    return undefined;
+  } catch (error) {
+    if (error instanceof S3Error) return error;
+    throw error;
+  }
+}
+
+async function receiveRequests(context: OperationContext) {
+  const root = parseXml(await receiveDocument(context, { bytesMax: BODY_BYTES_MAX }), "Delete");
+  const items = root.list("Object");
+  if (items.length === 0 || items.length > KEYS_MAX) throw new S3Error("MalformedXML");
+  const bypassGovernance = asksForBypass(context);
+  const actor = getActor(context);
+  return {
+    requests: items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor })),
+    isQuiet: root.findText("Quiet")?.toLowerCase() === "true",
+  };
+}
 
 // The error of a key that is not tried.
 async function findRefusal(
