@@ -20,7 +20,7 @@ import {
   createProcessCollector,
   MetricRegistry,
 } from "@platform/kernel/metrics";
-import { every, systemClock, type Clock } from "@platform/kernel/time";
+import { sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
 import { createAccountRoutes } from "./api/account-routes.ts";
 import { createAuditRoutes } from "./api/audit-routes.ts";
@@ -301,18 +301,14 @@ function createBackupRouteOf(
 
 // Deletes expired rows periodically.
 function startSweeps({ config, clock, log, sessions, oneTimeTokens, throttle, audit }: Stores) {
-  const sweeps = [
-    () => sessions.sweep(),
-    () => oneTimeTokens.sweep(),
-    () => throttle.sweep(),
-    () => audit.sweep(clock.now() - config.audit_retention_ms),
-  ];
-  const onError = (error: unknown): void => log.warn("deleting expired rows failed", { error });
-  return every(
+  return sweepEvery(
     SWEEP_MS,
-    async () => {
-      for (const sweep of sweeps) await sweep().catch(onError);
+    {
+      sessions: () => sessions.sweep(),
+      one_time_tokens: () => oneTimeTokens.sweep(),
+      throttles: () => throttle.sweep(),
+      audit: () => audit.sweep(clock.now() - config.audit_retention_ms),
     },
-    onError,
+    (error, sweep) => log.warn("deleting expired rows failed", { error, sweep }),
   );
 }

@@ -4,7 +4,7 @@ import { createIdSource } from "@platform/kernel/ids";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import { every, systemClock, type Clock } from "@platform/kernel/time";
+import { sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
 import { Analytics } from "./analytics/analytics.ts";
 import { createBounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
@@ -340,19 +340,19 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
     analytics: new Analytics(database),
     fetchTarget,
   });
-  const sweeps = every(
+  const sweeps = sweepEvery(
     SWEEP_MS,
-    async () => {
-      await messages.sweep();
-      await idempotency.sweep();
-      await inbox.sweep();
-      await webhooks.sweep();
-      await inbound.sweep();
-      await domains.sweep();
-      await dmarcReports.sweep();
-      await webPush.subscriptions.sweep();
+    {
+      messages: () => messages.sweep(),
+      idempotency: () => idempotency.sweep(),
+      inbox: () => inbox.sweep(),
+      webhooks: () => webhooks.sweep(),
+      inbound: () => inbound.sweep(),
+      domains: () => domains.sweep(),
+      dmarc_reports: () => dmarcReports.sweep(),
+      web_push: () => webPush.subscriptions.sweep(),
     },
-    (error) => log.warn("deleting expired rows failed", { error }),
+    (error, sweep) => log.warn("deleting expired rows failed", { error, sweep }),
   );
   lifecycle.onDrain("sweeps", () => sweeps.stop());
 

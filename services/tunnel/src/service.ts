@@ -9,7 +9,7 @@ import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import { AddressSet } from "@platform/kernel/network";
-import { every, systemClock, type Clock } from "@platform/kernel/time";
+import { every, sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
 import {
   createOtlpExporter,
   createSpanCounts,
@@ -264,14 +264,14 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { port } = server;
   urls.port = port;
 
-  const sweepStores = async (): Promise<void> => {
-    await links.sweep();
-    await store.sweep((row) => hub.find(row.id) !== undefined);
-    capture.retain((id) => store.find(id) !== undefined);
+  const storeSweeps = {
+    links: () => links.sweep(),
+    tunnels: () => store.sweep((row) => hub.find(row.id) !== undefined),
+    captures: () => capture.retain((id) => store.find(id) !== undefined),
   };
   const sweeps = [
     every(SWEEP_MS, () => hub.sweep(), onError),
-    every(STORE_SWEEP_MS, sweepStores, onError),
+    sweepEvery(STORE_SWEEP_MS, storeSweeps, onError),
   ];
   lifecycle.onDrain("sweeps", async () => {
     await Promise.all(sweeps.map((sweep) => sweep.stop()));

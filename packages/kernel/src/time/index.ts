@@ -1,6 +1,7 @@
 // Clocks, passed to components so that tests need not wait, and repeated timers.
 export { every, type RepeatingTimer } from "./every.ts";
 export { SetBackWatch } from "./set-back.ts";
+export { sweepEvery } from "./sweeps.ts";
 
 /** Calendar time, and a monotonic time. */
 export interface Clock {

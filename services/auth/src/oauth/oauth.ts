@@ -3,7 +3,7 @@ import { hkdfSync } from "node:crypto";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { Claims } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
-import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import { every, sweepEvery, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../database/key.ts";
 import type { AuthDatabase } from "../database/schema.ts";
@@ -194,14 +194,14 @@ export class OAuth {
         () => this.#followScopes(),
         (error) => log.error("reading the scopes failed", { error }),
       ),
-      every(
+      sweepEvery(
         SWEEP_MS,
-        async () => {
-          await items.sweep();
-          await revocations.sweep();
-          await consents.sweep();
+        {
+          items: () => items.sweep(),
+          revocations: () => revocations.sweep(),
+          consents: () => consents.sweep(),
         },
-        (error) => log.error("deleting expired items failed", { error }),
+        (error, sweep) => log.error("deleting expired items failed", { error, sweep }),
       ),
     ];
   }
