@@ -9,7 +9,6 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { Registrations } from "../sign-in/registrations.ts";
@@ -34,7 +33,6 @@ export interface UserRouteOptions extends UserAccessRouteOptions {
   credentials: Credentials;
   registrations: Registrations;
   notices: SecurityNotices;
-  oauth: OAuth;
   audit: AuditLog;
   publicUrl: string;
 }
@@ -49,7 +47,7 @@ export function createUserRoutes(options: UserRouteOptions): ApiRoute[] {
 }
 
 function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
-  const { identification, users, credentials, registrations, factors, notices, oauth, publicUrl } =
+  const { identification, users, credentials, registrations, factors, notices, publicUrl } =
     options;
   const tag = "Users";
   const record = createAuditRecorder(options);
@@ -154,7 +152,6 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
         const before = await users.find(userId);
         if (before === undefined) throw new PlatformError("not_found", "There is no such user.");
         const account = await credentials.change(before, body);
-        if (body.disabled === true) await oauth.revoker.revokeUser(userId);
         await record(exchange, principal, "user.change", `user:${userId}`, {
           fields: Object.keys(body),
           ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
@@ -174,8 +171,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
         await users.requireManageable(userId, principal.rights);
-        await users.delete(userId);
-        await oauth.revoker.revokeUser(userId);
+        await credentials.delete(userId);
         await record(exchange, principal, "user.delete", `user:${userId}`);
         return undefined;
       },

@@ -16,6 +16,7 @@ import {
   createSentCode,
   createTotpSecret,
   findTotpStep,
+  normalizeCode,
   hashCode,
   readBackupCode,
 } from "./one-time-code.ts";
@@ -141,7 +142,8 @@ export class Factors {
   }
 
   /** Verifies the first code of a factor, which is active from then on. */
-  async confirm(userId: string, factorId: string, code: string): Promise<CodeProof> {
+  async confirm(userId: string, factorId: string, typed: string): Promise<CodeProof> {
+    const code = normalizeCode(typed);
     const row = (await this.#findRows(userId)).find(({ id }) => id === factorId);
     if (row === undefined || row.confirmed === 1) {
       throw new PlatformError("not_found", "There is no unconfirmed factor with this id.");
@@ -175,8 +177,9 @@ export class Factors {
    * Verifies a code: TOTP, a code sent for this `mfaToken`, or a backup code. Throws 401 for a wrong code, 429 after
    * too many.
    */
-  async verify(userId: string, code: string, mfaToken: string): Promise<CodeProof> {
+  async verify(userId: string, typed: string, mfaToken: string): Promise<CodeProof> {
     const attempt = await this.#begin(userId);
+    const code = normalizeCode(typed);
     const backup = readBackupCode(code);
     if (backup !== undefined) {
       if (!(await this.#spendBackupCode(userId, backup))) throw this.#refuse("backup");
@@ -324,7 +327,7 @@ export class Factors {
       .insertInto("auth_backup_codes")
       .values(
         codes.map((code) => ({
-          hash: hashCode(codeKey, userId, code.replace("-", "")),
+          hash: hashCode(codeKey, userId, normalizeCode(code)),
           user_id: userId,
           factor_id: factorId,
           active,

@@ -7,6 +7,7 @@ const PERIOD_SECONDS = 30;
 const STEPS_APART = [0, -1, 1] as const;
 const BACKUP_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
 const BACKUP_CHARS = 10;
+const SEPARATOR = /[\s\p{Pd}\p{Cf}\u2212]/gu;
 
 /** The time step that the code is valid for; `undefined` for an invalid code. */
 export function findTotpStep(secret: string, code: string, nowMs: number): number | undefined {
@@ -33,9 +34,17 @@ export function createBackupCode(): string {
   return `${chars.slice(0, 5)}-${chars.slice(5)}`;
 }
 
+/**
+ * A typed code as codes are stored: without blanks and dashes, which apps and messages show between groups, in lower case,
+ * with full-width characters as plain ones.
+ */
+export function normalizeCode(text: string): string {
+  return text.normalize("NFKC").replaceAll(SEPARATOR, "").toLowerCase();
+}
+
 /** The normalised code; `undefined` if it cannot be a backup code. */
 export function readBackupCode(text: string): string | undefined {
-  const code = text.toLowerCase().replaceAll(/[\s-]/g, "");
+  const code = normalizeCode(text);
   return code.length === BACKUP_CHARS &&
     Array.from(code).every((char) => BACKUP_ALPHABET.includes(char))
     ? code

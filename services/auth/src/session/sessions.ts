@@ -1,7 +1,8 @@
 // Sessions: opened by a sign-in, renewed while in use, ended by their owner, an administrator or expiry.
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
-import type { AuthDatabase } from "../database/schema.ts";
+import type { Kysely } from "kysely";
+import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import type { SessionRow } from "../database/session.ts";
 import { nameDevice } from "./device.ts";
 import { isExpired, toSessionInfo, type SessionInfo } from "./session.ts";
@@ -232,8 +233,12 @@ export class Sessions {
   }
 
   /** Ends all sessions of a user except `exceptId`; returns their number. */
-  async endAll(userId: string, exceptId?: string): Promise<number> {
-    let query = this.#options.database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
+  async endAll(
+    userId: string,
+    exceptId: string | undefined,
+    trx: Kysely<AuthTables>,
+  ): Promise<number> {
+    let query = trx.deleteFrom("auth_sessions").where("user_id", "=", userId);
     if (exceptId !== undefined) query = query.where("id", "!=", exceptId);
     return Number((await query.executeTakeFirst()).numDeletedRows);
   }

@@ -9,7 +9,7 @@ import type { Notifier } from "../notify/notifier.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
-import { readEmail } from "../user/username.ts";
+import { foldEmail, readEmail } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
 import {
   createInputError,
@@ -127,7 +127,7 @@ export class Credentials {
     const email = readEmail(text);
     const account = email === undefined ? undefined : await users.findByVerifiedEmail(email);
     const device = account && deviceMarks.read(deviceMark, account.username);
-    const mailbox = email?.toLowerCase() ?? "none";
+    const mailbox = email === undefined ? "none" : foldEmail(email);
     await (device === undefined
       ? throttle.begin(
           { key: `mail:recovery:${mailbox} ${networkOf(origin.ip)}`, free: FREE_MESSAGES },
@@ -139,6 +139,16 @@ export class Credentials {
     if (account !== undefined && !account.disabled) {
       void this.#sendRecovery(account).catch(this.#options.onHiddenError);
     }
+  }
+
+  async #change(userId: string, change: UserChange): Promise<Account> {
+    const { users, oauth } = this.#options;
+    let notify: (() => void) | undefined;
+    const account = await users.change(userId, change, async (trx) => {
+      notify = await oauth.revoker.revokeUser(userId, trx);
+    });
+    notify?.();
+    return account;
   }
 
   // A mailbox receives few messages regardless of the number of networks. Further requests are ignored silently: a
@@ -170,15 +180,25 @@ export class Credentials {
 
   /** Changes a user. A new address must be verified again, and links sent to the previous one become invalid. */
   async change(account: Account, change: UserChange): Promise<Account> {
-    const { users, oneTimeTokens, notices } = this.#options;
+    const { oneTimeTokens, notices } = this.#options;
     if (typeof change.name === "string") requireHonestName(change.name);
-    if (change.email === undefined) return users.change(account.id, change);
+    if (change.email === undefined) return this.#change(account.id, change);
     const email = change.email === null ? null : readEmail(change.email);
     if (email === undefined) throw createInputError("email", "an email address", EMAIL_FAULT);
-    const changed = await users.change(account.id, { ...change, email });
+    const changed = await this.#change(account.id, { ...change, email });
     await oneTimeTokens.revoke(account.id, ["email-verification", "recovery"]);
     notices.tell(account, "email.change");
     return changed;
+  }
+
+  /** Deletes a user; what was issued to them is revoked in the same transaction. */
+  async delete(userId: string): Promise<void> {
+    const { users, oauth } = this.#options;
+    let notify: (() => void) | undefined;
+    await users.delete(userId, async (trx) => {
+      notify = await oauth.revoker.revokeUser(userId, trx);
+    });
+    notify?.();
   }
 
   /**
@@ -211,10 +231,15 @@ export class Credentials {
    * new tokens: the earlier ones are void by the user's epoch, not by their `sid`.
    */
   async invalidate(userId: string, exceptSid?: string): Promise<number> {
-    const { users, sessions, oauth } = this.#options;
-    await users.raiseEpoch(userId);
-    const ended = await sessions.endAll(userId, exceptSid);
-    await oauth.revoker.revokeUser(userId);
+    const { users, sessions, oauth, database } = this.#options;
+    const { ended, notify } = await database.transaction(async (trx) => {
+      await users.raiseEpoch(userId, trx);
+      return {
+        ended: await sessions.endAll(userId, exceptSid, trx),
+        notify: await oauth.revoker.revokeUser(userId, trx),
+      };
+    });
+    notify();
     return ended;
   }
 

@@ -12,24 +12,33 @@ const EMAIL_PATTERN =
 /** The stored form of a name (NFKC); `undefined` if the name is invalid. */
 export function readUsername(text: string): string | undefined {
   if (text.length > 4 * USERNAME_CHARS_MAX) return undefined;
-  const name = text.normalize("NFKC").trim();
+  const name = normalizeUsername(text);
   if (name.length > USERNAME_CHARS_MAX || !USERNAME_PATTERN.test(name)) return undefined;
   return isDeceptiveIdentifier(name) ? undefined : name;
 }
 
-/** The comparison key of a name: NFKC and full case folding. */
+/** The comparison key of a name, stored or typed: the stored form with full case folding. */
 export function foldUsername(name: string): string {
   // Upper case followed by lower case maps ß to ss and ς to σ, as case folding does and lower case alone does not.
-  return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
+  return normalizeUsername(name).toUpperCase().toLowerCase().normalize("NFKC");
+}
+
+// Keyboards of telephones add a blank after a name that they complete.
+function normalizeUsername(text: string): string {
+  return text.normalize("NFKC").trim();
 }
 
 /** The stored form of an address; `undefined` if it is invalid. */
 export function readEmail(text: string): string | undefined {
-  const address = text.normalize("NFC").trim();
+  const address = normalizeEmail(text);
   return address.length <= 254 && EMAIL_PATTERN.test(address) ? address : undefined;
 }
 
-/** The comparison key of an address. */
+/** The comparison key of an address, stored or typed. */
 export function foldEmail(address: string): string {
-  return address.toLowerCase();
+  return normalizeEmail(address).toLowerCase();
+}
+
+function normalizeEmail(text: string): string {
+  return text.normalize("NFC").trim();
 }

@@ -33,6 +33,9 @@ export interface UserChange {
   disabled?: boolean | undefined;
 }
 
+/** Further work in the transaction of a change. */
+type Alongside = (trx: Kysely<AuthTables>) => Promise<void>;
+
 /** Limits a list of users; all that are given apply. */
 export interface UserFilter {
   /** Part of the name, address or display name. */
@@ -130,7 +133,7 @@ export class Users {
       .executeTakeFirst();
   }
 
-  /** Includes secrets; `username` may have any case. */
+  /** Includes secrets; `username` is as it was typed. */
   findRowByUsername(username: string): Promise<UserRow | undefined> {
     return this.#database.db
       .selectFrom("auth_users")
@@ -165,7 +168,7 @@ export class Users {
         row.or([
           sql<boolean>`username_key like ${contains(foldUsername(search))} escape '\\'`,
           sql<boolean>`email_key like ${contains(foldEmail(search))} escape '\\'`,
-          sql<boolean>`lower(name) like ${contains(search.toLowerCase())} escape '\\'`,
+          sql<boolean>`lower(name) like ${contains(search.normalize("NFC").trim().toLowerCase())} escape '\\'`,
         ]),
       );
     }
@@ -173,8 +176,13 @@ export class Users {
     return (await query.orderBy("username_key").limit(limit).execute()).map(toAccount);
   }
 
-  /** Changes a user. Disabling a user raises the epoch, which ends sessions and tokens. */
-  change(id: string, change: UserChange): Promise<Account> {
+  /**
+   * Changes a user. Disabling a user raises the epoch, which ends sessions and tokens; `onDisabled` revokes them in the same
+   * transaction.
+   */
+  change(id: string, change: UserChange & { disabled?: false | undefined }): Promise<Account>;
+  change(id: string, change: UserChange, onDisabled: Alongside): Promise<Account>;
+  change(id: string, change: UserChange, onDisabled?: Alongside): Promise<Account> {
     return this.#policy.change(async (trx) => {
       const set: Partial<UserRow> = { updated_at: this.#clock.now() };
       if (change.name !== undefined) set.name = change.name;
@@ -199,13 +207,14 @@ export class Users {
       if (row === undefined) throw noSuchUser();
       if (change.disabled === true) {
         await trx.deleteFrom("auth_sessions").where("user_id", "=", id).execute();
+        await onDisabled?.(trx);
       }
       return toAccount(row);
     });
   }
 
-  /** Deletes a user and everything that belongs to them. */
-  delete(id: string): Promise<void> {
+  /** Deletes a user and everything that belongs to them; `onDeleted` revokes their tokens in the same transaction. */
+  delete(id: string, onDeleted: Alongside): Promise<void> {
     return this.#policy.change(async (trx) => {
       await trx
         .deleteFrom("auth_role_bindings")
@@ -217,6 +226,7 @@ export class Users {
         .where("id", "=", id)
         .executeTakeFirst();
       if (numDeletedRows === 0n) throw noSuchUser();
+      await onDeleted(trx);
     });
   }
 
@@ -247,8 +257,8 @@ export class Users {
   }
 
   /** Makes everything that was issued to the user void. */
-  async raiseEpoch(id: string): Promise<void> {
-    await this.#database.db
+  async raiseEpoch(id: string, trx: Kysely<AuthTables>): Promise<void> {
+    await trx
       .updateTable("auth_users")
       .set((value) => ({ epoch: value("epoch", "+", 1) }))
       .where("id", "=", id)

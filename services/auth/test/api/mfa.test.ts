@@ -12,6 +12,7 @@ import {
   type Answer,
   type Person,
 } from "../client.ts";
+import { normalizeCode } from "../../src/factor/one-time-code.ts";
 import { readCode, readLink, startMailbox } from "../mailbox.ts";
 import { STAGE_KINDS, startStage, type Stage } from "../stage.ts";
 
@@ -57,6 +58,20 @@ function verify(stage: Pick<Stage, "url">, mfa_token: string, code: string): Pro
   return call(stage, "POST", `${MFA}/verify`, { body: { mfa_token, code } });
 }
 
+test("a code is normalized: blanks, dashes, full-width characters, upper case", () => {
+  for (const typed of [
+    "123456",
+    "123 456",
+    " 123-456\n",
+    "123\u2013456",
+    "\uff11\uff12\uff13 456",
+  ]) {
+    assert.equal(normalizeCode(typed), "123456", JSON.stringify(typed));
+  }
+  assert.equal(normalizeCode("ABCDE-fghjk"), "abcdefghjk");
+  assert.equal(normalizeCode("12a456"), "12a456");
+});
+
 for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`second factors on ${kind}`, { skip }, () => {
     test("an authenticator app is active from its first code on, and each code works once", async () => {
@@ -88,7 +103,9 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         "the code was used before",
       );
       stage.clock.advance(STEP_MS);
-      const entered = await verify(stage, token, codeOf(stage, setup.secret));
+      // As apps show codes, in groups.
+      const grouped = codeOf(stage, setup.secret).replace(/^(...)/, " $1 ");
+      const entered = await verify(stage, token, grouped);
       assert.equal(entered.status, 200);
       const { access_token } = entered.body as Record<string, string>;
       const claims = JSON.parse(
@@ -278,7 +295,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const { id: factor_id } = made.body as never as Setup;
       await expectStatus(200, stage, "POST", `${MFA}/verify`, {
         token: person.token,
-        body: { factor_id, code: readCode(mailbox) },
+        body: { factor_id, code: readCode(mailbox).replace(/^(...)/, "$1-") },
       });
       const [mine, theirs] = [await ask(stage, person), await ask(stage, person)];
       await expectStatus(200, stage, "POST", `${MFA}/send`, {

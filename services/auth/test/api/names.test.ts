@@ -32,6 +32,64 @@ const HONEST = [
   "José-María",
 ];
 
+test("a name is found as it was stored, however it was typed", async () => {
+  const { token } = await signIn(stage, ADMIN);
+  const password = "a long password of theirs";
+  // A blank that a keyboard adds, full-width letters, a decomposed accent, a sharp s.
+  const stored = "zo\u00eb.stra\u00dfe";
+  const typed = [
+    ` ${stored} `,
+    `${stored}\u00a0`,
+    "zoe\u0308.stra\u00dfe",
+    "ZO\u00cb.STRASSE",
+    "\uff5a\uff4f\u00eb.stra\u00dfe",
+  ];
+  const email = "zo\u00eb@example.com";
+  await expectStatus(201, stage, "POST", "/api/v1/auth/register", {
+    body: {
+      username: `${typed[2]} `,
+      password,
+      email: ` ${email.normalize("NFD").toUpperCase()} `,
+    },
+  });
+  for (const username of typed) {
+    await expectStatus(200, stage, "POST", "/api/v1/auth/login", { body: { username, password } });
+    await expectStatus(409, stage, "POST", "/api/v1/auth/register", {
+      body: { username, password },
+    });
+    const search = encodeURIComponent(username);
+    const { body } = await expectStatus(200, stage, "GET", `/api/v1/users?search=${search}`, {
+      token,
+    });
+    assert.deepEqual(
+      (body as never as { users: { username: string }[] }).users.map((user) => user.username),
+      [stored],
+      username,
+    );
+  }
+  const search = encodeURIComponent(` ${email.normalize("NFD")}`);
+  const { body } = await expectStatus(200, stage, "GET", `/api/v1/users?search=${search}`, {
+    token,
+  });
+  assert.equal((body as never as { users: unknown[] }).users.length, 1);
+});
+
+test("wrong passwords for a name count together, however it was typed", async () => {
+  await expectStatus(201, stage, "POST", "/api/v1/auth/register", {
+    body: { username: "throttled", password: "a long password of theirs" },
+  });
+  const forms = ["throttled", "throttled ", " THROTTLED", "\uff54hrottled"];
+  const statuses: number[] = [];
+  for (let index = 0; index < 12; index += 1) {
+    const username = forms[index % forms.length];
+    const answer = await call(stage, "POST", "/api/v1/auth/login", {
+      body: { username, password: "not the password" },
+    });
+    statuses.push(answer.status);
+  }
+  assert.equal(statuses.at(-1), 429, statuses.join(" "));
+});
+
 test("look-alike mixtures and control characters are deceptive, one script per word is not", () => {
   for (const name of DECEPTIVE) assert.ok(isDeceptive(name), name);
   for (const name of HONEST) assert.ok(!isDeceptive(name), name);

@@ -134,5 +134,36 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       for (const [holder, way] of ended) await requireEnded(again, holder, way);
       await again.close();
     });
+
+    test("ends with the account in one transaction: if tokens cannot be revoked, nothing has changed", async () => {
+      const stage = await startWithAdmin(await prepare());
+      const { access: root } = await signIn(stage, ADMIN.username, ADMIN.password);
+      await expectStatus(201, stage, "POST", "/api/v1/auth/register", {
+        body: { username: "holder", password: PASSWORD },
+      });
+      const holder = await signIn(stage, "holder");
+      const rename = (from: string, to: string) =>
+        stage.database.db.schema.alterTable(from).renameTo(to).execute();
+      await rename("auth_revocation_clock", "away");
+      const path = `/api/v1/users/${holder.id}`;
+      for (const [method, target, body] of [
+        ["DELETE", path],
+        ["PATCH", path, { disabled: true }],
+        ["POST", "/api/v1/sessions/invalidate", { user_id: holder.id }],
+      ] as const) {
+        const { status } = await call(stage, method, target, {
+          token: root,
+          ...(body && { body }),
+        });
+        assert.equal(status, 500, `${method} ${target}`);
+      }
+      await rename("away", "auth_revocation_clock");
+      for (const token of [holder.access, holder.session]) {
+        await expectStatus(200, stage, "GET", ACCOUNT, { token });
+      }
+      await expectStatus(204, stage, "DELETE", path, { token: root });
+      await expectStatus(401, stage, "GET", ACCOUNT, { token: holder.access });
+      await stage.close();
+    });
   });
 }

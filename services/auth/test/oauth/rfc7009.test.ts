@@ -118,7 +118,7 @@ onEachDatabase((makeUrl) => {
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
       .where("id", "=", USER_ID)
       .execute();
-    await host.oauth.revoker.revokeUser(USER_ID);
+    await host.oauth.revoker.revokeUser(USER_ID, host.database.db);
     for (const token of [tokens.access_token, login.access_token]) {
       assert.equal(await isActive(token), false);
     }

@@ -137,6 +137,64 @@ onEachDatabase((makeUrl) => {
     assert.equal(found["client_secret"], undefined);
   });
 
+  test("a key set is fetched again for a new key, which it may have before its cached copy expires", async () => {
+    const pairs = new Map<string, CryptoKey>();
+    let published: object[] = [];
+    let fetched = 0;
+    const publish = async (kid: string): Promise<void> => {
+      const { privateKey, publicKey } = await generateKeyPair("ES256");
+      pairs.set(kid, privateKey);
+      published = [{ ...(await exportJWK(publicKey)), alg: "ES256", kid }];
+    };
+    const server = createServer((_request, response) => {
+      fetched += 1;
+      const headers = { "Content-Type": "application/json", "Cache-Control": "max-age=3600" };
+      response.writeHead(200, headers).end(JSON.stringify({ keys: published }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const client = await host.oauth.clients.add(
+      {
+        redirect_uris: [],
+        grant_types: ["client_credentials"],
+        response_types: [],
+        token_endpoint_auth_method: "private_key_jwt",
+        jwks_uri: `http://127.0.0.1:${port}/keys`,
+      },
+      undefined,
+    );
+    const id = String(client["client_id"]);
+    const ask = async (kid: string): Promise<number> => {
+      const client_assertion = await new SignJWT({ jti: randomUUID() })
+        .setProtectedHeader({ alg: "ES256", kid })
+        .setIssuer(id)
+        .setSubject(id)
+        .setAudience(host.issuer)
+        .setIssuedAt()
+        .setExpirationTime("1m")
+        .sign(pairs.get(kid) ?? pairs.get("2")!);
+      const { status } = await postToken(host, {
+        grant_type: "client_credentials",
+        client_assertion,
+        client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      });
+      return status;
+    };
+    try {
+      await publish("1");
+      assert.equal(await ask("1"), 200);
+      await publish("2");
+      assert.equal(await ask("2"), 200, "OpenID Connect Core 10.1.1: an unknown kid is looked up");
+      assert.equal(await ask("1"), 401, "the former key is no longer published");
+      for (let index = 0; index < 5; index += 1) assert.equal(await ask(`made-up-${index}`), 401);
+      assert.equal(fetched, 2, "invented keys do not fetch it again and again");
+      assert.equal(await ask("2"), 200);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+
   test("key sets of clients are fetched through the egress guard: never from private addresses", async (t) => {
     const { privateKey, publicKey } = await generateKeyPair("ES256");
     const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: "ES256", kid: "1" }] };

@@ -205,7 +205,7 @@ onEachDatabase((makeUrl) => {
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
       .where("id", "=", USER_ID)
       .execute();
-    await host.oauth.revoker.revokeUser(USER_ID);
+    await host.oauth.revoker.revokeUser(USER_ID, host.database.db);
     assert.equal(await isActive(byUser.swapped), false);
   });
 });

@@ -8,9 +8,20 @@ export type CoreClient = NonNullable<Awaited<ReturnType<Provider["Client"]["find
   compareClientSecret(secret: string): Promise<boolean> | boolean;
   /** Posts a logout token to the client, with retries; resolves after the first try. */
   backchannelLogout(accountId: string, sid: string | undefined): Promise<void>;
+  /** Its public keys. */
+  readonly asymmetricKeyStore: CoreClientKeys;
   /** Metadata to store. */
   metadata(): Record<string, unknown> & { client_id: string };
 };
+
+/** The core's store of a client's public keys; it fetches them when it is stale and a token cannot be verified. */
+export interface CoreClientKeys {
+  /** Seconds since 1970. */
+  freshUntil?: number | undefined;
+  fresh: () => boolean;
+  refresh: () => Promise<void>;
+  selectForVerify: (wanted: { alg?: string | undefined; kid?: string | undefined }) => unknown[];
+}
 
 /** The core's client class. */
 export interface CoreClients {

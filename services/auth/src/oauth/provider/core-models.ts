@@ -7,6 +7,7 @@ import { TTL_SECONDS } from "../core/lifetimes.ts";
 import { readProofId } from "../token/dpop-proof.ts";
 import type { LogoutNotices } from "../token/logout-notices.ts";
 import type { RefreshRotation } from "../token/refresh-rotation.ts";
+import { fetchUnknownKeys } from "./client-keys.ts";
 
 const CLIENT_MS = 1_000;
 const CLIENTS_MAX = 10_000;
@@ -154,6 +155,7 @@ function rememberClients(provider: Provider, { clientCache, clock }: ModelOption
       clientCache.delete(id);
       return undefined;
     }
+    if (client.jwksUri !== undefined) fetchUnknownKeys(client.asymmetricKeyStore, clock);
     if (clientCache.size >= CLIENTS_MAX) clientCache.clear();
     clientCache.set(id, { provider, client, until: now + CLIENT_MS });
     return client;

@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
+import type { Kysely } from "kysely";
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ItemRow, OAuthTables } from "../../database/oauth.ts";
 import type { SecretBox } from "@platform/kernel/secrets";
@@ -83,8 +84,11 @@ export class ItemStore {
   }
 
   /** The core's sessions of a user. */
-  async readSessionsOf(accountId: string): Promise<AdapterPayload[]> {
-    const rows = await this.#options.database.db
+  async readSessionsOf(
+    accountId: string,
+    within: Kysely<OAuthTables> = this.#options.database.db,
+  ): Promise<AdapterPayload[]> {
+    const rows = await within
       .selectFrom("auth_oauth_items")
       .selectAll()
       .where("account_id", "=", accountId)
@@ -157,9 +161,12 @@ export class ItemStore {
   }
 
   /** Deletes all items of a session, a user or a client, and their grants. */
-  async deleteAll(column: "sid" | "account_id" | "client_id", value: string): Promise<void> {
-    const { db } = this.#options.database;
-    const rows = await db
+  async deleteAll(
+    column: "sid" | "account_id" | "client_id",
+    value: string,
+    within: Kysely<OAuthTables> = this.#options.database.db,
+  ): Promise<void> {
+    const rows = await within
       .selectFrom("auth_oauth_items")
       .select(["grant_id"])
       .where(column, "=", value)
@@ -167,7 +174,7 @@ export class ItemStore {
       .distinct()
       .execute();
     const grants = rows.map(({ grant_id }) => hashId("Grant", grant_id!));
-    await db
+    await within
       .deleteFrom("auth_oauth_items")
       .where((where) =>
         where.or([

@@ -1,7 +1,7 @@
 // The durable deny-list of access tokens, and its feed for other verifiers.
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
-import type { Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import type { OAuthTables, RevocationKind } from "../../database/oauth.ts";
 
 /** A revocation of tokens. */
@@ -54,8 +54,13 @@ export class RevocationList {
     if (entries.length === 0 && alongside === undefined) return;
     await this.#database.transaction(async (trx) => {
       await alongside?.(trx);
-      for (const entry of entries) await insertEntry(trx, entry);
+      await this.insert(trx, entries);
     });
+  }
+
+  /** Adds entries in a transaction of the caller. */
+  async insert(trx: Kysely<OAuthTables>, entries: readonly Revocation[]): Promise<void> {
+    for (const entry of entries) await insertEntry(trx, entry);
   }
 
   /** True if the token was revoked. */
@@ -181,7 +186,7 @@ export class RevocationList {
   }
 }
 
-async function insertEntry(trx: Transaction<OAuthTables>, entry: Revocation): Promise<void> {
+async function insertEntry(trx: Kysely<OAuthTables>, entry: Revocation): Promise<void> {
   const { seq } = await trx
     .updateTable("auth_revocation_clock")
     .set((row) => ({ seq: row("seq", "+", 1) }))

@@ -1,7 +1,8 @@
 // Revokes everything issued to a session, a user or a client or signed by a key, on all nodes immediately.
 import type { Clock } from "@platform/kernel/time";
+import type { Kysely } from "kysely";
 import type { AdapterPayload, Provider } from "oidc-provider";
-import type { Users } from "../../user/users.ts";
+import type { AuthTables } from "../../database/schema.ts";
 import { findCoreClient } from "../core/core-client.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { LogoutNotices } from "./logout-notices.ts";
@@ -15,7 +16,6 @@ export interface RevokerOptions {
   getProvider: () => Provider;
   items: ItemStore;
   revocations: RevocationList;
-  users: Users;
   clock: Clock;
   notices: LogoutNotices;
 }
@@ -38,15 +38,25 @@ export class Revoker {
     if (session !== undefined && options.isToldByCore !== true) this.#notifyClients(session);
   }
 
-  /** Revokes everything of a user; the epoch was raised before, and tokens of earlier epochs are void. */
-  async revokeUser(userId: string): Promise<void> {
-    const { items, revocations, users } = this.#options;
-    const account = await users.find(userId);
+  /**
+   * Revokes everything of a user in the transaction that has raised their epoch, which voids tokens of earlier epochs, or
+   * deleted them. The result is to be called after the commit: it notifies clients.
+   */
+  async revokeUser(userId: string, trx: Kysely<AuthTables>): Promise<() => void> {
+    const { items, revocations } = this.#options;
+    const account = await trx
+      .selectFrom("auth_users")
+      .select("epoch")
+      .where("id", "=", userId)
+      .executeTakeFirst();
     const epoch = account?.epoch ?? Number.MAX_SAFE_INTEGER;
-    await revocations.add([{ kind: "sub", value: userId, epoch, expiresAt: this.#denyUntil() }]);
-    const sessions = await items.readSessionsOf(userId);
-    await items.deleteAll("account_id", userId);
-    for (const session of sessions) this.#notifyClients(session);
+    const expiresAt = this.#denyUntil();
+    await revocations.insert(trx, [{ kind: "sub", value: userId, epoch, expiresAt }]);
+    const sessions = await items.readSessionsOf(userId, trx);
+    await items.deleteAll("account_id", userId, trx);
+    return () => {
+      for (const session of sessions) this.#notifyClients(session);
+    };
   }
 
   /** Revokes a user's grants to a client; false if there were none. */
