@@ -14,6 +14,7 @@ import {
 } from "@platform/kernel/config";
 import { z } from "zod";
 import { SHARDS_MAX } from "./blob/erasure/reed-solomon.ts";
+import type { StoreOptions } from "./open-store.ts";
 
 /** The version of the service: in health answers, `--version` and metrics. */
 export const VERSION = readPackageVersion(import.meta.url);
@@ -88,6 +89,17 @@ const KEYS = {
       "Interval of checking the index and copying it on the same disk, as a source for fsck; 0 disables it. Stores on several drives make no copies.",
     unit: "ms",
   }),
+  index_log_limit: key(
+    z
+      .int()
+      .min(8 * MIB)
+      .default(1024 * MIB),
+    {
+      description:
+        "Limit of the index's log (its WAL). A copy of the index keeps the log from restarting: beyond the limit, the copy ends and begins again.",
+      unit: "bytes",
+    },
+  ),
   quarantine_limit: key(
     z
       .int()
@@ -288,4 +300,18 @@ export const vaultDefinition = defineConfig({
 /** True if the root user has the built-in credentials. */
 export function hasDefaultCredentials(config: VaultConfig): boolean {
   return config.secret_access_key === DEFAULT_SECRET_KEY;
+}
+
+/** The options of the store. */
+export function toStoreOptions(config: VaultConfig): StoreOptions {
+  const { drives: folders, drive_parity: parity, disk_reserve: reserveBytes } = config;
+  return {
+    dataDir: config.data_dir,
+    inspectedBytesMax: config.index_check_limit,
+    indexCopyEveryMs: config.index_copy_interval_ms,
+    quarantineBytesMax: config.quarantine_limit,
+    logBytesMax: config.index_log_limit,
+    ...(reserveBytes === undefined ? {} : { reserveBytes }),
+    ...(folders.length === 0 ? {} : { drives: { folders, parity } }),
+  };
 }

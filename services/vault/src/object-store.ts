@@ -80,6 +80,7 @@ export class Store {
   readonly #freeSpace: FreeSpace;
   readonly #unlock: () => void;
   readonly #folders: StoreFolders;
+  readonly #logBytesMax: number;
   readonly #stopping = new AbortController();
   #closing: Promise<void> | undefined;
 
@@ -90,6 +91,7 @@ export class Store {
     this.#freeSpace = freeSpace;
     this.#unlock = unlock;
     this.#folders = maintenance.folders;
+    this.#logBytesMax = maintenance.logBytesMax;
     clearSnapshot([
       this.#folders,
       ...environment.blobs.drives.present.map((drive) => drive.folders),
@@ -145,6 +147,7 @@ export class Store {
       folders: this.#folders,
       index: this.#index instanceof FailoverIndex ? this.#index.path : this.#folders.index,
       freeSpace: this.#freeSpace,
+      logBytesMax: this.#logBytesMax,
       stopping: this.#stopping.signal,
     });
   }

@@ -18,7 +18,7 @@ import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/o
 import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./query/reader-pool.ts";
-import { openIndexReader } from "./index/schema.ts";
+import { LOG_BYTES_MAX, openIndexReader } from "./index/schema.ts";
 import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./transaction/writer.ts";
@@ -68,6 +68,8 @@ export interface StoreOptions {
   quarantineBytesMax?: number;
   /** Size of an index with its WAL up to which it is checked as a whole at startup. Default 64 MiB. */
   inspectedBytesMax?: number;
+  /** Size of the index's log at which copies of the index, which keep it from restarting, begin again. Default 1 GiB. */
+  logBytesMax?: number;
   /** Speed of healing a drive. Default 64 MiB/s. */
   healBytesPerSecond?: number;
 }
@@ -95,6 +97,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
   }
   try {
+    const { logBytesMax = LOG_BYTES_MAX } = options;
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const writer = await IndexWriter.open({
       replicas: current.map(toReplica),
@@ -106,6 +109,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         partBytesMin: options.partBytesMin ?? 5 * MIB,
         generationMin: opened.generation,
         isReplicated: drives.isErasureCoded,
+        logBytesMax,
       },
     });
     const { path } = toReplica(writer.slots[0]!);
@@ -164,6 +168,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       indexCopyEveryMs: drives.isErasureCoded ? 0 : (options.indexCopyEveryMs ?? 3_600_000),
       folders: new StoreFolders(options.dataDir),
       freeSpace,
+      logBytesMax,
       clock,
       log: options.log,
     };

@@ -28,7 +28,7 @@ import { isDrive } from "./blob/drive/identity.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { createCallers } from "./callers.ts";
 import { readCertificate, watchCertificate } from "./certificate.ts";
-import { hasDefaultCredentials, type VaultConfig, VERSION } from "./config.ts";
+import { hasDefaultCredentials, toStoreOptions, type VaultConfig, VERSION } from "./config.ts";
 import { StoreFolders } from "./disk/files.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
@@ -86,18 +86,8 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     config.master_key === undefined
       ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
       : Buffer.from(config.master_key, "base64");
-  const store = await openStore({
-    dataDir: config.data_dir,
-    log,
-    keys: createKeyProvider(masterKey),
-    inspectedBytesMax: config.index_check_limit,
-    indexCopyEveryMs: config.index_copy_interval_ms,
-    quarantineBytesMax: config.quarantine_limit,
-    ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
-    ...(config.drives.length === 0
-      ? {}
-      : { drives: { folders: config.drives, parity: config.drive_parity } }),
-  });
+  const keys = createKeyProvider(masterKey);
+  const store = await openStore({ ...toStoreOptions(config), log, keys });
   lifecycle.onDrain("store", () => store.close());
 
   const directory = new Directory({

@@ -15,7 +15,7 @@ export interface TextRules {
 }
 
 /** True if a text has variables. */
-export function hasVariable(text: string, { hasVariables }: TextRules): boolean {
+function hasVariable(text: string, { hasVariables }: TextRules): boolean {
   return hasVariables && text.includes("${");
 }
 

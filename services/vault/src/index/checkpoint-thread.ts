@@ -2,20 +2,28 @@
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { findRestartBytes } from "./schema.ts";
 
 const CHECK_EVERY_MS = 200;
-/** Checkpoints start at this size of the WAL, in bytes. */
+/** Checkpoints start at this size of the WAL, in bytes, or when the writer would restart it, if that is less. */
 const WAL_BYTES_MIN = 8 * 1024 * 1024;
+
+/** The data that the thread starts with. */
+export interface CheckpointData {
+  path: string;
+  logBytesMax: number;
+}
 
 const port = parentPort;
 if (port !== null) {
-  const { path } = workerData as { path: string };
+  const { path, logBytesMax } = workerData as CheckpointData;
+  const bytesMin = Math.min(WAL_BYTES_MIN, findRestartBytes(logBytesMax));
   const database = new DatabaseSync(path, { timeout: 1_000 });
   database.exec("pragma synchronous = full");
   const checkpoint = database.prepare("pragma wal_checkpoint(passive)");
   const timer = setInterval(() => {
     const { size } = statSync(`${path}-wal`, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size < WAL_BYTES_MIN) return;
+    if (size < bytesMin) return;
     try {
       checkpoint.get();
     } catch {

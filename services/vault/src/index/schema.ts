@@ -11,8 +11,13 @@ export const FORMAT_VERSION = 3;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
-/** Size of the WAL above which the writer itself truncates it. */
-export const WAL_BYTES_MAX = 128 * 1024 * 1024;
+/** Default limit of the index's log (its WAL), in bytes. */
+export const LOG_BYTES_MAX = 1024 ** 3;
+
+/** Size of the log above which the writer itself restarts it, far below the limit at which readers are ended. */
+export function findRestartBytes(logBytesMax: number): number {
+  return Math.min(128 * 1024 * 1024, Math.floor(logBytesMax / 8));
+}
 
 /**
  * Columns that a live object (`current`) and an older version or delete marker (`versions`) share. `seq` is the order of
@@ -166,14 +171,14 @@ export class IndexConnection {
 export const INDEX_BUSY_MS = 10_000;
 
 /** Opens the index for its only writer. Creates the tables in a new file, refuses a newer format. */
-export function openIndexWriter(path: string): IndexConnection {
+export function openIndexWriter(path: string, logBytesMax = LOG_BYTES_MAX): IndexConnection {
   const database = new DatabaseSync(path, { timeout: INDEX_BUSY_MS });
   try {
     database.exec(`pragma page_size = ${PAGE_BYTES}`);
     database.exec("pragma journal_mode = wal");
     database.exec("pragma synchronous = full");
     database.exec("pragma wal_autocheckpoint = 0");
-    database.exec(`pragma journal_size_limit = ${WAL_BYTES_MAX}`);
+    database.exec(`pragma journal_size_limit = ${findRestartBytes(logBytesMax)}`);
     database.exec("pragma cache_size = -65536");
     database.exec("pragma temp_store = memory");
     migrate(database, path);

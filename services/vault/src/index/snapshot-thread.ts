@@ -1,20 +1,18 @@
-// Copies a snapshot of the index into a new file, alongside readers and the writer.
+// The thread that copies the index to another drive.
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
-import { nameDriveMark, openIndexReader } from "./schema.ts";
+import { copyPages, type PageCopy } from "./copy-pages.ts";
+import { nameDriveMark } from "./schema.ts";
 
 /** The data that the thread starts with. `slot` is the drive of the copy. */
-export interface SnapshotData {
-  from: string;
-  to: string;
+export interface SnapshotData extends PageCopy {
   slot: number;
 }
 
-const { from, to, slot } = workerData as SnapshotData;
-const index = openIndexReader(from);
-index.sql("vacuum into ?").run(to);
-index.close();
+const { slot, ...pages } = workerData as SnapshotData;
+const { to } = pages;
+await copyPages(pages);
 const copy = new DatabaseSync(to);
 copy.exec("pragma synchronous = off");
 copy.prepare("insert or replace into meta values (?, 1)").run(nameDriveMark(slot));

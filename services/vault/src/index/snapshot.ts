@@ -9,13 +9,18 @@ import type { SnapshotData } from "./snapshot-thread.ts";
 
 /**
  * Copies a snapshot of the index `from` over the index at `to`, which must not be open. From its first moment the copy
- * marks its drive, `slot`, as incomplete. It is durable when this resolves.
+ * marks its drive, `slot`, as incomplete. It is durable when this resolves. `logBytesMax` limits the log of an index in use.
  */
-export async function copyIndex(from: string, to: string, slot: number): Promise<void> {
+export async function copyIndex(
+  from: string,
+  to: string,
+  slot: number,
+  logBytesMax = Number.POSITIVE_INFINITY,
+): Promise<void> {
   const staged = stageCopy(to);
   clearCopy(to);
   const worker = new Worker(new URL("./snapshot-thread.ts", import.meta.url), {
-    workerData: { from, to: staged, slot } satisfies SnapshotData,
+    workerData: { from, to: staged, slot, logBytesMax } satisfies SnapshotData,
   });
   await new Promise<void>((resolve, reject) => {
     worker.once("error", reject);

@@ -1,5 +1,6 @@
 // One copy of the index: the thread that writes it, and the thread that checkpoints its WAL.
 import { Worker } from "node:worker_threads";
+import type { CheckpointData } from "../index/checkpoint-thread.ts";
 import type { WriterLimits } from "./writer-context.ts";
 import type { GroupRequest, GroupResponse, WriterData, WriterReady } from "./writer-messages.ts";
 
@@ -33,7 +34,10 @@ export class Replica {
     this.ready = ready;
     this.#writer = writer;
     this.#checkpoints = new Worker(new URL("../index/checkpoint-thread.ts", import.meta.url), {
-      workerData: { path: options.path },
+      workerData: {
+        path: options.path,
+        logBytesMax: options.limits.logBytesMax,
+      } satisfies CheckpointData,
     });
     // If a checkpoint fails, the writer truncates a WAL that has grown too long.
     this.#checkpoints.on("error", () => undefined);

@@ -31,6 +31,8 @@ export interface WriterLimits {
   partBytesMin: number;
   /** The generation of this start is above it, regardless of the index. */
   generationMin?: number;
+  /** Size of the index's log, in bytes, at which readers that keep it from restarting are ended. */
+  logBytesMax: number;
   /** There are other copies of the index, which must stay identical. */
   isReplicated?: boolean;
 }

@@ -6,9 +6,9 @@ import { applyOperation, type Operation } from "./operations.ts";
 import { MarkFile } from "../index/mark.ts";
 import { restartLog } from "../index/restart-log.ts";
 import {
+  findRestartBytes,
   INDEX_BUSY_MS,
   openIndexWriter,
-  WAL_BYTES_MAX,
   type IndexConnection,
 } from "../index/schema.ts";
 import { DamagedRowError } from "../index/seal.ts";
@@ -33,6 +33,7 @@ class GroupWriter {
   readonly #connection: IndexConnection;
   readonly #context: WriterContext;
   readonly #walPath: string;
+  readonly #restartBytes: number;
   readonly #mark: MarkFile;
   #stopped: StoreError | undefined;
 
@@ -40,6 +41,7 @@ class GroupWriter {
     this.#connection = connection;
     this.#context = context;
     this.#walPath = `${path}-wal`;
+    this.#restartBytes = findRestartBytes(context.limits.logBytesMax);
     this.#mark = new MarkFile(path, context.readPosition());
   }
 
@@ -70,7 +72,7 @@ class GroupWriter {
   tidy(): void {
     if (this.#stopped !== undefined) return;
     const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size <= WAL_BYTES_MAX) return;
+    if (size <= this.#restartBytes) return;
     try {
       restartLog(this.#connection.database, INDEX_BUSY_MS);
     } catch (error) {
@@ -192,7 +194,7 @@ function start(): void {
   const port = parentPort;
   if (port === null) return;
   const { path, limits, generation } = workerData as WriterData;
-  const connection = openIndexWriter(path);
+  const connection = openIndexWriter(path, limits.logBytesMax);
   const context = new WriterContext(connection, limits, generation);
   const writer = new GroupWriter(connection, context, path);
   port.on("message", (request: GroupRequest | "close") => {

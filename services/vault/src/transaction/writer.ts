@@ -124,7 +124,7 @@ export class IndexWriter {
     this.#capture = capture;
     let replica: Replica | undefined;
     try {
-      await copyIndex(source.path, path, slot);
+      await copyIndex(source.path, path, slot, this.#limits.logBytesMax);
       const { generation } = this.ready;
       replica = await Replica.open({ slot, path, limits: this.#limits, generation });
       this.#isHeld = true;

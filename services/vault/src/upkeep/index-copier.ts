@@ -3,7 +3,8 @@ import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { syncFolder, type StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
-import type { CopyData, CopyFindings } from "./index-copy-thread.ts";
+import type { CopyFindings } from "./index-copy-thread.ts";
+import type { PageCopy } from "../index/copy-pages.ts";
 import { measureIndex } from "../index/inspect.ts";
 
 /** The state of the copy. */
@@ -18,11 +19,14 @@ export interface IndexCopyState {
 export class IndexCopier {
   readonly #folders: StoreFolders;
   readonly #freeSpace: FreeSpace;
+  readonly #logBytesMax: number;
   #findings: readonly string[] = [];
 
-  constructor(folders: StoreFolders, freeSpace: FreeSpace) {
+  /** `logBytesMax` limits the log of the index while it is copied. */
+  constructor(folders: StoreFolders, freeSpace: FreeSpace, logBytesMax: number) {
     this.#folders = folders;
     this.#freeSpace = freeSpace;
+    this.#logBytesMax = logBytesMax;
   }
 
   get state(): IndexCopyState {
@@ -37,7 +41,8 @@ export class IndexCopier {
     const staged = `${indexCopy}.new`;
     for (const ending of ["", "-journal"]) rmSync(`${staged}${ending}`, { force: true });
     try {
-      this.#findings = await copyInThread({ from: index, to: staged }, signal);
+      const logBytesMax = this.#logBytesMax;
+      this.#findings = await copyInThread({ from: index, to: staged, logBytesMax }, signal);
       if (this.#findings.length === 0) {
         renameSync(staged, indexCopy);
         await syncFolder(root);
@@ -51,7 +56,7 @@ export class IndexCopier {
 
 /** Copies an index in use to a new file, and checks every row of the copy. Resolves to the damage. */
 export async function copyInThread(
-  data: CopyData,
+  data: PageCopy,
   stopping: AbortSignal,
 ): Promise<readonly string[]> {
   const worker = new Worker(new URL("./index-copy-thread.ts", import.meta.url), {

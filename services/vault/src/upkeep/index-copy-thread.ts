@@ -2,28 +2,18 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { inspectIndex } from "../index/inspect.ts";
-import { openIndexReader } from "../index/schema.ts";
-
-/** The data that the thread starts with. */
-export interface CopyData {
-  from: string;
-  to: string;
-}
+import { copyPages, type PageCopy } from "../index/copy-pages.ts";
 
 /** Its only message: the damage of the index. */
 export type CopyFindings = readonly string[];
 
 const port = parentPort;
 if (port !== null) {
-  const { from, to } = workerData as CopyData;
+  const pages = workerData as PageCopy;
+  const { to } = pages;
   const findings: string[] = [];
   try {
-    const index = openIndexReader(from);
-    try {
-      index.sql("vacuum into ?").run(to);
-    } finally {
-      index.close();
-    }
+    await copyPages(pages);
     findings.push(...inspectIndex(to).findings);
     const fd = openSync(to, "r+");
     fsyncSync(fd);

@@ -32,6 +32,8 @@ export interface MaintenanceOptions {
   /** The folders of the index and its copy on a single drive, and of the result of the last scrub. */
   folders: StoreFolders;
   freeSpace: FreeSpace;
+  /** Limit of the index's log while it is copied. */
+  logBytesMax: number;
   clock: Clock;
   log: Logger | undefined;
 }
@@ -88,7 +90,7 @@ export class Maintenance {
     this.#lifecycle = new LifecycleEngine(environment);
     this.#collector = new GarbageCollector(environment, index);
     this.#scrubber = new Scrubber(environment, index, scrubBytesPerSecond, monitor?.healer);
-    this.#copier = new IndexCopier(folders, options.freeSpace);
+    this.#copier = new IndexCopier(folders, options.freeSpace, options.logBytesMax);
     this.#lastScrub = new LastScrub(folders.scrub);
     const compactor = new Compactor(environment, index);
     this.#expiring = new Round((signal) => this.#lifecycle.run(signal), clock);

@@ -48,6 +48,8 @@ export interface StoreSnapshotOptions {
   /** Path of the index that has every acknowledged commit. */
   index: string;
   freeSpace: FreeSpace;
+  /** Limit of the index's log while it is copied. */
+  logBytesMax: number;
   stopping: AbortSignal;
 }
 
@@ -101,10 +103,10 @@ export function nameDriveFolder(slot: number): string {
 }
 
 async function copyIndex(options: StoreSnapshotOptions, copy: string): Promise<void> {
-  const { index, freeSpace, stopping } = options;
+  const { index, freeSpace, logBytesMax, stopping } = options;
   removeCopy(copy);
   freeSpace.require(measureIndex(index));
-  const findings = await copyInThread({ from: index, to: copy }, stopping);
+  const findings = await copyInThread({ from: index, to: copy, logBytesMax }, stopping);
   if (findings.length === 0) return;
   throw new PlatformError(
     "unavailable",
