@@ -182,6 +182,8 @@ function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
   return openDatabase<AuthTables>({
     url: config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`,
     service: "auth",
+    // Besides the service, `platform-auth reset-administrator` and `platform doctor` open it.
+    sqlite: { processes: "guests" },
     postgres: {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },

@@ -1,11 +1,33 @@
-// The structure of a SQLite file: checked before it is used, or in the background if that takes long.
-import { statSync } from "node:fs";
+// The structure and the pages of a SQLite file: checked before it is used, or in the background if that takes long.
 import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { DatabaseError, readDatabaseError } from "./error.ts";
+import { readDatabaseError } from "./error.ts";
+import type { PageSums } from "./sqlite-pages.ts";
 
 /** Size up to which a start waits for the check, which reads the whole file. */
-const WAIT_BYTES_MAX = 256 * 1024 ** 2;
+export const WAIT_BYTES_MAX = 256 * 1024 ** 2;
+
+/** Work of the thread that checks a large file. */
+export interface CheckTask {
+  /** For `DatabaseSync`. */
+  location: string;
+  /** Of the open file. The thread does not close it: that would release the locks of this process. */
+  descriptor: number;
+  /** True if the pages have checksums, or shall have them. */
+  readsPages: boolean;
+  /** Sums of the pages as they were at the start; undefined if they are not known. */
+  expected: PageSums | undefined;
+}
+
+/** Its result. */
+export interface CheckResult {
+  /** The first fault of the structure. */
+  fault: string | undefined;
+  /** Numbers of pages that differ from their sums. */
+  different: number[];
+  /** The sums of all pages, if they were read. */
+  found: PageSums | undefined;
+}
 
 /** A check in the background. */
 export interface RunningCheck {
@@ -13,28 +35,15 @@ export interface RunningCheck {
   stop(): Promise<void>;
 }
 
-/**
- * Checks an open file with `quick_check` (https://sqlite.org/pragma.html#pragma_quick_check). Throws a DatabaseError if it
- * is damaged. Larger files are checked by a thread, which calls `onDamage` with the first fault.
- */
-export function checkFile(
-  path: string,
-  database: DatabaseSync,
-  onDamage: (fault: string) => void,
-): RunningCheck | undefined {
-  const { size } = statSync(path);
-  if (size > WAIT_BYTES_MAX) return checkInBackground(path, onDamage);
-  const fault = findFault(database);
-  if (fault !== undefined) throw new DatabaseError("corrupt", explainDamage(path, fault));
-  return undefined;
-}
-
 /** The message for operators. */
 export function explainDamage(path: string, fault: string): string {
   return `${path} is damaged (${fault}): stop the service, keep the file, and restore a backup`;
 }
 
-/** The first fault of an open file; undefined if there is none. Errors other than damage are left to its use. */
+/**
+ * The first fault of an open file by `quick_check` (https://sqlite.org/pragma.html#pragma_quick_check); undefined if there is
+ * none. Errors other than damage are left to its use.
+ */
 export function findFault(database: DatabaseSync): string | undefined {
   try {
     const row = database.prepare("pragma quick_check(1)").get();
@@ -46,14 +55,16 @@ export function findFault(database: DatabaseSync): string | undefined {
   }
 }
 
-function checkInBackground(path: string, onDamage: (fault: string) => void): RunningCheck {
+/** Checks a file that is in use; the thread ends with the process. */
+export function checkInBackground(
+  task: CheckTask,
+  onResult: (result: CheckResult) => void,
+): RunningCheck {
   const worker = new Worker(new URL("sqlite-check-thread.ts", import.meta.url), {
-    workerData: path,
+    workerData: task,
   });
   worker.unref();
-  worker.on("message", (fault: unknown) => {
-    if (typeof fault === "string") onDamage(fault);
-  });
+  worker.on("message", onResult);
   worker.on("error", () => undefined);
   return {
     stop: async () => {

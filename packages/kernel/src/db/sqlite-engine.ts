@@ -1,12 +1,10 @@
 // SQLite by `node:sqlite`: one writing and one reading handle, queued writers, commits synced in groups off the thread.
-import { statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { DatabaseError, readDatabaseError } from "./error.ts";
-import { checkFile, explainDamage, type RunningCheck } from "./sqlite-check.ts";
-import { createFile, findJournal, openHandle } from "./sqlite-file.ts";
-import { SqliteHandle, type SqliteResult } from "./sqlite-handle.ts";
+import { findJournal, locateFile, openHandle } from "./sqlite-file.ts";
+import { SqliteGuard } from "./sqlite-guard.ts";
+import type { SqliteHandle, SqliteResult } from "./sqlite-handle.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
-import { SqliteMark } from "./sqlite-mark.ts";
 import { tooManyWaiting, WriterTurns } from "./writer-turns.ts";
 
 /** Options of {@link SqliteEngine}. */
@@ -19,6 +17,11 @@ export interface SqliteOptions {
   busyTimeoutMs?: number;
   /** Maximum number of writers waiting for their turn or the disk; further ones fail with `busy`. Default 10 000. */
   waitingMax?: number;
+  /**
+   * Processes that use the file. `one`: only this one; others cannot open it meanwhile. `guests`: this one, and now and then
+   * a command with `many`. `many` (default): several, which write it all the time; its pages have no checksums then.
+   */
+  processes?: "one" | "guests" | "many";
   /** Number of prepared statements cached per handle. Default 200. */
   statementsMax?: number;
 }
@@ -30,7 +33,6 @@ interface PendingWrite {
   reject: (error: unknown) => void;
 }
 
-const NO_THROW = { throwIfNoEntry: false } as const;
 const GROUP_MAX = 500;
 // A handle blocks the thread while it waits for another process, so it waits briefly and the engine retries.
 const BLOCKING_WAIT_MS = 10;
@@ -53,10 +55,8 @@ export class SqliteEngine {
   readonly #reader: SqliteHandle | undefined;
   /** Undefined if commits need not survive a power failure. */
   readonly #journal: SqliteJournal | undefined;
-  readonly #mark: SqliteMark | undefined;
-  readonly #check: RunningCheck | undefined;
-  #damage: string | undefined;
-  #journalPath = "";
+  /** Undefined in memory. */
+  readonly #guard: SqliteGuard | undefined;
   readonly #turns: WriterTurns;
   #group: PendingWrite[] = [];
   #flushing: Promise<void> | undefined;
@@ -70,51 +70,49 @@ export class SqliteEngine {
       busyTimeoutMs: 5_000,
       waitingMax: 10_000,
       statementsMax: 200,
+      processes: "many",
       ...options,
     };
     this.#turns = new WriterTurns(this.#options);
-    const { path, synchronous, statementsMax } = this.#options;
+    const { path, synchronous, statementsMax, processes } = this.#options;
     const inMemory = path === ":memory:";
-    if (!inMemory) {
-      this.#mark = new SqliteMark(path);
-      this.#mark.requireWhole();
-      createFile(path);
-    }
-    this.#writer = openHandle(path, statementsMax, [
-      // Changing the journal mode requires exclusive access for a moment, so the initial timeout is longer.
-      `pragma busy_timeout = ${this.#options.busyTimeoutMs}`,
-      "pragma journal_mode = wal",
-      // Commits are only written; `SqliteJournal` syncs them before they are acknowledged.
-      "pragma synchronous = normal",
-      "pragma foreign_keys = on",
-      "pragma journal_size_limit = 67108864",
-      // A checkpoint syncs on this thread: four times the default pages for a quarter of the stalls.
-      "pragma wal_autocheckpoint = 4000",
-      `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
-    ]);
-    this.#reader = inMemory
-      ? undefined
-      : new SqliteHandle(path, statementsMax, [
-          `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
-          "pragma query_only = on",
-        ]);
-    if (inMemory) return;
-    const journal = findJournal(this.#writer.database);
-    this.#journalPath = journal;
+    if (!inMemory) this.#guard = new SqliteGuard({ path, processes });
+    const location = inMemory ? path : locateFile(path, processes === "one");
+    const opened: SqliteHandle[] = [];
     try {
-      this.#check = checkFile(path, this.#writer.database, (fault) => this.#noteDamage(fault));
+      this.#writer = openHandle(path, location, statementsMax, [
+        // Changing the journal mode requires exclusive access for a moment, so the initial timeout is longer.
+        `pragma busy_timeout = ${this.#options.busyTimeoutMs}`,
+        "pragma journal_mode = wal",
+        // Commits are only written; `SqliteJournal` syncs them before they are acknowledged.
+        "pragma synchronous = normal",
+        "pragma foreign_keys = on",
+        "pragma journal_size_limit = 67108864",
+        // A checkpoint syncs on this thread: four times the default pages for a quarter of the stalls.
+        "pragma wal_autocheckpoint = 4000",
+        `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
+      ]);
+      opened.push(this.#writer);
+      if (inMemory) return;
+      this.#reader = openHandle(path, location, statementsMax, [
+        `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
+        "pragma query_only = on",
+      ]);
+      opened.push(this.#reader);
+      const journal = findJournal(this.#writer.database);
+      this.#guard?.attach(this.#writer.database, location);
+      if (synchronous === "full")
+        this.#journal = new SqliteJournal(journal, () => this.#guard!.captureCommits());
     } catch (error) {
-      this.#reader?.database.close();
-      this.#writer.database.close();
+      for (const { database } of opened.toReversed()) database.close();
+      this.#guard?.release();
       throw error;
     }
-    if (statSync(path).size > 0) this.#mark?.write(statSync(journal).size > 0);
-    if (synchronous === "full") this.#journal = new SqliteJournal(journal);
   }
 
   /** The fault of the file, once that is known; for health checks. */
   get damage(): string | undefined {
-    return this.#damage;
+    return this.#guard?.damage;
   }
 
   /** Runs a statement outside a transaction. */
@@ -246,14 +244,13 @@ export class SqliteEngine {
       () => false,
     );
     this.#closed = true;
-    await this.#check?.stop();
+    await this.#guard?.stop();
     await this.#journal?.close();
-    // Before the log is merged and removed: a crash in between must not look like a loss.
-    if (this.#damage === undefined && statSync(this.#options.path, NO_THROW)?.size)
-      this.#mark?.write(false);
     this.#reader?.database.close();
     if (idle) this.#writer.database.exec("pragma optimize");
+    this.#guard?.prepareClose();
     this.#writer.database.close();
+    this.#guard?.release();
     this.#turns.end();
   }
 
@@ -283,20 +280,13 @@ export class SqliteEngine {
 
   // In the log already, and not yet acknowledged.
   #noteCommit(): void {
-    // A transaction without changes leaves an empty log.
-    if (this.#mark?.hasLog === false && statSync(this.#journalPath).size > 0)
-      this.#mark.write(true);
+    this.#guard?.noteCommit();
     this.#journal?.noteCommit();
   }
 
   #noteError(error: unknown): unknown {
-    if (readDatabaseError(error).kind === "corrupt")
-      this.#noteDamage(error instanceof Error ? error.message : String(error));
+    this.#guard?.noteError(error);
     return error;
-  }
-
-  #noteDamage(fault: string): void {
-    this.#damage ??= explainDamage(this.#options.path, fault);
   }
 
   #scheduleGroup(): void {

@@ -17,9 +17,15 @@ export class SqliteJournal {
   #running: Promise<void> | undefined;
   #failure: DatabaseError | undefined;
 
-  /** Opens the log, which must exist. SQLite holds no locks on this file, so closing it releases none. */
-  constructor(path: string) {
+  readonly #capture: () => () => void;
+
+  /**
+   * Opens the log, which must exist. SQLite holds no locks on this file, so closing it releases none. `capture` is called
+   * before a sync, and what it returns after it.
+   */
+  constructor(path: string, capture: () => () => void) {
     this.#descriptor = openSync(path, "r+");
+    this.#capture = capture;
   }
 
   /** Set permanently after a failed sync. */
@@ -56,11 +62,13 @@ export class SqliteJournal {
 
   #sync(): Promise<void> {
     this.#covered = this.#written;
+    const noteDurable = this.#capture();
     return new Promise((resolve) => {
       fdatasync(this.#descriptor, (error) => {
         this.#running = undefined;
         if (error === null) {
           this.#durable = this.#covered;
+          noteDurable();
         } else {
           // The kernel may have dropped the dirty pages after the error: a second sync would succeed without them.
           this.#failure = new DatabaseError("unavailable", "commits cannot be made durable", {

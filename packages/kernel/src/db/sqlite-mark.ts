@@ -13,7 +13,8 @@ const ACCEPT_VARIABLE = "PLATFORM_ACCEPT_LOSS";
 const LOG_HEADER_BYTES = 32;
 
 interface Mark {
-  version: 1;
+  /** 1: written by a program that does not keep checksums, which are then out of date. Undefined: damaged. */
+  version: 1 | 2 | undefined;
   /** True while the log contains commits that the file may not have. */
   log: boolean;
 }
@@ -33,19 +34,32 @@ export class SqliteMark {
    * Throws a DatabaseError if the file, or its log, held data and is missing or empty. Call it before SQLite opens the file,
    * which would create both.
    */
-  requireWhole(env: Readonly<Record<string, string | undefined>> = process.env): void {
+  requireWhole(): void {
     const mark = this.#read();
-    if (mark === undefined) return;
-    const lost = this.#findLoss(mark);
-    if (lost === undefined) return;
-    if (/^(?:1|true)$/.test(env[ACCEPT_VARIABLE] ?? "")) {
+    const lost = mark === undefined ? undefined : this.#findLoss(mark);
+    if (lost !== undefined) this.refuse(lost);
+  }
+
+  /** Throws a DatabaseError that describes a loss; accepted ones are forgotten. */
+  refuse(loss: string): void {
+    if (isLossAccepted()) {
       this.remove();
       return;
     }
     throw new DatabaseError(
       "corrupt",
-      `${lost}: restore a backup, or start once with ${ACCEPT_VARIABLE}=true to go on without it`,
+      `${loss}: restore a backup, or start once with ${ACCEPT_VARIABLE}=true to go on without it`,
     );
+  }
+
+  /** True if checksums of the file are up to date. */
+  get hasSums(): boolean {
+    return this.#read()?.version === 2;
+  }
+
+  /** True if the log had commits, as it has after a crash. */
+  get hadLog(): boolean {
+    return this.#read()?.log === true;
   }
 
   /** True if the marks of this object say that the log has data. */
@@ -56,7 +70,7 @@ export class SqliteMark {
   /** Records that the file has data, and whether its log has; on disk when it returns. On a full disk the next call tries again. */
   write(log: boolean): void {
     if (this.#written === log) return;
-    const mark: Mark = { version: 1, log };
+    const mark: Mark = { version: 2, log };
     try {
       for (const place of this.#places) replacePrivateFile(place, `${JSON.stringify(mark)}\n`);
       this.#written = log;
@@ -82,8 +96,16 @@ export class SqliteMark {
   #read(): Mark | undefined {
     const found = this.#places.flatMap((place) => parse(place) ?? []);
     if (found.length === 0) return undefined;
-    return { version: 1, log: found.every(({ log }) => log) };
+    const isOld = found.some(({ version }) => version === 1);
+    return { version: isOld ? 1 : 2, log: found.every(({ log }) => log) };
   }
+}
+
+/** True if the environment allows to start without what was lost. */
+export function isLossAccepted(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): boolean {
+  return /^(?:1|true)$/.test(env[ACCEPT_VARIABLE] ?? "");
 }
 
 function sizeOf(path: string): number {
@@ -100,8 +122,9 @@ function parse(place: string): Mark | undefined {
     throw error;
   }
   try {
-    return { version: 1, log: (JSON.parse(text) as Partial<Mark>).log === true };
+    const { version, log } = JSON.parse(text) as { version?: unknown; log?: unknown };
+    return { version: version === 1 || version === 2 ? version : undefined, log: log === true };
   } catch {
-    return { version: 1, log: false };
+    return { version: undefined, log: false };
   }
 }

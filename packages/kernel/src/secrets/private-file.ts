@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 /** The next content of a file, not visible at its path until it is committed. */
 export interface PrivateDraft {
   /** Replaces the file, with mode 0600. On disk when it returns. */
-  commit(text: string): void;
+  commit(content: string | Uint8Array): void;
   /** Keeps the file as it was. */
   discard(): void;
 }
@@ -38,9 +38,9 @@ export function createPrivateDraft(path: string): PrivateDraft {
     close();
     rmSync(draft, { force: true });
   };
-  const commit = (text: string): void => {
+  const commit = (content: string | Uint8Array): void => {
     try {
-      writeFileSync(descriptor, text);
+      writeFileSync(descriptor, content);
       // A rename may reach the disk before the data of its file does.
       fsyncSync(descriptor);
       close();
@@ -55,8 +55,8 @@ export function createPrivateDraft(path: string): PrivateDraft {
 }
 
 /** Replaces a file, with mode 0600. On disk when it returns. */
-export function replacePrivateFile(path: string, text: string): void {
-  createPrivateDraft(path).commit(text);
+export function replacePrivateFile(path: string, content: string | Uint8Array): void {
+  createPrivateDraft(path).commit(content);
 }
 
 /** Writes the entries of a folder to disk: names of new, renamed and removed files. */

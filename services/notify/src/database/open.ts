@@ -19,6 +19,7 @@ export function openNotifyDatabase({ url, dataDir, log }: OpenOptions): NotifyDa
   return openDatabase<NotifyTables>({
     url: url ?? `sqlite:${join(dataDir, "notify.db")}`,
     service: "notify",
+    sqlite: { processes: "one" },
     postgres: {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },

@@ -19,6 +19,7 @@ export function openRelayDatabase({ url, dataDir, log }: OpenOptions): TunnelDat
   return openDatabase<TunnelTables>({
     url: url ?? `sqlite:${join(dataDir, "tunnel.db")}`,
     service: "tunnel",
+    sqlite: { processes: "one" },
     postgres: {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },
