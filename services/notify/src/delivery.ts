@@ -38,6 +38,8 @@ export interface Delivery {
   readonly leaseUntil: number;
   /** True if an earlier lease ended without an outcome, so that the recipient may have the message already. */
   readonly mayBeDuplicate: boolean;
+  /** Names what differs from its checksum: the delivery must not be attempted. */
+  readonly damage?: string;
 }
 
 /** Domain of all SMS in the queue; no domain of an address has a colon. */

@@ -50,6 +50,8 @@ export interface Database<Tables> {
    * its own migration history, named `part`.
    */
   migrate(migrations: readonly Migration[], nowMs?: number, part?: string): Promise<string[]>;
+  /** Reports damage that a caller has found in a row: `check` returns it from now on. Without effect on PostgreSQL. */
+  reportDamage(fault: string): void;
   /** Health check: undefined if the database responds, otherwise the reason. */
   check(): Promise<string | undefined>;
   close(): Promise<void>;
@@ -79,6 +81,7 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
         withSqlitePort(engine, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
       closeStore: () => engine.close(),
       findDamage: () => engine.damage,
+      noteDamage: (fault) => engine.noteDamage(fault),
     });
   }
   throw new TypeError("a database URL must start with postgres://, postgresql:// or sqlite:");
@@ -97,6 +100,7 @@ interface Store {
   closeStore(): Promise<void>;
   /** The fault of the file. */
   findDamage?(): string | undefined;
+  noteDamage?(fault: string): void;
 }
 
 function buildDatabase<Tables>(
@@ -110,6 +114,7 @@ function buildDatabase<Tables>(
     transaction: (work, options = {}) => runTransaction(db, work, options),
     migrate: (migrations, nowMs = Date.now(), part) =>
       store.applyMigrations(migrations, nowMs, part),
+    reportDamage: (fault) => store.noteDamage?.(fault),
     check: async () => {
       try {
         await db.selectNoFrom(sql`1`.as("answer")).execute();

@@ -115,6 +115,11 @@ export class SqliteEngine {
     return this.#guard?.damage;
   }
 
+  /** Notes damage that a caller has found. */
+  noteDamage(fault: string): void {
+    this.#guard?.noteDamage(fault);
+  }
+
   /** Runs a statement outside a transaction. */
   async run(sql: string, parameters: readonly unknown[], isSelect: boolean): Promise<SqliteResult> {
     this.#checkUse(sql);

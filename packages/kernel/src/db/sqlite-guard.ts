@@ -108,7 +108,12 @@ export class SqliteGuard {
   /** Notes damage that an error shows. */
   noteError(error: unknown): void {
     if (readDatabaseError(error).kind === "corrupt")
-      this.#noteDamage(error instanceof Error ? error.message : String(error));
+      this.noteDamage(error instanceof Error ? error.message : String(error));
+  }
+
+  /** Notes damage; the first is shown. */
+  noteDamage(fault: string): void {
+    this.#damage ??= explainDamage(this.#path, fault);
   }
 
   /** Ends the check in the background. */
@@ -118,7 +123,7 @@ export class SqliteGuard {
 
   /** Call it before SQLite merges and removes the log: a crash in between must not look like a loss. */
   prepareClose(): void {
-    if (this.#damage !== undefined || this.#size === 0) {
+    if (this.#size === 0) {
       this.#sums.stop();
       return;
     }
@@ -131,7 +136,7 @@ export class SqliteGuard {
     this.#sums.stop();
     closeSync(this.#descriptor);
     // Another process has the file open, and keeps the log.
-    if (this.#isAttached && this.#damage === undefined && this.#logSize > 0) this.#mark.write(true);
+    if (this.#isAttached && this.#logSize > 0) this.#mark.write(true);
   }
 
   get #hasPeers(): boolean {
@@ -166,13 +171,9 @@ export class SqliteGuard {
 
   #noteResult({ fault, different, found }: CheckResult): void {
     const changed = different.filter((page) => !this.#sums.isTouched(page));
-    if (fault !== undefined) this.#noteDamage(fault);
-    else if (changed.length > 0) this.#noteDamage(describePages(changed));
+    if (fault !== undefined) this.noteDamage(fault);
+    else if (changed.length > 0) this.noteDamage(describePages(changed));
     this.#sums.supply(this.#known === undefined ? found : undefined);
-  }
-
-  #noteDamage(fault: string): void {
-    this.#damage ??= explainDamage(this.#path, fault);
   }
 
   // Commits of other processes, whose pages this one may not have seen.

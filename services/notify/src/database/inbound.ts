@@ -67,6 +67,8 @@ interface InboundBodyRow {
   inbound_id: string;
   content: Uint8Array;
   expires_at: number;
+  /** See `checksum.ts`; null in rows of earlier versions. */
+  checksum: number | null;
 }
 
 /** The forward of a message by a rule. `due_at` is the next attempt or the end of the lease; null when it has ended. */
@@ -151,5 +153,9 @@ export const INBOUND_MIGRATIONS: readonly Migration[] = [
     statements: (t) => [
       `alter table notify_inbound_forwards add column leased ${t.integer} not null default 0`,
     ],
+  },
+  {
+    id: "0006-checksums",
+    statements: (t) => [`alter table notify_inbound_bodies add column checksum ${t.integer}`],
   },
 ];

@@ -15,6 +15,8 @@ export interface InboxRow {
   size_bytes: number;
   received_at: number;
   expires_at: number;
+  /** See `checksum.ts`; null in rows of earlier versions. */
+  checksum: number | null;
 }
 
 /** Tables of the inbox. */
@@ -33,5 +35,9 @@ export const INBOX_MIGRATIONS: readonly Migration[] = [
         size_bytes ${t.integer} not null, received_at ${t.integer} not null, expires_at ${t.integer} not null)`,
       "create index notify_inbox_by_expiry on notify_inbox (expires_at)",
     ],
+  },
+  {
+    id: "0002-checksums",
+    statements: (t) => [`alter table notify_inbox add column checksum ${t.integer}`],
   },
 ];

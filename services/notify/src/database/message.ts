@@ -68,6 +68,8 @@ export interface BodyRow {
   warnings: string | null;
   /** Content is erased after this time. */
   expires_at: number;
+  /** See `checksum.ts`; null in rows of earlier versions. */
+  checksum: number | null;
 }
 
 /**
@@ -98,6 +100,8 @@ export interface DeliveryRow {
   /** Null unless it bounced, and for bounces of earlier versions. */
   bounce_type: BounceType | null;
   updated_at: number;
+  /** See `checksum.ts`; null in rows of earlier versions. */
+  checksum: number | null;
 }
 
 /** An event of a message that its row and its deliveries do not show. */
@@ -211,5 +215,12 @@ export const MESSAGE_MIGRATIONS: readonly Migration[] = [
   {
     id: "0007-bounce-type",
     statements: (t) => [`alter table notify_deliveries add column bounce_type ${t.text}`],
+  },
+  {
+    id: "0008-checksums",
+    statements: (t) => [
+      `alter table notify_bodies add column checksum ${t.integer}`,
+      `alter table notify_deliveries add column checksum ${t.integer}`,
+    ],
   },
 ];

@@ -29,6 +29,8 @@ export interface WebhookCallRow extends TraceColumns {
   leased: number;
   detail: string | null;
   created_at: number;
+  /** See `checksum.ts`; null in rows of earlier versions. */
+  checksum: number | null;
 }
 
 /** Tables of webhooks. */
@@ -66,5 +68,9 @@ export const WEBHOOK_MIGRATIONS: readonly Migration[] = [
     statements: (t) => [
       `alter table notify_webhook_calls add column leased ${t.integer} not null default 0`,
     ],
+  },
+  {
+    id: "0004-checksums",
+    statements: (t) => [`alter table notify_webhook_calls add column checksum ${t.integer}`],
   },
 ];

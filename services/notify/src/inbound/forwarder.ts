@@ -1,6 +1,7 @@
 // Posts received messages to the targets of their rules, with retries that survive restarts.
 import type { Logger } from "@platform/kernel/log";
 import { every, SetBackWatch, type RepeatingTimer } from "@platform/kernel/time";
+import { isDamaged } from "../database/checksum.ts";
 import type { InboundForwardRow, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import type { NotifyMetrics } from "../metrics.ts";
@@ -126,7 +127,14 @@ export class Forwarder {
     const rule = rules.all.find((one) => one.id === ruleId);
     // Another node may have created it; the rules are read again within a minute.
     if (rule === undefined) return { kind: "retry", detail: "the rule is not known yet" };
-    const [row, content] = [await store.get(id), await store.readContent(id)];
+    const row = await store.get(id);
+    let content: Buffer | undefined;
+    try {
+      content = await store.readContent(id);
+    } catch (error) {
+      if (!isDamaged(error)) throw error;
+      return { kind: "failed", detail: error.message };
+    }
     if (row === undefined || content === undefined) {
       return { kind: "failed", detail: "the content has expired" };
     }

@@ -2,6 +2,7 @@
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { BounceReports } from "../bounce/bounce-reports.ts";
+import { isDamaged } from "../database/checksum.ts";
 import type { InboundRow } from "../database/inbound.ts";
 import type { InboundStore } from "./store.ts";
 
@@ -65,7 +66,7 @@ export class ReportReader {
           await this.#read(row);
         } catch (error) {
           log.warn("a report could not be read", { inbound_id: row.id, error });
-          if (!(error instanceof InvalidReportError)) continue;
+          if (!(error instanceof InvalidReportError || isDamaged(error))) continue;
         }
         await store.setRead(row.id);
         this.#isAgain = true;

@@ -1,6 +1,7 @@
 // Received messages in the database.
 import type { Clock } from "@platform/kernel/time";
 import type { TraceContext } from "@platform/kernel/trace";
+import { requireWhole, sumFields } from "../database/checksum.ts";
 import type { InboundForwardRow, InboundKind, InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import { splitContents, splitRows } from "../database/split-rows.ts";
@@ -72,14 +73,17 @@ export class InboundStore {
       .executeTakeFirst();
   }
 
-  /** Returns the content of a message; undefined after it expired. */
+  /** Returns the content of a message; undefined after it expired. Throws `internal` if it is damaged. */
   async readContent(id: string): Promise<Buffer | undefined> {
     const row = await this.#options.database.db
       .selectFrom("notify_inbound_bodies")
-      .select("content")
+      .select(["content", "checksum"])
       .where("inbound_id", "=", id)
       .executeTakeFirst();
-    return row === undefined ? undefined : toBuffer(row.content);
+    if (row === undefined) return undefined;
+    const { database } = this.#options;
+    requireWhole(database, `received message ${id}`, row.checksum, sumFields([id, row.content]));
+    return toBuffer(row.content);
   }
 
   /** Returns the forwards of a message. */
@@ -173,7 +177,14 @@ export class InboundStore {
     const bodies = items.flatMap(({ row, content }) =>
       content === undefined
         ? []
-        : [{ inbound_id: row.id, content, expires_at: row.received_at + retentionMs }],
+        : [
+            {
+              inbound_id: row.id,
+              content,
+              expires_at: row.received_at + retentionMs,
+              checksum: sumFields([row.id, content]),
+            },
+          ],
     );
     const forwards = items.flatMap(listForwardRows);
     await database.transaction(async (trx) => {

@@ -1,6 +1,7 @@
 // The development inbox: keeps messages that no relay delivers, so that they can be read over the API.
 import { sql, type Transaction } from "kysely";
 import type { Clock } from "@platform/kernel/time";
+import { requireWhole, sumFields } from "../database/checksum.ts";
 import type { InboxRow } from "../database/inbox.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import type { Delivery, Outcome, Transport } from "../delivery.ts";
@@ -18,7 +19,7 @@ export interface InboxOptions {
 }
 
 /** A message in the inbox without its content. */
-export type InboxItem = Omit<InboxRow, "content">;
+export type InboxItem = Omit<InboxRow, "content" | "checksum">;
 
 /** An item of a list, with the template of its message. */
 export type ListedItem = InboxItem & { template: string | null };
@@ -80,14 +81,17 @@ export class Inbox implements Transport {
     return rows as ListedItem[];
   }
 
-  /** Returns a message with its content. */
+  /** Returns a message with its content. Throws `internal` if it is damaged. */
   async read(messageId: string): Promise<InboxRow | undefined> {
-    const row = await this.#options.database.db
+    const { database } = this.#options;
+    const row = await database.db
       .selectFrom("notify_inbox")
       .selectAll()
       .where("message_id", "=", messageId)
       .executeTakeFirst();
-    return row as InboxRow | undefined;
+    if (row === undefined) return undefined;
+    requireWhole(database, `message ${messageId} in the inbox`, row.checksum, sumItem(row));
+    return row as InboxRow;
   }
 
   /** Deletes a message, or all without an id; returns their number. */
@@ -136,6 +140,12 @@ export class Inbox implements Transport {
         size_bytes: content.length,
         received_at: nowMs,
         expires_at: nowMs + keptMs,
+        checksum: sumItem({
+          message_id: message.id,
+          sender: message.sender,
+          subject: message.subject,
+          content,
+        }),
       })
       .onConflict((conflict) => conflict.column("message_id").doUpdateSet({ received_at: nowMs }))
       .returning("recipients")
@@ -148,4 +158,8 @@ export class Inbox implements Transport {
       .where("message_id", "=", message.id)
       .execute();
   }
+}
+
+function sumItem(row: Pick<InboxRow, "message_id" | "sender" | "subject" | "content">): number {
+  return sumFields([row.message_id, row.sender, row.subject, row.content]);
 }

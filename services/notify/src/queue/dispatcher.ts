@@ -222,7 +222,10 @@ export class Dispatcher {
   }
 
   // A result is kept until the database accepts it: a lost result would send the message again.
-  async #record(delivery: Delivery, outcome: Outcome | "suppressed" | "expired"): Promise<void> {
+  async #record(
+    delivery: Delivery,
+    outcome: Outcome | "suppressed" | "expired" | "damaged",
+  ): Promise<void> {
     const { clock, retryMs, random, store, log, onResult } = this.#options;
     const result = toResult(delivery, outcome, {
       nowMs: clock.now(),
@@ -276,7 +279,7 @@ export class Dispatcher {
 
   // A turn of the lanes: each gets a share, and the next turn begins where this one ended.
   async #refillClass(queueClass: QueueClass): Promise<number> {
-    const { store, clock, transports, findSuppressed } = this.#options;
+    const { store, clock, transports, findSuppressed, log } = this.#options;
     if (this.#lanes.room(queueClass) < DELIVERIES_MAX / 2) return 0;
     const nowMs = clock.now();
     const { deliveries, last } = await store.claim({
@@ -293,7 +296,13 @@ export class Dispatcher {
     // Addresses may have been suppressed since their messages were accepted.
     const suppressed = await findSuppressed(deliveries);
     for (const delivery of deliveries) {
-      if (suppressed.has(delivery)) void this.#track(this.#record(delivery, "suppressed"));
+      if (delivery.damage !== undefined) {
+        log.error("a stored message is damaged and is not sent", {
+          message_id: delivery.message.id,
+          damage: delivery.damage,
+        });
+        void this.#track(this.#record(delivery, "damaged"));
+      } else if (suppressed.has(delivery)) void this.#track(this.#record(delivery, "suppressed"));
       else this.#lanes.add(delivery);
     }
     return deliveries.length;

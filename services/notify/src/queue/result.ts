@@ -14,12 +14,13 @@ export interface ResultOptions {
 }
 
 const EXPIRED = { relay: "", text: "the message expired before it could be sent" };
+const DAMAGED = { relay: "", text: "the stored message is damaged and was not sent" };
 const SUPPRESSED = { relay: "", text: "the address was suppressed after the message was accepted" };
 
 /** Returns the result of an attempt, with its events. */
 export function toResult(
   delivery: Delivery,
-  outcome: Outcome | "suppressed" | "expired",
+  outcome: Outcome | "suppressed" | "expired" | "damaged",
   options: ResultOptions,
 ): DeliveryResult {
   const repeated = delivery.mayBeDuplicate
@@ -36,6 +37,10 @@ export function toResult(
     return { delivery, status: "suppressed", reply: SUPPRESSED, dueAt: undefined, events };
   }
   if (outcome === "expired") return expireResult(delivery, EXPIRED, repeated);
+  if (outcome === "damaged") {
+    const events = [{ type: "failed", detail: DAMAGED.text }];
+    return { delivery, status: "failed", reply: DAMAGED, dueAt: undefined, events };
+  }
   const { reply } = outcome;
   switch (outcome.kind) {
     case "sent":

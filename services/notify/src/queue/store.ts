@@ -1,6 +1,7 @@
 // The durable queue: messages, contents, deliveries and their leases, on SQLite or PostgreSQL.
 import { sql, type Transaction } from "kysely";
 import type { Clock } from "@platform/kernel/time";
+import { isWhole, sumBody, sumDelivery } from "../database/checksum.ts";
 import type { BodyRow, DeliveryRow, IdempotencyRow, MessageRow } from "../database/message.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import { splitContents, splitRows } from "../database/split-rows.ts";
@@ -14,11 +15,14 @@ import {
 import { GroupCommit } from "./group-commit.ts";
 import { recordResults } from "./result-rows.ts";
 
+/** A delivery to store. */
+export type NewDelivery = Omit<DeliveryRow, "checksum">;
+
 /** A message to store. */
 export interface NewMessage {
   message: MessageRow;
-  body: BodyRow;
-  deliveries: readonly DeliveryRow[];
+  body: Omit<BodyRow, "checksum">;
+  deliveries: readonly NewDelivery[];
   idempotency: IdempotencyRow | undefined;
   events: readonly NotifyTables["notify_events"][];
 }
@@ -46,6 +50,11 @@ export interface ClaimRequest {
   leaseUntil: number;
   /** Number of deliveries of a lane that the caller takes. */
   roomOf: (lane: LaneKey) => number;
+}
+
+interface StoredMessage {
+  message: LoadedMessage;
+  isDamaged: boolean;
 }
 
 /** Before the first lane. */
@@ -155,8 +164,12 @@ export class QueueStore {
       }
       const messages = await loadMessages(trx, [...new Set(leased.map((row) => row.message_id))]);
       const deliveries = leased.flatMap((row): Delivery[] => {
-        const message = messages.get(row.message_id);
-        return message === undefined ? [] : [toDelivery(row, message, leaseUntil)];
+        const found = messages.get(row.message_id);
+        if (found === undefined) return [];
+        const damage = findDamage(row, found);
+        if (damage !== undefined) this.#database.reportDamage(damage);
+        const delivery = toDelivery(row, found.message, leaseUntil);
+        return [damage === undefined ? delivery : { ...delivery, damage }];
       });
       return { deliveries, last: lanes.length < LANES_MAX ? FIRST_LANE : lanes.at(-1)! };
     });
@@ -200,11 +213,13 @@ export class QueueStore {
       }
       for (const rows of splitContents(
         this.#database.kind,
-        items.map(({ body }) => body),
+        items.map(({ message, body }) => ({ ...body, checksum: sumBody(message, body) })),
       )) {
         await trx.insertInto("notify_bodies").values(rows).execute();
       }
-      for (const rows of splitRows(items.flatMap((item) => item.deliveries))) {
+      const deliveries = items.flatMap((item) => item.deliveries);
+      const summed = deliveries.map((row) => ({ ...row, checksum: sumDelivery(row) }));
+      for (const rows of splitRows(summed)) {
         await trx.insertInto("notify_deliveries").values(rows).execute();
       }
       for (const rows of splitRows(items.flatMap((item) => item.events))) {
@@ -248,7 +263,7 @@ export function toLoadedMessage(row: MessageRow, content: Uint8Array): LoadedMes
 }
 
 /** Converts a leased row to the form in memory. `row.leased` is its state before the lease. */
-export function toDelivery(row: DeliveryRow, message: LoadedMessage, leaseUntil: number): Delivery {
+export function toDelivery(row: NewDelivery, message: LoadedMessage, leaseUntil: number): Delivery {
   return {
     message,
     position: row.position,
@@ -324,14 +339,25 @@ async function leaseRows(
 async function loadMessages(
   trx: Transaction<NotifyTables>,
   ids: readonly string[],
-): Promise<Map<string, LoadedMessage>> {
+): Promise<Map<string, StoredMessage>> {
   if (ids.length === 0) return new Map();
   const rows = await trx
     .selectFrom("notify_messages")
     .innerJoin("notify_bodies", "notify_bodies.message_id", "notify_messages.id")
     .selectAll("notify_messages")
-    .select("content")
+    .select(["content", "variables", "checksum"])
     .where("id", "in", ids)
     .execute();
-  return new Map(rows.map((row) => [row.id, toLoadedMessage(row, row.content)]));
+  return new Map(
+    rows.map((row) => {
+      const isDamaged = !isWhole(row.checksum, sumBody(row, row));
+      return [row.id, { message: toLoadedMessage(row, row.content), isDamaged }];
+    }),
+  );
+}
+
+function findDamage(row: DeliveryRow, { isDamaged }: StoredMessage): string | undefined {
+  if (isDamaged) return `the content of message ${row.message_id} does not match its checksum`;
+  if (isWhole(row.checksum, sumDelivery(row))) return undefined;
+  return `recipient ${row.position} of message ${row.message_id} does not match its checksum`;
 }

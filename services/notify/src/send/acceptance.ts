@@ -2,10 +2,16 @@
 import { createRetryLaterError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import type { BodyRow, DeliveryRow, MessageRow } from "../database/message.ts";
+import type { BodyRow, MessageRow } from "../database/message.ts";
 import type { DeliveryResult } from "../delivery.ts";
 import { LEASE_MS, type Dispatcher } from "../queue/dispatcher.ts";
-import { toDelivery, toLoadedMessage, type NewMessage, type QueueStore } from "../queue/store.ts";
+import {
+  toDelivery,
+  toLoadedMessage,
+  type NewDelivery,
+  type NewMessage,
+  type QueueStore,
+} from "../queue/store.ts";
 import { createAnswer, type AnswerInput, type RecipientResult, type SendAnswer } from "./answer.ts";
 import { toIdempotencyRow, type UsedKey } from "./idempotency.ts";
 import type { Recipient } from "./recipients.ts";
@@ -100,14 +106,14 @@ export class Acceptance {
     });
   }
 
-  async #wait(id: string, ready: readonly DeliveryRow[]): Promise<readonly DeliveryResult[]> {
+  async #wait(id: string, ready: readonly NewDelivery[]): Promise<readonly DeliveryResult[]> {
     if (ready.length === 0) return [];
     const positions = ready.map(({ position }) => position);
     return this.#waiters.wait(id, positions, this.#options.waitMs);
   }
 
   // Deliveries that start now are leased in memory; others are read from the database later.
-  #createDeliveries({ message, recipients }: PreparedMessage): DeliveryRow[] {
+  #createDeliveries({ message, recipients }: PreparedMessage): NewDelivery[] {
     const { dispatcher } = this.#options;
     const { id, client, stream, send_at: sendAt, created_at: nowMs } = message;
     const queueClass = stream === "transactional" ? 0 : 1;
@@ -138,7 +144,7 @@ export class Acceptance {
 }
 
 function toRecipientResults(
-  deliveries: readonly DeliveryRow[],
+  deliveries: readonly NewDelivery[],
   results: readonly DeliveryResult[],
 ): RecipientResult[] {
   const byPosition = new Map(results.map((result) => [result.delivery.position, result]));

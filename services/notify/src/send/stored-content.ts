@@ -1,5 +1,6 @@
 // Contents of stored messages: as they are kept, and as the first recipient gets them.
 import { PlatformError } from "@platform/kernel/errors";
+import { requireWhole, sumBody } from "../database/checksum.ts";
 import type { DeliveryRow, MessageRow } from "../database/message.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 import { toDelivery, toLoadedMessage } from "../queue/store.ts";
@@ -66,6 +67,7 @@ export class StoredContents {
         { fields: { reason: "erased" } },
       );
     }
+    requireWhole(database, `the content of message ${id}`, body.checksum, sumBody(message, body));
     const { content, variables, warnings } = body;
     return {
       message,

@@ -2,7 +2,13 @@
 import type { Logger } from "@platform/kernel/log";
 import { every, SetBackWatch, type RepeatingTimer } from "@platform/kernel/time";
 import type { WebhookRow } from "../database/webhook.ts";
-import { CALL_DELAY_MS_MAX, callTarget, planCall, type CallParts } from "./signed-call.ts";
+import {
+  CALL_DELAY_MS_MAX,
+  callTarget,
+  planCall,
+  type CallParts,
+  type CallResult,
+} from "./signed-call.ts";
 import type { DueCall, Webhooks } from "./webhooks.ts";
 
 /** Options of {@link WebhookCaller}. */
@@ -75,10 +81,12 @@ export class WebhookCaller {
     }
   }
 
-  async #call({ call, url, secrets }: DueCall): Promise<void> {
+  async #call({ call, url, secrets, isDamaged }: DueCall): Promise<void> {
     const { webhooks, clock, log } = this.#options;
     const { id, payload: body, attempts } = call;
-    const result = await callTarget(this.#options, { url, id, body, secrets, trace: call });
+    const result: CallResult = isDamaged
+      ? { kind: "failed", detail: "the stored call is damaged" }
+      : await callTarget(this.#options, { url, id, body, secrets, trace: call });
     const state = planCall(result, attempts, clock.now());
     await webhooks.finish(call, state);
     if (state.status !== "failed") return;

@@ -3,6 +3,7 @@ import type { Transaction } from "kysely";
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
+import { isWhole, sumFields } from "../database/checksum.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import type { WebhookCallRow, WebhookRow } from "../database/webhook.ts";
 import type { WebhookEvent, WebhookEventType } from "./event.ts";
@@ -29,6 +30,8 @@ export interface DueCall {
   call: WebhookCallRow;
   url: string;
   secrets: string[];
+  /** True if the payload does not match its checksum: it must not be sent. */
+  isDamaged: boolean;
 }
 
 const WEBHOOKS_MAX = 100;
@@ -98,9 +101,11 @@ export class Webhooks {
       const payload = JSON.stringify({ type, timestamp: new Date(atMs).toISOString(), data });
       return webhooks
         .filter((webhook) => wants(webhook, type))
-        .map((webhook): WebhookCallRow => ({
-          id: `evt_${ids.uuid()}`,
+        .map((webhook) => ({ webhook, id: `evt_${ids.uuid()}` }))
+        .map(({ webhook, id }): WebhookCallRow => ({
+          id,
           webhook_id: webhook.id,
+          checksum: sumFields([id, type, payload]),
           type,
           payload,
           status: "pending",
@@ -168,7 +173,10 @@ export class Webhooks {
         .where("due_at", "=", call.due_at)
         .executeTakeFirst();
       if (numUpdatedRows === 0n) continue;
+      const isDamaged = !isWhole(call.checksum, sumFields([call.id, call.type, call.payload]));
+      if (isDamaged) database.reportDamage(`webhook call ${call.id} does not match its checksum`);
       due.push({
+        isDamaged,
         call: { ...call, due_at: leaseUntil },
         url: webhook.url,
         secrets: secrets.list(webhook),
