@@ -1,4 +1,4 @@
-// Authorization of internal routes: the operator, holders of `gate:admin` or `gate:read`, or local programs without any authentication.
+// Authorization of internal routes: the operator, holders of `gate:admin` or `gate:read`, local programs if nobody authenticates.
 import type { RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { checkLoopback, type LoopbackVerdict } from "@platform/kernel/http-parts";

@@ -48,7 +48,7 @@ export type GateApiOptions = RoutesApiOptions &
   };
 
 // The workers decide: they admit holders of `gate:read` to reading and of `gate:admin` to everything.
-function declareScopes(route: ApiRoute): ApiRoute {
+function withRequirement(route: ApiRoute): ApiRoute {
   if (route.requires !== undefined) return route;
   if (!route.path.startsWith("/api/")) return { ...route, requires: "public" };
   return { ...route, requires: route.method === "GET" ? [READ_SCOPE, ADMIN_SCOPE] : [ADMIN_SCOPE] };
@@ -85,7 +85,7 @@ export function createGateApi(options: GateApiOptions): Api {
       createIndexRoute(() => controller.state.config.index_file),
       ...createConsoleRedirects(options.readConsoleUrl),
       ...options.feedRoutes,
-    ].map(declareScopes),
+    ].map(withRequirement),
     guard: createWorkerGuard(options.secret),
     clock,
     health,
