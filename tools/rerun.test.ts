@@ -10,7 +10,6 @@ function list(failed: readonly string[], count: number): FileResult[] {
     file,
     ms: 1,
     cost: { wallS: 0, cpuS: 0 },
-    cost: { wallS: 0, cpuS: 0 },
     counts: { passed: 1, failed: 0, skipped: 0 },
     failure: failed.includes(file) ? "1 failed" : undefined,
     output: "",
