@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describeClient, type ConnectedClient } from "../../connection/listed-connection.ts";
 import type { Transport } from "../../connection/transport.ts";
 import { ownerOf, type Principal } from "../../user/principal.ts";
-import type { ConnectPacket, Will } from "../packet/packets.ts";
+import type { ClientPacket, ConnectPacket, Will } from "../packet/packets.ts";
 import type { Properties } from "../packet/properties.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
 import type { Session } from "../session/session.ts";
@@ -64,6 +64,27 @@ export async function accept(
         : {}),
     }),
   };
+}
+
+/** How a client leaves. */
+export interface Farewell {
+  withWill: boolean;
+  /** Undefined: as its CONNECT says. */
+  expirySeconds: number | undefined;
+}
+
+/** Reads a DISCONNECT. `mayKeepSession`: whether the session was to outlive the connection (MQTT-3.14.2-2). */
+export function readFarewell(
+  { reason, properties }: ClientPacket & { type: "disconnect" },
+  mayKeepSession: boolean,
+  { sessionExpiryMaxSeconds }: MqttLimits,
+): Farewell {
+  const { sessionExpirySeconds: asked } = properties;
+  if (asked !== undefined && asked > 0 && !mayKeepSession) {
+    throw new MqttError(REASON.protocolError, "the session was to end with the connection");
+  }
+  const expirySeconds = asked === undefined ? undefined : Math.min(asked, sessionExpiryMaxSeconds);
+  return { withWill: reason !== 0, expirySeconds };
 }
 
 /** The client of an accepted CONNECT. */

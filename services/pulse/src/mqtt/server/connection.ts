@@ -13,12 +13,17 @@ import {
 } from "../packet/encode.ts";
 import { FrameReader, type Frame } from "../packet/frame-reader.ts";
 import type { AcknowledgementPacket, ClientPacket, ConnectPacket } from "../packet/packets.ts";
-import type { Properties } from "../packet/properties.ts";
 import { MqttError, REASON, type Reason } from "../packet/reason-codes.ts";
 import { toMqttError, type MessageSource } from "../publishing.ts";
 import type { SessionConnection } from "../session/connection-port.ts";
 import type { Session } from "../session/session.ts";
-import { accept, describeAccepted, type Accepted } from "./connecting.ts";
+import {
+  accept,
+  describeAccepted,
+  readFarewell,
+  type Accepted,
+  type Farewell,
+} from "./connecting.ts";
 import type { ConnectionContext } from "./connection-context.ts";
 import { IncomingPublishes } from "./incoming-publishes.ts";
 import { PacketOutput } from "./packet-output.ts";
@@ -28,7 +33,6 @@ import { RetainedQueue, subscribe, unsubscribe } from "./subscribing.ts";
 const READ_AHEAD_BYTES = 64 * 1024;
 /** Packets up to this size do not count against the budget of large packets. */
 const SMALL_PACKET_BYTES = 64 * 1024;
-/** Minimum bytes of a large packet in `PACE_MS`. */
 const PACE = { bytesMin: 7_680, windowMs: 30_000 };
 
 /** Serves a transport until either side closes it. */
@@ -56,6 +60,8 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
   #keepAliveMs = 0;
   #endsAtMs = Number.POSITIVE_INFINITY;
   #mayKeepSession = false;
+  /** Set when a DISCONNECT has arrived. */
+  #farewell: Farewell | undefined;
   #releaseUser: (() => void) | undefined;
   #clientId = "";
   #forgetToken: (() => void) | undefined;
@@ -85,9 +91,11 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.#read();
   }
 
-  /** The transport has closed. */
+  /** The transport has closed. What has arrived still takes effect, also a DISCONNECT. */
   onClose(): void {
-    this.#close(true);
+    this.isGone = true;
+    if (this.#phase === "open") this.#read();
+    else this.#close(true);
   }
 
   /** MQTT-6.0.0-1. */
@@ -176,12 +184,13 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
       this.fail(error);
     }
     this.#isReading = false;
+    if (this.isGone && this.#mayRead()) this.#close(true);
     if (this.#phase !== "closed") this.#pauseOrResume();
   }
 
   #mayRead(): boolean {
     if (this.#isBusy || this.#phase === "connecting") return false;
-    return this.#incoming?.isFull !== true && this.canSend();
+    return this.#incoming?.isFull !== true && (this.isGone || this.canSend());
   }
 
   #pauseOrResume(): void {
@@ -256,17 +265,14 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
         this.write(PINGRESP);
         return;
       case "subscribe":
-        this.#hold(this.#subscribe(packet));
+        this.#holdInOrder(() => this.#subscribe(packet));
         return;
       case "unsubscribe":
-        this.#hold(
-          unsubscribe(this.session, packet).then((codes) =>
-            this.write(encodeSubscriptionAnswer(this.version, "unsuback", packet.id, codes)),
-          ),
-        );
+        this.#holdInOrder(() => this.#unsubscribe(packet));
         return;
       case "disconnect":
-        this.#disconnect(packet.reason, packet.properties);
+        this.#farewell = readFarewell(packet, this.#mayKeepSession, this.#context.limits);
+        this.#holdInOrder(() => this.#leave());
         return;
       case "connect":
         throw new MqttError(REASON.protocolError, "a second CONNECT");
@@ -281,7 +287,9 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     const { session } = this;
     if (type === "puback") session.deliveries.complete(id, 1, "publish");
     else if (type === "pubcomp") session.deliveries.complete(id, 2, "release");
-    else if (type === "pubrel") this.#watch(this.#incoming!.release(id));
+    else if (type === "pubrel" && this.#incoming!.isUnsettled(id)) {
+      this.#holdInOrder(() => this.#incoming!.release(id));
+    } else if (type === "pubrel") this.#watch(this.#incoming!.release(id));
     else if (reason >= 0x80) session.deliveries.complete(id, 2, "publish");
     else this.#watch(session.deliveries.release(id));
   }
@@ -302,6 +310,11 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
       });
   }
 
+  /** Like `#hold`, when the messages that have arrived before are stored. */
+  #holdInOrder(work: () => Promise<void> | void): void {
+    this.#hold(this.#incoming!.settled().then(() => (this.#phase === "open" ? work() : undefined)));
+  }
+
   async #connect(packet: ConnectPacket): Promise<void> {
     this.#phase = "connecting";
     this.version = packet.version;
@@ -313,7 +326,7 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.#admit(accepted);
     const { session, isPresent } = await this.#context.sessions.open(accepted.request, this);
     if (this.isClosed) {
-      this.#context.sessions.close(session, this, true);
+      this.#context.sessions.close(session, this, { withWill: true });
       return;
     }
     this.session = session;
@@ -353,20 +366,19 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.#watch(this.#retained.add(retained));
   }
 
-  #disconnect(reason: number, { sessionExpirySeconds }: Properties): void {
-    if ((sessionExpirySeconds ?? 0) > 0 && !this.#mayKeepSession) {
-      throw new MqttError(REASON.protocolError, "the session was to end with the connection");
-    }
-    const { sessionExpiryMaxSeconds } = this.#context.limits;
-    const expirySeconds =
-      sessionExpirySeconds === undefined
-        ? undefined
-        : Math.min(sessionExpirySeconds, sessionExpiryMaxSeconds);
-    this.#close(reason !== 0, expirySeconds);
+  async #unsubscribe(packet: ClientPacket & { type: "unsubscribe" }): Promise<void> {
+    const codes = await unsubscribe(this.session, packet);
+    this.write(encodeSubscriptionAnswer(this.version, "unsuback", packet.id, codes));
+  }
+
+  #leave(): void {
+    this.flush();
+    this.#close(false);
     this.transport.end();
   }
 
-  #close(withWill: boolean, expirySeconds?: number): void {
+  /** `withWill`: unless the client has said otherwise in its DISCONNECT. */
+  #close(withWill: boolean): void {
     if (this.#phase === "closed") return;
     const wasOpen = this.#phase === "open";
     this.#phase = "closed";
@@ -375,18 +387,14 @@ export class Connection extends PacketOutput implements SessionConnection, WireC
     this.#gone?.abort();
     this.#releaseBytes();
     this.#releaseUser?.();
-    if (wasOpen) this.#context.sessions.close(this.session, this, withWill, expirySeconds);
+    if (wasOpen) {
+      const farewell = this.#farewell ?? { withWill, expirySeconds: undefined };
+      this.#context.sessions.close(this.session, this, farewell);
+    }
   }
 
   #report(kind: string, reason: string, error?: unknown): void {
     const { remoteAddress } = this.transport;
-    const clientId = this.#clientId;
-    this.#context.onFault({
-      kind,
-      remoteAddress,
-      clientId,
-      reason,
-      ...(error === undefined ? {} : { error }),
-    });
+    this.#context.onFault({ kind, remoteAddress, clientId: this.#clientId, reason, error });
   }
 }

@@ -48,6 +48,9 @@ export class IncomingPublishes {
   /** Messages with QoS 1 and 2 that count against the receive maximum. */
   #unacknowledged = 0;
   #mutedUntilMs = 0;
+  /** Messages without an outcome, and who waits for the last one. */
+  #unsettled = 0;
+  #onSettled: (() => void)[] = [];
   readonly #wake = (): void => this.#connection.resumeReading();
 
   constructor(connection: PublishingConnection, context: ConnectionContext) {
@@ -65,9 +68,15 @@ export class IncomingPublishes {
     return true;
   }
 
-  /** True while messages are being stored. */
-  get isBusy(): boolean {
-    return this.#inFlight > 0;
+  /** Resolves when all messages that have arrived are stored or refused, and acknowledged. */
+  settled(): Promise<void> {
+    if (this.#unsettled === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#onSettled.push(resolve));
+  }
+
+  /** True if a message with this packet identifier has arrived that is not acknowledged yet. */
+  isUnsettled(id: number): boolean {
+    return this.#unsettled > 0 && this.#acknowledgements.some((pending) => pending.id === id);
   }
 
   /** Handles a PUBLISH. Throws an `MqttError` that ends the connection. */
@@ -200,16 +209,22 @@ export class IncomingPublishes {
     pending: PendingAcknowledgement | undefined,
     packet: PublishPacket,
   ): void {
+    this.#unsettled++;
     published.then(
       () => {
         if (pending !== undefined) this.#settle(pending, { reason: REASON.success });
-        this.#connection.resumeReading();
+        this.#noteSettled();
       },
       (error: unknown) => {
         this.#refuse(toMqttError(error), pending, packet);
-        this.#connection.resumeReading();
+        this.#noteSettled();
       },
     );
+  }
+
+  #noteSettled(): void {
+    if (--this.#unsettled === 0) for (const resolve of this.#onSettled.splice(0)) resolve();
+    this.#connection.resumeReading();
   }
 
   #refuse(

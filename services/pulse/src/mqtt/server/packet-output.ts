@@ -19,6 +19,8 @@ export class PacketOutput {
   version: Version = 5;
   receiveMaximum = 65_535;
   isClosed = false;
+  /** True if the transport has closed: nothing is written any more. */
+  isGone = false;
   readonly #output: ConnectionContext;
   #out: Buffer[] = [];
   #outBytes = 0;
@@ -42,7 +44,7 @@ export class PacketOutput {
   }
 
   canSend(): boolean {
-    return this.#outBytes + this.transport.unsentBytes < UNSENT_BYTES_MAX;
+    return !this.isGone && this.#outBytes + this.transport.unsentBytes < UNSENT_BYTES_MAX;
   }
 
   sendPublish(topic: Topic, publish: OutgoingPublish): boolean {
@@ -81,7 +83,7 @@ export class PacketOutput {
 
   /** Writes a packet at the end of the turn. */
   write(packet: Buffer): void {
-    if (this.isClosed) return;
+    if (this.isClosed || this.isGone) return;
     if (this.#out.length === 0) this.#output.flushes.add(this);
     this.#out.push(packet);
     this.#outBytes += packet.length;
@@ -92,6 +94,7 @@ export class PacketOutput {
     if (out.length === 0) return;
     this.#out = [];
     this.#outBytes = 0;
+    if (this.isGone) return;
     this.transport.write(out);
     this.transport.outflow?.settle();
   }

@@ -125,6 +125,11 @@ export async function unsubscribe(
   session: Session,
   { filters }: UnsubscribePacket,
 ): Promise<number[]> {
+  // Messages that were published before are delivered, also the client's own.
+  for (const filter of filters) {
+    const subscription = session.subscriptions.get(filter);
+    if (subscription !== undefined) await session.readers.catchUp(subscription);
+  }
   const pending: PendingRecord[] = [];
   const codes = filters.map((filter) => {
     const removed = session.unsubscribe(filter);
@@ -193,6 +198,7 @@ async function sendRetained(
   for (const entry of retained.match(session.identity.tenant, filter.levels, clock.now())) {
     if (!connection.rights.covers("subscribe", entry.name)) continue;
     if (!(await session.waitForRoom(connection))) return;
+    if (session.subscriptions.get(filter.text) !== subscription) return;
     const message = await retained.read(entry.offset);
     if (session.connection !== connection) return;
     if (message === undefined) continue;

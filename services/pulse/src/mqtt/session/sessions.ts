@@ -112,8 +112,7 @@ export class Sessions {
   close(
     session: Session,
     connection: SessionConnection,
-    withWill: boolean,
-    expirySeconds?: number,
+    { withWill, expirySeconds }: { withWill: boolean; expirySeconds?: number | undefined },
   ): void {
     const held = this.#byKey.get(keyOf(session.identity));
     if (held?.session !== session || session.connection !== connection) return;
@@ -154,7 +153,7 @@ export class Sessions {
       const replaced = session.connection;
       if (replaced !== undefined) {
         replaced.end(REASON.sessionTakenOver, "another client has this identifier");
-        this.close(session, replaced, true);
+        this.close(session, replaced, { withWill: true });
       }
       // The sweep may not have come yet to a session whose time is over.
       const isOver = earlier.endsAtMs <= this.#parts.clock.monotonicMs();

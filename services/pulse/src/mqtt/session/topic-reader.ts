@@ -48,6 +48,7 @@ export class PartitionReader implements Follower {
   done: OffsetRanges | undefined;
   /** Offsets in flight, which are not read again. */
   skipped: Set<number> | undefined;
+  #waiting: { offset: number; resolve: () => void }[] = [];
 
   constructor(reader: TopicReader, partition: PartitionView, owner: ReaderOwner) {
     this.reader = reader;
@@ -73,6 +74,14 @@ export class PartitionReader implements Follower {
   unfollow(feeds: Feeds): void {
     if (this.#following !== undefined) feeds.unfollow(this.partition, this.#following);
     this.#following = undefined;
+    this.#wake(Number.POSITIVE_INFINITY);
+  }
+
+  /** Resolves when everything below `offset` was offered to the session, or when it takes no more for now. */
+  reach(offset: number): Promise<void> {
+    const isReached = this.#following === undefined || this.position >= offset;
+    if (isReached || !this.#owner.hasRoom()) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ offset, resolve }));
   }
 
   resume(feeds: Feeds): void {
@@ -86,7 +95,7 @@ export class PartitionReader implements Follower {
 
   hasRoom(): boolean {
     if (this.#owner.hasRoom()) return true;
-    this.#owner.rest(this);
+    this.rest();
     return false;
   }
 
@@ -100,14 +109,24 @@ export class PartitionReader implements Follower {
 
   rest(): void {
     this.#owner.rest(this);
+    this.#wake(Number.POSITIVE_INFINITY);
   }
 
   offer(_topic: Topic, _partition: number, batch: FeedBatch): void {
     this.#owner.take(this, batch);
+    this.#wake(batch.to);
   }
 
   lose(): void {
     this.#owner.lose(this.reader.topic);
+    this.#wake(Number.POSITIVE_INFINITY);
+  }
+
+  #wake(offset: number): void {
+    if (this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = waiting.filter((one) => one.offset > offset);
+    for (const one of waiting) if (one.offset <= offset) one.resolve();
   }
 }
 

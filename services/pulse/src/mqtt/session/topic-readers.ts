@@ -18,6 +18,7 @@ import {
 
 /** A session, for its readers. */
 interface ReadingSession extends ReaderOwner, SubscriptionOwner, SavedSession {
+  readonly identity: { tenant: string };
   readonly connection: SessionConnection | undefined;
   readonly deliveries: Deliveries;
   readonly parts: SessionParts;
@@ -118,6 +119,17 @@ export class TopicReaders {
       if (stored.low > 0) pending.push(parts.records.cursor(id, key, stored));
     }
     return pending;
+  }
+
+  /** Resolves when what is stored now was offered for a subscription, or when the session takes no more for now. */
+  async catchUp(subscription: SessionSubscription): Promise<void> {
+    const waits: Promise<void>[] = [];
+    const { index } = this.#session.parts;
+    for (const topic of index.match(this.#session.identity.tenant, subscription.filter)) {
+      for (const place of this.#readers.get(topic)?.partitions ?? [])
+        waits.push(place.reach(place.partition.durableEnd));
+    }
+    await Promise.all(waits);
   }
 
   /** Forgets the positions of a subscription that is gone; returns the records that delete them. */
