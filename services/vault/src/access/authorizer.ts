@@ -46,6 +46,27 @@ export function nameSession({ role, session }: SessionCaller): string {
   return `${role}/${session.sessionName}`;
 }
 
+/**
+ * The user behind a caller, the same for all keys and sessions: names of sessions are chosen by their holders. `undefined`
+ * for anonymous callers.
+ */
+export function identifyUser(caller: Caller): string | undefined {
+  switch (caller.kind) {
+    case "anonymous":
+      return undefined;
+    case "root":
+      return "root";
+    case "user":
+      return `user/${caller.name}`;
+    case "session": {
+      const { issuer, tenant = "", sub } = caller.session;
+      return `token/${JSON.stringify([issuer, tenant, sub])}`;
+    }
+    default:
+      return caller satisfies never;
+  }
+}
+
 /** The account that owns everything. */
 export interface Account {
   /** Canonical id: 64 hexadecimal digits. */
@@ -81,6 +102,9 @@ const ROOT_ALWAYS: ReadonlySet<string> = new Set([
   "s3:DeleteBucketPolicy",
 ]);
 
+/** The canonical id of anonymous callers in S3. */
+const ANONYMOUS_ID = "65a011a29cdf8ec533ec3d1ccaae921c";
+
 /** Decides access. Keeps compiled bucket policies as long as the buckets have them. */
 export class Authorizer {
   readonly account: Account;
@@ -112,6 +136,22 @@ export class Authorizer {
     if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;
     if (caller.kind === "session" && caller.limit?.usesValues === true) return true;
     return hasPolicies(caller) && caller.policies.some((policy) => policy.usesValues);
+  }
+
+  /** The caller as listings name it: the account, or an ARN and a name. */
+  describe(caller: Caller): { id: string; displayName: string } {
+    switch (caller.kind) {
+      case "anonymous":
+        return { id: ANONYMOUS_ID, displayName: "anonymous" };
+      case "root":
+        return { id: this.account.canonicalId, displayName: this.account.displayName };
+      case "user":
+        return { id: this.#toPrincipal(caller).arn!, displayName: caller.name };
+      case "session":
+        return { id: this.#toPrincipal(caller).arn!, displayName: nameSession(caller) };
+      default:
+        return caller satisfies never;
+    }
   }
 
   /** The compiled policy of a bucket; `undefined` if it has none. */

@@ -25,12 +25,18 @@ export interface UploadChecksum {
   isDefault?: true;
 }
 
+/** The caller that started an upload, as listings name it. */
+export interface Initiator extends Owner {
+  /** The user behind the caller, whichever key or session it had; absent for anonymous callers. */
+  user?: string;
+}
+
 /** Creates an upload with the attributes of the future object. */
 export interface CreateUploadRequest extends ObjectAttributes {
   bucket: string;
   key: string;
   checksum?: UploadChecksum;
-  initiator?: Owner;
+  initiator?: Initiator;
 }
 
 /** The address of an upload. */
@@ -45,7 +51,7 @@ export interface UploadInfo extends UploadAddress {
   createdMs: number;
   storageClass: string;
   owner?: Owner;
-  initiator?: Owner;
+  initiator?: Initiator;
   checksum?: UploadChecksum;
   encryption?: ObjectEncryption;
 }

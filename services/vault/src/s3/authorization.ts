@@ -1,5 +1,10 @@
 // Authorizes requests: collects the values of condition keys, and looks up the ACL of the object.
-import { type AccessQuestion, type Caller, hasPolicies } from "../access/authorizer.ts";
+import {
+  type AccessQuestion,
+  type Caller,
+  hasPolicies,
+  identifyUser,
+} from "../access/authorizer.ts";
 import type { UnknownParts } from "../access/policy.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -104,7 +109,22 @@ async function requireAction(
       if (await mayListBucket(context)) throw found;
     }
   }
+  if (answer === "none" && operation.allowsInitiator && (await isInitiator(context))) return;
   throw new S3Error("AccessDenied");
+}
+
+// "Multipart upload API and permissions": the user that has started an upload may list its parts and abort it.
+async function isInitiator({ api, caller, bucketName, key, query }: OperationContext) {
+  const user = identifyUser(caller);
+  const uploadId = query.get("uploadId") ?? "";
+  if (user === undefined) return false;
+  try {
+    const { initiator } = await api.store.uploads.get({ bucket: bucketName, key, uploadId });
+    return initiator?.user === user;
+  } catch (error) {
+    if (error instanceof StoreError && error.code === "NoSuchUpload") return false;
+    throw error;
+  }
 }
 
 /** Converts an error of a lookup: callers that may not list the bucket do not learn that a key is missing. */

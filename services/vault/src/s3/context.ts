@@ -103,6 +103,8 @@ export interface Operation {
   readonly revealsMissing: boolean;
   /** The form of its errors: S3's or that of STS. */
   readonly errorForm: ErrorForm;
+  /** The initiator of the upload may run it, unless a policy denies. */
+  readonly allowsInitiator: boolean;
   /** The operation creates a version, so it cannot address an existing one. */
   readonly createsVersion: boolean;
   readonly handler: OperationHandler;

@@ -293,8 +293,13 @@ export const OPERATIONS: readonly Operation[] = [
   row("UploadPart", "PUT object?uploadId&partNumber", uploadPart, NEW_VERSION),
   row("UploadPartCopy", "PUT object?uploadId&partNumber&copy", uploadPartCopy, NEW_VERSION),
   row("CompleteMultipartUpload", "POST object?uploadId", completeMultipartUpload, NEW_VERSION),
-  row("AbortMultipartUpload", "DELETE object?uploadId", abortMultipartUpload),
-  row("ListParts", "GET object?uploadId", listParts, { action: "s3:ListMultipartUploadParts" }),
+  row("AbortMultipartUpload", "DELETE object?uploadId", abortMultipartUpload, {
+    allowsInitiator: true,
+  }),
+  row("ListParts", "GET object?uploadId", listParts, {
+    action: "s3:ListMultipartUploadParts",
+    allowsInitiator: true,
+  }),
 ];
 
 function row(
@@ -320,6 +325,7 @@ function row(
     answersRegion: false,
     revealsMissing: false,
     errorForm: "s3",
+    allowsInitiator: false,
     createsVersion: false,
     handler,
     ...more,

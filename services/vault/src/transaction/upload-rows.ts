@@ -2,13 +2,12 @@
 import { releaseBlob } from "./blob-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 import type { NewObject } from "./put-operation.ts";
-import type { Owner } from "../model/bucket.ts";
-import type { UploadChecksum } from "../model/upload.ts";
+import type { Initiator, UploadChecksum } from "../model/upload.ts";
 
 /** The data that an upload stores for its future object, as JSON. */
 export interface UploadDetail {
   object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
-  initiator?: Owner;
+  initiator?: Initiator;
   checksum?: UploadChecksum;
 }
 

@@ -8,12 +8,16 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
+  AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   ListObjectsV2Command,
+  ListPartsCommand,
   PutObjectCommand,
   S3Client,
   type S3ClientConfig,
+  UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { fromWebToken } from "@aws-sdk/credential-provider-web-identity";
 import { presignTarget } from "../../src/s3/sigv4/index.ts";
@@ -189,6 +193,57 @@ test("the AWS SDK exchanges a token and stores, reads and lists with the keys", 
   assert.equal(Contents?.[0]?.Key, "main/ada/1");
   await assert.rejects(put(client, "main/grace/1"), failsWith("AccessDenied"));
   await assert.rejects(put(client, "other/ada/1"), failsWith("AccessDenied"));
+});
+
+test("the user that starts an upload is its initiator, may list its parts and abort it", async () => {
+  const begin = async (client: S3Client, Key: string) => {
+    const { UploadId } = await client.send(
+      new CreateMultipartUploadCommand({ Bucket: "notes", Key }),
+    );
+    return { Bucket: "notes", Key, UploadId };
+  };
+  const ada = connect(await getKey());
+  const upload = await begin(ada, "main/ada/big");
+  await ada.send(new UploadPartCommand({ ...upload, PartNumber: 1, Body: "part" }));
+  const { Initiator, Owner, Parts } = await ada.send(new ListPartsCommand(upload));
+  const arn = "arn:aws:sts::000000000001:assumed-role/notes/test";
+  assert.deepEqual([Initiator?.ID, Initiator?.DisplayName], [arn, "notes/test"]);
+  assert.match(Owner?.ID ?? "", /^[0-9a-f]{64}$/);
+  assert.equal(Parts?.length, 1);
+  const listed = await serving.s3.must("GET", "/notes?uploads");
+  assert.ok(listed.text.includes(`<Initiator><ID>${arn}</ID>`), listed.text);
+
+  // Names of sessions are chosen by their holders.
+  const grace = connect(await getKey({ sub: "grace" }));
+  const other = connect(await getKey({ tenant: "other" }));
+  const reading = connect(await getKey({ scope: "vault:read" }));
+  for (const client of [grace, other]) {
+    await assert.rejects(client.send(new ListPartsCommand(upload)), failsWith("AccessDenied"));
+  }
+  for (const client of [grace, other, reading]) {
+    await assert.rejects(
+      client.send(new AbortMultipartUploadCommand(upload)),
+      failsWith("AccessDenied"),
+    );
+  }
+  const Statement = [
+    {
+      Effect: "Deny",
+      Principal: "*",
+      Action: "s3:AbortMultipartUpload",
+      Resource: "arn:aws:s3:::notes/*",
+    },
+  ];
+  const policy = JSON.stringify({ Version: "2012-10-17", Statement });
+  await serving.s3.must("PUT", "/notes?policy", { body: policy });
+  const later = connect(await getKey({}, { RoleSessionName: "later" }));
+  await assert.rejects(
+    later.send(new AbortMultipartUploadCommand(upload)),
+    failsWith("AccessDenied"),
+  );
+  await serving.s3.must("DELETE", "/notes?policy");
+  await later.send(new AbortMultipartUploadCommand(upload));
+  await assert.rejects(later.send(new ListPartsCommand(upload)), failsWith("AccessDenied"));
 });
 
 test("the answer has the form of STS", async () => {

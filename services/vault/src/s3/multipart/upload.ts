@@ -1,9 +1,10 @@
 // CreateMultipartUpload, CompleteMultipartUpload and AbortMultipartUpload
+import { identifyUser } from "../../access/authorizer.ts";
 import type { ChecksumAlgorithm, ObjectChecksum } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import type { CompleteUploadRequest, CreateUploadRequest } from "../../model/upload.ts";
+import type { CompleteUploadRequest, CreateUploadRequest, Initiator } from "../../model/upload.ts";
 import { answerEmpty, answerXml, type Header } from "../answer.ts";
-import { getActor, getOwner, type OperationContext, type OperationHandler } from "../context.ts";
+import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
 import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
@@ -33,7 +34,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
     ...(await readAttributes(context)),
     bucket: context.bucketName,
     key: context.key,
-    initiator: getOwner(context.api),
+    initiator: describeInitiator(context),
   };
   const checksum = readUploadChecksum(context);
   if (checksum !== undefined) request.checksum = checksum;
@@ -52,6 +53,11 @@ export const createMultipartUpload: OperationHandler = async (context) => {
     tag("Bucket", upload.bucket) + tag("Key", upload.key) + tag("UploadId", upload.uploadId);
   return answerXml(xmlDocument("InitiateMultipartUploadResult", inner), headers);
 };
+
+function describeInitiator({ api, caller }: OperationContext): Initiator {
+  const user = identifyUser(caller);
+  return { ...api.authorizer.describe(caller), ...(user === undefined ? {} : { user }) };
+}
 
 // CRC-64 covers the whole object, SHA the parts; the other CRCs support both and default to the parts.
 function readUploadChecksum(context: OperationContext): CreateUploadRequest["checksum"] {
