@@ -41,6 +41,9 @@ export interface SessionCaller {
 /** The scopes of storage: a session key reads and writes only with the scope of its token. */
 export const STORAGE_SCOPES = { read: "vault:read", write: "vault:write" } as const;
 
+/** A scope of storage. */
+export type StorageScope = (typeof STORAGE_SCOPES)[keyof typeof STORAGE_SCOPES];
+
 /** The name of a session in ARNs and user ids. */
 export function nameSession({ role, session }: SessionCaller): string {
   return `${role}/${session.sessionName}`;

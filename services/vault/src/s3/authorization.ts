@@ -94,8 +94,11 @@ async function requireAction(
   subject: Subject,
   question: AccessQuestion,
 ): Promise<void> {
-  const { operation } = context;
+  const { operation, caller } = context;
   const { authorizer } = context.api;
+  if (caller.kind === "session" && !caller.session.scopes.includes(operation.requires)) {
+    throw new S3Error("AccessDenied");
+  }
   const [of, permission] = operation.acl ?? [];
   if (of === "bucket") question.acl = { of, permission: permission! };
   const answer = authorizer.decide(question);

@@ -3,7 +3,12 @@ import type { Logger } from "@platform/kernel/log";
 import type { AddressSet } from "@platform/kernel/network";
 import { formatTraceHeaders } from "@platform/kernel/trace";
 import type { Clock } from "@platform/kernel/time";
-import { type Authorizer, type Caller, nameSession } from "../access/authorizer.ts";
+import {
+  type Authorizer,
+  type Caller,
+  nameSession,
+  type StorageScope,
+} from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
 import type { WebIdentity } from "../access/web-identity.ts";
 import type { UnknownParts } from "../access/policy.ts";
@@ -78,6 +83,8 @@ export type ErrorForm = "s3" | "sts";
 
 /** A row of the table of operations. */
 export interface Operation {
+  /** The scope of session keys that it requires; `token`: the request contains a token, which decides. */
+  readonly requires: StorageScope | "token";
   /** As the API reference names it. */
   readonly name: string;
   readonly level: Level;

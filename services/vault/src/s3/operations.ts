@@ -1,4 +1,5 @@
 // The table of operations of the object API: one row each, with its request, its permission and its handler.
+import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Operation, OperationHandler } from "./context.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
 import {
@@ -58,6 +59,9 @@ import { putObject } from "./object/put-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
 import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
+const { read: READ, write: WRITE } = STORAGE_SCOPES;
+/** The token in the request decides. */
+const TOKEN = "token";
 const BUCKET_READ = ["bucket", "READ"] as const;
 const BUCKET_WRITE = ["bucket", "WRITE"] as const;
 const BUCKET_LISTING = { action: "s3:ListBucket", acl: BUCKET_READ, answersRegion: true };
@@ -71,238 +75,259 @@ const OBJECT_READING = {
 };
 
 /**
- * All operations: name, request, handler, and the fields that differ from the defaults. A request is a method, a level and
+ * All operations: scope, name, request, handler, and the fields that differ from the defaults. A request is a method, a level and
  * query parameters that must all be present; `copy` stands for a header `x-amz-copy-source`, `form` for the content type of
  * forms. The row with the most parameters wins, so the order of rows does not matter. The action is the name of the operation
  * by default. Names follow "Actions, resources, and condition keys for Amazon S3".
  */
 export const OPERATIONS: readonly Operation[] = [
-  row("AssumeRoleWithWebIdentity", "POST service?form", assumeRoleWithWebIdentity, {
+  row(TOKEN, "AssumeRoleWithWebIdentity", "POST service?form", assumeRoleWithWebIdentity, {
     action: "sts:AssumeRoleWithWebIdentity",
     authorizesItself: true,
     isBucketOptional: true,
     errorForm: "sts",
   }),
-  row("ListBuckets", "GET service", listBuckets, {
+  row(READ, "ListBuckets", "GET service", listBuckets, {
     action: "s3:ListAllMyBuckets",
     isBucketOptional: true,
   }),
-  row("CreateBucket", "PUT bucket", createBucket, {
+  row(WRITE, "CreateBucket", "PUT bucket", createBucket, {
     authorizesItself: true,
     decidedByBody: { values: ["s3:locationconstraint"] },
     isBucketOptional: true,
   }),
-  row("DeleteBucket", "DELETE bucket", deleteBucket),
-  row("HeadBucket", "HEAD bucket", headBucket, BUCKET_LISTING),
-  row("ListObjects", "GET bucket", listObjects, BUCKET_LISTING),
-  row("ListObjectsV2", "GET bucket?list-type", listObjectsV2, BUCKET_LISTING),
-  row("ListObjectVersions", "GET bucket?versions", listObjectVersions, {
+  row(WRITE, "DeleteBucket", "DELETE bucket", deleteBucket),
+  row(READ, "HeadBucket", "HEAD bucket", headBucket, BUCKET_LISTING),
+  row(READ, "ListObjects", "GET bucket", listObjects, BUCKET_LISTING),
+  row(READ, "ListObjectsV2", "GET bucket?list-type", listObjectsV2, BUCKET_LISTING),
+  row(READ, "ListObjectVersions", "GET bucket?versions", listObjectVersions, {
     action: "s3:ListBucketVersions",
     acl: BUCKET_READ,
   }),
-  row("ListMultipartUploads", "GET bucket?uploads", listMultipartUploads, {
+  row(READ, "ListMultipartUploads", "GET bucket?uploads", listMultipartUploads, {
     action: "s3:ListBucketMultipartUploads",
     acl: BUCKET_READ,
   }),
-  row("DeleteObjects", "POST bucket?delete", deleteObjects, {
+  row(WRITE, "DeleteObjects", "POST bucket?delete", deleteObjects, {
     action: "s3:DeleteObject",
     versionAction: "s3:DeleteObjectVersion",
     acl: BUCKET_WRITE,
     authorizesItself: true,
   }),
-  row("PostObject", "POST bucket", postObject, {
+  row(WRITE, "PostObject", "POST bucket", postObject, {
     action: "s3:PutObject",
     acl: BUCKET_WRITE,
     authorizesItself: true,
   }),
-  row("GetBucketLocation", "GET bucket?location", getBucketLocation),
-  row("GetBucketVersioning", "GET bucket?versioning", getBucketVersioning),
-  row("PutBucketVersioning", "PUT bucket?versioning", putBucketVersioning),
-  row("GetBucketTagging", "GET bucket?tagging", taggingSetting.get),
-  row("PutBucketTagging", "PUT bucket?tagging", taggingSetting.put),
-  row("DeleteBucketTagging", "DELETE bucket?tagging", taggingSetting.delete, {
+  row(READ, "GetBucketLocation", "GET bucket?location", getBucketLocation),
+  row(READ, "GetBucketVersioning", "GET bucket?versioning", getBucketVersioning),
+  row(WRITE, "PutBucketVersioning", "PUT bucket?versioning", putBucketVersioning),
+  row(READ, "GetBucketTagging", "GET bucket?tagging", taggingSetting.get),
+  row(WRITE, "PutBucketTagging", "PUT bucket?tagging", taggingSetting.put),
+  row(WRITE, "DeleteBucketTagging", "DELETE bucket?tagging", taggingSetting.delete, {
     action: "s3:PutBucketTagging",
   }),
-  row("GetBucketAcl", "GET bucket?acl", getBucketAcl, { acl: ["bucket", "READ_ACP"] }),
-  row("PutBucketAcl", "PUT bucket?acl", putBucketAcl, { acl: ["bucket", "WRITE_ACP"] }),
-  row("GetBucketPolicy", "GET bucket?policy", policySetting.get),
-  row("PutBucketPolicy", "PUT bucket?policy", policySetting.put),
-  row("DeleteBucketPolicy", "DELETE bucket?policy", policySetting.delete),
-  row("GetBucketPolicyStatus", "GET bucket?policyStatus", getBucketPolicyStatus),
-  row("GetBucketCors", "GET bucket?cors", corsSetting.get, { action: "s3:GetBucketCORS" }),
-  row("PutBucketCors", "PUT bucket?cors", corsSetting.put, { action: "s3:PutBucketCORS" }),
-  row("DeleteBucketCors", "DELETE bucket?cors", corsSetting.delete, { action: "s3:PutBucketCORS" }),
-  row("GetBucketLifecycle", "GET bucket?lifecycle", lifecycleSetting.get, {
+  row(READ, "GetBucketAcl", "GET bucket?acl", getBucketAcl, { acl: ["bucket", "READ_ACP"] }),
+  row(WRITE, "PutBucketAcl", "PUT bucket?acl", putBucketAcl, { acl: ["bucket", "WRITE_ACP"] }),
+  row(READ, "GetBucketPolicy", "GET bucket?policy", policySetting.get),
+  row(WRITE, "PutBucketPolicy", "PUT bucket?policy", policySetting.put),
+  row(WRITE, "DeleteBucketPolicy", "DELETE bucket?policy", policySetting.delete),
+  row(READ, "GetBucketPolicyStatus", "GET bucket?policyStatus", getBucketPolicyStatus),
+  row(READ, "GetBucketCors", "GET bucket?cors", corsSetting.get, { action: "s3:GetBucketCORS" }),
+  row(WRITE, "PutBucketCors", "PUT bucket?cors", corsSetting.put, { action: "s3:PutBucketCORS" }),
+  row(WRITE, "DeleteBucketCors", "DELETE bucket?cors", corsSetting.delete, {
+    action: "s3:PutBucketCORS",
+  }),
+  row(READ, "GetBucketLifecycle", "GET bucket?lifecycle", lifecycleSetting.get, {
     action: "s3:GetLifecycleConfiguration",
   }),
-  row("PutBucketLifecycle", "PUT bucket?lifecycle", lifecycleSetting.put, {
+  row(WRITE, "PutBucketLifecycle", "PUT bucket?lifecycle", lifecycleSetting.put, {
     action: "s3:PutLifecycleConfiguration",
   }),
-  row("DeleteBucketLifecycle", "DELETE bucket?lifecycle", lifecycleSetting.delete, {
+  row(WRITE, "DeleteBucketLifecycle", "DELETE bucket?lifecycle", lifecycleSetting.delete, {
     action: "s3:PutLifecycleConfiguration",
   }),
-  row("GetObjectLockConfiguration", "GET bucket?object-lock", getObjectLockConfiguration, {
+  row(READ, "GetObjectLockConfiguration", "GET bucket?object-lock", getObjectLockConfiguration, {
     action: "s3:GetBucketObjectLockConfiguration",
   }),
-  row("PutObjectLockConfiguration", "PUT bucket?object-lock", putObjectLockConfiguration, {
+  row(WRITE, "PutObjectLockConfiguration", "PUT bucket?object-lock", putObjectLockConfiguration, {
     action: "s3:PutBucketObjectLockConfiguration",
   }),
-  row("GetBucketNotification", "GET bucket?notification", getBucketNotification),
-  row("PutBucketNotification", "PUT bucket?notification", putBucketNotification),
-  row("GetBucketWebsite", "GET bucket?website", websiteSetting.get),
-  row("PutBucketWebsite", "PUT bucket?website", websiteSetting.put),
-  row("DeleteBucketWebsite", "DELETE bucket?website", websiteSetting.delete),
-  row("GetBucketEncryption", "GET bucket?encryption", encryptionSetting.get, {
+  row(READ, "GetBucketNotification", "GET bucket?notification", getBucketNotification),
+  row(WRITE, "PutBucketNotification", "PUT bucket?notification", putBucketNotification),
+  row(READ, "GetBucketWebsite", "GET bucket?website", websiteSetting.get),
+  row(WRITE, "PutBucketWebsite", "PUT bucket?website", websiteSetting.put),
+  row(WRITE, "DeleteBucketWebsite", "DELETE bucket?website", websiteSetting.delete),
+  row(READ, "GetBucketEncryption", "GET bucket?encryption", encryptionSetting.get, {
     action: "s3:GetEncryptionConfiguration",
   }),
-  row("PutBucketEncryption", "PUT bucket?encryption", encryptionSetting.put, {
+  row(WRITE, "PutBucketEncryption", "PUT bucket?encryption", encryptionSetting.put, {
     action: "s3:PutEncryptionConfiguration",
   }),
-  row("DeleteBucketEncryption", "DELETE bucket?encryption", encryptionSetting.delete, {
+  row(WRITE, "DeleteBucketEncryption", "DELETE bucket?encryption", encryptionSetting.delete, {
     action: "s3:PutEncryptionConfiguration",
   }),
-  row("GetPublicAccessBlock", "GET bucket?publicAccessBlock", publicAccessBlockSetting.get, {
+  row(READ, "GetPublicAccessBlock", "GET bucket?publicAccessBlock", publicAccessBlockSetting.get, {
     action: "s3:GetBucketPublicAccessBlock",
   }),
-  row("PutPublicAccessBlock", "PUT bucket?publicAccessBlock", publicAccessBlockSetting.put, {
+  row(WRITE, "PutPublicAccessBlock", "PUT bucket?publicAccessBlock", publicAccessBlockSetting.put, {
     action: "s3:PutBucketPublicAccessBlock",
   }),
   row(
+    WRITE,
     "DeletePublicAccessBlock",
     "DELETE bucket?publicAccessBlock",
     publicAccessBlockSetting.delete,
     { action: "s3:PutBucketPublicAccessBlock" },
   ),
-  row("GetBucketOwnershipControls", "GET bucket?ownershipControls", ownershipSetting.get),
-  row("PutBucketOwnershipControls", "PUT bucket?ownershipControls", ownershipSetting.put),
-  row("DeleteBucketOwnershipControls", "DELETE bucket?ownershipControls", ownershipSetting.delete, {
-    action: "s3:PutBucketOwnershipControls",
-  }),
-  row("GetBucketReplication", "GET bucket?replication", getBucketReplication, {
+  row(READ, "GetBucketOwnershipControls", "GET bucket?ownershipControls", ownershipSetting.get),
+  row(WRITE, "PutBucketOwnershipControls", "PUT bucket?ownershipControls", ownershipSetting.put),
+  row(
+    WRITE,
+    "DeleteBucketOwnershipControls",
+    "DELETE bucket?ownershipControls",
+    ownershipSetting.delete,
+    {
+      action: "s3:PutBucketOwnershipControls",
+    },
+  ),
+  row(READ, "GetBucketReplication", "GET bucket?replication", getBucketReplication, {
     action: "s3:GetReplicationConfiguration",
   }),
-  row("PutBucketReplication", "PUT bucket?replication", putBucketReplication, {
+  row(WRITE, "PutBucketReplication", "PUT bucket?replication", putBucketReplication, {
     action: "s3:PutReplicationConfiguration",
   }),
-  row("DeleteBucketReplication", "DELETE bucket?replication", deleteBucketReplication, {
+  row(WRITE, "DeleteBucketReplication", "DELETE bucket?replication", deleteBucketReplication, {
     action: "s3:PutReplicationConfiguration",
   }),
-  row("GetBucketLogging", "GET bucket?logging", getBucketLogging),
-  row("PutBucketLogging", "PUT bucket?logging", putBucketLogging),
-  row("GetBucketRequestPayment", "GET bucket?requestPayment", getBucketRequestPayment),
-  row("PutBucketRequestPayment", "PUT bucket?requestPayment", putBucketRequestPayment),
+  row(READ, "GetBucketLogging", "GET bucket?logging", getBucketLogging),
+  row(WRITE, "PutBucketLogging", "PUT bucket?logging", putBucketLogging),
+  row(READ, "GetBucketRequestPayment", "GET bucket?requestPayment", getBucketRequestPayment),
+  row(WRITE, "PutBucketRequestPayment", "PUT bucket?requestPayment", putBucketRequestPayment),
   row(
+    READ,
     "GetBucketAccelerateConfiguration",
     "GET bucket?accelerate",
     getBucketAccelerateConfiguration,
     { action: "s3:GetAccelerateConfiguration" },
   ),
   row(
+    WRITE,
     "PutBucketAccelerateConfiguration",
     "PUT bucket?accelerate",
     putBucketAccelerateConfiguration,
     { action: "s3:PutAccelerateConfiguration" },
   ),
-  row("GetBucketAnalyticsConfiguration", "GET bucket?analytics", analytics.get, {
+  row(READ, "GetBucketAnalyticsConfiguration", "GET bucket?analytics", analytics.get, {
     action: "s3:GetAnalyticsConfiguration",
   }),
-  row("PutBucketAnalyticsConfiguration", "PUT bucket?analytics", analytics.put, {
+  row(WRITE, "PutBucketAnalyticsConfiguration", "PUT bucket?analytics", analytics.put, {
     action: "s3:PutAnalyticsConfiguration",
   }),
-  row("DeleteBucketAnalyticsConfiguration", "DELETE bucket?analytics", analytics.delete, {
+  row(WRITE, "DeleteBucketAnalyticsConfiguration", "DELETE bucket?analytics", analytics.delete, {
     action: "s3:PutAnalyticsConfiguration",
   }),
   row(
+    READ,
     "GetBucketIntelligentTieringConfiguration",
     "GET bucket?intelligent-tiering",
     intelligentTiering.get,
     { action: "s3:GetIntelligentTieringConfiguration" },
   ),
   row(
+    WRITE,
     "PutBucketIntelligentTieringConfiguration",
     "PUT bucket?intelligent-tiering",
     intelligentTiering.put,
     { action: "s3:PutIntelligentTieringConfiguration" },
   ),
   row(
+    WRITE,
     "DeleteBucketIntelligentTieringConfiguration",
     "DELETE bucket?intelligent-tiering",
     intelligentTiering.delete,
     { action: "s3:PutIntelligentTieringConfiguration" },
   ),
-  row("GetBucketInventoryConfiguration", "GET bucket?inventory", inventory.get, {
+  row(READ, "GetBucketInventoryConfiguration", "GET bucket?inventory", inventory.get, {
     action: "s3:GetInventoryConfiguration",
   }),
-  row("PutBucketInventoryConfiguration", "PUT bucket?inventory", inventory.put, {
+  row(WRITE, "PutBucketInventoryConfiguration", "PUT bucket?inventory", inventory.put, {
     action: "s3:PutInventoryConfiguration",
   }),
-  row("DeleteBucketInventoryConfiguration", "DELETE bucket?inventory", inventory.delete, {
+  row(WRITE, "DeleteBucketInventoryConfiguration", "DELETE bucket?inventory", inventory.delete, {
     action: "s3:PutInventoryConfiguration",
   }),
-  row("GetBucketMetricsConfiguration", "GET bucket?metrics", metrics.get, {
+  row(READ, "GetBucketMetricsConfiguration", "GET bucket?metrics", metrics.get, {
     action: "s3:GetMetricsConfiguration",
   }),
-  row("PutBucketMetricsConfiguration", "PUT bucket?metrics", metrics.put, {
+  row(WRITE, "PutBucketMetricsConfiguration", "PUT bucket?metrics", metrics.put, {
     action: "s3:PutMetricsConfiguration",
   }),
-  row("DeleteBucketMetricsConfiguration", "DELETE bucket?metrics", metrics.delete, {
+  row(WRITE, "DeleteBucketMetricsConfiguration", "DELETE bucket?metrics", metrics.delete, {
     action: "s3:PutMetricsConfiguration",
   }),
-  row("PutObject", "PUT object", putObject, NEW_VERSION),
-  row("CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
-  row("GetObject", "GET object", getObject, OBJECT_READING),
-  row("HeadObject", "HEAD object", headObject, OBJECT_READING),
-  row("DeleteObject", "DELETE object", deleteObject, {
+  row(WRITE, "PutObject", "PUT object", putObject, NEW_VERSION),
+  row(WRITE, "CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
+  row(READ, "GetObject", "GET object", getObject, OBJECT_READING),
+  row(READ, "HeadObject", "HEAD object", headObject, OBJECT_READING),
+  row(WRITE, "DeleteObject", "DELETE object", deleteObject, {
     versionAction: "s3:DeleteObjectVersion",
     acl: BUCKET_WRITE,
   }),
-  row("GetObjectAttributes", "GET object?attributes", getObjectAttributes, {
+  row(READ, "GetObjectAttributes", "GET object?attributes", getObjectAttributes, {
     ...OBJECT_READING,
     also: { action: "s3:GetObjectAttributes", versionAction: "s3:GetObjectVersionAttributes" },
   }),
-  row("GetObjectTagging", "GET object?tagging", getObjectTagging, {
+  row(READ, "GetObjectTagging", "GET object?tagging", getObjectTagging, {
     versionAction: "s3:GetObjectVersionTagging",
   }),
-  row("PutObjectTagging", "PUT object?tagging", putObjectTagging, {
+  row(WRITE, "PutObjectTagging", "PUT object?tagging", putObjectTagging, {
     versionAction: "s3:PutObjectVersionTagging",
     authorizesItself: true,
     decidedByBody: { values: ["s3:requestobjecttag"] },
   }),
-  row("DeleteObjectTagging", "DELETE object?tagging", deleteObjectTagging, {
+  row(WRITE, "DeleteObjectTagging", "DELETE object?tagging", deleteObjectTagging, {
     versionAction: "s3:DeleteObjectVersionTagging",
   }),
-  row("GetObjectAcl", "GET object?acl", getObjectAcl, {
+  row(READ, "GetObjectAcl", "GET object?acl", getObjectAcl, {
     versionAction: "s3:GetObjectVersionAcl",
     acl: ["object", "READ_ACP"],
   }),
-  row("PutObjectAcl", "PUT object?acl", putObjectAcl, {
+  row(WRITE, "PutObjectAcl", "PUT object?acl", putObjectAcl, {
     versionAction: "s3:PutObjectVersionAcl",
     acl: ["object", "WRITE_ACP"],
   }),
-  row("GetObjectRetention", "GET object?retention", getObjectRetention),
-  row("PutObjectRetention", "PUT object?retention", putObjectRetention, {
+  row(READ, "GetObjectRetention", "GET object?retention", getObjectRetention),
+  row(WRITE, "PutObjectRetention", "PUT object?retention", putObjectRetention, {
     authorizesItself: true,
     decidedByBody: LOCK_IN_BODY,
   }),
-  row("GetObjectLegalHold", "GET object?legal-hold", getObjectLegalHold),
-  row("PutObjectLegalHold", "PUT object?legal-hold", putObjectLegalHold, {
+  row(READ, "GetObjectLegalHold", "GET object?legal-hold", getObjectLegalHold),
+  row(WRITE, "PutObjectLegalHold", "PUT object?legal-hold", putObjectLegalHold, {
     authorizesItself: true,
     decidedByBody: LOCK_IN_BODY,
   }),
-  row("CreateMultipartUpload", "POST object?uploads", createMultipartUpload, NEW_VERSION),
-  row("UploadPart", "PUT object?uploadId&partNumber", uploadPart, NEW_VERSION),
-  row("UploadPartCopy", "PUT object?uploadId&partNumber&copy", uploadPartCopy, NEW_VERSION),
-  row("CompleteMultipartUpload", "POST object?uploadId", completeMultipartUpload, NEW_VERSION),
-  row("AbortMultipartUpload", "DELETE object?uploadId", abortMultipartUpload, {
+  row(WRITE, "CreateMultipartUpload", "POST object?uploads", createMultipartUpload, NEW_VERSION),
+  row(WRITE, "UploadPart", "PUT object?uploadId&partNumber", uploadPart, NEW_VERSION),
+  row(WRITE, "UploadPartCopy", "PUT object?uploadId&partNumber&copy", uploadPartCopy, NEW_VERSION),
+  row(
+    WRITE,
+    "CompleteMultipartUpload",
+    "POST object?uploadId",
+    completeMultipartUpload,
+    NEW_VERSION,
+  ),
+  row(WRITE, "AbortMultipartUpload", "DELETE object?uploadId", abortMultipartUpload, {
     allowsInitiator: true,
   }),
-  row("ListParts", "GET object?uploadId", listParts, {
+  row(READ, "ListParts", "GET object?uploadId", listParts, {
     action: "s3:ListMultipartUploadParts",
     allowsInitiator: true,
   }),
 ];
 
 function row(
+  requires: Operation["requires"],
   name: string,
   request: string,
   handler: OperationHandler,
@@ -311,6 +336,7 @@ function row(
   const [method, target] = request.split(" ") as [string, string];
   const [level, parameters] = target.split("?") as [Operation["level"], string | undefined];
   return {
+    requires,
     name,
     level,
     method,
