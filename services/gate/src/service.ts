@@ -70,7 +70,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const overlayPath = getOverlayPath(loaded.path);
   const store = config.ephemeral
     ? createEphemeralOverlay(overlayPath)
-    : createOverlayFile(overlayPath);
+    : createOverlayFile(overlayPath, (fault) => log.warn("overlay repaired", { fault }));
 
   const listeners = await claimListeners(config);
   const address = createControlAddress();

@@ -74,7 +74,9 @@ export class AccessControl {
   constructor(options: AccessControlOptions) {
     this.#options = options;
     const open = <T>(name: string, schema: z.ZodType<T>): StateFile<T> => {
-      const file = createStateFile(join(options.folder, name), schema);
+      const warn = (fault: string): void => options.log.warn("state repaired", { fault });
+      const onRepair = options.isEphemeral ? undefined : warn;
+      const file = createStateFile(join(options.folder, name), schema, onRepair);
       return options.isEphemeral ? createEphemeralState(file) : file;
     };
     this.#keysFile = open("api-keys.json", z.array(apiKeySchema));

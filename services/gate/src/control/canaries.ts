@@ -44,7 +44,9 @@ export interface Canaries {
 /** Starts the engine with the stored states. Rejects if they are damaged. */
 export async function startCanaries(options: CanariesOptions): Promise<Canaries> {
   const { planner, log } = options;
-  const file = createStateFile(join(options.folder, FILE_NAME), canaryStatesSchema);
+  const warn = (fault: string): void => log.warn("state repaired", { fault });
+  const onRepair = options.isEphemeral ? undefined : warn;
+  const file = createStateFile(join(options.folder, FILE_NAME), canaryStatesSchema, onRepair);
   const state = options.isEphemeral ? createEphemeralState(file) : file;
   let writing = Promise.resolve();
   const store = (states: CanaryStates): void => {

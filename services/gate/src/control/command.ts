@@ -1,11 +1,10 @@
 // The commands `validate` and `overlay`.
-import { rm } from "node:fs/promises";
 import type { LoadedGate } from "../config/load.ts";
 import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
 import { isEmptyOverlay } from "./overlay.ts";
 import { NetworkLists } from "./network-lists.ts";
-import { createOverlayFile, getOverlayPath } from "./overlay-file.ts";
+import { createOverlayFile, getOverlayPath, removeOverlay } from "./overlay-file.ts";
 
 /** Validates configuration, certificate files and overlay like a start. Throws the same errors as a start. */
 export async function describeConfiguration(loaded: LoadedGate): Promise<string> {
@@ -47,6 +46,6 @@ export async function describeOverlay(configPath: string): Promise<string> {
 /** Removes the overlay of a configuration, even if it cannot be read. */
 export async function clearOverlay(configPath: string): Promise<string> {
   const path = getOverlayPath(configPath);
-  await rm(path, { force: true });
+  await removeOverlay(path);
   return `${path} removed; a running gateway applies this on its next reload (SIGHUP)\n`;
 }

@@ -1,6 +1,7 @@
 // Replaces files so that they survive a crash: never half written, on disk before the call returns.
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { PlatformError } from "@platform/kernel/errors";
 
 /** Returns the text of a file, undefined if it does not exist. Throws if it is larger than `bytesMax` or not readable. */
 export async function readTextFile(path: string, bytesMax: number): Promise<string | undefined> {
@@ -49,6 +50,20 @@ async function syncFolder(folder: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+/** The answer to a change that cannot be stored: `insufficient_storage` on a full disk, else `conflict`. */
+export function toStorageError(path: string, cause: unknown): PlatformError {
+  const code = getErrorCode(cause) ?? "unknown error";
+  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  const remedy = isFull
+    ? "The disk is full: free some space."
+    : "Make the folder writable, or start the gateway with --ephemeral.";
+  return new PlatformError(
+    isFull ? "insufficient_storage" : "conflict",
+    `the change was refused because it would be lost on a restart: ${path} cannot be written (${code}). ${remedy}`,
+    { cause },
+  );
 }
 
 /** The system's code of an error, such as ENOENT. */

@@ -1,6 +1,5 @@
 // Stores the overlay in a file next to the configuration: replaced atomically, synced before a change is acknowledged.
-import { PlatformError } from "@platform/kernel/errors";
-import { getErrorCode, readTextFile, removeFile, replaceFile } from "./durable-file.ts";
+import { toStorageError } from "./durable-file.ts";
 import {
   EMPTY_OVERLAY,
   type Overlay,
@@ -8,6 +7,7 @@ import {
   encodeOverlay,
   isEmptyOverlay,
 } from "./overlay.ts";
+import { TwinFile } from "./twin-file.ts";
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -15,7 +15,7 @@ const FILE_BYTES_MAX = 64 * 1024 * 1024;
 export interface OverlayStore {
   /** Returns the stored overlay; throws an Error that names the file if it is not usable. */
   read: () => Promise<Overlay>;
-  /** Stores the overlay durably; throws `conflict` if that fails. */
+  /** Stores the overlay durably; throws `insufficient_storage` or `conflict` if that fails. */
   write: (overlay: Overlay) => Promise<void>;
 }
 
@@ -24,16 +24,20 @@ export function getOverlayPath(configPath: string): string {
   return `${configPath}.overlay.json`;
 }
 
-/** Creates a store in the file at `path`. */
-export function createOverlayFile(path: string): OverlayStore {
-  return { read: () => readOverlay(path), write: (overlay) => writeOverlay(path, overlay) };
+/** Creates a store in the file at `path` and its copy. `onRepair` is called with repaired faults; without it, nothing is written. */
+export function createOverlayFile(path: string, onRepair?: (fault: string) => void): OverlayStore {
+  const file = openFile(path, onRepair);
+  return {
+    read: () => readOverlay(path, file),
+    write: (overlay) => writeOverlay(path, file, overlay),
+  };
 }
 
 /** Creates a store that starts with the overlay on disk and keeps changes in memory. */
 export function createEphemeralOverlay(path: string): OverlayStore {
   let held: Overlay | undefined;
   return {
-    read: async () => (held ??= await readOverlay(path)),
+    read: async () => (held ??= await readOverlay(path, openFile(path))),
     write: (overlay) => {
       held = overlay;
       return Promise.resolve();
@@ -41,16 +45,20 @@ export function createEphemeralOverlay(path: string): OverlayStore {
   };
 }
 
-async function readOverlay(path: string): Promise<Overlay> {
-  let text: string | undefined;
+/** Removes the overlay at `path`, even if it cannot be read. */
+export async function removeOverlay(path: string): Promise<void> {
+  await openFile(path).write(undefined);
+}
+
+function openFile(path: string, onRepair?: (fault: string) => void): TwinFile {
+  const check = (text: string): void => void decodeOverlay(text);
+  return new TwinFile({ path, bytesMax: FILE_BYTES_MAX, check, onRepair });
+}
+
+async function readOverlay(path: string, file: TwinFile): Promise<Overlay> {
   try {
-    text = await readTextFile(path, FILE_BYTES_MAX);
-  } catch (cause) {
-    throw new Error(`the overlay ${path} cannot be read: ${describe(cause)}`, { cause });
-  }
-  if (text === undefined) return EMPTY_OVERLAY;
-  try {
-    return decodeOverlay(text);
+    const text = await file.read();
+    return text === undefined ? EMPTY_OVERLAY : decodeOverlay(text);
   } catch (cause) {
     throw new Error(
       `the overlay ${path} is not usable: ${describe(cause)}. Restore it, or remove it with "platform-gate overlay clear".`,
@@ -59,16 +67,11 @@ async function readOverlay(path: string): Promise<Overlay> {
   }
 }
 
-async function writeOverlay(path: string, overlay: Overlay): Promise<void> {
+async function writeOverlay(path: string, file: TwinFile, overlay: Overlay): Promise<void> {
   try {
-    if (isEmptyOverlay(overlay)) await removeFile(path);
-    else await replaceFile(path, encodeOverlay(overlay));
+    await file.write(isEmptyOverlay(overlay) ? undefined : encodeOverlay(overlay));
   } catch (cause) {
-    throw new PlatformError(
-      "conflict",
-      `the change was refused because it would be lost on a restart: ${path} cannot be written (${getErrorCode(cause) ?? "unknown error"}). Make the folder writable, or start the gateway with --ephemeral.`,
-      { cause },
-    );
+    throw toStorageError(path, cause);
   }
 }
 

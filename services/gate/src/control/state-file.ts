@@ -1,9 +1,10 @@
-// A part of the gateway's state in a file with version and checksum. Damage stops the start: it is never read as empty.
+// A part of the gateway's state in a file with version and checksum, and a copy. Damage of both stops the start: they are never
+// read as empty.
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
-import { PlatformError } from "@platform/kernel/errors";
 import type * as z from "zod";
-import { getErrorCode, makeFolder, readTextFile, replaceFile } from "./durable-file.ts";
+import { makeFolder, toStorageError } from "./durable-file.ts";
+import { TwinFile } from "./twin-file.ts";
 
 const FORMAT_VERSION = 1;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
@@ -12,16 +13,22 @@ const FILE_BYTES_MAX = 64 * 1024 * 1024;
 export interface StateFile<T> {
   /** Returns the stored value, undefined before the first write. Throws an Error that names the file if it is damaged. */
   read: () => Promise<T | undefined>;
-  /** Stores the value durably. Throws `conflict` if that fails. */
+  /** Stores the value durably. Throws `insufficient_storage` or `conflict` if that fails. */
   write: (value: T) => Promise<void>;
 }
 
-/** Creates a file at `path`, whose folder is created at the first write. */
-export function createStateFile<T>(path: string, schema: z.ZodType<T>): StateFile<T> {
+/** Creates a file at `path`, whose folder is created at the first write. `onRepair` is called with repaired faults. */
+export function createStateFile<T>(
+  path: string,
+  schema: z.ZodType<T>,
+  onRepair: ((fault: string) => void) | undefined,
+): StateFile<T> {
+  const check = (text: string): void => void decode(text, schema);
+  const file = new TwinFile({ path, bytesMax: FILE_BYTES_MAX, check, onRepair });
   return {
     read: async () => {
       try {
-        const text = await readTextFile(path, FILE_BYTES_MAX);
+        const text = await file.read();
         return text === undefined ? undefined : decode(text, schema);
       } catch (cause) {
         const reason = cause instanceof Error ? cause.message : String(cause);
@@ -31,13 +38,9 @@ export function createStateFile<T>(path: string, schema: z.ZodType<T>): StateFil
     write: async (value) => {
       try {
         await makeFolder(dirname(path));
-        await replaceFile(path, encode(value));
+        await file.write(encode(value));
       } catch (cause) {
-        throw new PlatformError(
-          "conflict",
-          `the change was refused because it would be lost on a restart: ${path} cannot be written (${getErrorCode(cause) ?? "unknown error"}). Make the folder writable, or start the gateway with --ephemeral.`,
-          { cause },
-        );
+        throw toStorageError(path, cause);
       }
     },
   };

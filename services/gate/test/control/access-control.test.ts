@@ -123,13 +123,21 @@ for (const [what, damage] of [
   ["an empty file", () => ""],
   ["a later version", (text: string) => text.replace('"version":1', '"version":2')],
 ] as const) {
-  test(`${what} stops the start instead of dropping keys`, async (context) => {
+  test(`${what} is restored from the copy; without one it stops the start`, async (context) => {
     const folder = makeState(context);
     const { access } = await open(context, folder);
-    await access.createKey(wanted, "operator");
+    const { record } = await access.createKey(wanted, "operator");
     access.close();
     const file = join(folder, "api-keys.json");
     writeFileSync(file, damage(readFileSync(file, "utf8")));
+    const restored = await open(context, folder);
+    assert.deepEqual(
+      restored.access.listKeys().map(({ id }) => id),
+      [record.id],
+    );
+    restored.access.close();
+    writeFileSync(file, damage(readFileSync(file, "utf8")));
+    rmSync(join(folder, ".api-keys.json.copy"));
     await assert.rejects(open(context, folder), /api-keys\.json is not usable: .*Restore it/);
   });
 }

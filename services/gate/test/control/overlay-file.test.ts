@@ -1,6 +1,14 @@
 // The overlay's file: on disk before a change is answered, never half written.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -26,7 +34,10 @@ test("a stored overlay is read back, and an empty one leaves no file", async (co
   assert.deepEqual(await store.read(), EMPTY_OVERLAY);
   await store.write(one);
   assert.deepEqual(await store.read(), one);
-  assert.deepEqual(readdirSync(folder), ["gate.json.overlay.json"]);
+  assert.deepEqual(readdirSync(folder).toSorted(), [
+    ".gate.json.overlay.json.copy",
+    "gate.json.overlay.json",
+  ]);
   if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
   await store.write(EMPTY_OVERLAY);
   assert.deepEqual(readdirSync(folder), []);
@@ -51,6 +62,9 @@ test("a change that cannot be stored is refused with a remedy", async (context) 
     );
     return true;
   });
+  // The refused change is not in the copy either.
+  rmdirSync(`${path}.draft`);
+  assert.deepEqual(await createOverlayFile(path).read(), EMPTY_OVERLAY);
 });
 
 test("the error for a damaged overlay names its path and a remedy", async (context) => {
