@@ -101,7 +101,7 @@ function relaunch(runtime, script) {
   for (const signal of FORWARDED_SIGNALS) {
     if (process.platform !== "win32" || signal === "SIGINT") {
       process.on(signal, () => {
-        isStopping = true;
+        isStopping ||= signal === "SIGTERM" || signal === "SIGINT";
         child.kill(signal);
       });
     }

@@ -2,6 +2,7 @@
 import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
 import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
+import { openTerminal } from "./terminal.ts";
 
 // npm and shells forward signals that the terminal has already sent to the process group: one ctrl-c arrives twice.
 const SAME_SIGNAL_MS = 500;
@@ -39,8 +40,8 @@ export interface Lifecycle {
   /** Registers how a component stops. Hooks run one after another, in reverse order of registration. */
   onDrain(name: string, hook: DrainHook): void;
   /**
-   * Registers a handler of SIGHUP. Runs never overlap; a signal during a run causes another run. Without handlers,
-   * SIGHUP drains.
+   * Registers a handler of SIGHUP. Runs never overlap; a signal during a run causes another run. SIGHUP drains only if the
+   * terminal on which the service runs was closed.
    */
   onReload(name: string, hook: () => void | Promise<void>): void;
   /** Reports the actual address of a listener, in particular the port if 0 was configured. */
@@ -62,7 +63,7 @@ export interface ServiceOptions {
 
 /**
  * Runs a service until it is stopped, then exits the process. `start` creates the components and registers how they
- * stop. SIGTERM and SIGINT drain and exit with 0; a second signal exits immediately with 128 + its number; a failed
+ * stop. SIGTERM and SIGINT drain and exit with 0, as does SIGHUP of a closed terminal; a second signal exits immediately with 128 + its number; a failed
  * start, an uncaught error and an exceeded deadline exit with 1. A supervised process drains when its supervisor exits.
  */
 export async function runService(
@@ -102,8 +103,7 @@ interface Machine {
   ended: Promise<number>;
   setReady(): void;
   reload(): void;
-  handleSignal(signal: "SIGINT" | "SIGTERM"): void;
-  hasReload(): boolean;
+  handleSignal(signal: keyof typeof SIGNAL_NUMBERS): void;
   /** Shortens the maximum duration of the drain. */
   hurry(timeoutMs: number): void;
 }
@@ -135,15 +135,21 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
   }
 
   async function reload(): Promise<void> {
+    if (reloads.length === 0) {
+      logger.info("SIGHUP ignored: this service has nothing to reload");
+      return;
+    }
     if (reloading !== "idle") {
       reloading = "again";
       return;
     }
     do {
       reloading = "running";
+      const parts: string[] = [];
       for (const { name, hook } of reloads) {
         try {
           await hook();
+          parts.push(name);
         } catch (error) {
           logger.error("reload failed; the previous configuration stays active", {
             part: name,
@@ -151,6 +157,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
           });
         }
       }
+      logger.info("reloaded", { parts });
       // A signal may have set it to `again` meanwhile, which TypeScript cannot see.
     } while ((reloading as string) === "again");
     reloading = "idle";
@@ -181,7 +188,6 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
       modules.flushCompileCache?.();
     },
     reload: () => void reload(),
-    hasReload: () => reloads.length > 0,
     handleSignal(signal) {
       const nowMs = performance.now();
       if (Number.isNaN(firstSignalMs)) {
@@ -201,9 +207,10 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
 function installHandlers(machine: Machine, parent: ParentLink, logger: Logger): void {
   process.on("SIGTERM", () => machine.handleSignal("SIGTERM"));
   process.on("SIGINT", () => machine.handleSignal("SIGINT"));
+  const terminal = openTerminal();
   process.on("SIGHUP", () => {
-    if (machine.hasReload()) machine.reload();
-    else machine.handleSignal("SIGTERM");
+    if (terminal.isClosed()) machine.handleSignal("SIGHUP");
+    else machine.reload();
   });
   // After an uncaught error the state of the components is unknown: drain, then exit.
   const fail = (error: unknown): void => {

@@ -1,9 +1,11 @@
 // The lifecycle of a service process, seen from outside.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { after, test } from "node:test";
@@ -15,6 +17,11 @@ const bun = fileURLToPath(
 );
 const runtimes = [["node", process.execPath] as const, ["bun", bun] as const];
 const started = new Set<ChildProcess>();
+// The option -e of util-linux; that of BSD means something else.
+const withoutScript =
+  spawnSync("script", ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0
+    ? false
+    : "the program script is not installed (Debian: bsdutils)";
 
 after(() => {
   for (const child of started) child.kill("SIGKILL");
@@ -159,19 +166,51 @@ test("a supervised service stays while its start waits for what keeps no process
   await service.seen("database closed");
 });
 
-test("SIGHUP reloads if there is a handler, and drains otherwise", async () => {
+test("SIGHUP reloads, and stops no service", async () => {
   const reloading = start(process.execPath, ["--reload"]);
-  await reloading.seen("ready");
-  reloading.child.kill("SIGHUP");
-  await reloading.seen("reloaded");
-  assert.equal(reloading.child.exitCode, null);
-  reloading.child.kill("SIGTERM");
-  assert.equal((await reloading.exit).code, 0);
   const plain = start(process.execPath, []);
+  await reloading.seen("ready");
   await plain.seen("ready");
+  reloading.child.kill("SIGHUP");
   plain.child.kill("SIGHUP");
-  assert.equal((await plain.exit).code, 0);
+  await reloading.seen("reloaded");
+  const { listeners } = await plain.seen("ready");
+  await plain.seen("SIGHUP ignored: this service has nothing to reload");
+  const answer = await fetch(`http://127.0.0.1:${listeners![0]!.port}/`);
+  assert.equal(await answer.text(), "hello");
+  for (const { child, exit } of [reloading, plain]) {
+    child.kill("SIGTERM");
+    assert.equal((await exit).code, 0);
+  }
 });
+
+test(
+  "on a terminal, SIGHUP drains only once the terminal is closed",
+  { skip: withoutScript },
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "terminal-"));
+    const log = join(folder, "log");
+    // The standard input is the terminal that `script` opens; the shell prints its process number and becomes the service.
+    const command = `echo $$ > ${folder}/pid; exec ${process.execPath} ${script} > ${log} 2>&1`;
+    const terminal = spawn("script", ["-qec", command, "/dev/null"], { stdio: "ignore" });
+    started.add(terminal);
+    const waitFor = async (text: string): Promise<void> => {
+      const isThere = () => existsSync(log) && readFileSync(log, "utf8").includes(text);
+      for (let waits = 0; !isThere(); waits++) {
+        assert.ok(waits < 1_000, `${text} is not logged`);
+        await sleep(20);
+      }
+    };
+    await waitFor('"msg":"ready"');
+    const pid = Number(readFileSync(join(folder, "pid"), "utf8"));
+    process.kill(pid, "SIGHUP");
+    await waitFor("SIGHUP ignored");
+    terminal.kill("SIGKILL");
+    await waitFor('"msg":"stopped"');
+    assert.match(readFileSync(log, "utf8"), /"reason":"SIGHUP"/);
+    rmSync(folder, { recursive: true });
+  },
+);
 
 test("the error for a port in use names the process and the flag that changes it", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
