@@ -20,6 +20,7 @@ import { buildState } from "./control/gate-state.ts";
 import { createGateTracer } from "./control/gate-tracer.ts";
 import { type UsedLogs, buildGlobals } from "./control/globals.ts";
 import { HealthChecks } from "./control/health-checks.ts";
+import { ListenerCertificate } from "./control/listener-certificate.ts";
 import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
 import { OidcSignIn } from "./control/oidc-sign-in.ts";
 import {
@@ -55,6 +56,7 @@ export interface GateOptions {
 /** Parts that follow files and signals while the gateway runs. */
 interface FollowParts {
   controller: Controller;
+  certificate: ListenerCertificate;
   networks: NetworkLists;
   pools: WorkerPools;
   lifecycle: Lifecycle;
@@ -78,11 +80,13 @@ export async function startGate(options: GateOptions): Promise<void> {
   const workers = countWorkers(config, log);
   const descriptors = { limit: readDescriptorLimit(), workers: countSharing(config, workers) };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
+  const certificate = new ListenerCertificate(log);
   const context = {
     control: address,
     hasConsole: config.console_addr !== undefined,
     configPath: loaded.path,
     descriptors,
+    certificate,
   };
   const networks = new NetworkLists();
   const sharedConsole = describeSharedConsole(config, address);
@@ -97,6 +101,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const buildMainGlobals = (of: GateConfig, logs: UsedLogs): GlobalSpec =>
     buildGlobals(of, mainContext, logs);
   const state = buildState(config, await store.read(), buildMainGlobals, networks);
+  await certificate.follow(config);
   const access = new AccessControl({
     folder: getStateFolder(config.data_dir, loaded.path),
     isEphemeral: config.ephemeral,
@@ -194,6 +199,7 @@ export async function startGate(options: GateOptions): Promise<void> {
       planner,
       store,
       networks,
+      certificate,
       log,
       loadConfig: () => reloadConfig(options.sources, loaded).config,
       buildGlobals: buildMainGlobals,
@@ -257,13 +263,14 @@ export async function startGate(options: GateOptions): Promise<void> {
     listeners.release();
     pools.setReadiness(false, { gate: "draining" });
   });
-  followFiles({ controller, networks, pools, lifecycle, log });
+  followFiles({ controller, certificate, networks, pools, lifecycle, log });
   reportListeners(listeners, config, lifecycle);
   reportConsole(lifecycle, config, front);
 }
 
-/** Rotates logs, and reloads at changes of address lists and at SIGHUP. */
-function followFiles({ controller, networks, pools, lifecycle, log }: FollowParts): void {
+/** Rotates logs, renews the certificate, and reloads at changes of address lists and at SIGHUP. */
+function followFiles(parts: FollowParts): void {
+  const { controller, certificate, networks, pools, lifecycle, log } = parts;
   const rotation = new AccessLogRotation({
     listSpecs: () => [controller.state.globals.accessLog, controller.state.globals.recording],
     intervalMs: ACCESS_LOG_CHECK_MS,
@@ -275,6 +282,8 @@ function followFiles({ controller, networks, pools, lifecycle, log }: FollowPart
     controller.reload({ caller: "address list file" }),
   );
   lifecycle.onDrain("address list files", () => networkFiles.stop());
+  certificate.start(() => controller.renewCertificate());
+  lifecycle.onDrain("certificate", () => certificate.stop());
   lifecycle.onReload("configuration", async () => {
     await pools.reopenLogs();
     // The controller has logged the failure, and the previous configuration stays active.

@@ -8,6 +8,7 @@ import {
   createOperationKeys,
   createRestoreCommand,
   createServiceKeys,
+  createTlsKeys,
   createTokenKeys,
   defineConfig,
   key,
@@ -41,6 +42,10 @@ const listening = {
     allowed: `an address: ${ADDRESS_FORMS}`,
     defaultText: "127.0.0.1:<port>, or :<port> with credentials",
   }),
+  ...createTlsKeys(
+    "notify",
+    "With it the HTTP listener accepts TLS only, and STARTTLS is offered for inbound mail.",
+  ),
   connections_max: key(count(16, 1_000_000, 2_000), {
     description: "Maximum number of HTTP connections; further ones are closed immediately.",
     unit: "connections",

@@ -5,6 +5,7 @@ import { createConfiguredVerifier, followRevocations } from "@platform/kernel/id
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
+import { openCertificates } from "./certificates.ts";
 import { Analytics } from "./analytics/analytics.ts";
 import { createBounceAddresses } from "./bounce/bounce-address.ts";
 import { BounceReports } from "./bounce/bounce-reports.ts";
@@ -59,7 +60,7 @@ const RELEASE_MS = 2_000;
 export interface NotifyOptions {
   config: NotifyConfig;
   log: Logger;
-  lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
+  lifecycle: Pick<Lifecycle, "onDrain" | "onReload" | "reportListener" | "stopping">;
   clock?: Clock;
 }
 
@@ -80,6 +81,7 @@ export interface NotifyService {
 export async function startNotify(options: NotifyOptions): Promise<NotifyService> {
   const { config, log, lifecycle, clock = systemClock } = options;
   const bound: { url?: string } = {};
+  const certificates = openCertificates(config, log);
   const ids = createIdSource({ clock });
   const database = openNotifyDatabase({
     url: config.database_url,
@@ -182,6 +184,7 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   const inbound = new Inbound({
     config,
     database,
+    certificates: certificates.smtp,
     box,
     bounceReports,
     isOwnDomain,
@@ -359,7 +362,15 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   if (database.kind === "sqlite") await webhooks.releaseAll(clock.now());
   caller.start();
   await inbound.start(lifecycle);
-  const listener = await startListener(config, { api, feeds }, registry, verifier !== undefined);
+  const listener = await startListener({
+    config,
+    api,
+    feeds,
+    metrics: registry,
+    hasCredentials: verifier !== undefined,
+    tls: certificates.http?.current.pairs[0],
+  });
+  certificates.http?.follow(lifecycle, ({ pairs: [pair] }) => listener.setTls(pair!));
   bound.url = listener.url;
   // Links of queued messages may depend on the address of the listener.
   dispatcher.start();
@@ -372,7 +383,8 @@ export async function startNotify(options: NotifyOptions): Promise<NotifyService
   if (config.dmarc_reports && config.from_domain !== undefined) reportSender.start();
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
-  lifecycle.reportListener({ name: "http", host: listener.host, port: listener.port });
+  const name = certificates.http === undefined ? "http" : "https";
+  lifecycle.reportListener({ name, host: listener.host, port: listener.port });
   return {
     url: listener.url,
     database,

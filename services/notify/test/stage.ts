@@ -128,6 +128,7 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
     lifecycle: {
       stopping: stopping.signal,
       onDrain: (_name, hook) => void hooks.push(hook),
+      onReload: () => undefined,
       reportListener: ({ name, port }) => void (smtpPort = name === "smtp" ? port : smtpPort),
     },
   });

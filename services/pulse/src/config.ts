@@ -7,6 +7,7 @@ import {
   createOperationKeys,
   createRestoreKeys,
   createServiceKeys,
+  createTlsKeys,
   createTokenKeys,
   defineConfig,
   key,
@@ -48,7 +49,7 @@ export const pulseDefinition = defineConfig({
       env: ["PLATFORM_PULSE_KAFKA_ADDR"],
     }),
     kafka_tls_addr: key(addressSchema().optional(), {
-      description: "Address for Kafka clients with TLS; requires tls_cert_file and tls_key_file.",
+      description: "Address for Kafka clients with TLS; requires tls_cert and tls_key.",
       env: ["PLATFORM_PULSE_KAFKA_TLS_ADDR"],
       allowed: 'an address, like "127.0.0.1:9093" or ":9093"',
     }),
@@ -106,7 +107,7 @@ export const pulseDefinition = defineConfig({
       env: ["PLATFORM_PULSE_MQTT_ADDR"],
     }),
     mqtt_tls_addr: key(addressSchema().optional(), {
-      description: "Address for MQTT clients with TLS; requires tls_cert_file and tls_key_file.",
+      description: "Address for MQTT clients with TLS; requires tls_cert and tls_key.",
       env: ["PLATFORM_PULSE_MQTT_TLS_ADDR"],
       allowed: 'an address, like "127.0.0.1:8883" or ":8883"',
     }),
@@ -164,7 +165,7 @@ export const pulseDefinition = defineConfig({
     }),
     stomp_addr: addressKey(":61613", {
       description:
-        "Address for STOMP clients, with TLS if tls_cert_file and tls_key_file are set. They may also use WebSocket on http_addr: the path /stomp, subprotocol v12.stomp, v11.stomp or v10.stomp.",
+        "Address for STOMP clients, with TLS if tls_cert and tls_key are set. They may also use WebSocket on http_addr: the path /stomp, subprotocol v12.stomp, v11.stomp or v10.stomp.",
       env: ["PLATFORM_PULSE_STOMP_ADDR"],
     }),
     stomp_user: key(z.string().min(1).max(255).optional(), {
@@ -240,15 +241,9 @@ export const pulseDefinition = defineConfig({
       env: ["PLATFORM_PULSE_TOKEN"],
     }),
     ...createTokenKeys("pulse", "their claim `tenant` separates topics"),
-    tls_cert_file: key(file(), {
-      description: "Certificate chain (PEM). With tls_key_file the HTTP listener only accepts TLS.",
-      env: ["PLATFORM_PULSE_TLS_CERT_FILE", "TLS_CERT_FILE"],
-    }),
-    tls_key_file: key(file(), {
-      description: "Private key (PEM) of tls_cert_file.",
-      env: ["PLATFORM_PULSE_TLS_KEY_FILE", "TLS_KEY_FILE"],
-      secret: false,
-      flag: "tls-key-file",
+    ...createTlsKeys("pulse", "With it http_addr and stomp_addr accept TLS only.", {
+      cert: ["TLS_CERT_FILE"],
+      key: ["TLS_KEY_FILE"],
     }),
     cors_origins: key(z.array(z.string().min(1)).max(64).default([]), {
       description: "Origins whose pages may subscribe and publish from a browser.",

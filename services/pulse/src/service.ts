@@ -10,6 +10,7 @@ import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import { OutgoingBudget } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
+import { CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
 import { createServiceTracer } from "@platform/kernel/trace";
 import {
   LOG_DATA_FORMATS,
@@ -39,7 +40,7 @@ import { findLogFolder } from "./store/folder.ts";
 import { BATCH_BYTES_MAX } from "./store/store.ts";
 import { addStompUser, readUsersFile } from "./user/users-file.ts";
 import { createVerifier, hasCredentials } from "./user/verifier.ts";
-import { listenForWires, readTls } from "./wire-listeners.ts";
+import { listenForWires } from "./wire-listeners.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
 /** Largest record batch of a Kafka client, equal to the largest body of the HTTP API. */
@@ -56,10 +57,12 @@ export interface PulseOptions {
 export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
   const clock = systemClock;
   const idSource = createIdSource();
-  const tls = readTls(config);
+  const files = pickCertificateFiles(config);
+  const certificates = files && new CertificateWatch({ pairs: [files], log });
+  const tls = certificates?.current.pairs[0];
   for (const key of ["kafka_tls_addr", "mqtt_tls_addr"] as const) {
     if (config[key] === undefined || tls !== undefined) continue;
-    throw new Error(`${key} needs tls_cert_file and tls_key_file`);
+    throw new Error(`${key} needs tls_cert and tls_key`);
   }
   if (config.partitions_default > config.partitions_max) {
     throw new Error("partitions_default is larger than partitions_max");
@@ -347,7 +350,10 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const scheme = tls === undefined ? "http" : "https";
   lifecycle.reportListener({ name: scheme, host, port: listener.port ?? 0 });
-  await listenForWires({ kafka, mqtt, stomp }, config, tls, lifecycle);
+  const wires = await listenForWires({ kafka, mqtt, stomp }, config, tls, lifecycle);
+  certificates?.follow(lifecycle, ({ pairs: [pair] }) => {
+    for (const one of [listener, ...wires]) one.setTls(pair!);
+  });
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   health.setState("ready");
 }

@@ -1,34 +1,23 @@
-// The listeners of the wire protocols, and the certificate of those with TLS.
-import { readFileSync } from "node:fs";
+// The listeners of the wire protocols.
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { CertificatePair } from "@platform/kernel/tls";
 import type { PulseConfig } from "./config.ts";
+import type { WireListener } from "./connection/listeners.ts";
 import type { KafkaServer } from "./kafka/index.ts";
 import type { MqttServer } from "./mqtt/index.ts";
 import type { StompServer } from "./stomp/index.ts";
 
-/** A certificate and its key. */
-export interface Tls {
-  cert: Buffer;
-  key: Buffer;
-}
-
-/** Reads the certificate of all listeners with TLS; undefined if there is none. Throws if only a part is configured. */
-export function readTls(config: PulseConfig): Tls | undefined {
-  const { tls_cert_file, tls_key_file } = config;
-  if (tls_cert_file === undefined && tls_key_file === undefined) return undefined;
-  if (tls_cert_file === undefined || tls_key_file === undefined) {
-    throw new Error("tls_cert_file and tls_key_file must be set together");
-  }
-  return { cert: readFileSync(tls_cert_file), key: readFileSync(tls_key_file) };
-}
-
-/** Listens for the clients of wire protocols. Rejects with an explanation if an address is in use. */
+/**
+ * Listens for the clients of wire protocols; returns the listeners with TLS. Rejects with an explanation if an address is
+ * in use.
+ */
 export async function listenForWires(
   { kafka, mqtt, stomp }: { kafka: KafkaServer; mqtt: MqttServer; stomp: StompServer },
   { kafka_addr, kafka_tls_addr, mqtt_addr, mqtt_tls_addr, stomp_addr }: PulseConfig,
-  tls: Tls | undefined,
+  tls: CertificatePair | undefined,
   lifecycle: Lifecycle,
-): Promise<void> {
+): Promise<WireListener[]> {
+  const withTls: WireListener[] = [];
   const listeners = [
     { name: "kafka", server: kafka, address: kafka_addr, tls: undefined },
     { name: "kafka-tls", server: kafka, address: kafka_tls_addr, tls },
@@ -44,6 +33,9 @@ export async function listenForWires(
     const listening = server.listen({ host, port }, secured).catch(async (error: unknown) => {
       throw await explainListenError(error, address, `${flag} or ${variable}`);
     });
-    lifecycle.reportListener({ name, host, port: (await listening).port });
+    const listener = await listening;
+    if (secured !== undefined) withTls.push(listener);
+    lifecycle.reportListener({ name, host, port: listener.port });
   }
+  return withTls;
 }

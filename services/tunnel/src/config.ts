@@ -6,6 +6,7 @@ import {
   createOperationKeys,
   createRestoreCommand,
   createServiceKeys,
+  createTlsKeys,
   createTokenKeys,
   defineConfig,
   key,
@@ -62,19 +63,13 @@ const listening = {
       defaultText: "scheme and port of the listener",
     },
   ),
-  tls_cert: key(z.string().min(1).max(4096).optional(), {
-    description:
-      "PEM file with the certificate chain, best a wildcard certificate for the domain. It is loaded again when it changes.",
-  }),
-  tls_key: key(z.string().min(1).max(4096).optional(), {
-    description: "PEM file with the key of tls_cert.",
-    secret: false,
-    env: ["PLATFORM_TUNNEL_TLS_KEY"],
-    flag: "tls-key",
-  }),
+  ...createTlsKeys(
+    "tunnel",
+    "Best a wildcard certificate for the domain; with it the listener accepts TLS only.",
+  ),
   tls_dir: key(z.string().min(1).max(4096).optional(), {
     description:
-      "Folder with certificates of custom domains: NAME.crt and NAME.key for each name. It is read again when it changes.",
+      "Folder with certificates of custom domains: NAME.crt and NAME.key for each name. Changed, new and removed files are noticed within two seconds.",
   }),
   tcp_ports: key(portRange.optional(), {
     description: "Ports of TCP tunnels, such as 20000-20999. Without it TCP tunnels are refused.",

@@ -1,5 +1,11 @@
 // Starts the relay.
-import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
+import {
+  createEngine,
+  createServer,
+  type Engine,
+  type Server,
+  type ServerTls,
+} from "@platform/http1";
 import { clearDatabaseCopies } from "@platform/kernel/backup";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi } from "@platform/kernel/http";
@@ -10,6 +16,7 @@ import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import { AddressSet } from "@platform/kernel/network";
 import { every, sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
+import { type Certificates, CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
 import {
   createOtlpExporter,
   createSpanCounts,
@@ -37,11 +44,11 @@ import { createTunnelRoutes } from "./http/tunnel-routes.ts";
 import { createRelayGuard, requireOpening } from "./identity.ts";
 import { createRelayMetrics, type RelayGauges } from "./metrics.ts";
 import { CustomDomains, type CustomDomainsOptions } from "./name/custom-domains.ts";
+import { isDomain } from "./name/hosts.ts";
 import { PublicUrls } from "./name/public-urls.ts";
 import { Subjects } from "./name/subjects.ts";
 import { TunnelStore } from "./name/tunnel-store.ts";
 import { Access } from "./relay/access.ts";
-import { Certificates } from "./relay/certificates.ts";
 import { answerProblem, Connector } from "./relay/connect.ts";
 import { Forwarder } from "./relay/forwarder.ts";
 import { Hub } from "./relay/hub.ts";
@@ -71,7 +78,6 @@ export interface Relay {
 
 const SWEEP_MS = 1_000;
 const STORE_SWEEP_MS = 600_000;
-const CERTIFICATES_MS = 5_000;
 const TRACES_FLUSH_MS = 1_000;
 /** Event streams and WebSockets are ended after this part of the drain. */
 const STREAMS_DRAIN_MS = 2_000;
@@ -324,8 +330,7 @@ async function listen(
   onError: (error: unknown) => void,
 ): Promise<Pick<Server, "drain"> & { port: number }> {
   const trusted = new AddressSet(config.trusted_proxies);
-  const certificates = createCertificates(config);
-  const tls = await certificates?.load();
+  const certificates = openCertificates(config, log);
   const server = createServer<RequestState>({
     engine,
     handler,
@@ -337,7 +342,7 @@ async function listen(
         : { connectionsPerAddressMax: config.connections_per_address_max }),
     },
     isProxyAddress: (address) => trusted.has(address),
-    ...(tls === undefined ? {} : { tls }),
+    ...(certificates === undefined ? {} : { tls: describeTls(certificates.current) }),
     onHandlerError: onError,
     onFault: (fault) => log.debug("public connection failed", { ...fault }),
   });
@@ -345,7 +350,7 @@ async function listen(
   await server.listen({ host, port }).catch(async (error: unknown) => {
     throw await explainListenError(error, config.addr, "--addr or PLATFORM_TUNNEL_ADDR");
   });
-  if (certificates !== undefined) watchCertificates(certificates, server, log, lifecycle);
+  certificates?.follow(lifecycle, (next) => server.setTls(describeTls(next)));
   const address = server.address();
   return {
     drain: (deadlineMs, streamsMs) => server.drain(deadlineMs, streamsMs),
@@ -353,30 +358,17 @@ async function listen(
   };
 }
 
-function createCertificates(config: RelayConfig): Certificates | undefined {
-  const { tls_cert: cert, tls_key: key, tls_dir: directory } = config;
-  if (cert === undefined && key === undefined && directory === undefined) return undefined;
-  if (cert === undefined || key === undefined) {
-    throw new Error("tls_cert and tls_key are required together; tls_dir requires both");
-  }
-  return new Certificates({ cert, key, directory });
+function openCertificates(config: RelayConfig, log: Logger): CertificateWatch | undefined {
+  const files = pickCertificateFiles(config);
+  const { tls_dir: folder } = config;
+  if (files !== undefined)
+    return new CertificateWatch({ pairs: [files], folder, isName: isDomain, log });
+  if (folder === undefined) return undefined;
+  throw new Error("tls_dir requires tls_cert and tls_key");
 }
 
-function watchCertificates(
-  certificates: Certificates,
-  server: Server,
-  log: Logger,
-  lifecycle: RelayOptions["lifecycle"],
-): void {
-  const reload = async (): Promise<void> => {
-    const tls = await certificates.reload();
-    if (tls === undefined) return;
-    server.setTls(tls);
-    log.info("certificates were loaded again");
-  };
-  const watch = every(CERTIFICATES_MS, reload, (error) => {
-    log.error("certificates could not be loaded; the previous ones stay active", { error });
-  });
-  lifecycle.onReload("certificates", reload);
-  lifecycle.onDrain("certificates", () => watch.stop());
+/** `_.example.org` is the name of the files for `*.example.org`. */
+function describeTls({ pairs: [fallback], named }: Certificates): ServerTls {
+  const names = [...named].map(([name, pair]) => [name.replace(/^_\./, "*."), pair] as const);
+  return { fallback: fallback!, names: new Map(names) };
 }

@@ -6,6 +6,7 @@ import {
   createOperationKeys,
   createRestoreKeys,
   createServiceKeys,
+  createTlsKeys,
   createTokenKeys,
   defineConfig,
   key,
@@ -57,14 +58,7 @@ const KEYS = {
     description:
       "Address of the object API in links that the console creates. Default: the host of the console with the port of the object API.",
   }),
-  tls_cert: key(z.string().min(1).optional(), {
-    description:
-      "Certificate chain (PEM) of both listeners, which then accept TLS only. Reloaded within two seconds after a change.",
-  }),
-  tls_key: key(z.string().min(1).optional(), {
-    description: "Key (PEM) of tls_cert.",
-    secret: false,
-  }),
+  ...createTlsKeys("vault", "With it both listeners accept TLS only."),
   data_dir: key(z.string().min(1).default("./data"), {
     description: "Data folder.",
   }),

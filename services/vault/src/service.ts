@@ -14,6 +14,7 @@ import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { AddressSet } from "@platform/kernel/network";
 import { systemClock } from "@platform/kernel/time";
+import { CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
 import { createServiceTracer } from "@platform/kernel/trace";
 import { type Account, Authorizer } from "./access/authorizer.ts";
 import { TenantBudgets } from "./access/budget.ts";
@@ -27,7 +28,6 @@ import { toAuditEntry, toCallEntry } from "./admin/audit-entry.ts";
 import { isDrive } from "./blob/drive/identity.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { createCallers } from "./callers.ts";
-import { readCertificate, watchCertificate } from "./certificate.ts";
 import { hasDefaultCredentials, toStoreOptions, type VaultConfig, VERSION } from "./config.ts";
 import { StoreFolders } from "./disk/files.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
@@ -80,8 +80,9 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
       remedy: "set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY",
     });
   }
-  const tlsFiles = findTlsFiles(config);
-  const tls = tlsFiles === undefined ? undefined : readCertificate(tlsFiles);
+  const files = pickCertificateFiles(config);
+  const certificates = files && new CertificateWatch({ pairs: [files], log });
+  const tls = certificates?.current.pairs[0];
   const masterKey =
     config.master_key === undefined
       ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
@@ -282,13 +283,10 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     adminAddr,
     "--admin-port or PLATFORM_VAULT_ADMIN_ADDR",
   );
-  if (tlsFiles !== undefined && tls !== undefined) {
-    const apply = (next: typeof tls): void => {
-      server.setTls({ fallback: next });
-      adminListener.setTls(next);
-    };
-    lifecycle.onDrain("certificate", watchCertificate(tlsFiles, tls, apply, log));
-  }
+  certificates?.follow(lifecycle, ({ pairs: [pair] }) => {
+    server.setTls({ fallback: pair! });
+    adminListener.setTls(pair!);
+  });
   lifecycle.onDrain("admin API", async (context) => {
     await adminListener.close(context.remainingMs());
     processCollector.close();
@@ -316,13 +314,6 @@ function restrictAddress(address: ListenAddress, config: VaultConfig): ListenAdd
   throw new Error(
     `the built-in credentials are allowed on this machine only: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
   );
-}
-
-function findTlsFiles(config: VaultConfig): { cert: string; key: string } | undefined {
-  const { tls_cert: cert, tls_key: key } = config;
-  if (cert === undefined && key === undefined) return undefined;
-  if (cert !== undefined && key !== undefined) return { cert, key };
-  throw new Error("tls_cert and tls_key belong together: set both or neither");
 }
 
 function toListenOptions(address: ListenAddress): { host: string; port: number } {

@@ -13,6 +13,10 @@ import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts"
 interface Certificates {
   readonly fallback: SecureContext | null;
   readonly names: ReadonlyMap<string, SecureContext>;
+  /** Contexts by identity, which the next load uses for the same objects. */
+  readonly contexts: WeakMap<TlsIdentity, SecureContext>;
+  readonly minVersion: ServerTls["minVersion"];
+  readonly ca: string | Buffer | undefined;
 }
 
 /** A TLS server with replaceable certificates. */
@@ -81,7 +85,7 @@ export class TlsListener {
 
   /** Loads all certificates first: throws, without any change, if one is invalid. */
   replace(tls: ServerTls): void {
-    const certificates = loadCertificates(tls);
+    const certificates = loadCertificates(tls, this.#certificates);
     this.#certificates = certificates;
     if (tls.fallback !== null) {
       const { clientCertificates } = tls;
@@ -115,15 +119,22 @@ export class TlsListener {
   }
 }
 
-function loadCertificates(tls: ServerTls): Certificates {
-  const names = new Map<string, SecureContext>();
-  for (const [name, identity] of tls.names ?? []) {
-    names.set(name.toLowerCase(), loadContext(identity, tls));
-  }
-  return {
-    fallback: tls.fallback === null ? null : loadContext(tls.fallback, tls),
-    names,
+// A listener may have thousands of names, of which one is replaced.
+function loadCertificates(tls: ServerTls, before?: Certificates): Certificates {
+  const { minVersion, clientCertificates } = tls;
+  const ca = clientCertificates?.ca;
+  const isSame = before?.minVersion === minVersion && before?.ca === ca;
+  const known = isSame ? before?.contexts : undefined;
+  const contexts = new WeakMap<TlsIdentity, SecureContext>();
+  const load = (identity: TlsIdentity): SecureContext => {
+    const context = contexts.get(identity) ?? known?.get(identity) ?? loadContext(identity, tls);
+    contexts.set(identity, context);
+    return context;
   };
+  const names = new Map<string, SecureContext>();
+  for (const [name, identity] of tls.names ?? []) names.set(name.toLowerCase(), load(identity));
+  const fallback = tls.fallback === null ? null : load(tls.fallback);
+  return { fallback, names, contexts, minVersion, ca };
 }
 
 function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {

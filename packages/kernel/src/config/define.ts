@@ -20,6 +20,8 @@ export interface KeyOptions {
   short?: string;
   /** Further names of the flag without dashes, which are accepted but not listed. */
   otherFlags?: readonly string[];
+  /** Further names in the configuration file, which are accepted but not listed. */
+  otherNames?: readonly string[];
   /** Stands for the value in `--help`: `ADDR`. Default: derived from the schema. */
   placeholder?: string;
   /** The value is never shown. Default: derived from the key's name. */
@@ -244,6 +246,41 @@ export function createTokenKeys(service: string, use: string) {
       description: "Bearer token for the revocation feed.",
       env: listNames("REVOCATIONS_TOKEN"),
       secret: true,
+    }),
+  };
+}
+
+/**
+ * Keys of the certificate of a service's listeners, which a `CertificateWatch` of the tls module follows. `use` is a
+ * sentence about the listeners. `shared`: variables without the service's prefix.
+ */
+export function createTlsKeys(
+  service: string,
+  use: string,
+  shared: { cert: readonly string[]; key: readonly string[] } = { cert: [], key: [] },
+) {
+  const prefix = `PLATFORM_${service.toUpperCase()}`;
+  const path = () =>
+    z.preprocess(
+      (value) => (value === "" ? undefined : value),
+      z.string().min(1).max(4096).optional(),
+    );
+  return {
+    tls_cert: key(path(), {
+      description: `File with the certificate chain (PEM). ${use} A changed file is loaded within two seconds.`,
+      env: [`${prefix}_TLS_CERT`, `${prefix}_TLS_CERT_FILE`, ...shared.cert],
+      otherNames: ["tls_cert_file"],
+      otherFlags: ["tls-cert-file"],
+      allowed: "a path",
+    }),
+    tls_key: key(path(), {
+      description: "File with the unencrypted private key of tls_cert (PEM).",
+      env: [`${prefix}_TLS_KEY`, `${prefix}_TLS_KEY_FILE`, ...shared.key],
+      otherNames: ["tls_key_file"],
+      otherFlags: ["tls-key-file"],
+      allowed: "a path",
+      secret: false,
+      flag: "tls-key",
     }),
   };
 }

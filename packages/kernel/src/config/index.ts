@@ -16,6 +16,7 @@ export {
   createRestoreCommand,
   createRestoreKeys,
   createServiceKeys,
+  createTlsKeys,
   createTokenKeys,
   DATABASE_URL,
   defineConfig,

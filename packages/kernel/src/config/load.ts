@@ -14,6 +14,7 @@ import {
   type ConfigKeys,
   type ConfigOf,
 } from "./define.ts";
+import { listOtherNames, listSettings, toDocumentPath } from "./document-settings.ts";
 import { formatHelp, formatUsage } from "./help.ts";
 import { JsonSyntaxError, parseJson, type JsonDocument, type JsonPath } from "./json.ts";
 import {
@@ -107,6 +108,8 @@ export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands
 interface SourcedValue {
   value: unknown;
   source: string;
+  /** Name of the key in the file, if it is one of its other names. */
+  otherName?: string;
 }
 
 function load(
@@ -246,29 +249,19 @@ function readDocument(
     return;
   }
   const { keys } = context.definition;
-  for (const [name, item] of listSettings(keys, value)) {
+  const otherNames = listOtherNames(keys);
+  for (const [typed, item] of listSettings(keys, value)) {
+    const name = otherNames.get(typed) ?? typed;
     // No secret is empty: as in the environment, such a value means that there is none.
     if (item === "" && isSecretPath(keys, [name])) continue;
-    const source = locateInDocument(document, path, toDocumentPath([name]), false);
-    values.set(name, { value: item, source });
+    const source = locateInDocument(document, path, toDocumentPath([typed]), false);
+    const former = values.get(name);
+    if (former !== undefined) {
+      const message = `is the same setting as ${former.otherName ?? name}; remove one`;
+      context.problems.push({ source, path: typed, message });
+    }
+    values.set(name, { value: item, source, ...(typed === name ? {} : { otherName: typed }) });
   }
-}
-
-// The keys `smtp.host` and `smtp.port` are members of the group `smtp` in the file.
-function listSettings(keys: ConfigKeys, document: object): [name: string, value: unknown][] {
-  const groups = new Set(
-    Object.keys(keys).flatMap((name) => (name.includes(".") ? [name.split(".")[0]] : [])),
-  );
-  return Object.entries(document).flatMap(([name, item]): [string, unknown][] => {
-    const isGroup = groups.has(name) && typeof item === "object" && item !== null;
-    if (!isGroup || Array.isArray(item)) return [[name, item]];
-    return Object.entries(item as object).map(([member, value]) => [`${name}.${member}`, value]);
-  });
-}
-
-function toDocumentPath(path: JsonPath): JsonPath {
-  const [first, ...rest] = path;
-  return typeof first === "string" ? [...first.split("."), ...rest] : path;
 }
 
 function readEnv(context: LoadContext, name: string, item: ConfigKey): SourcedValue | undefined {
@@ -337,7 +330,8 @@ function locateSource(
     return file?.document === undefined ? context.definition.program : file.path;
   if (file?.document === undefined || /^(?:environment |--)/.test(found.source))
     return found.source;
-  return locateInDocument(file.document, file.path, toDocumentPath(path), ofKey);
+  const typed = [found.otherName ?? path[0]!, ...path.slice(1)];
+  return locateInDocument(file.document, file.path, toDocumentPath(typed), ofKey);
 }
 
 function isSecretPath(keys: ConfigKeys, path: JsonPath): boolean {

@@ -6,6 +6,7 @@ import {
   ConfigError,
   addressKey,
   createServiceKeys,
+  createTlsKeys,
   defineConfig,
   formatReference,
   key,
@@ -388,4 +389,34 @@ test("the reference has a row for every key and every member", () => {
   assert.ok(page.includes("| `[].auth.token` |"));
   assert.ok(page.includes("| `[].prefix` | a string | required | Path prefix. |"));
   assert.ok(page.includes("`one per core`"));
+});
+
+test("a key has other names in the file, the environment and flags, of which messages show the one in use", () => {
+  const named = defineConfig({
+    service: "pulse",
+    program: "platform-pulse",
+    version: "1.0.0",
+    summary: "Messages.",
+    keys: createTlsKeys("pulse", "For all listeners."),
+    file: { flag: "config", env: [], default: "config.json" },
+  });
+  const load = (text: string, env = {}, argv: string[] = []) => {
+    const loaded = loadConfig(named, { argv, env, readFile: () => text });
+    assert.ok(loaded.kind === "run");
+    return loaded.config;
+  };
+  assert.deepEqual(load('{"tls_cert_file": "a", "tls_key": "b"}'), { tls_cert: "a", tls_key: "b" });
+  assert.equal(load('{"tls_cert": ""}').tls_cert, undefined);
+  const env = { PLATFORM_PULSE_TLS_KEY_FILE: "c", PLATFORM_PULSE_TLS_CERT: "d" };
+  assert.deepEqual(load('{"tls_cert_file": "a"}', env), { tls_cert: "d", tls_key: "c" });
+  assert.equal(load("{}", env, ["--tls-key-file", "e"]).tls_key, "e");
+  assert.throws(
+    () => load('{\n  "tls_cert_file": 7\n}'),
+    /^ConfigError: config\.json:2:20: tls_cert: 7 is not allowed/,
+  );
+  assert.throws(
+    () => load('{\n  "tls_cert_file": "a",\n  "tls_cert": "b"\n}'),
+    /^ConfigError: config\.json:3:15: tls_cert: is the same setting as tls_cert_file; remove one/,
+  );
+  assert.doesNotMatch(formatReference(named), /`tls_cert_file`/);
 });

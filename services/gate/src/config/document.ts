@@ -5,6 +5,7 @@ import {
   type ConfigOf,
   addressSchema,
   createServiceKeys,
+  createTlsKeys,
   defineConfig,
   key,
   networkSchema,
@@ -97,14 +98,7 @@ const listening = {
   workers: key(unsetOr(z.union([z.literal("auto"), wholeNumber(1, WORKERS_MAX)]).default("auto")), {
     description: "Number of worker threads; auto is one per core. Read only at startup.",
   }),
-  tls_cert: key(unset(filePath()), {
-    description: "Certificate chain (PEM) of the listener; read again on a reload.",
-  }),
-  tls_key: key(unset(filePath()), {
-    description: "Private key (PEM) of tls_cert; read again on a reload.",
-    secret: false,
-    flag: "tls-key",
-  }),
+  ...createTlsKeys("gate", "With it the listener accepts TLS only."),
   trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are trusted.",
   }),

@@ -56,7 +56,7 @@ type Parsed = Omit<CertificateView, "days_left" | "status" | "detail"> & {
   firstToExpire?: { subject: string; at: string };
 };
 
-/** Lists the certificates of the active state; they are parsed once per state, from what was read when it was loaded. */
+/** Lists the certificates of the active state; they are parsed once per state. */
 export class Certificates {
   readonly #readState: () => GateState;
   #state: GateState | undefined;

@@ -1,7 +1,9 @@
 // The commands `validate` and `overlay`.
+import { createLogger } from "@platform/kernel/log";
 import type { LoadedGate } from "../config/load.ts";
 import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
+import { ListenerCertificate } from "./listener-certificate.ts";
 import { isEmptyOverlay } from "./overlay.ts";
 import { NetworkLists } from "./network-lists.ts";
 import { createOverlayFile, getOverlayPath, removeOverlay } from "./overlay-file.ts";
@@ -16,6 +18,7 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     internalRoutes: [],
     configPath: loaded.path,
     descriptors: { limit: undefined, workers: 1 },
+    certificate: new ListenerCertificate(createLogger({ service: "gate", level: "error" })),
   };
   const state = buildState(
     loaded.config,

@@ -1,5 +1,4 @@
 // Turns every change into a desired state, persists it and sends the difference to the workers.
-import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type HeaderReader, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
@@ -21,8 +20,10 @@ import {
   replaceRoutes,
   upsertRoute,
 } from "./overlay.ts";
+import type { ListenerCertificate } from "./listener-certificate.ts";
 import type { NetworkLists } from "./network-lists.ts";
 import type { OidcClientSpec } from "./oidc-provider.ts";
+import { explainReload } from "./reload-refusal.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
 import { stringifySorted } from "./sorted-json.ts";
@@ -89,6 +90,7 @@ export interface ControllerOptions {
   planner: RoutePlanner;
   store: OverlayStore;
   networks: NetworkLists;
+  certificate: Pick<ListenerCertificate, "refresh" | "follow">;
   log: Logger;
   /** Reads the configuration again; throws ConfigError. */
   loadConfig: () => GateConfig;
@@ -200,12 +202,14 @@ export class Controller {
   reload(request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
-      const { buildGlobals, networks } = this.#options;
+      const { buildGlobals, certificate, networks } = this.#options;
       try {
         const config = this.#options.loadConfig();
+        await certificate.refresh();
         const overlay = await this.#options.store.read();
         const next = buildState(config, overlay, buildGlobals, networks);
         const report = await this.#transition(next, request, "configuration reloaded", false);
+        await certificate.follow(config);
         return { ...report, restartRequired: this.#listStartOnly(config) };
       } catch (cause) {
         const error = explainReload(cause);
@@ -215,6 +219,18 @@ export class Controller {
         });
         throw error;
       }
+    });
+  }
+
+  /** Sends the renewed certificate of the listener to the workers. */
+  renewCertificate(): Promise<void> {
+    return this.#queue.run(async () => {
+      const { buildGlobals, networks } = this.#options;
+      const { config, overlay, resolved, globals } = this.#state;
+      const next = buildState(config, overlay, buildGlobals, networks, resolved);
+      if (stringifySorted(globals) === stringifySorted(next.globals)) return;
+      await this.#options.apply({ upsert: [], remove: [], globals: next.globals });
+      this.#state = next;
     });
   }
 
@@ -380,16 +396,4 @@ function listChangedFields(before: RouteConfig | null, after: RouteConfig | null
   const names = [...new Set([...(old?.keys() ?? []), ...(fresh?.keys() ?? [])])];
   const show = (value: unknown): string => (value === undefined ? "" : stringifySorted(value));
   return names.filter((name) => show(old?.get(name)) !== show(fresh?.get(name))).sort();
-}
-
-function explainReload(cause: unknown): PlatformError {
-  if (cause instanceof PlatformError) return cause;
-  if (cause instanceof ConfigError) {
-    return new PlatformError("validation_failed", cause.message, { cause });
-  }
-  return new PlatformError(
-    "validation_failed",
-    cause instanceof Error ? cause.message : "the configuration cannot be read",
-    { cause },
-  );
 }

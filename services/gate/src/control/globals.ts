@@ -1,19 +1,16 @@
-// Converts the configuration without its routes to the workers' settings; reads and validates certificate files.
-import { X509Certificate } from "node:crypto";
+// Converts the configuration without its routes to the workers' settings; with the certificate of the listener.
 import { dirname, join } from "node:path";
-import { createSecureContext } from "node:tls";
-import { ConfigError } from "@platform/kernel/config";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import {
   type ConsoleSpec,
   type GlobalSpec,
   type InternalRoute,
   type JwtSpec,
-  type TlsContextSpec,
   describeOperatorToken,
 } from "../shared-state/index.ts";
 import { Confinement } from "./confinement.ts";
-import { type RouteDefaults, readPemFile } from "./resolve-route.ts";
+import type { ListenerCertificate } from "./listener-certificate.ts";
+import type { RouteDefaults } from "./resolve-route.ts";
 import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
 /** Global settings that do not come from the configuration. */
@@ -26,6 +23,7 @@ export interface GlobalsContext {
   /** Path of the configuration file, even where it does not exist. */
   configPath: string;
   descriptors: DescriptorShare;
+  certificate: Pick<ListenerCertificate, "read">;
 }
 
 /** The logs that routes write. */
@@ -41,7 +39,7 @@ export function buildGlobals(
   logs: UsedLogs,
 ): GlobalSpec {
   const jwt = buildJwt(config);
-  const tls = readListenerTls(config);
+  const tls = context.certificate.read(config);
   return {
     serviceVersion: GATE_VERSION,
     ...(config.auth_token === undefined
@@ -136,41 +134,4 @@ function buildJwt(config: GateConfig): JwtSpec | undefined {
     ...(config.jwt_audience === undefined ? {} : { audience: config.jwt_audience }),
     leewaySeconds: config.jwt_leeway_s,
   };
-}
-
-function readListenerTls(config: GateConfig): TlsContextSpec | undefined {
-  if (config.tls_cert === undefined || config.tls_key === undefined) return undefined;
-  const certPem = readFileFor("tls_cert", config.tls_cert);
-  const keyPem = readFileFor("tls_key", config.tls_key);
-  try {
-    createSecureContext({ cert: certPem, key: keyPem });
-    return { names: listNames(new X509Certificate(certPem)), certPem, keyPem };
-  } catch (cause) {
-    throw refuse("tls_cert", config.tls_cert, `cannot be used with tls_key: ${describe(cause)}`);
-  }
-}
-
-function readFileFor(path: string, file: string): string {
-  try {
-    return readPemFile(file);
-  } catch (cause) {
-    throw refuse(path, file, `cannot be read: ${describe(cause)}`);
-  }
-}
-
-function listNames(certificate: X509Certificate): string[] {
-  return (certificate.subjectAltName ?? "")
-    .split(", ")
-    .filter((name) => name.startsWith("DNS:"))
-    .map((name) => name.slice(4).toLowerCase());
-}
-
-function refuse(path: string, file: string, fault: string): ConfigError {
-  return new ConfigError([
-    { source: "configuration", path, message: `${JSON.stringify(file)} ${fault}` },
-  ]);
-}
-
-function describe(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

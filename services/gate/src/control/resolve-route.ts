@@ -138,7 +138,7 @@ export function resolveRoute(
 }
 
 /** Reads a certificate or key file of at most 1 MiB as text. */
-export function readPemFile(path: string, read: ReadFile = readAnyFile): string {
+function readPemFile(path: string, read: ReadFile = readAnyFile): string {
   return read(path, PEM_BYTES_MAX).toString("utf8");
 }
 

@@ -37,7 +37,7 @@ export function createCertificateRoutes(certificates: Certificates, clock: Clock
       tag: "Operation",
       summary: "Certificates in use: of the listener, for upstreams, and authorities of routes",
       description:
-        "At most 1 000, as they were read when the configuration was loaded: a file that was replaced since then is used after a reload.",
+        "At most 1 000. A replaced file of the listener is used within two seconds, one of a route after a reload of the configuration.",
       answer: z.object({ items: z.array(certificateSchema) }),
       handle: () => ({ items: certificates.list(clock.now()) }),
     }),
@@ -53,7 +53,7 @@ export function listCertificateConditions(certificates: Certificates, clock: Clo
       id: `certificate ${one.id}`,
       level: one.status === "expiring" ? "warning" : "critical",
       title,
-      detail: `${one.detail === undefined ? "" : `${capitalize(one.detail)}. `}Replace ${one.file} and reload the configuration.`,
+      detail: `${one.detail === undefined ? "" : `${capitalize(one.detail)}. `}Replace ${one.file}${one.use === "listener" ? "" : " and reload the configuration"}.`,
       href: "/gateway/certificates",
     };
   });

@@ -21,6 +21,7 @@ import { buildState } from "../../src/control/gate-state.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { buildGlobals, type UsedLogs } from "../../src/control/globals.ts";
+import { ListenerCertificate } from "../../src/control/listener-certificate.ts";
 import { MetricsStream } from "../../src/control/metrics-stream.ts";
 import { RouteSeries } from "../../src/control/route-series.ts";
 import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-file.ts";
@@ -82,6 +83,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     onLinkReuse: () => undefined,
     onTargetReuse: () => undefined,
   });
+  const certificate = new ListenerCertificate(log);
   const buildAll = (of: GateConfig, logs: UsedLogs) =>
     buildGlobals(
       of,
@@ -92,6 +94,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
         internalRoutes: listInternalRoutes("all"),
         configPath: path,
         descriptors: { limit: undefined, workers: 1 },
+        certificate,
       },
       logs,
     );
@@ -104,6 +107,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
       planner,
       store,
       networks,
+      certificate,
       log,
       loadConfig: () => readGateConfig(path),
       buildGlobals: buildAll,

@@ -35,6 +35,7 @@ export function createConsole(options: {
     credentials: verifier === undefined ? undefined : "token",
     guard: createBearerGuard(verifier),
     publicUrl: config.console_url,
+    isTls: config.tls_cert !== undefined,
     clock,
   });
 }

@@ -5,6 +5,7 @@ import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
+import type { CertificateWatch } from "@platform/kernel/tls";
 import type { Tracer } from "@platform/kernel/trace";
 import type { BounceReports } from "../bounce/bounce-reports.ts";
 import type { NotifyConfig } from "../config.ts";
@@ -25,6 +26,8 @@ import { InboundStore } from "./store.ts";
 export interface InboundOptions {
   config: NotifyConfig;
   database: NotifyDatabase;
+  /** For STARTTLS; undefined without a certificate. */
+  certificates: CertificateWatch | undefined;
   box: SecretBox;
   bounceReports: BounceReports | undefined;
   /** See `ReceiverOptions`. */
@@ -68,7 +71,9 @@ export class Inbound {
   }
 
   /** Starts the SMTP server, if a port is configured, the forwards and the reading of reports. */
-  async start(lifecycle: Pick<Lifecycle, "onDrain" | "reportListener">): Promise<void> {
+  async start(
+    lifecycle: Pick<Lifecycle, "onDrain" | "onReload" | "reportListener">,
+  ): Promise<void> {
     await this.rules.load();
     if (this.#options.database.kind === "sqlite") await this.store.releaseAll();
     this.forwarder.start();
@@ -80,6 +85,7 @@ export class Inbound {
     const { inbound_port: port, inbound_host: host } = this.#options.config;
     if (port === undefined) return;
     const server = await this.#listen(host, port);
+    this.#options.certificates?.follow(lifecycle, ({ pairs: [pair] }) => server.setTls(pair!));
     lifecycle.onDrain("smtp", (drain) =>
       server.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
     );
@@ -114,18 +120,9 @@ export class Inbound {
         if (unread === 1) this.#reports.wake();
       },
     });
-    const { inbound_tls_cert_file: certFile, inbound_tls_key_file: keyFile } = config;
-    if ((certFile === undefined) !== (keyFile === undefined)) {
-      const missing = certFile === undefined ? "inbound_tls_cert_file" : "inbound_tls_key_file";
-      throw new Error(
-        `${missing} is not set: STARTTLS requires inbound_tls_cert_file and inbound_tls_key_file`,
-      );
-    }
-    const tls = certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
+    const tls = this.#options.certificates?.current.pairs[0];
     if (tls === undefined) {
-      log.warn(
-        "inbound mail is received without TLS: inbound_tls_cert_file and …key_file are not set",
-      );
+      log.warn("inbound mail is received without TLS: inbound_tls_cert and tls_cert are not set");
     }
     return startInboundServer({
       receiver,

@@ -1,5 +1,4 @@
 // The SMTP server for inbound mail (RFC 5321) with STARTTLS (RFC 3207), on smtp-server. It relays nothing.
-import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import {
   SMTPServer,
@@ -11,6 +10,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { BodyBudget, RateLimit, type BodyReservation } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
+import type { CertificatePair } from "@platform/kernel/tls";
 import { normalizeLocal } from "../address/mailbox.ts";
 import { LineEndingCheck } from "./line-endings.ts";
 import type { Receiver, Route } from "./receiver.ts";
@@ -23,8 +23,8 @@ export interface InboundServerOptions {
   port: number;
   /** Name of this host in the greeting. */
   hostname: string;
-  /** Files with the certificate and its key (PEM); without them STARTTLS is not offered. */
-  tls: { certFile: string; keyFile: string } | undefined;
+  /** Without it STARTTLS is not offered. */
+  tls: CertificatePair | undefined;
   messageBytesMax: number;
   /** Bytes of messages that are being received, in all; half of them for a client address. Beyond it they get 452. */
   bodyBytesMax: number;
@@ -42,6 +42,8 @@ export interface InboundServerOptions {
 /** A running server. */
 export interface InboundServer {
   port: number;
+  /** Replaces the certificate for new handshakes. */
+  setTls(tls: CertificatePair): void;
   /** Stops accepting, waits for messages in flight up to `ms`, then closes all connections. */
   close(ms: number): Promise<void>;
 }
@@ -68,9 +70,7 @@ export async function startInboundServer(options: InboundServerOptions): Promise
     banner: "ESMTP",
     logger: false,
     disabledCommands: tls === undefined ? ["AUTH", "STARTTLS"] : ["AUTH"],
-    ...(tls === undefined
-      ? {}
-      : { key: readFileSync(tls.keyFile), cert: readFileSync(tls.certFile) }),
+    ...tls,
     minVersion: "TLSv1.2",
     size: options.messageBytesMax,
     maxRecipients: options.recipientsMax,
@@ -99,6 +99,7 @@ export async function startInboundServer(options: InboundServerOptions): Promise
   });
   return {
     port: (server.server.address() as AddressInfo).port,
+    setTls: ({ cert, key }) => server.updateSecureContext({ cert, key }),
     close: async (ms) => {
       server.options.closeTimeout = Math.max(1, ms);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

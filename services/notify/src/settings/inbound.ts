@@ -11,12 +11,20 @@ export const inboundKeys = {
   inbound_host: key(z.string().min(1).max(253).default("::"), {
     description: "Address on which inbound mail is received.",
   }),
-  inbound_tls_cert_file: key(z.string().min(1).max(4096).optional(), {
+  inbound_tls_cert: key(z.string().min(1).max(4096).optional(), {
     description:
-      "File with the certificate chain for STARTTLS on the inbound port (PEM). Without it STARTTLS is not offered.",
+      "File with the certificate chain for STARTTLS on the inbound port (PEM), if it is another than tls_cert. Without either STARTTLS is not offered.",
+    env: ["PLATFORM_NOTIFY_INBOUND_TLS_CERT", "PLATFORM_NOTIFY_INBOUND_TLS_CERT_FILE"],
+    otherNames: ["inbound_tls_cert_file"],
+    otherFlags: ["inbound-tls-cert-file"],
   }),
-  inbound_tls_key_file: key(z.string().min(1).max(4096).optional(), {
-    description: "File with the private key of inbound_tls_cert_file (PEM).",
+  inbound_tls_key: key(z.string().min(1).max(4096).optional(), {
+    description: "File with the unencrypted private key of inbound_tls_cert (PEM).",
+    env: ["PLATFORM_NOTIFY_INBOUND_TLS_KEY", "PLATFORM_NOTIFY_INBOUND_TLS_KEY_FILE"],
+    otherNames: ["inbound_tls_key_file"],
+    otherFlags: ["inbound-tls-key-file"],
+    secret: false,
+    flag: "inbound-tls-key",
   }),
   inbound_bytes_max: key(count(1_024, 100 * MEBIBYTE, 25 * MEBIBYTE), {
     description: "Maximum size of a received message; larger ones are refused with 552.",

@@ -61,6 +61,14 @@ export interface WireListenersOptions {
   onError: (error: unknown) => void;
 }
 
+/** A running listener. */
+export interface WireListener {
+  /** The actual port. */
+  readonly port: number;
+  /** Replaces the certificate for new connections; throws if it is invalid, or if the listener does not use TLS. */
+  setTls(tls: { cert: string | Buffer; key: string | Buffer }): void;
+}
+
 interface Open {
   transport: Transport;
   number: number;
@@ -114,16 +122,17 @@ export class WireListeners {
   async listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
-  ): Promise<{ port: number }> {
+  ): Promise<WireListener> {
     const options = { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS };
-    const server =
+    const secure =
       tls === undefined
-        ? createServer(options, (socket) => this.#accept(socket))
+        ? undefined
         : createTlsServer({ ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, (socket) => {
             socket.setNoDelay(true);
             socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
             this.#accept(socket);
           });
+    const server = secure ?? createServer(options, (socket) => this.#accept(socket));
     // Sockets in a handshake count as well. The plain server's own listener runs after this one.
     server.prependListener("connection", (socket: Socket) => {
       if (this.admit(socket)) return;
@@ -136,7 +145,13 @@ export class WireListeners {
     });
     await once(server, "listening");
     this.#servers.add(server);
-    return { port: (server.address() as AddressInfo).port };
+    return {
+      port: (server.address() as AddressInfo).port,
+      setTls: (next) => {
+        if (secure === undefined) throw new Error("the listener does not use TLS");
+        secure.setSecureContext(next);
+      },
+    };
   }
 
   /** Ends the connections of clients that have lost the right for a topic that they follow. */

@@ -19,7 +19,7 @@ export function createConsole(
     credentials: verifier === undefined ? undefined : "token",
     guard: createTenantGuard(createBearerGuard(verifier)),
     publicUrl: config.console_url,
-    isTls: config.tls_cert_file !== undefined,
+    isTls: config.tls_cert !== undefined,
     clock,
   });
 }

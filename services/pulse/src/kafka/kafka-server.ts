@@ -8,6 +8,7 @@ import { GroupCoordinator, type GroupDescription } from "../consumer-group/index
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { ListedConnection } from "../connection/listed-connection.ts";
+import type { WireListener } from "../connection/listeners.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { TopicRules } from "../access/topic-rules.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
@@ -180,7 +181,7 @@ export class KafkaServer {
   listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
-  ): Promise<{ port: number }> {
+  ): Promise<WireListener> {
     return this.#server.listen(address, tls);
   }
 

@@ -9,7 +9,7 @@ import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
 import { ByteQuota } from "../byte-quota.ts";
 import type { ListedConnection } from "../connection/listed-connection.ts";
-import { WireListeners } from "../connection/listeners.ts";
+import { type WireListener, WireListeners } from "../connection/listeners.ts";
 import type { Transport } from "../connection/transport.ts";
 import { UserConnections } from "../connection/user-connections.ts";
 import { WebSocketUpgrades } from "../connection/web-socket-upgrades.ts";
@@ -164,7 +164,7 @@ export class StompServer {
   listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
-  ): Promise<{ port: number }> {
+  ): Promise<WireListener> {
     return this.#listeners.listen(address, tls);
   }
 

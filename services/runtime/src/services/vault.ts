@@ -20,6 +20,12 @@ export const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
 export const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
 
 const PUBLIC_URL = "PLATFORM_VAULT_PUBLIC_URL";
+/** Variables of messaging's certificate, in its order. */
+const BROKER_CERTIFICATES = [
+  "PLATFORM_PULSE_TLS_CERT",
+  "PLATFORM_PULSE_TLS_CERT_FILE",
+  "TLS_CERT_FILE",
+];
 
 /** Storage. */
 export const vaultEntry: ServiceEntry = {
@@ -100,8 +106,8 @@ function wireEvents({ running, addresses, credentials }: EntryContext): Record<s
   const address = addresses.get("messaging_stomp_addr");
   if (address === undefined || !running.some(({ name }) => name === "pulse")) return {};
   // Messaging serves STOMP with TLS if it has a certificate, which is then the one to trust.
-  const { PLATFORM_PULSE_TLS_CERT_FILE = "", TLS_CERT_FILE = "" } = process.env;
-  const certificate = PLATFORM_PULSE_TLS_CERT_FILE || TLS_CERT_FILE;
+  const certificate =
+    BROKER_CERTIFICATES.map((name) => process.env[name] ?? "").find((path) => path !== "") ?? "";
   return {
     PLATFORM_VAULT_EVENT_BROKER_URL: `${certificate === "" ? "stomp" : "stomps"}://${formatLocalHost(address)}`,
     ...(certificate === "" ? {} : { PLATFORM_VAULT_EVENT_BROKER_CA_FILE: certificate }),

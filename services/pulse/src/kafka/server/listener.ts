@@ -2,7 +2,7 @@
 import type { TlsOptions } from "node:tls";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import type { ListedConnection } from "../../connection/listed-connection.ts";
-import { WireListeners } from "../../connection/listeners.ts";
+import { type WireListener, WireListeners } from "../../connection/listeners.ts";
 import { CountedUser, UserConnections } from "../../connection/user-connections.ts";
 import { AnswerRoom } from "./answer-room.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
@@ -163,7 +163,7 @@ export class KafkaListeners {
   listen(
     address: { host?: string | undefined; port: number },
     tls?: TlsOptions,
-  ): Promise<{ port: number }> {
+  ): Promise<WireListener> {
     return this.#listeners.listen(address, tls);
   }
 

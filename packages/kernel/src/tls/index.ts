@@ -1,0 +1,12 @@
+// Certificates of listeners, read from files and followed while the service runs.
+export {
+  type CertificateFiles,
+  type CertificatePair,
+  pickCertificateFiles,
+  readCertificatePair,
+} from "./certificate-pair.ts";
+export {
+  type Certificates,
+  CertificateWatch,
+  type CertificateWatchOptions,
+} from "./certificate-watch.ts";
