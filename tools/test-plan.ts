@@ -50,6 +50,9 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/pulse/test/kafka/clients/kill.test.ts", { PLATFORM_KAFKA_KILLS: "50" }),
   longForm("services/pulse/test/mqtt/clients/kill.test.ts", { PLATFORM_MQTT_KILLS: "100" }),
+  longForm("services/pulse/test/dispatch/bursts.test.ts", {
+    PLATFORM_PULSE_BURST_MESSAGES: "100000",
+  }),
   longForm("services/pulse/test/mqtt/clients/mosquitto-bridge.test.ts", {
     PLATFORM_MQTT_BRIDGE_MESSAGES: "10000",
   }),

@@ -1,10 +1,10 @@
 // Counts the messages waiting in each topic and refuses more above a limit.
-import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
 import { toMessage } from "../message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
+import { BacklogRoom, createBacklogError } from "./backlog-room.ts";
 
 /** Bytes searched at the first publish after a start; older messages no longer count. */
 const LOOK_BACK_BYTES = 32 * 1024 * 1024;
@@ -20,6 +20,13 @@ interface Waiting {
   ready: Promise<void>;
 }
 
+/** A group, for the backlog of its topic. */
+export interface WatchedGroup {
+  countBacklog(): number;
+  /** True if it has a member. */
+  isTaken(): boolean;
+}
+
 /**
  * Queue depths by topic. For topics with shared subscriptions it is the largest of their backlogs, for others the number
  * of published messages that were not consumed yet. Delayed messages count.
@@ -29,7 +36,8 @@ export class Backlog {
   readonly #state: StateTable;
   readonly #depthMax: number;
   readonly #byTopic = new Map<Topic, Waiting>();
-  readonly #groups = new Map<Topic, Set<() => number>>();
+  readonly #groups = new Map<Topic, Set<WatchedGroup>>();
+  readonly #room: BacklogRoom;
   readonly #stored = new Map<string, number>();
   readonly #unsaved = new Map<Topic, Set<number>>();
 
@@ -38,6 +46,11 @@ export class Backlog {
     this.#store = store;
     this.#state = state;
     this.#depthMax = depthMax;
+    this.#room = new BacklogRoom(depthMax, {
+      depthOf: (topic) => this.depthOf(topic) + this.#of(topic).inFlight,
+      isTaken: (topic, count) => this.#isTaken(topic, count),
+      add: (topic, count) => (this.#of(topic).inFlight += count),
+    });
     for (const { key, value } of state.take("taken")) {
       const [, id, partition] = key as [string, string, number];
       if (topics.findByHexId(id) !== undefined) {
@@ -57,17 +70,23 @@ export class Backlog {
     const waiting = this.#of(topic);
     await waiting.ready;
     if (this.#depthMax > 0 && this.depthOf(topic) + waiting.inFlight >= this.#depthMax) {
-      const detail = `The topic has ${this.#depthMax} waiting messages; retry when some have been consumed.`;
-      const { headers } = createRetryLaterError("queue_full", detail, 1);
-      throw new PlatformError("ERR_BACKPRESSURE", detail, { headers });
+      throw createBacklogError(this.#depthMax);
     }
     waiting.inFlight++;
   }
 
-  /** Ends an admission, whatever its result. */
-  settle(topic: Topic): void {
+  /**
+   * Admits messages of a client that can be paced, when the groups of the topic have room for them: see `BacklogRoom.enter`.
+   * Call `settle` afterwards.
+   */
+  enter(topic: Topic, count: number): Promise<void> {
+    return this.#room.enter(topic, count);
+  }
+
+  /** Ends an admission of `count` messages, whatever its result. */
+  settle(topic: Topic, count = 1): void {
     const waiting = this.#byTopic.get(topic);
-    if (waiting !== undefined) waiting.inFlight--;
+    if (waiting !== undefined) waiting.inFlight -= count;
   }
 
   /** Counts a message published over HTTP. */
@@ -131,13 +150,21 @@ export class Backlog {
     return this.#groups.has(topic);
   }
 
+  #isTaken(topic: Topic, count: number): boolean {
+    const room = this.#depthMax - count - this.#of(topic).inFlight;
+    for (const group of this.#groups.get(topic) ?? []) {
+      if (!group.isTaken() && group.countBacklog() > room) return false;
+    }
+    return true;
+  }
+
   /** Adds a group's backlog until the returned function is called. */
-  watchGroup(topic: Topic, countBacklog: () => number): () => void {
+  watchGroup(topic: Topic, group: WatchedGroup): () => void {
     const groups = this.#groups.get(topic) ?? new Set();
-    groups.add(countBacklog);
+    groups.add(group);
     this.#groups.set(topic, groups);
     return () => {
-      groups.delete(countBacklog);
+      groups.delete(group);
       if (groups.size === 0) this.#groups.delete(topic);
     };
   }
@@ -149,7 +176,7 @@ export class Backlog {
     const groups = this.#groups.get(topic);
     if (groups !== undefined) {
       let depth = 0;
-      for (const countBacklog of groups) depth = Math.max(depth, countBacklog());
+      for (const group of groups) depth = Math.max(depth, group.countBacklog());
       return depth + delayed;
     }
     let depth = delayed;

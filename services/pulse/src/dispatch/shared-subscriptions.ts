@@ -325,9 +325,10 @@ export class SharedSubscriptions {
       const { cursor, failures } = this.#stored.take(group, index, committed.offset);
       group.seek(index, cursor, failures);
     }
-    const unwatch = backlog.watchGroup(topic, () => {
-      const quiet = group.emptySinceMs !== undefined && clock.monotonicMs() - group.emptySinceMs;
-      return quiet !== false && quiet > QUIET_MS ? 0 : group.countBacklog();
+    const isQuiet = () => clock.monotonicMs() - (group.emptySinceMs ?? Infinity) > QUIET_MS;
+    const unwatch = backlog.watchGroup(topic, {
+      isTaken: () => group.memberCount > 0,
+      countBacklog: () => (isQuiet() ? 0 : group.countBacklog()),
     });
     groups.set(name, { group, unwatch });
     this.#byTopic.set(topic, groups);

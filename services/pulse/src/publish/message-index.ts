@@ -31,7 +31,8 @@ export function withoutIndex(thrown: unknown): PlatformError {
   return new PlatformError(code, detail, { headers, fields: others, cause });
 }
 
-function withIndex(thrown: unknown, index: number): PlatformError {
+/** The error, of the message with this index. */
+export function withIndex(thrown: unknown, index: number): PlatformError {
   const error = toPublishError(thrown);
   return new PlatformError(error.code, error.detail, {
     headers: error.headers,

@@ -14,7 +14,7 @@ import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
 import type { MessageIds } from "./message-ids.ts";
-import { within, withinAsync } from "./message-index.ts";
+import { within, withinAsync, withIndex, withoutIndex } from "./message-index.ts";
 import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "../message.ts";
 import { waitForEarlier, type Prepared } from "./prepared.ts";
@@ -96,6 +96,7 @@ export class Publisher {
     if (options.isRated) this.#options.rate.take(tenant, inputs.length);
     const all: Prepared[] = [];
     let admitted: Topic[] = [];
+    const entered: [topic: Topic, count: number][] = [];
     try {
       for (const [index, input] of inputs.entries()) {
         await withinAsync(inputs, index, async () => {
@@ -105,6 +106,7 @@ export class Publisher {
       for (const [index, prepared] of all.entries()) {
         await withinAsync(inputs, index, () => this.#shape(prepared));
       }
+      if (options.isRequeue !== true) await this.#enter(all, entered);
       // Without a pause, so that the claims of all calls have one order and calls never wait for each other. From here to
       // the append only necessary steps are awaited: claims are short.
       const own = new Set<Promise<unknown>>();
@@ -133,6 +135,7 @@ export class Publisher {
       throw why;
     } finally {
       for (const topic of admitted) this.#options.backlog.settle(topic);
+      for (const [topic, count] of entered) this.#options.backlog.settle(topic, count);
     }
   }
 
@@ -240,13 +243,37 @@ export class Publisher {
     for (const { release } of prepared.claims.splice(0)) release(unused);
   }
 
+  /** Clients of wire protocols are paced: nothing else of the call is held while they wait. Adds what was admitted. */
+  async #enter(all: readonly Prepared[], entered: [topic: Topic, count: number][]): Promise<void> {
+    const { backlog } = this.#options;
+    if (backlog.depthMax === 0) return;
+    const indexes = new Map<Topic, number[]>();
+    for (const [index, { topic, outcome, input }] of all.entries()) {
+      if (outcome !== undefined || input.isWire !== true || !backlog.hasGroups(topic)) continue;
+      const own = indexes.get(topic);
+      if (own === undefined) indexes.set(topic, [index]);
+      else own.push(index);
+    }
+    // In one order, so that calls never wait for each other's topics.
+    const ordered = [...indexes].sort(([one], [other]) => (one.name < other.name ? -1 : 1));
+    for (const [topic, own] of ordered) {
+      try {
+        await backlog.enter(topic, own.length);
+      } catch (error) {
+        const room = Number(toPublishError(error).fields["index"] ?? 0);
+        throw all.length === 1 ? withoutIndex(error) : withIndex(error, own[room] ?? own[0]!);
+      }
+      entered.push([topic, own.length]);
+    }
+  }
+
   async #admit(all: readonly Prepared[]): Promise<Topic[]> {
     const admitted: Topic[] = [];
     try {
       const { backlog } = this.#options;
       for (const [index, { topic, outcome, input, duplicate }] of all.entries()) {
         if (outcome !== undefined || duplicate !== undefined) continue;
-        if (input.isWire === true && !backlog.hasGroups(topic)) continue;
+        if (input.isWire === true) continue;
         await withinAsync(all, index, () => backlog.admit(topic));
         admitted.push(topic);
       }

@@ -36,6 +36,11 @@ export class RawClient {
     });
   }
 
+  /** Packets that have arrived and were not asked for yet. */
+  get waiting(): number {
+    return this.#received.length;
+  }
+
   /** Connects the socket only. */
   static async open(port: number, version: 4 | 5): Promise<RawClient> {
     const socket = connect({ port, host: "127.0.0.1", noDelay: true });

@@ -409,3 +409,20 @@ test("a client that stops its heart-beats is disconnected", async () => {
   while (silent.waiting === 0 && performance.now() < untilMs) await sleep(100);
   assert.match((await silent.error()).body, /no heart-beat has arrived/);
 });
+
+// STOMP 1.0 says nothing of the bodies of CONNECT; old clients end all frames with a line end before the NUL.
+test("CONNECT of 1.0 may have a line end as its body, and nothing else", async (t) => {
+  for (const body of ["\n", "\r\n"]) {
+    const client = StompClient.open(pulse.stompPort);
+    t.after(() => client.close());
+    client.speak("1.0");
+    client.write(`CONNECT\nlogin:guest\npasscode:guest\n\n${body}\0`);
+    assert.equal((await client.next()).command, "CONNECTED");
+  }
+  for (const frame of ["CONNECT\n\nx\0", "CONNECT\naccept-version:1.2\nhost:x\n\n\n\0"]) {
+    const client = StompClient.open(pulse.stompPort);
+    t.after(() => client.close());
+    client.write(frame);
+    await client.error();
+  }
+});

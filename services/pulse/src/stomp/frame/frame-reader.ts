@@ -17,6 +17,8 @@ import type { StompVersion } from "./version.ts";
 const NUL = 0x00;
 const LF = 0x0a;
 const CR = 0x0d;
+/** A line end, which clients of 1.0 send as the body of CONNECT. */
+const LINE_END_BYTES_MAX = 2;
 const BUFFER_BYTES_MIN = 4_096;
 const EMPTY = Buffer.alloc(0);
 
@@ -34,6 +36,7 @@ interface Head {
   headers: Map<string, string>;
   /** `content-length`; undefined if the body ends at the first NUL. */
   length: number | undefined;
+  bodyBytesMax: number;
 }
 
 /** The unprocessed bytes of a connection. */
@@ -65,7 +68,7 @@ export class FrameReader {
   /** The largest size that the body of the current frame may have; undefined while its head is read. */
   get bodyBytesMax(): number | undefined {
     if (this.#head === undefined) return undefined;
-    return this.#head.length ?? this.#bodyLimit;
+    return this.#head.length ?? this.#head.bodyBytesMax;
   }
 
   /** Adds `bytes[0, length)`; copies them if they are `shared` with later reads. */
@@ -100,11 +103,6 @@ export class FrameReader {
     this.#buffer = buffer;
     this.#start = 0;
     this.#end = held;
-  }
-
-  /** CONNECT has no body; clients that are not authenticated get no memory for one. */
-  get #bodyLimit(): number {
-    return this.version === undefined ? 0 : this.#limits.bodyBytesMax;
   }
 
   get #allowsCr(): boolean {
@@ -187,7 +185,8 @@ export class FrameReader {
     const isOpening = command === "CONNECT" || command === "STOMP";
     // CONNECT is read before a version is chosen: it has no escapes, and without accept-version it is of 1.0.
     const version = isOpening ? "1.0" : (this.version ?? "1.0");
-    const isTrimmed = this.version === "1.0" || (isOpening && !/^accept-version:/m.test(text));
+    const isOldOpening = isOpening && !/^accept-version:/m.test(text);
+    const isTrimmed = this.version === "1.0" || isOldOpening;
     const headers = new Map<string, string>();
     for (let index = 1; index < lines.length; index++) {
       const line = this.#cutCr(lines[index]!);
@@ -200,7 +199,11 @@ export class FrameReader {
       const key = isTrimmed ? name.trim() : name;
       if (!headers.has(key)) headers.set(key, isTrimmed ? value.trim() : value);
     }
-    return { command, headers, length: this.#readLength(headers.get("content-length")) };
+    // CONNECT has no body; clients that are not authenticated get no memory for one.
+    const connectBytesMax = isOldOpening ? LINE_END_BYTES_MAX : 0;
+    const bodyBytesMax = this.version === undefined ? connectBytesMax : this.#limits.bodyBytesMax;
+    const length = this.#readLength(headers.get("content-length"), bodyBytesMax);
+    return { command, headers, length, bodyBytesMax };
   }
 
   #cutCr(line: string): string {
@@ -212,20 +215,24 @@ export class FrameReader {
     return cut;
   }
 
-  #readLength(text: string | undefined): number | undefined {
+  #readLength(text: string | undefined, bytesMax: number): number | undefined {
     if (text === undefined) return undefined;
     if (!/^\d{1,15}$/.test(text)) {
       throw new StompError("malformed", `content-length is no number of bytes: ${quote(text)}`);
     }
     const length = Number(text);
-    if (length > this.#bodyLimit) throw this.#createBodyError();
+    if (length > bytesMax) throw this.#createBodyError();
     return length;
   }
 
   #readBody(head: Head): Frame | undefined {
-    const end = this.#findBodyEnd(head.length);
+    const end = this.#findBodyEnd(head);
     if (end === undefined) return undefined;
-    const body = this.#buffer.subarray(this.#start, end);
+    let body = this.#buffer.subarray(this.#start, end);
+    if (this.version === undefined && body.length > 0) {
+      if (!/^\r?\n$/.test(body.toString("latin1"))) throw this.#createBodyError();
+      body = EMPTY;
+    }
     this.#start = end + 1;
     this.#searched = this.#start;
     this.#lineStart = this.#start;
@@ -235,7 +242,7 @@ export class FrameReader {
     return { command: head.command, headers: head.headers, body };
   }
 
-  #findBodyEnd(length: number | undefined): number | undefined {
+  #findBodyEnd({ length, bodyBytesMax }: Head): number | undefined {
     if (length !== undefined) {
       const end = this.#start + length;
       if (end >= this.#end) return undefined;
@@ -244,7 +251,7 @@ export class FrameReader {
     }
     const found = this.#find(NUL);
     const end = found ?? this.#end;
-    if (end - this.#start > this.#bodyLimit) throw this.#createBodyError();
+    if (end - this.#start > bodyBytesMax) throw this.#createBodyError();
     this.#searched = end;
     return found;
   }
@@ -256,7 +263,8 @@ export class FrameReader {
   }
 
   #createBodyError(): StompError {
-    return new StompError("too-large", `the body of a frame has ${this.#bodyLimit} bytes at most`);
+    const bytesMax = this.version === undefined ? 0 : this.#limits.bodyBytesMax;
+    return new StompError("too-large", `the body of a frame has ${bytesMax} bytes at most`);
   }
 }
 

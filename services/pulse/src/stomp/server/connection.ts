@@ -1,6 +1,6 @@
 // One connection of a STOMP client: reads frames in order, writes frames, ends with an ERROR frame that says why.
 import { setTimeout as sleep } from "node:timers/promises";
-import { Pace, type Outflow, type ReadTaker } from "@platform/kernel/sockets";
+import type { Outflow, ReadTaker } from "@platform/kernel/sockets";
 import type { Transport } from "../../connection/transport.ts";
 import type { WireConnection } from "../../connection/listeners.ts";
 import { encodeFrame, type Frame, type Header } from "../frame/frame.ts";
@@ -19,6 +19,7 @@ import {
 import { acceptClient } from "./connecting.ts";
 import type { ConnectionContext } from "./connection-context.ts";
 import { describeError } from "./error-frame.ts";
+import { FramePace } from "./frame-pace.ts";
 
 /** Unsent bytes at which no more messages are sent to the client. */
 const UNSENT_BYTES_MAX = 64 * 1024;
@@ -29,8 +30,6 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** A batch ends with the frame that reaches one of these. */
 const BATCH_FRAMES_MAX = 1_000;
 const BATCH_BYTES_MAX = 256 * 1024;
-/** Minimum rate at which a frame must arrive, as for the body of an HTTP request. */
-const FRAME_PACE = { bytesMin: 7_680, windowMs: 30_000 };
 /** Time that a client has to close after an ERROR. */
 const LINGER_MS = 5_000;
 const LINE_END = Buffer.from("\n");
@@ -43,7 +42,7 @@ export class Connection implements WireConnection, SessionConnection {
   readonly #context: ConnectionContext;
   readonly #frames: FrameReader;
   readonly #gone = new AbortController();
-  readonly #pace = new Pace();
+  readonly #pace = new FramePace();
   readonly #openedMs = performance.now();
   #phase: "new" | "open" | "closed" = "new";
   #session: Session | undefined;
@@ -65,8 +64,8 @@ export class Connection implements WireConnection, SessionConnection {
   #lastReceivedMs = performance.now();
   #lastSentMs = performance.now();
   #closedMs = 0;
-  /** True if a frame had begun at the last sweep and has not been completed since. */
-  #isMidFrame = false;
+  /** True if the transport has closed: nothing is written any more. */
+  #isGone = false;
 
   constructor(transport: Transport, context: ConnectionContext) {
     this.#transport = transport;
@@ -87,8 +86,10 @@ export class Connection implements WireConnection, SessionConnection {
     else void this.#work();
   };
 
+  /** The transport has closed. What has arrived still takes effect. */
   onClose(): void {
-    this.#close();
+    this.#isGone = true;
+    if (!this.#isWorking) this.#close();
   }
 
   drop(reason: string): void {
@@ -127,14 +128,14 @@ export class Connection implements WireConnection, SessionConnection {
   }
 
   canSend(): boolean {
-    const canSend =
-      this.#phase === "open" && this.#outBytes + this.#transport.unsentBytes < UNSENT_BYTES_MAX;
+    const isOpen = this.#phase === "open" && !this.#isGone;
+    const canSend = isOpen && this.#outBytes + this.#transport.unsentBytes < UNSENT_BYTES_MAX;
     if (!canSend) this.#isBlocked = true;
     return canSend;
   }
 
   send(frame: Buffer, onSent?: () => void): void {
-    if (this.#phase === "closed") return;
+    if (this.#phase === "closed" || this.#isGone) return;
     // After all promise callbacks of this turn, which may write more.
     if (this.#out.length === 0) process.nextTick(() => this.#flush());
     this.#out.push(frame);
@@ -176,6 +177,7 @@ export class Connection implements WireConnection, SessionConnection {
     }
     this.#isWorking = false;
     if (this.#isStopping) this.#end(createStopping());
+    else if (this.#isGone) this.#close();
     else this.#resume();
   }
 
@@ -249,7 +251,7 @@ export class Connection implements WireConnection, SessionConnection {
   #takeReservation(): void {
     this.#handledBytes += this.#reservedBytes;
     this.#reservedBytes = 0;
-    this.#isMidFrame = false;
+    this.#pace.noteFrame();
   }
 
   async #connect(frame: Frame): Promise<void> {
@@ -309,6 +311,7 @@ export class Connection implements WireConnection, SessionConnection {
     this.#out = [];
     this.#onSent = [];
     this.#outBytes = 0;
+    if (this.#isGone) return;
     this.#lastSentMs = performance.now();
     this.#transport.write(out, () => this.#noteSent(onSent));
     this.outflow?.settle();
@@ -344,19 +347,10 @@ export class Connection implements WireConnection, SessionConnection {
     if (!mayIdle && silentMs > idleTimeoutMs) {
       return new StompError("silent", `the connection was idle for ${idleTimeoutMs} ms`);
     }
-    return this.#isFrameSlow(isOurTurn, elapsedMs)
+    const isMidFrame = this.#frames.bytes > 0 && !isOurTurn;
+    return this.#pace.isTooSlow(isMidFrame, elapsedMs, this.#transport.receivedBytes)
       ? new StompError("silent", "a frame does not arrive")
       : undefined;
-  }
-
-  #isFrameSlow(isOurTurn: boolean, elapsedMs: number): boolean {
-    const wasMidFrame = this.#isMidFrame;
-    const { receivedBytes } = this.#transport;
-    this.#isMidFrame = this.#frames.bytes > 0 && !isOurTurn;
-    if (!this.#isMidFrame) return false;
-    if (wasMidFrame) return this.#pace.isTooSlow(FRAME_PACE, elapsedMs, receivedBytes);
-    this.#pace.restart(receivedBytes);
-    return false;
   }
 
   #endWith(thrown: unknown): void {
