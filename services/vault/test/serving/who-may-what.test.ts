@@ -223,7 +223,7 @@ test("every operation admits callers with its rights, and refuses all others", a
   );
   for (const principal of [short, ended, gone]) {
     await waitFor(`the end of: ${principal.name}`, async () => {
-      const { status } = await serving.s3.send("GET", `/${BUCKET}`, principal as object);
+      const { status } = await serving.s3.send("GET", `/${BUCKET}`, principal);
       return status !== 200;
     });
   }
