@@ -33,7 +33,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       answer: eventsAnswer,
       access: needPermission("audit:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
+        identification.require(exchange);
         const { target, action, actor, from: fromMs, to: untilMs } = exchange.query;
         const page = await readPage(exchange.query, {
           key: z.int(),
@@ -57,7 +57,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
       access: needPermission("audit:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
+        identification.require(exchange);
         const { events, ...verdict } = await audit.verify();
         return verdict.intact
           ? { intact: true, events }

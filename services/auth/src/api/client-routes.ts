@@ -42,7 +42,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: clientsAnswer,
       access: needPermission("clients:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "clients:read");
+        identification.require(exchange);
         const page = await readPage(exchange.query, {
           key: sortKey,
           read: (limit, after = "") => oauth.clients.list(after, limit),
@@ -62,7 +62,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: client,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const client = await oauth.clients.add(exchange.body, principal.rights);
         await record(exchange, principal, "client.create", `client:${String(client["client_id"])}`);
         return client;
@@ -78,7 +78,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: client,
       access: needPermission("clients:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "clients:read");
+        identification.require(exchange);
         const found = await oauth.clients.find(exchange.params.id);
         if (found === undefined) throw noSuchClient();
         showVersion(exchange, found);
@@ -100,7 +100,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: client,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { id } = exchange.params;
         await requireVersion(exchange, async () => (await oauth.clients.find(id)) ?? null);
         const changed = await oauth.clients.change(id, exchange.body, principal.rights);
@@ -119,7 +119,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: client,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { id } = exchange.params;
         const changed = await oauth.clients.rotateSecret(id, principal.rights);
         await record(exchange, principal, "client.secret", `client:${id}`);
@@ -135,7 +135,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: logoAnswer,
       access: needPermission("clients:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "clients:read");
+        identification.require(exchange);
         const logo = await oauth.logos.readOf(exchange.params.id);
         if (logo === undefined) throw noLogo();
         return { type: logo.type, image: Buffer.from(logo.content).toString("base64") };
@@ -153,7 +153,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { id } = exchange.params;
         if ((await oauth.clients.find(id)) === undefined) throw noSuchClient();
         await oauth.clients.requireManageable(id, principal.rights);
@@ -171,7 +171,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { id } = exchange.params;
         await oauth.clients.requireManageable(id, principal.rights);
         if (!(await oauth.logos.remove(id))) throw noLogo();
@@ -188,7 +188,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { id } = exchange.params;
         if (!(await oauth.clients.delete(id, principal.rights))) throw noSuchClient();
         await record(exchange, principal, "client.delete", `client:${id}`);
@@ -208,7 +208,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: z.object({ token: z.string(), expires_in: z.int() }),
       access: needPermission("clients:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "clients:write");
+        const principal = identification.require(exchange);
         const { expires_in } = exchange.body;
         const token = await oauth.clients.createInitialAccessToken(expires_in, principal.rights);
         await record(exchange, principal, "client.initial_access_token", undefined);
@@ -223,7 +223,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: keysAnswer,
       access: needPermission("keys:write"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "keys:write");
+        identification.require(exchange);
         return { keys: await keys.list() };
       },
     }),
@@ -239,7 +239,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       answer: z.object({ kid: z.string() }),
       access: needPermission("keys:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "keys:write");
+        const principal = identification.require(exchange);
         const { mode, revoke_kid: revokeKid } = exchange.body;
         const rotated = await oauth.rotateKeys({ mode, revokeKid });
         await record(exchange, principal, "key.rotate", `key:${rotated.kid}`, { mode });

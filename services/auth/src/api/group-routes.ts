@@ -35,7 +35,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       answer: groupsAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const page = await readPage(exchange.query, {
           key: sortKey,
           read: (limit, after) => groups.list(limit, after),
@@ -58,7 +58,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       answer: groupAnswer,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const group = await groups.create(exchange.body.name);
         await record(exchange, principal, "group.create", `group:${group.id}`);
         return { group: { ...group, created_at: formatTime(group.created_at) } };
@@ -73,7 +73,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       answer: groupAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const group = await groups.find(exchange.params.id);
         return { group: { ...group, created_at: formatTime(group.created_at) } };
       },
@@ -86,7 +86,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       params,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         await groups.delete(exchange.params.id, principal.rights);
         await record(exchange, principal, "group.delete", `group:${exchange.params.id}`);
         return undefined;
@@ -102,7 +102,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       answer: membersAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const page = await readPage(exchange.query, {
           key: sortKey,
           read: (limit, after) => groups.listMembers(exchange.params.id, limit, after),
@@ -121,7 +121,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
         params: memberParams,
         access: needPermission("users:write"),
         handle: async (exchange) => {
-          const principal = await identification.requirePermission(exchange, "users:write");
+          const principal = identification.require(exchange);
           const { id: groupId, user_id: userId } = exchange.params;
           if (method === "PUT") await groups.addMember(groupId, userId, principal.rights);
           else await groups.removeMember(groupId, userId, principal.rights);

@@ -261,7 +261,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       answer: policiesAnswer,
       access: needPermission("rbac:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "rbac:read");
+        identification.require(exchange);
         return { policies: await policies.list() };
       },
     }),
@@ -275,7 +275,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       answer: policyAnswer,
       access: needPermission("rbac:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "rbac:write");
+        const principal = identification.require(exchange);
         const { scope: kind, subject: name } = exchange.body;
         if (kind === "client") await oauth.clients.requireManageable(name, principal.rights);
         await policies.put(exchange.body, principal.rights);
@@ -297,7 +297,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       params: z.object({ scope, subject }),
       access: needPermission("rbac:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "rbac:write");
+        const principal = identification.require(exchange);
         const { scope: kind, subject: name } = exchange.params;
         if (kind === "client") await oauth.clients.requireManageable(name, principal.rights);
         if (!(await policies.delete(kind, name, principal.rights))) {

@@ -176,11 +176,12 @@ export class Identification {
     return principal;
   }
 
-  /** The caller, whose current rights and credential must include the permission. */
-  async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
-    const principal = this.require(exchange);
-    if (this.may(principal, permission)) return principal;
-    throw createPermissionError(permission);
+  /**
+   * Throws 403 unless the caller's current rights and credential include the permission: for operations that require it of
+   * some callers only. All others declare it (`needPermission`).
+   */
+  requirePermission(principal: Principal, permission: string): void {
+    if (!this.may(principal, permission)) throw createPermissionError(permission);
   }
 
   /** True if the caller's current rights and credential include the permission. */

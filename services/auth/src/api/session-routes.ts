@@ -44,7 +44,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         if (exchange.query.all !== undefined) {
-          await identification.requirePermission(exchange, "sessions:read");
+          identification.requirePermission(principal, "sessions:read");
           const page = await readPage(exchange.query, {
             key: id,
             read: (limit, after) => sessions.listAll(limit, after),
@@ -54,7 +54,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
         }
         const userId = exchange.query.user_id;
         if (userId !== undefined && userId !== principal.account?.id) {
-          await identification.requirePermission(exchange, "sessions:read");
+          identification.requirePermission(principal, "sessions:read");
           return { sessions: await sessions.list(userId, undefined) };
         }
         const { account, session } = identification.requireUser(exchange);
@@ -97,7 +97,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
         const principal = identification.require(exchange);
         const userId = exchange.body.user_id ?? principal.account?.id;
         if (userId === undefined || userId !== principal.account?.id) {
-          await identification.requirePermission(exchange, "sessions:write");
+          identification.requirePermission(principal, "sessions:write");
           if (userId === undefined || (await users.find(userId)) === undefined) {
             throw new PlatformError("not_found", "There is no such user.");
           }

@@ -33,7 +33,7 @@ export function createUserAccessRoutes(options: UserAccessRouteOptions): ApiRout
       answer: userFactorsAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const row = await users.findRow(exchange.params.id);
         if (row === undefined) throw new PlatformError("not_found", "There is no such user.");
         const [own, keys] = await Promise.all([factors.list(row.id), passkeys.list(row.id)]);
@@ -49,7 +49,7 @@ export function createUserAccessRoutes(options: UserAccessRouteOptions): ApiRout
       answer: userPermissionsAnswer,
       access: needPermission("rbac:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "rbac:read");
+        identification.require(exchange);
         const userId = exchange.params.id;
         if ((await users.find(userId)) === undefined) {
           throw new PlatformError("not_found", "There is no such user.");

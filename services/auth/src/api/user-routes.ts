@@ -80,7 +80,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: usersAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const { q, search = q, state, role } = exchange.query;
         const isDisabled = state === undefined ? undefined : state === "disabled";
         const page = await readPage(exchange.query, {
@@ -107,7 +107,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: userAnswer,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const account = await registrations.create(exchange.body);
         await record(exchange, principal, "user.create", `user:${account.id}`);
         return { user: showUser(account) };
@@ -122,7 +122,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: userAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const account = await users.find(exchange.params.id);
         if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
         return { user: showUser(account) };
@@ -144,7 +144,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: userAnswer,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const userId = exchange.params.id;
         const { body } = exchange;
         if (body.email !== undefined) requireFreshForSelf(exchange, principal, userId);
@@ -168,7 +168,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       problems: { 409: "No administrator would be left" },
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const userId = exchange.params.id;
         await users.requireManageable(userId, principal.rights);
         await credentials.delete(userId);
@@ -187,7 +187,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: sentAnswer,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const userId = exchange.params.id;
         await users.requireManageable(userId, principal.rights);
         const account = await users.find(userId);
@@ -205,7 +205,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       params,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const userId = exchange.params.id;
         requireFreshForSelf(exchange, principal, userId);
         if (principal.account?.id === userId) await identification.requireSecondFactor(principal);
@@ -228,7 +228,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const { id: invitation, token } = await registrations.issueInvitation();
         await record(exchange, principal, "invitation.issue", `invitation:${invitation}`);
         return { id: invitation, token, url: `${publicUrl}/sign-up?invitation=${token}` };
@@ -243,7 +243,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: invitationsAnswer,
       access: needPermission("users:read"),
       handle: async (exchange) => {
-        await identification.requirePermission(exchange, "users:read");
+        identification.require(exchange);
         const page = await readPage(exchange.query, {
           key: sortKey,
           read: (limit, after) => registrations.listInvitations(limit, after),
@@ -265,7 +265,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       params,
       access: needPermission("users:write"),
       handle: async (exchange) => {
-        const principal = await identification.requirePermission(exchange, "users:write");
+        const principal = identification.require(exchange);
         const invitation = exchange.params.id;
         if (!(await registrations.revokeInvitation(invitation))) {
           throw new PlatformError("not_found", "There is no such invitation.");
