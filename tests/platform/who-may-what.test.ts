@@ -1,11 +1,15 @@
 // Rights at every operation of every service: each is called by callers with and without the rights that it declares
 // (`x-requires` of its OpenAPI document), as through a proxy, so that nobody counts as a program of this machine.
 import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createPkce } from "../../services/auth/test/oauth/relying-party.ts";
 import { PageBrowser } from "../../services/auth/test/pages/page-browser.ts";
-import { ADA, ADMIN, BOB, Platform, type User } from "../identity/platform.ts";
+import { makeFolder } from "../../services/runtime/test/fixture/platform-process.ts";
+import { ADA, ADMIN, BOB, Platform, ROLE, type User } from "../identity/platform.ts";
 
 type Requirement = readonly string[] | "caller" | "public" | "token";
 
@@ -31,6 +35,8 @@ const CALLBACK = "http://localhost:9/callback";
 const FORWARDED = { "x-forwarded-for": "192.0.2.7" };
 /** Time in which a revocation reaches all services. */
 const REVOCATION_MS = 2_500;
+/** Beyond the clock skew that services tolerate. */
+const EXPIRED_SECONDS = 600;
 /** The guard of a tunnel refuses further wrong tokens of an address. */
 const THROTTLED = new Set(["tunnel"]);
 
@@ -38,8 +44,13 @@ let platform: Platform;
 let operations: Operation[];
 let principals: Principal[];
 
+// The first signing key of identity, so that a token can be signed that has expired.
+const signing = generateKeyPairSync("rsa", { modulusLength: 2_048 });
+
 before(async () => {
-  platform = await Platform.start();
+  const keyPath = join(makeFolder(), "key.pem");
+  writeFileSync(keyPath, signing.privateKey.export({ type: "pkcs8", format: "pem" }));
+  platform = await Platform.start({ environment: { PLATFORM_AUTH_JWT_KEY_PATH: keyPath } });
   operations = (await Promise.all(listServices().map(readOperations))).flat();
   principals = await createPrincipals();
 });
@@ -116,6 +127,7 @@ async function createPrincipals(): Promise<Principal[]> {
   const users = [
     { name: "user without roles", token: (await platform.signIn(BOB)).access_token },
     { name: "user with a role", token: (await platform.signIn(ADA)).access_token },
+    { name: "user of another tenant", token: await signInElsewhere() },
     { name: "administrator", token: admin },
     { name: "application with its scopes", token: await signInAt(scopes.join(" "), ADMIN) },
   ].map(({ name, token }) => ({ name, token, scopes: readScopes(token) }));
@@ -124,6 +136,11 @@ async function createPrincipals(): Promise<Principal[]> {
   const changed = { ...readPayload(admin), sub: "eve" };
   const forged = `${head}.${Buffer.from(JSON.stringify(changed)).toString("base64url")}.${signature}`;
   assert.notEqual(payload, forged.split(".")[1]);
+  // Only the expiry of the expired token is wrong.
+  const { status } = await fetch(new URL("/api/v1/auth/account", platform.auth), {
+    headers: { authorization: `Bearer ${signAgain(admin, EXPIRED_SECONDS)}` },
+  });
+  assert.equal(status, 200);
   await sleep(REVOCATION_MS);
   const refused = { scopes: undefined };
   return [
@@ -140,9 +157,32 @@ async function createPrincipals(): Promise<Principal[]> {
       token: await signInAt(scopes.join(" "), ADMIN, resource),
     },
     { ...refused, name: "forged", token: forged },
+    { ...refused, name: "expired", token: signAgain(admin, -EXPIRED_SECONDS) },
     { ...refused, name: "revoked", token: revoked },
     { ...refused, name: "ended session", token: ended.access_token },
   ];
+}
+
+/** Signs in a user of another tenant with ada's role. */
+async function signInElsewhere(): Promise<string> {
+  const eve: User = { username: "eve", password: "yet another fine password" };
+  const change = (method: string, path: string, body: object) =>
+    platform.identity(method, path, body, platform.admin);
+  const { user } = (await change("POST", "/api/v1/users", { ...eve })) as { user: { id: string } };
+  await change("PATCH", `/api/v1/users/${user.id}`, { tenant: "elsewhere" });
+  await change("POST", `/api/v1/rbac/users/${user.id}/roles`, { roles: [ROLE] });
+  const { access_token: token } = await platform.signIn(eve);
+  assert.equal(readPayload(token)["tenant"], "elsewhere");
+  return token;
+}
+
+/** The same token, signed by identity's key with another expiry, in seconds from now. */
+function signAgain(token: string, seconds: number): string {
+  const [head] = token.split(".");
+  const exp = Math.floor(Date.now() / 1_000) + seconds;
+  const payload = { ...readPayload(token), jti: `signed-${seconds}`, iat: exp - 900, exp };
+  const text = `${head}.${Buffer.from(JSON.stringify(payload)).toString("base64url")}`;
+  return `${text}.${sign("sha256", Buffer.from(text), signing.privateKey).toString("base64url")}`;
 }
 
 /** Signs a user in at an application in a browser, and consents. */
