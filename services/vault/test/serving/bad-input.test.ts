@@ -193,6 +193,40 @@ describe("refused puts", () => {
   });
 });
 
+test("a client that waits for 100 (Continue) is refused without it (RFC 9110 10.1.1)", async () => {
+  const { port } = serving.vault;
+  const ask = async (
+    method: string,
+    target: string,
+    length: string,
+    isSigned: boolean,
+  ): Promise<string> => {
+    const headers = { host: `127.0.0.1:${port}`, "content-length": length, expect: "100-continue" };
+    const request = { method, target, headers, payloadHash: UNSIGNED, timeMs: Date.now() };
+    const sent = isSigned ? signRequest(IDENTITY, request).headers : headers;
+    const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`);
+    const socket = connect(port, "127.0.0.1");
+    const pieces: Buffer[] = [];
+    socket.on("data", (piece) => pieces.push(piece));
+    socket.write(`${method} ${target} HTTP/1.1\r\n${lines.join("")}\r\n`);
+    const answer = await waitFor("an answer", () => Buffer.concat(pieces).toString() || undefined);
+    socket.destroy();
+    return answer.slice(0, answer.indexOf("\r\n"));
+  };
+  for (const [method, target, length, isSigned, status] of [
+    ["PUT", "/bad/key", "5", false, 403],
+    ["PUT", "/bad/key?tagging", "5", false, 403],
+    ["POST", "/bad?delete", "5", false, 403],
+    ["PUT", "/missing-bucket/key", "5", true, 404],
+    ["PUT", "/bad/key", String(6 * 1024 ** 3), true, 400],
+    ["PUT", "/bad/key?tagging", String(2 * 1024 ** 2), true, 400],
+    ["PUT", "/bad/key", "5", true, 100],
+  ] as const) {
+    const line = await ask(method, target, length, isSigned);
+    assert.ok(line.startsWith(`HTTP/1.1 ${status} `), `${method} ${target} ${length}: ${line}`);
+  }
+});
+
 describe("refused documents", () => {
   const bomb = `<!DOCTYPE x [${"<!ENTITY a 'aaaaaaaaaa'>".repeat(9)}]><Tagging>&a;</Tagging>`;
   const documents: [what: string, body: string, code: string][] = [
