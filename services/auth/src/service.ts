@@ -183,12 +183,15 @@ function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
     url: config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`,
     service: "auth",
     // Besides the service, `platform-auth reset-administrator` and `platform doctor` open it.
-    sqlite: { processes: "guests" },
+    sqlite: { processes: "guests", reserveBytes: RESERVE_BYTES },
     postgres: {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },
   });
 }
+
+/** For some thousand sign-ins on a full disk. */
+const RESERVE_BYTES = 4 * 1024 ** 2;
 
 type Telemetry = ReturnType<typeof createTelemetry>;
 

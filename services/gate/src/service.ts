@@ -1,6 +1,7 @@
 // The composition root of the gateway: creates all parts and connects them, from top to bottom.
 import { warnOfWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
+import { describeFullDisk } from "@platform/kernel/health";
 import type { Logger } from "@platform/kernel/log";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
@@ -248,6 +249,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   removeDeadControlFolders(address).catch((error: unknown) => {
     log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });
+  const stateFolder = getStateFolder(config.data_dir, loaded.path);
   api.health.setState("ready");
   pools.setReadiness(true, {});
   const sources = revocations === undefined ? [] : [revocations.follower];
@@ -255,6 +257,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     registry: api.registry,
     health: api.health,
     lifecycle,
+    describeDisk: () => describeFullDisk(stateFolder),
     showWarnings: (warnings) => pools.setReadiness(true, warnings),
   });
   lifecycle.stopping.addEventListener("abort", () => {

@@ -164,7 +164,7 @@ export class Store {
     if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
     const [finding] = this.maintenance.readIndexCopy().findings;
     if (finding !== undefined) return `the index is damaged: ${finding}`;
-    return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
+    return this.#freeSpace.isFull ? "disk_full: writing is refused, deleting is not" : undefined;
   }
 
   /** Waits for running calls and closes. Later calls reject with `ServiceUnavailable`. */

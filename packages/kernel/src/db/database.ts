@@ -80,7 +80,7 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
       applyMigrations: (migrations, nowMs, part) =>
         withSqlitePort(engine, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
       closeStore: () => engine.close(),
-      findDamage: () => engine.damage,
+      findFault: () => engine.fault,
       noteDamage: (fault) => engine.noteDamage(fault),
     });
   }
@@ -98,8 +98,8 @@ interface Store {
     part: string | undefined,
   ): Promise<string[]>;
   closeStore(): Promise<void>;
-  /** The fault of the file. */
-  findDamage?(): string | undefined;
+  /** The fault of the file or its disk. */
+  findFault?(): string | undefined;
   noteDamage?(fault: string): void;
 }
 
@@ -118,7 +118,7 @@ function buildDatabase<Tables>(
     check: async () => {
       try {
         await db.selectNoFrom(sql`1`.as("answer")).execute();
-        return store.findDamage?.();
+        return store.findFault?.();
       } catch (error) {
         return `the database does not respond: ${readDatabaseError(error).kind}`;
       }

@@ -54,13 +54,13 @@ class EngineDriver implements Driver {
     connection: EngineConnection,
     _settings: TransactionSettings,
   ): Promise<void> {
-    await this.#engine.begin();
+    await this.#engine.begin().catch(rethrow);
     connection.inTransaction = true;
   }
 
   async commitTransaction(connection: EngineConnection): Promise<void> {
     connection.inTransaction = false;
-    await this.#engine.commit();
+    await this.#engine.commit().catch(rethrow);
   }
 
   async rollbackTransaction(connection: EngineConnection): Promise<void> {
@@ -119,6 +119,11 @@ class EngineConnection implements DatabaseConnection {
       yield { rows: [row as R] };
     }
   }
+}
+
+// SQLite reports a full disk where it writes: at the commit, as a rule.
+function rethrow(error: unknown): never {
+  throw toDatabaseError(error);
 }
 
 function quoteName(name: string): string {

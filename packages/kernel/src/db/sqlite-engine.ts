@@ -22,6 +22,8 @@ export interface SqliteOptions {
    * a command with `many`. `many` (default): several, which write it all the time; its pages have no checksums then.
    */
   processes?: "one" | "guests" | "many";
+  /** Bytes that are kept on the disk (`FILE.reserve`) and given up when it is full, so that some commits succeed. Default 0. */
+  reserveBytes?: number;
   /** Number of prepared statements cached per handle. Default 200. */
   statementsMax?: number;
 }
@@ -71,12 +73,13 @@ export class SqliteEngine {
       waitingMax: 10_000,
       statementsMax: 200,
       processes: "many",
+      reserveBytes: 0,
       ...options,
     };
     this.#turns = new WriterTurns(this.#options);
-    const { path, synchronous, statementsMax, processes } = this.#options;
+    const { path, synchronous, statementsMax, processes, reserveBytes } = this.#options;
     const inMemory = path === ":memory:";
-    if (!inMemory) this.#guard = new SqliteGuard({ path, processes });
+    if (!inMemory) this.#guard = new SqliteGuard({ path, processes, reserveBytes });
     const location = inMemory ? path : locateFile(path, processes === "one");
     const opened: SqliteHandle[] = [];
     try {
@@ -110,9 +113,9 @@ export class SqliteEngine {
     }
   }
 
-  /** The fault of the file, once that is known; for health checks. */
-  get damage(): string | undefined {
-    return this.#guard?.damage;
+  /** The fault of the file or its disk, once that is known; for health checks. */
+  get fault(): string | undefined {
+    return this.#guard?.damage ?? this.#guard?.fullDisk;
   }
 
   /** Notes damage that a caller has found. */

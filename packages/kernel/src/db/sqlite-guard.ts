@@ -1,6 +1,9 @@
 // Guards the files of a SQLite database against silent loss: marks, checksums and structure at the start, the log while it runs.
 import { closeSync, fstatSync, openSync, realpathSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { describeFullDisk, FULL_DISK } from "../health/index.ts";
+import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseError, readDatabaseError } from "./error.ts";
 import {
   checkInBackground,
@@ -16,17 +19,22 @@ import { SqliteMark } from "./sqlite-mark.ts";
 import { describePages, readPages, type PageSums } from "./sqlite-pages.ts";
 import { SqliteSums } from "./sqlite-sums.ts";
 
+/** A quota, for example, shows in refused writes only. */
+const FULL_SHOWN_MS = 10_000;
+
 /** Options of {@link SqliteGuard}. */
 export interface SqliteGuardOptions {
   path: string;
   /** See `SqliteOptions`. */
   processes: "one" | "guests" | "many";
+  reserveBytes: number;
 }
 
 /** The guard of one open database. */
 export class SqliteGuard {
   readonly #path: string;
   readonly #processes: SqliteGuardOptions["processes"];
+  readonly #reserve: DiskReserve;
   readonly #mark: SqliteMark;
   readonly #log: SqliteLog;
   readonly #sums: SqliteSums;
@@ -38,11 +46,14 @@ export class SqliteGuard {
   #isAttached = false;
   #check: RunningCheck | undefined;
   #damage: string | undefined;
+  #fullAtMs = Number.NEGATIVE_INFINITY;
 
   /** Call it before SQLite opens the file. Throws a DatabaseError, and changes no file, if data is missing or damaged. */
-  constructor({ path, processes }: SqliteGuardOptions) {
+  constructor({ path, processes, reserveBytes }: SqliteGuardOptions) {
     this.#path = resolveLinks(path);
     this.#processes = processes;
+    this.#reserve = new DiskReserve(this.#path, reserveBytes);
+    if (describeFullDisk(dirname(this.#path)) !== undefined) this.#reserve.release();
     this.#mark = new SqliteMark(this.#path);
     this.#mark.requireWhole();
     createFile(this.#path);
@@ -74,6 +85,7 @@ export class SqliteGuard {
     const sums = this.#known ?? (isLarge ? undefined : this.#readPages().found);
     this.#sums.begin(this.#hasPeers ? undefined : sums);
     if (this.#size > 0) this.#mark.write(this.#logSize > 0);
+    this.#reserve.take();
     if (!isLarge) return;
     this.#sums.watch();
     this.#check = checkInBackground(
@@ -105,15 +117,27 @@ export class SqliteGuard {
     return () => this.#sums.note(point);
   }
 
-  /** Notes damage that an error shows. */
+  /** Notes damage and a full disk that an error shows. */
   noteError(error: unknown): void {
-    if (readDatabaseError(error).kind === "corrupt")
-      this.noteDamage(error instanceof Error ? error.message : String(error));
+    const { kind } = readDatabaseError(error);
+    if (kind === "full") {
+      this.#fullAtMs = performance.now();
+      this.#reserve.release();
+    }
+    if (kind === "corrupt") this.noteDamage(error instanceof Error ? error.message : String(error));
   }
 
   /** Notes damage; the first is shown. */
   noteDamage(fault: string): void {
     this.#damage ??= explainDamage(this.#path, fault);
+  }
+
+  /** The fault of a full disk, for health checks. */
+  get fullDisk(): string | undefined {
+    const wasFull = performance.now() - this.#fullAtMs < FULL_SHOWN_MS;
+    if (wasFull) return FULL_DISK;
+    this.#reserve.take();
+    return this.#reserve.isReleased ? FULL_DISK : describeFullDisk(dirname(this.#path));
   }
 
   /** Ends the check in the background. */

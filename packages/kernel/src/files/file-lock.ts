@@ -43,7 +43,8 @@ function requireWritable(path: string): void {
 function tryLock(path: string): () => void {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    database.exec("pragma locking_mode = exclusive; begin exclusive");
+    // Nothing is ever written, so that a full disk can be locked: not even a journal.
+    database.exec("pragma locking_mode = exclusive; pragma journal_mode = memory; begin exclusive");
   } catch (error) {
     database.close();
     throw error;

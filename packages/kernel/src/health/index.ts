@@ -1,4 +1,5 @@
 // Liveness and readiness of a service: its state, named checks with a timeout, and the probe bodies.
+export { describeFullDisk, FULL_DISK } from "./full-disk.ts";
 
 /** State of the service. Readiness requires `ready` and all checks to pass. */
 export type HealthState = "starting" | "ready" | "draining";

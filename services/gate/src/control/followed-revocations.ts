@@ -26,6 +26,8 @@ interface ReportParts {
   /** Receives the warnings for the feed of conditions; workers answer the readiness probe. */
   health: HealthRegistry;
   lifecycle: Lifecycle;
+  /** The warning of the disk of the gateway's state, which serving requests does not need. */
+  describeDisk: () => string | undefined;
   /** Shows warnings in the responses of the readiness probe, in place of the previous ones. */
   showWarnings: (warnings: Record<string, string>) => void;
 }
@@ -64,21 +66,21 @@ export function createRevocations(
 /** Reports the sources in metrics and readiness, and stops them with the gateway. */
 export function reportSources(
   sources: readonly FollowedSource[],
-  { registry, health, lifecycle, showWarnings }: ReportParts,
+  { registry, health, lifecycle, describeDisk, showWarnings }: ReportParts,
 ): void {
   for (const source of sources) {
     registry.collect(source);
     health.addWarning(source.name, () => source.describe());
   }
+  health.addWarning("disk", describeDisk);
   let shown = "{}";
   const timer = every(
     WARNING_CHECK_MS,
     () => {
       const warnings: Record<string, string> = {};
-      for (const source of sources) {
-        const warning = source.describe();
-        if (warning !== undefined) warnings[source.name] = warning;
-      }
+      const described = sources.map((source) => [source.name, source.describe()] as const);
+      for (const [name, warning] of [...described, ["disk", describeDisk()] as const])
+        if (warning !== undefined) warnings[name] = warning;
       const text = JSON.stringify(warnings);
       if (text === shown || lifecycle.stopping.aborted) return;
       shown = text;

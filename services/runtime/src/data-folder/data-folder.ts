@@ -57,8 +57,17 @@ export async function openDataFolder(
     if (marker !== undefined) requireReadable(path, marker, version);
     const touch = (seenMs: number): void =>
       writePrivateFile(join(path, MARKER), { format: FORMAT, version, seen_ms: seenMs });
-    touch(nowMs);
-    return { isUsed: marker !== undefined, notes: checkClock(marker, nowMs), touch, release };
+    const notes = checkClock(marker, nowMs);
+    try {
+      touch(nowMs);
+    } catch (error) {
+      // What is stored can only be deleted while the services run.
+      if (marker === undefined || !isDiskFull(error)) throw error;
+      notes.push(
+        `the disk of ${JSON.stringify(formatFolder(path))} is full: delete data, or free some space`,
+      );
+    }
+    return { isUsed: marker !== undefined, notes, touch, release };
   } catch (error) {
     release();
     throw explainFileError(error, path);
@@ -111,6 +120,12 @@ export function formatCommand(dataDir: string, command: string): string {
   return `${nameProgram("platform")} ${command}${shown === "./data" ? "" : ` --data ${quoteShell(shown)}`}`;
 }
 
+/** True if a file could not be written because its disk is full. */
+export function isDiskFull(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOSPC" || code === "EDQUOT";
+}
+
 /** Explains why a file in the data directory cannot be used; other errors are returned unchanged. */
 export function explainFileError(error: unknown, path: string): Error {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
@@ -133,6 +148,7 @@ export function explainFileError(error: unknown, path: string): Error {
         cause: error,
       });
     case "ENOSPC":
+    case "EDQUOT":
       return new Error(`the disk of ${shown} is full: free some space and start again`, {
         cause: error,
       });

@@ -1,9 +1,11 @@
 // Table entry of identity.
+import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatCommand } from "../data-folder/data-folder.ts";
+import { isDiskFull } from "../data-folder/data-folder.ts";
 import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, isRunning, type EntryContext, type ServiceEntry } from "./entry.ts";
 import { formatConsoleUrl } from "./console.ts";
@@ -117,11 +119,16 @@ function getBootstrapPath(context: EntryContext): string {
 async function writeBootstrapFile(context: EntryContext): Promise<string[]> {
   const password = context.credentials[ADMIN_PASSWORD] ?? "";
   await mkdir(join(context.dataDir, "auth"), { recursive: true, mode: 0o700 });
-  writePrivateFile(getBootstrapPath(context), {
-    client_secret: context.credentials[CLI_SECRET],
-    ...describeConsole(context),
-    ...(password === "" ? {} : { administrator: { username: getAdminName(), password } }),
-  });
+  const path = getBootstrapPath(context);
+  try {
+    writePrivateFile(path, {
+      client_secret: context.credentials[CLI_SECRET],
+      ...describeConsole(context),
+      ...(password === "" ? {} : { administrator: { username: getAdminName(), password } }),
+    });
+  } catch (error) {
+    if (!isDiskFull(error) || !existsSync(path)) throw error;
+  }
   return [];
 }
 

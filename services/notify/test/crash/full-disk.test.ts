@@ -1,0 +1,62 @@
+// Mail on a small file system of its own that becomes full: refused as such, reported, and continued when space is free.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { startStage, until, type Stage } from "../stage.ts";
+
+const SIZE_MIB = 16;
+
+/** Mounts a file system in memory; undefined where that is not permitted. */
+function mountSmallDisk(t: TestContext): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), "notify-full-"));
+  const options = ["-t", "tmpfs", "-o", `size=${SIZE_MIB}m`, "tmpfs", folder];
+  const mounted = spawnSync("mount", options).status === 0;
+  t.after(() => {
+    if (mounted) spawnSync("umount", ["-l", folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return mounted ? folder : undefined;
+}
+
+function send(stage: Stage, number: number) {
+  const mail = { to: "ada@example.org", subject: `mail ${number}`, text: "x".repeat(200_000) };
+  return stage.call("POST", "/api/v1/send", mail);
+}
+
+test("a full disk is 507 and shown by readiness; acknowledged mail is there, and more is accepted once space is free", async (t) => {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) return t.skip("a file system cannot be mounted here");
+  const ballast = join(folder, "ballast");
+  writeFileSync(ballast, Buffer.alloc(6 * 1024 ** 2));
+  const stage = await startStage({ data_dir: join(folder, "notify") });
+  const accepted: string[] = [];
+  let refused = 0;
+  for (let number = 0; refused < 5; number++) {
+    assert.ok(
+      number < 500,
+      `the disk was never full, ${statfsSync(folder).bavail} blocks are free`,
+    );
+    const { status, body } = await send(stage, number);
+    if (status < 300) accepted.push(body.message_id);
+    else {
+      assert.deepEqual([status, body.code], [507, "insufficient_storage"], JSON.stringify(body));
+      refused++;
+    }
+  }
+  assert.ok(accepted.length > 0);
+  const ready = await stage.call("GET", "/readyz");
+  assert.equal(ready.status, 503);
+  assert.match(ready.body.checks.database.detail, /^disk_full/);
+  rmSync(ballast);
+  const more = await until(async () => {
+    const { status, body } = await send(stage, 1_000);
+    return status < 300 ? (body.message_id as string) : undefined;
+  });
+  for (const id of [...accepted, more])
+    assert.equal((await stage.call("GET", `/api/v1/messages/${id}`)).status, 200);
+  await until(async () => ((await stage.call("GET", "/readyz")).status === 200 ? true : undefined));
+  await stage.close();
+});
