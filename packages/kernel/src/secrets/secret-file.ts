@@ -1,5 +1,5 @@
 // The file with the secrets that a service generates at its first start.
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -30,7 +30,7 @@ export function loadSecretFile<Name extends string>(
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
   const stored = parse(readFileSync(path, "utf8"));
-  if (hasAll(stored, names)) return stored;
+  if (hasAll(stored, names) && isAsWritten(stored)) return stored;
   throw new Error(
     `${path} is damaged: restore it from a backup, because data is encrypted with it`,
   );
@@ -42,7 +42,8 @@ function createFile(path: string, names: readonly string[]): void {
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const generate = (): string => `base64:${randomBytes(SECRET_BYTES).toString("base64")}`;
-  const fresh = { version: 1, ...Object.fromEntries(names.map((name) => [name, generate()])) };
+  const secrets = Object.fromEntries(names.map((name) => [name, generate()]));
+  const fresh = { version: 1, ...secrets, sum: sumOf(secrets) };
   const draft = `${path}.${process.pid}.new`;
   try {
     writeFileSync(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
@@ -53,6 +54,16 @@ function createFile(path: string, names: readonly string[]): void {
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+// A flipped bit would be another key. Files of earlier versions have no checksum.
+function isAsWritten(stored: Readonly<Record<string, unknown>>): boolean {
+  const { sum, version: _, ...secrets } = stored;
+  return sum === undefined || sum === sumOf(secrets);
+}
+
+function sumOf(secrets: Readonly<Record<string, unknown>>): string {
+  return createHash("sha256").update(JSON.stringify(secrets)).digest("hex");
 }
 
 function parse(text: string): unknown {

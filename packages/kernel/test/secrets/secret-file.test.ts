@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -43,6 +44,18 @@ test("a missing file that is needed and a damaged one are refused", () => {
       /is damaged: restore it from a backup/,
     );
   }
+});
+
+test("a flipped bit in a key is refused; a file of an earlier version has no checksum", () => {
+  const path = join(base, "c", "secrets.json");
+  const { encryption } = loadSecretFile(path, ["encryption"]);
+  const text = readFileSync(path, "utf8");
+  const other = encryption[20] === "A" ? "B" : "A";
+  const flipped = `${encryption.slice(0, 20)}${other}${encryption.slice(21)}`;
+  writeFileSync(path, text.replace(encryption, flipped));
+  assert.throws(() => loadSecretFile(path, ["encryption"]), /is damaged: restore it from a backup/);
+  writeFileSync(path, JSON.stringify({ version: 1, encryption: flipped }));
+  assert.equal(loadSecretFile(path, ["encryption"]).encryption, flipped);
 });
 
 test("keys are raw text, hexadecimal or base64, of 32 bytes each", () => {

@@ -253,7 +253,7 @@ async function createContext(
 ): Promise<{ context: EntryContext; notes: string[] }> {
   const { dataDir, running } = shared;
   try {
-    const { credentials, isNew } = await loadCredentials(
+    const { credentials, isNew, isChanged } = await loadCredentials(
       dataDir,
       [...running, { credentials: [METRICS_TOKEN, RUNTIME_TOKEN] }],
       process.env,
@@ -267,7 +267,13 @@ async function createContext(
       credentials,
     };
     const isLost = isNew && folder.isUsed;
-    return { context, notes: [...folder.notes, ...(isLost ? [describeLoss(context)] : [])] };
+    const notes = [...folder.notes, ...(isLost ? [describeLoss(context)] : [])];
+    if (isChanged) {
+      notes.push(
+        `a value in ${context.credentialsShown} is not the one that was written: if you have not changed it, the disk has, and the file must be restored from a backup`,
+      );
+    }
+    return { context, notes };
   } catch (error) {
     folder.release();
     throw explainFileError(error, dataDir);

@@ -1,5 +1,6 @@
 // Credentials that `up` generates once and stores in the data directory, readable only by its owner.
-import { existsSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { IdSource } from "@platform/kernel/ids";
@@ -8,6 +9,8 @@ import { replacePrivateFile } from "@platform/kernel/secrets";
 const FILE_NAME = "credentials.env";
 const END = "# end";
 const END_NOTE = `The last line is: ${END}`;
+/** Checksum of the values, so that a flipped bit does not pass for another secret in silence. */
+const SUM_LINE = /^# sum ([0-9a-f]{64})$/m;
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
 
 /** The secrets that a service needs. */
@@ -24,6 +27,8 @@ export interface Credentials {
   credentials: Record<string, string>;
   /** True if the file did not exist. */
   isNew: boolean;
+  /** True if a value has changed since the file was written: by hand, or by a fault of the disk. Told once. */
+  isChanged: boolean;
 }
 
 /**
@@ -41,6 +46,7 @@ export async function loadCredentials(
   const path = join(folder, FILE_NAME);
   const isNew = !existsSync(path);
   const stored = await readStored(path);
+  const isChanged = acknowledgeChange(path, stored);
   const names = services.flatMap(({ credentials, firstCredentials }) => [
     ...credentials,
     ...(firstCredentials?.names ?? []),
@@ -58,7 +64,7 @@ export async function loadCredentials(
   const credentials = Object.fromEntries(
     names.map((name) => [name, env[name] || stored.get(name) || ""]),
   );
-  return { credentials, isNew };
+  return { credentials, isNew, isChanged };
 }
 
 /** Reads the stored credentials without changing anything; empty if there is no file. */
@@ -103,5 +109,26 @@ function requireEnd(path: string, text: string): void {
 function writeStored(path: string, stored: ReadonlyMap<string, string>): void {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
   const head = `# Generated on the first start. These credentials grant full access. ${END_NOTE}\n`;
-  replacePrivateFile(path, `${head}${lines.join("")}${END}\n`);
+  replacePrivateFile(path, `${head}${lines.join("")}# sum ${sumOf(stored)}\n${END}\n`);
+}
+
+// Returns true if the checksum is another one, and stores the present one. Files of earlier versions, or of the operator, have none.
+function acknowledgeChange(path: string, stored: ReadonlyMap<string, string>): boolean {
+  if (stored.size === 0) return false;
+  const text = readFileSync(path, "utf8");
+  const written = SUM_LINE.exec(text)?.[1];
+  const sum = sumOf(stored);
+  if (written === undefined || written === sum) return false;
+  try {
+    replacePrivateFile(path, text.replace(SUM_LINE, `# sum ${sum}`));
+  } catch {
+    // It is reported again at the next start.
+  }
+  return true;
+}
+
+function sumOf(stored: ReadonlyMap<string, string>): string {
+  return createHash("sha256")
+    .update([...stored].map(([name, value]) => `${name}=${value}\n`).join(""))
+    .digest("hex");
 }

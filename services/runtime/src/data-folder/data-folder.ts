@@ -61,7 +61,7 @@ export async function openDataFolder(
     try {
       touch(nowMs);
     } catch (error) {
-      // What is stored can only be deleted while the services run.
+      // Stored data can only be deleted while the services run.
       if (marker === undefined || !isDiskFull(error)) throw error;
       notes.push(
         `the disk of ${JSON.stringify(formatFolder(path))} is full: delete data, or free some space`,

@@ -52,6 +52,25 @@ test("a variable of the environment takes precedence and is not stored", async (
   assert.match(readFileSync(path, "utf8"), /B_SECRET=/);
 });
 
+test("a changed value is reported once, and an added one too", async () => {
+  const loadAll = () => loadCredentials(folder, [{ credentials: ["A_TOKEN"] }], {}, ids);
+  const { credentials } = await loadAll();
+  assert.equal((await loadAll()).isChanged, false);
+  const text = readFileSync(path, "utf8");
+  const value = credentials["A_TOKEN"]!;
+  const other = String.fromCharCode(value.charCodeAt(5) === 65 ? 66 : 65);
+  const flipped = `${value.slice(0, 5)}${other}${value.slice(6)}`;
+  writeFileSync(path, text.replace(value, flipped));
+  const changed = await loadAll();
+  assert.deepEqual([changed.isChanged, changed.credentials["A_TOKEN"]], [true, flipped]);
+  assert.equal((await loadAll()).isChanged, false);
+  writeFileSync(path, readFileSync(path, "utf8").replace("# sum", "B=mine\n# sum"));
+  assert.equal((await loadAll()).isChanged, true);
+  // A file of an earlier version.
+  writeFileSync(path, readFileSync(path, "utf8").replace(/^# sum .*\n/m, ""));
+  assert.equal((await loadAll()).isChanged, false);
+});
+
 test("a file that is cut off anywhere is refused, and not completed", async () => {
   await load(["A_TOKEN", "B_SECRET"]);
   const text = readFileSync(path, "utf8");
