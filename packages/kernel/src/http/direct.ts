@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "../errors/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { mapLegacyPath } from "./path.ts";
-import { checkBody, parseJson } from "./request-input.ts";
+import { checkBody, checkContentCoding, checkJsonType, parseJson } from "./request-input.ts";
 import { StatusAnswer, type ApiRoute, type DirectExchange, type HeaderReader } from "./route.ts";
 import {
   admitCaller,
@@ -84,7 +84,10 @@ async function run(
   const caller = await admitCaller(options.guard, route, guarded);
   const reservation = reserveBody(options, caller, peer);
   try {
-    reservation?.add(Number(headers.get("content-length")));
+    const length = Number(headers.get("content-length"));
+    checkContentCoding(headers);
+    if (length > 0) checkJsonType(headers.get("content-type"));
+    reservation?.add(length);
     const body = checkBody(route, parseJson(await readBytes(request), headers.get("content-type")));
     const exchange: DirectExchange<unknown> = { ...guarded, body, caller, span, logger };
     return toJsonAnswer(route, await route.handle(exchange as never));

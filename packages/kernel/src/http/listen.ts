@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { HttpConnections, type HttpConnectionsOptions } from "./connections.ts";
+import { inviteAtFirstRead } from "./expectation.ts";
 import { LingeringClose } from "./linger.ts";
 
 /**
@@ -93,6 +94,10 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
   server.on(secure === undefined ? "connection" : "secureConnection", (socket: Socket) =>
     connections.watch(socket),
   );
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    inviteAtFirstRead(request, response);
+    onRequest(request, response);
+  });
   server.maxHeadersCount = FIELDS_MAX;
   if (options.onUpgrade !== undefined) server.on("upgrade", options.onUpgrade);
   try {

@@ -11,5 +11,5 @@ export {
   type LoopbackVerdict,
 } from "./loopback.ts";
 export type { Peer } from "./route.ts";
-export { createValidationError } from "./request-input.ts";
+export { checkContentCoding, createValidationError } from "./request-input.ts";
 export { createTokenCheck } from "./static-token.ts";

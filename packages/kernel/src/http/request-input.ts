@@ -46,11 +46,19 @@ export async function readInput(
     query: check(route.query, "query", readQuery(url.searchParams), errors),
     body: undefined,
   };
+  const isJson =
+    route.bodyKind !== "bytes" && route.bodyKind !== "stream" && route.body !== undefined;
+  if (isJson || route.bodyKind === "bytes") checkContentCoding(request.headers);
+  // A client that waits for 100 (Continue) is not asked for a body that cannot change the response.
+  const isAwaited = request.headers.get("expect") !== null;
+  if (isAwaited && errors.length > 0) throw createValidationError(errors);
   if (route.bodyKind === "bytes") {
     input.body = await readBody(request, bodyBytesMax, reservation);
   } else if (route.body !== undefined) {
+    const type = request.headers.get("content-type");
+    if (isAwaited || Number(request.headers.get("content-length") ?? 0) > 0) checkJsonType(type);
     const bytes = await readBody(request, bodyBytesMax, reservation);
-    const body = parseJson(bytes, request.headers.get("content-type"));
+    const body = parseJson(bytes, type);
     input.body = check(route.body, "body", body, errors);
   }
   if (errors.length > 0) throw createValidationError(errors);
@@ -85,6 +93,7 @@ export async function readBody(
   const reader = request.body.getReader();
   for (;;) {
     const { done, value } = await reader.read().catch((cause: unknown) => {
+      if (cause instanceof PlatformError) throw cause;
       throw new PlatformError("bad_request", "The request body is incomplete.", { cause });
     });
     if (done) break;
@@ -133,6 +142,18 @@ export function checkJsonType(contentType: string | null): boolean {
   const isUtf8 = charset === undefined || /=\s*"?utf-8"?$/.test(charset);
   if (!isUtf8 || !(JSON_TYPE.test(name) || DEFAULT_TYPE.test(name))) throw createTypeError();
   return name === "" || JSON_TYPE.test(name);
+}
+
+/** Throws `unsupported_media_type` for a coded body: no coding is decoded (RFC 9110 section 15.5.16). */
+export function checkContentCoding(headers: Pick<Headers, "get">): void {
+  const codings = (headers.get("content-encoding") ?? "").split(",").map((text) => text.trim());
+  const coding = codings.find((name) => name !== "" && name.toLowerCase() !== "identity");
+  if (coding === undefined) return;
+  throw new PlatformError(
+    "unsupported_media_type",
+    "The body has a Content-Encoding; send it without.",
+    { headers: { "Accept-Encoding": "identity" } },
+  );
 }
 
 /** The error for a body that is not JSON. */

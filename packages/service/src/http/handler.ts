@@ -6,7 +6,7 @@ import {
   PlatformError,
   toProblem,
 } from "@platform/kernel/errors";
-import { BodyBudget, type Guard } from "@platform/kernel/http-parts";
+import { BodyBudget, checkContentCoding, type Guard } from "@platform/kernel/http-parts";
 import { requireScope, type Caller } from "@platform/kernel/identity";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { HttpError } from "../error/http-error.ts";
@@ -173,6 +173,8 @@ export class RequestHandler {
       if (body === "bytes") call.body = Buffer.alloc(0);
       return this.#invoke(call, route);
     }
+    // Handlers of bytes read the field themselves.
+    if (body !== "bytes") checkContentCoding({ get: (name) => call.headers.get(name) ?? null });
     const done = (bytes: Buffer): void => {
       try {
         this.#parse(call, route, bytes);

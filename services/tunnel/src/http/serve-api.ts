@@ -15,23 +15,16 @@ export interface ApiHandlerOptions<U> {
   answerProblem: (exchange: Exchange<U>, error: unknown) => void;
 }
 
-/** Creates a handler that answers with the API's responses. Bodies are limited to 1 MiB. */
+/** Creates a handler that answers with the API's responses. Bodies are limited to 1 MiB, and read when the API does. */
 export function createApiHandler<U>(
   options: ApiHandlerOptions<U>,
 ): (exchange: Exchange<U>) => void {
   const { api, answerProblem } = options;
   return (exchange) => {
     const { sequence } = exchange;
-    exchange.readBody(BODY_BYTES_MAX, (_exchange, outcome, body) => {
-      if (outcome === "aborted") return;
-      if (outcome === "too-large") {
-        answerProblem(exchange, new PlatformError("payload_too_large"));
-        return;
-      }
-      const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
-      answer(api, exchange, body, isOver).catch((error: unknown) => {
-        if (!isOver()) answerProblem(exchange, error);
-      });
+    const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
+    answer(api, exchange, isOver).catch((error: unknown) => {
+      if (!isOver()) answerProblem(exchange, error);
     });
   };
 }
@@ -39,14 +32,13 @@ export function createApiHandler<U>(
 async function answer<U>(
   api: Pick<Api, "fetch">,
   exchange: Exchange<U>,
-  body: Buffer,
   isOver: () => boolean,
 ): Promise<void> {
   const { remoteAddress } = exchange.connection;
   // The API reads only the address of the peer.
   const socket = { remoteAddress } as unknown as Socket;
   const bindings = { incoming: { socket } } as Parameters<Api["fetch"]>[1];
-  const response = await api.fetch(createRequest(exchange, body), bindings);
+  const response = await api.fetch(createRequest(exchange, isOver), bindings);
   const reader = response.body?.getReader();
   const first = await reader?.read();
   if (isOver()) {
@@ -93,15 +85,45 @@ async function passOn<U>(
   }
 }
 
-function createRequest<U>({ head }: Exchange<U>, body: Buffer): Request {
+function createRequest<U>(exchange: Exchange<U>, isOver: () => boolean): Request {
+  const { head } = exchange;
   const headers = new Headers();
   for (const [name, value] of head.fields.lowerEntries()) headers.append(name, value);
   const method = head.bytes.toString("latin1", head.headStart, head.methodEnd);
   const path = head.bytes.toString("latin1", head.pathStart, head.targetEnd);
-  const hasBody = body.length > 0 && method !== "GET" && method !== "HEAD";
+  const isBodiless =
+    method === "GET" ||
+    method === "HEAD" ||
+    (!headers.has("transfer-encoding") && Number(headers.get("content-length") ?? 0) === 0);
   return new Request(`http://relay${path.startsWith("/") ? path : "/"}`, {
     method,
     headers,
-    ...(hasBody ? { body: new Uint8Array(body) } : {}),
+    ...(isBodiless ? {} : { body: createBody(exchange, isOver), duplex: "half" }),
   });
+}
+
+// Without a queue nothing is read before the API has admitted the caller: the first read sends 100 (Continue).
+function createBody<U>(exchange: Exchange<U>, isOver: () => boolean): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) =>
+        new Promise((resolve, reject) => {
+          if (isOver()) {
+            reject(new Error("The client has disconnected"));
+            return;
+          }
+          exchange.readBody(BODY_BYTES_MAX, (_exchange, outcome, body) => {
+            if (outcome === "complete") {
+              if (body.length > 0) controller.enqueue(new Uint8Array(body));
+              controller.close();
+              resolve();
+            } else {
+              const isTooLarge = outcome === "too-large";
+              reject(new PlatformError(isTooLarge ? "payload_too_large" : "bad_request"));
+            }
+          });
+        }),
+    },
+    { highWaterMark: 0 },
+  );
 }

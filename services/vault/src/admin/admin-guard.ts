@@ -32,10 +32,9 @@ export class AdminGuard {
   async admit(request: Request): Promise<Request> {
     const authorization = request.headers.get("authorization") ?? "";
     if (!authorization.startsWith("AWS4-")) return request;
-    const body = await readBody(request);
     const url = new URL(request.url);
     const fields = new RequestFields(request.headers);
-    const signed = verify(() => {
+    const verify = (payloadHash: string) => {
       fields.requireConsistent();
       return this.#options.verifier.verify({
         method: request.method,
@@ -43,9 +42,12 @@ export class AdminGuard {
         query: parseQuery(url.search.slice(1)),
         fields,
         // Tools that sign for services in general send the hash of the body as a header to S3 only.
-        payloadHash: hashHex(body),
+        payloadHash,
       });
-    });
+    };
+    if (request.headers.has("expect")) refuseByHead(request, verify);
+    const body = await readBody(request);
+    const signed = explainRefusal(() => verify(hashHex(body)));
     if (signed.kind !== "signed") throw createUnauthorizedError("The request is not signed.");
     const { payload } = signed;
     if (payload.kind === "signed" ? hashHex(body) !== payload.sha256 : body.length > 0) {
@@ -72,7 +74,21 @@ export class AdminGuard {
   };
 }
 
-function verify<T>(check: () => T): T {
+// A client that waits for 100 (Continue) sends no body that is refused in any case. Without the body's hash in a header, the
+// signature itself cannot be verified yet.
+function refuseByHead({ headers }: Request, verify: (payloadHash: string) => unknown): void {
+  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw createSizeError();
+  explainRefusal(() => {
+    try {
+      verify(hashHex(Buffer.alloc(0)));
+    } catch (error) {
+      const isUndecided = error instanceof S3Error && error.code === "SignatureDoesNotMatch";
+      if (!isUndecided || headers.has("x-amz-content-sha256")) throw error;
+    }
+  });
+}
+
+function explainRefusal<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
@@ -89,9 +105,12 @@ async function readBody(request: Request): Promise<Buffer<ArrayBuffer>> {
   let size = 0;
   for await (const piece of request.body) {
     size += piece.length;
-    if (size > BODY_BYTES_MAX)
-      throw new PlatformError("payload_too_large", "The body is larger than 1 MiB.");
+    if (size > BODY_BYTES_MAX) throw createSizeError();
     pieces.push(piece);
   }
   return Buffer.concat(pieces);
+}
+
+function createSizeError(): PlatformError {
+  return new PlatformError("payload_too_large", "The body is larger than 1 MiB.");
 }

@@ -187,6 +187,7 @@ export const ERRORS = {
     400,
     "The email address you provided does not match any account on record.",
   ],
+  UnsupportedMediaType: [415, "The document must be sent without a Content-Encoding."],
   UnsupportedSignature: [
     400,
     "The provided request is signed with an unsupported version of the signature.",

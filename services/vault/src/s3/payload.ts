@@ -116,6 +116,7 @@ export async function receiveDocument(
 ): Promise<Buffer> {
   const { bytesMax = DOCUMENT_BYTES_MAX, ignoresChecksum = false } = options;
   const plan = planPayload(request, mode, ignoresChecksum);
+  checkDocumentCoding(request.fields);
   if (plan.contentLength > bytesMax) throw new S3Error("MaxMessageLengthExceeded");
   const pieces: Buffer[] = [];
   await receivePayload(request, plan, (chunk) => {
@@ -220,6 +221,13 @@ function readContentMd5(fields: RequestFields): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   if (bytes.length !== 16 || bytes.toString("base64") !== text) throw new S3Error("InvalidDigest");
   return bytes;
+}
+
+// Of an object, the field is metadata; a document would not be read (RFC 9110 section 15.5.16).
+function checkDocumentCoding(fields: RequestFields): void {
+  const codings = (fields.get("content-encoding") ?? "").toLowerCase().split(",");
+  if (codings.every((name) => ["", "identity", "aws-chunked"].includes(name.trim()))) return;
+  throw new S3Error("UnsupportedMediaType", { headers: [["Accept-Encoding", "identity"]] });
 }
 
 function isAwsChunked(fields: RequestFields): boolean {

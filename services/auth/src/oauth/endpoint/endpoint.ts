@@ -47,7 +47,7 @@ export function isForm(request: IncomingMessage): boolean {
   return type === "application/x-www-form-urlencoded";
 }
 
-/** Reads a form body. Throws `invalid_request` for other content types, too large bodies and repeated fields. */
+/** Reads a form body. Throws `invalid_request` for other content types, codings, too large bodies and repeated fields. */
 export async function readForm(request: IncomingMessage): Promise<Map<string, string>> {
   const fields = new Map<string, string>();
   for (const [name, value] of await readPairs(request)) {
@@ -72,12 +72,19 @@ export async function readPairs(request: IncomingMessage): Promise<URLSearchPara
       "the body must be application/x-www-form-urlencoded",
     );
   }
+  const coding = request.headers["content-encoding"] ?? "identity";
+  if (coding.toLowerCase() !== "identity")
+    throw new OAuthError(415, "invalid_request", "the body must not have a Content-Encoding");
+  const tooLarge = `the body exceeds ${BODY_BYTES_MAX} bytes`;
+  // Before the first read, which asks for the rest of a body with `Expect: 100-continue`.
+  if (Number(request.headers["content-length"] ?? 0) > BODY_BYTES_MAX)
+    throw new OAuthError(413, "invalid_request", tooLarge);
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > BODY_BYTES_MAX) {
-      throw new OAuthError(413, "invalid_request", `the body exceeds ${BODY_BYTES_MAX} bytes`);
+      throw new OAuthError(413, "invalid_request", tooLarge);
     }
     chunks.push(chunk);
   }
@@ -100,6 +107,8 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 export function sendError(response: ServerResponse, error: OAuthError): void {
   if (error.challenge !== undefined) response.setHeader("WWW-Authenticate", error.challenge);
   if (error.retryAfter !== undefined) response.setHeader("Retry-After", error.retryAfter);
+  // The codings that are read (RFC 9110 section 15.5.16).
+  if (error.status === 415) response.setHeader("Accept-Encoding", "identity");
   if (error.status === 413) response.setHeader("Connection", "close");
   sendJson(response, error.status, { error: error.code, error_description: error.message });
 }
