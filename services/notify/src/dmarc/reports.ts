@@ -1,11 +1,10 @@
 // Aggregate reports about our domains: read from received mail, stored once, summed by month.
 import { sql } from "kysely";
-import PostalMime from "postal-mime";
 import type { Clock } from "@platform/kernel/time";
 import type { DmarcReportRow } from "../database/dmarc.ts";
 import type { InboundRow } from "../database/inbound.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
-import { toExactMail } from "../message/exact-mail.ts";
+import { parseExactMail } from "../message/exact-mail.ts";
 import { InvalidReportError } from "../inbound/report-reader.ts";
 import { parseAggregate, type AggregateReport } from "./aggregate.ts";
 import { unpackReport } from "./archive.ts";
@@ -131,7 +130,7 @@ export class DmarcReports {
 
 async function parseMessage(content: Buffer): Promise<AggregateReport> {
   try {
-    const { attachments } = await PostalMime.parse(toExactMail(content), {
+    const { attachments } = await parseExactMail(content, {
       maxNestingDepth: NESTING_MAX,
       attachmentEncoding: "arraybuffer",
     });

@@ -1,7 +1,7 @@
 // The JSON document of a received message that is posted to webhooks.
-import PostalMime, { decodeWords, type Address } from "postal-mime";
+import { decodeWords, type Address } from "postal-mime";
 import type { InboundRow } from "../database/inbound.ts";
-import { toExactMail } from "../message/exact-mail.ts";
+import { parseExactMail } from "../message/exact-mail.ts";
 
 // Above the bounds of `checkStructure`, so that every accepted message can be parsed.
 const NESTING_MAX = 256;
@@ -12,7 +12,7 @@ export async function createPayload(
   content: Buffer,
   forward: { ruleId: string; recipients: readonly string[] },
 ): Promise<object> {
-  const mail = await PostalMime.parse(toExactMail(content), {
+  const mail = await parseExactMail(content, {
     maxNestingDepth: NESTING_MAX,
     attachmentEncoding: "base64",
   });

@@ -1,7 +1,6 @@
 // Parsing of messages: their parts for the API, and an HTML view without scripts and remote content. Synchronous for seconds
 // with large ones: `view.ts` does that on a thread.
-import PostalMime from "postal-mime";
-import { toExactMail } from "../message/exact-mail.ts";
+import { parseExactMail } from "../message/exact-mail.ts";
 
 /** A parsed message. */
 export interface ParsedMail {
@@ -22,8 +21,7 @@ const INLINE_BYTES_MAX = 5 * 1024 * 1024;
 
 /** Parses a message. */
 export async function parseMail(content: Uint8Array): Promise<ParsedMail> {
-  const exact = toExactMail(Buffer.from(content.buffer, content.byteOffset, content.byteLength));
-  const mail = await PostalMime.parse(exact, { maxNestingDepth: NESTING_MAX });
+  const mail = await parse(content);
   return {
     subject: mail.subject ?? "",
     headers: mail.headers.map(({ key, value }) => ({ name: key, value })),
@@ -40,7 +38,7 @@ export async function parseMail(content: Uint8Array): Promise<ParsedMail> {
 
 /** Returns the HTML of a message, without a doctype, for a response with `VIEW_POLICY`; parts that `cid:` names are embedded. */
 export async function renderView(content: Uint8Array): Promise<string> {
-  const mail = await PostalMime.parse(content, { maxNestingDepth: NESTING_MAX });
+  const mail = await parse(content);
   if (mail.html === undefined) return `<pre>${escapeHtml(mail.text ?? "")}</pre>`;
   let left = INLINE_BYTES_MAX;
   const inline = new Map<string, string>();
@@ -67,4 +65,10 @@ function escapeHtml(text: string): string {
 
 function sizeOf(content: ArrayBuffer | Uint8Array | string): number {
   return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
+}
+
+function parse({ buffer, byteOffset, byteLength }: Uint8Array) {
+  return parseExactMail(Buffer.from(buffer, byteOffset, byteLength), {
+    maxNestingDepth: NESTING_MAX,
+  });
 }

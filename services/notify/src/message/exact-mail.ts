@@ -1,4 +1,7 @@
-// Rewrites received mail so that a parser of lines keeps every byte of it: attachments become base64, header bytes UTF-8.
+// Parses received mail without the loss of a byte: for the parser, which reads lines, attachments become base64 and header
+// bytes UTF-8.
+import { randomBytes } from "node:crypto";
+import PostalMime, { type Email, type PostalMimeOptions } from "postal-mime";
 import { encodeBase64 } from "./encoding.ts";
 import { listParts, readParameter, readPartField, type MimePart } from "./mime-tree.ts";
 
@@ -16,16 +19,50 @@ const WORD_PARTS = /=\?([^?\s*]+)[^?\s]*\?([QqBb])\?([^?]*)\?=/g;
 const SHIFTED = /\+([A-Za-z0-9+/]*)-?/g;
 const UTF_7 = /^(?:unicode-1-1-)?utf-?7$/i;
 
+/** The parser rewrites the text of these types. */
+const CALENDAR_TYPES = /^(?:text\/calendar|application\/ics)$/;
+/** Stands for a type that the parser rewrites. No sender knows it. */
+const OPAQUE_TYPE = `application/x-${randomBytes(12).toString("hex")}-`;
+
+/** The type and the method of a calendar. */
+interface Calendar {
+  type: string;
+  method: string | undefined;
+}
+
+/** Parses a message. The attachments, also those of calendars and attached messages, are the bytes that were sent. */
+export async function parseExactMail(
+  content: Buffer,
+  options: PostalMimeOptions = {},
+): Promise<Email> {
+  const calendars: Calendar[] = [];
+  const mail = await PostalMime.parse(toExactMail(content, calendars), options);
+  for (const attachment of mail.attachments) {
+    if (!attachment.mimeType.startsWith(OPAQUE_TYPE)) continue;
+    const calendar = calendars[Number(attachment.mimeType.slice(OPAQUE_TYPE.length))];
+    if (calendar === undefined) continue;
+    attachment.mimeType = calendar.type;
+    if (calendar.method !== undefined) attachment.method = calendar.method;
+  }
+  return mail;
+}
+
 /**
  * Returns a message with the same parts. A parser that reads lines would end attachments in 7bit, 8bit, binary and
  * quoted-printable with one more line end and turn CRLF into LF: their bytes are in base64 here (RFC 2046 section 5.1.1).
  * Header bytes are UTF-8, or Windows-1252 if they are not. Adjacent encoded words of one charset are one word, since
- * characters may be split between them. UTF-7 becomes UTF-8.
+ * characters may be split between them. UTF-7 becomes UTF-8. The types of calendars are replaced, and added to `calendars`.
  */
-export function toExactMail(content: Buffer): Buffer {
+function toExactMail(content: Buffer, calendars: Calendar[]): Buffer {
   const parts = listParts(content, { partsMax: PARTS_MAX, containersMax: CONTAINERS_MAX });
   if (parts === undefined) return content;
-  const edits = parts.flatMap((part) => editPart(content, part));
+  // The parts of an attached message belong to its bytes.
+  let opaqueEnd = 0;
+  const edits = parts.flatMap((part) => {
+    if (part.headerStart < opaqueEnd) return [];
+    if (isAttachedMessage(content, part)) opaqueEnd = part.bodyEnd;
+    return editPart(content, part, calendars);
+  });
   if (edits.length === 0) return content;
   const chunks: Buffer[] = [];
   let at = 0;
@@ -37,10 +74,11 @@ export function toExactMail(content: Buffer): Buffer {
   return Buffer.concat(chunks);
 }
 
-function editPart(content: Buffer, part: MimePart): Edit[] {
+function editPart(content: Buffer, part: MimePart, calendars: Calendar[]): Edit[] {
   const { headerStart, headerEnd, bodyStart, bodyEnd } = part;
   const header = content.subarray(headerStart, headerEnd);
-  const body = part.isContainer ? undefined : readBody(content, part);
+  const isLeaf = !part.isContainer || isAttachedMessage(content, part);
+  const body = isLeaf ? readBody(content, part) : undefined;
   let text = joinWords(decodeHeaderBytes(header));
   if (body !== undefined) {
     text = replaceField(text, "content-transfer-encoding", "Content-Transfer-Encoding: base64");
@@ -48,6 +86,7 @@ function editPart(content: Buffer, part: MimePart): Edit[] {
       text = replaceField(text, "content-type", `Content-Type: ${part.type}; charset=utf-8`);
     }
   }
+  if (CALENDAR_TYPES.test(part.type)) text = hideCalendar(content, part, text, calendars);
   const changed = Buffer.from(text);
   const edits: Edit[] = [];
   if (!changed.equals(header)) edits.push({ start: headerStart, end: headerEnd, content: changed });
@@ -74,6 +113,26 @@ function readBody(
   }
   if (name === "base64" || /^(?:x-)?uu/.test(name)) return undefined;
   return { bytes: decodeBody(body, name) };
+}
+
+function hideCalendar(
+  content: Buffer,
+  part: MimePart,
+  header: string,
+  calendars: Calendar[],
+): string {
+  const type = readPartField(content, part, "content-type");
+  const method = readParameter(type, "method")?.trim().toUpperCase();
+  const name = `${OPAQUE_TYPE}${calendars.length}`;
+  calendars.push({ type: part.type, method: method === "" ? undefined : method });
+  return header.replace(
+    /^(content-type[ \t]*:\s*)[^;\s]+/im,
+    (_, start: string) => `${start}${name}`,
+  );
+}
+
+function isAttachedMessage(content: Buffer, part: MimePart): boolean {
+  return part.type.startsWith("message/") && part.isContainer && isAttachment(content, part);
 }
 
 function isAttachment(content: Buffer, part: MimePart): boolean {

@@ -1,13 +1,12 @@
 // Received mail: the bytes of attachments, charsets of headers, and bounds that count parts only.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import PostalMime from "postal-mime";
 import type { InboundRow } from "../../src/database/inbound.ts";
 import { createPayload } from "../../src/inbound/payload.ts";
 import { checkStructure } from "../../src/inbound/structure.ts";
-import { toExactMail } from "../../src/message/exact-mail.ts";
+import { parseExactMail } from "../../src/message/exact-mail.ts";
 
-const parse = (text: string) => PostalMime.parse(toExactMail(Buffer.from(text, "latin1")));
+const parse = (text: string) => parseExactMail(Buffer.from(text, "latin1"));
 
 async function readAttachment(encoding: string, body: string, type = "application/octet-stream") {
   const cte = encoding === "" ? "" : `Content-Transfer-Encoding: ${encoding}\r\n`;
@@ -86,7 +85,7 @@ test("the document of a webhook has its sender decoded, and the method of an inv
   assert.equal(from, "J\u00f6rg <joerg@sender.example>");
   assert.deepEqual(to, ["a@shop.example"]);
   assert.equal(attachments[0]!.method, "REQUEST");
-  assert.equal(Buffer.from(attachments[0]!.content, "base64").toString(), "BEGIN:VCALENDAR\n");
+  assert.equal(Buffer.from(attachments[0]!.content, "base64").toString(), "BEGIN:VCALENDAR");
 });
 
 test("a text in UTF-7 is read (RFC 2152)", async () => {
@@ -108,4 +107,73 @@ test("MIME bounds count declared boundaries, never text", () => {
   }
   const many = `Content-Type: multipart/mixed; boundary*0=b; boundary*1=c\r\n\r\n${"--bc\r\n\r\n".repeat(10_001)}`;
   assert.throws(() => checkStructure(Buffer.from(many)), /too many or too deeply/);
+});
+
+/** Contents that a parser of lines or of texts would change. */
+const CONTENTS: readonly Buffer[] = [
+  "BEGIN:VCALENDAREND:VCALENDAR\n",
+  "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n\r\n",
+  "BEGIN:VCALENDAR\r\nEND:VCALENDAR",
+  "SUMMARY:Caf\xe9\r\n",
+  "\xef\xbb\xbfSUMMARY:Caf\xc3\xa9\r\n",
+].map((text) => Buffer.from(text, "latin1"));
+
+function encode(content: Buffer, encoding: string): string {
+  if (encoding === "base64") return content.toString("base64");
+  const text = content.toString("latin1");
+  if (encoding !== "quoted-printable") return text;
+  return text.replaceAll(
+    /[\r\n=\x7f-\xff]/g,
+    (one) => `=${one.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`,
+  );
+}
+
+for (const [type, method] of [
+  ["text/calendar; method=REQUEST", "REQUEST"],
+  ["TEXT/Calendar;\r\n charset=iso-8859-1; method=cancel", "CANCEL"],
+  ["text/calendar", undefined],
+  ["application/ics; name=a.ics", undefined],
+  ["text/csv; charset=iso-8859-1", undefined],
+] as const) {
+  test(`${JSON.stringify(type)} keeps its bytes, as an attachment and as an alternative`, async () => {
+    for (const encoding of ["7bit", "8bit", "binary", "quoted-printable", "base64"]) {
+      for (const disposition of ["", "Content-Disposition: attachment; filename=a.ics\r\n"]) {
+        for (const content of CONTENTS) {
+          const part = `Content-Type: ${type}\r\n${disposition}Content-Transfer-Encoding: ${encoding}\r\n\r\n${encode(content, encoding)}`;
+          const parts = `--x\r\nContent-Type: text/plain\r\n\r\nHello\r\n--x\r\n${part}\r\n--x--\r\n`;
+          for (const mail of [
+            part,
+            `Content-Type: multipart/alternative; boundary=x\r\n\r\n${parts}`,
+            `Content-Type: multipart/mixed; boundary=y\r\n\r\n--y\r\nContent-Type: message/rfc822\r\n\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n${parts}\r\n--y--\r\n`,
+          ]) {
+            const { attachments } = await parse(`From: a@b.example\r\n${mail}`);
+            const [found] = attachments;
+            assert.equal(attachments.length, 1, mail);
+            assert.deepEqual(Buffer.from(found!.content as ArrayBuffer), content, mail);
+            assert.equal(found!.mimeType, type.split(";")[0]!.toLowerCase());
+            assert.equal(found!.method, method);
+          }
+        }
+      }
+    }
+  });
+}
+
+test("an attached message keeps its bytes, with the parts in it", async () => {
+  const message =
+    "Subject: =?utf-8?Q?a?= =?utf-8?Q?b?=\r\nContent-Type: multipart/mixed; boundary=z\r\n\r\n--z\r\nContent-Type: text/calendar\r\nContent-Transfer-Encoding: 8bit\r\n\r\nCaf\xe9\n\r\n--z--\r\n";
+  const { attachments, text } = await parse(
+    `Content-Type: multipart/mixed; boundary=y\r\n\r\n--y\r\n\r\nHello\r\n--y\r\nContent-Type: message/rfc822\r\nContent-Disposition: attachment; filename=a.eml\r\n\r\n${message}\r\n--y\r\nContent-Type: text/csv\r\n\r\n1;2\r\n--y--\r\n`,
+  );
+  assert.deepEqual(
+    attachments.map(({ content, mimeType }) => [
+      mimeType,
+      Buffer.from(content as ArrayBuffer).toString("latin1"),
+    ]),
+    [
+      ["message/rfc822", message],
+      ["text/csv", "1;2"],
+    ],
+  );
+  assert.equal(text?.trim(), "Hello");
 });
