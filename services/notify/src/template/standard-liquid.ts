@@ -33,6 +33,11 @@ const ARITHMETIC = [
   "at_most",
 ] as const;
 
+/** Digits of a binary number that are exact. */
+const DECIMAL_DIGITS = 15;
+/** Lists in lists are joined as one. */
+const NESTING_MAX = 100;
+
 type Handler = (this: unknown, value: unknown, ...args: unknown[]) => unknown;
 
 /** Adds the tags and filters. */
@@ -43,7 +48,9 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
   liquid.registerTag("for", NestedForTag);
   liquid.registerTag("tablerow", LinedTablerowTag);
   const toFinite = (value: unknown): unknown => {
-    if (typeof value !== "number" || Number.isFinite(value)) return value;
+    if (typeof value !== "number" || Number.isInteger(value)) return value;
+    // Standard Liquid calculates with decimals: 0.1 and 0.2 are 0.3.
+    if (Number.isFinite(value)) return Number(value.toPrecision(DECIMAL_DIGITS));
     onUnprintable("number");
     return "";
   };
@@ -51,6 +58,9 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
   for (const name of ARITHMETIC) {
     const handler = standard[name]!;
     liquid.registerFilter(name, function (value: unknown, ...args: unknown[]) {
+      // LiquidJS counts what is no number as 0.
+      const isTextless = [value, ...args].some((one) => one instanceof TextlessNumber);
+      if (isTextless) return toFinite(Number.NaN);
       const result = handler.call(this, value, ...args);
       return isGenerator(result) ? finish(result, toFinite) : toFinite(result);
     });
@@ -58,8 +68,8 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
   liquid.registerFilter("divided_by", function (value: unknown, divisor: unknown) {
     const [a, b] = [Number(value ?? 0), Number(divisor)];
     if (b === 0) throw new Error("divided by 0");
-    // The division of two integers is one; `2.0` in the source says that it is none.
-    const isFloat = /\d\.\d/.test(textOfFirstArgument(this.token));
+    // The division of two integers is one; `2.0` or `7.0` in the source says that it is none.
+    const isFloat = [value, divisor].some(isFractionText) || hasFraction(this.token);
     const isInteger = Number.isInteger(a) && Number.isInteger(b) && !isFloat;
     return toFinite(isInteger ? Math.floor(a / b) : a / b);
   });
@@ -68,6 +78,14 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
     if (b === 0) throw new Error("divided by 0");
     return toFinite(((a % b) + b) % b);
   });
+  // The output of HTML is escaped; what these filters return is so already.
+  for (const [name, handler] of [
+    ["escape", standard["escape"]!],
+    ["h", standard["escape"]!],
+    ["escape_once", standard["escape_once"]!],
+  ] as const) {
+    liquid.registerFilter(name, { raw: true, handler });
+  }
   liquid.registerFilter("base64_url_safe_encode", (value: unknown) =>
     Buffer.from(toText(value)).toString("base64").replaceAll("+", "-").replaceAll("/", "_"),
   );
@@ -78,8 +96,9 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
     const handler = standard[name]!;
     liquid.registerFilter(name, function (value: unknown, ...args: unknown[]) {
       if (!(value instanceof TextlessObject)) return handler.call(this, value, ...args);
+      // A hash has a first pair and, in standard Liquid, no last one.
       const entries = Object.entries(value);
-      return name === "size" ? entries.length : entries.at(name === "first" ? 0 : -1);
+      return name === "size" ? entries.length : name === "first" ? entries[0] : undefined;
     });
   }
   liquid.registerFilter("uniq", function (this: unknown, value: unknown, key: unknown) {
@@ -87,12 +106,18 @@ export function addStandardLiquid(liquid: Liquid, onUnprintable: OnUnprintable):
       return standard["uniq"]!.call(this, value);
     const seen = new Set<unknown>();
     return value.filter((one: unknown) => {
-      const found =
-        one instanceof TextlessObject && Object.hasOwn(one, key)
-          ? (one as Record<string, unknown>)[key]
-          : null;
+      const found = readMember(one, key);
       return !seen.has(found) && seen.add(found);
     });
+  });
+  liquid.registerFilter("compact", function (this: unknown, value: unknown, key: unknown) {
+    if (typeof key !== "string" || !Array.isArray(value))
+      return standard["compact"]!.call(this, value);
+    return value.filter((one: unknown) => (readMember(one, key) ?? null) !== null);
+  });
+  liquid.registerFilter("join", function (this: unknown, value: unknown, glue: unknown) {
+    const flat = Array.isArray(value) ? value.flat(NESTING_MAX) : value;
+    return standard["join"]!.call(this, flat, glue);
   });
   liquid.registerFilter("split", function (this: unknown, value: unknown, separator: unknown) {
     if (separator !== " ") return standard["split"]!.call(this, value, separator);
@@ -139,13 +164,34 @@ export function toTextlessScope(
   return convertMembers({}, variables);
 }
 
+/** Infinity or NaN of the variables: `1e999` in JSON. */
+class TextlessNumber {
+  toString(): string {
+    TextlessObject.onUnprintable("number");
+    return "";
+  }
+
+  valueOf(): number {
+    return Number.NaN;
+  }
+
+  toJSON(): null {
+    return null;
+  }
+}
+
 function convert(value: unknown): unknown {
-  if (typeof value === "number" && !Number.isFinite(value)) return null;
+  if (typeof value === "number" && !Number.isFinite(value)) return new TextlessNumber();
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(convert);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
-  return convertMembers(new TextlessObject() as Record<string, unknown>, value);
+  const hash = convertMembers(new TextlessObject() as Record<string, unknown>, value);
+  // `hash.first` is its first pair, unless it has a member of this name.
+  if (!Object.hasOwn(hash, "first")) {
+    Object.defineProperty(hash, "first", { get: () => Object.entries(hash)[0] });
+  }
+  return hash;
 }
 
 function convertMembers(target: Record<string, unknown>, source: object): Record<string, unknown> {
@@ -277,7 +323,25 @@ function toText(value: unknown): string {
   return typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }
 
-function textOfFirstArgument({ args }: { args: readonly unknown[] }): string {
-  const [first] = args as { getText?: () => string }[];
-  return first?.getText?.() ?? "";
+function readMember(value: unknown, key: string): unknown {
+  if (!(value instanceof TextlessObject) || !Object.hasOwn(value, key)) return null;
+  return (value as Record<string, unknown>)[key];
+}
+
+function isFractionText(value: unknown): boolean {
+  return typeof value === "string" && /^\s*-?\d+\.\d+\s*$/.test(value);
+}
+
+/** Position of a filter in the source. */
+interface FilterPosition {
+  readonly input: string;
+  readonly begin: number;
+  readonly end: number;
+}
+
+// Numbers of JavaScript do not tell 7.0 from 7: the source of the whole expression up to the end of the filter does.
+function hasFraction({ input, begin, end }: FilterPosition): boolean {
+  const start = Math.max(input.lastIndexOf("{{", begin), input.lastIndexOf("{%", begin));
+  const expression = input.slice(start, end).replaceAll(/"[^"]*"|'[^']*'/g, "");
+  return /(?<![\w.\]])-?\d+\.\d/.test(expression);
 }

@@ -19,6 +19,10 @@ const VARIABLES = {
   nums: [3, 1, 2, 2],
   text: "  a b  c ",
   huge: Number.POSITIVE_INFINITY,
+  own: { first: "x", last: "y", size: "z" },
+  empty: {},
+  marked: [{ v: 1, mark: true }, { v: 2, mark: null }, { v: 3 }],
+  lists: [[1, 2], [3]],
 };
 
 const RENDERED: readonly [source: string, expected: string][] = [
@@ -39,10 +43,34 @@ const RENDERED: readonly [source: string, expected: string][] = [
   ],
   ["{{ 7 | divided_by: 2 }} {{ -7 | divided_by: 2 }} {{ 7 | divided_by: 2.0 }}", "3 -4 3.5"],
   ["{{ 7.5 | divided_by: 2 }} {{ -7 | modulo: 3 }}", "3.75 2"],
-  ["{{ h | size }} {{ h.size }} {{ h | first }} {{ h | last | join: '=' }}", "2 2 a1 b=2"],
+  ["{{ h | size }} {{ h.size }} {{ h | first }} {{ h | last | join: '=' }}", "2 2 a1 "],
+  ["{{ h.first }} {{ h.first | join: '=' }} {{ h.first[0] }} {{ h.first.last }}", "a1 a=1 a 1"],
+  ["{{ h.last }}|{{ own.first }}{{ own.last }}{{ own.size }}|{{ empty.first }}", "|xyz|"],
+  ["{% for pair in h %}{{ pair.first }}{{ pair.last }}{% endfor %}{{ h | size }}", "a1b22"],
+  [
+    "{{ 7.0 | divided_by: 2 }} {{ 7.0 | plus: 0 | divided_by: 2 }} {{ -7.0 | divided_by: 2 }}",
+    "3.5 3.5 -3.5",
+  ],
+  ["{% assign x = 7.0 | divided_by: 2 %}{{ x }} {{ '7.0' | size | divided_by: 2 }}", "3.5 1"],
+  ["{{ 7 | divided_by: 2 }}{{ 7.5 }}{{ 9 | divided_by: 2 }}", "37.54"],
+  [
+    "{{ huge.x }}|{% if huge %}1{% endif %}|{{ huge | times: 2 }}|{{ 'a' | append: huge }}",
+    "|1||a",
+  ],
   ["{{ nums | size }} {{ nums | first }} {{ 'abc' | size }} {{ nums | last }}", "4 3 3 2"],
   ["{{ items | uniq: 'n' | map: 'v' | join: ',' }} {{ nums | uniq | join }}", "1,2 3 1 2"],
   ["{{ items | compact: 'n' | map: 'v' | join: ',' }}", "1,2,3"],
+  ["{{ marked | compact: 'mark' | map: 'v' | join: ',' }}", "1"],
+  ["{{ lists | join: '-' }} {{ 'a,b' | split: ',' | join }}", "1-2-3 a b"],
+  [
+    "{{ '7.0' | divided_by: 2 }} {{ 7 | divided_by: '2.0' }} {{ '7' | divided_by: 2 }}",
+    "3.5 3.5 3",
+  ],
+  [
+    "{{ '<&' | escape }} {{ '<' | h }} {{ '1 &lt; 2 & 3' | escape_once }}",
+    "&lt;&amp; &lt; 1 &lt; 2 &amp; 3",
+  ],
+  ["{{ 0.1 | plus: 0.2 }} {{ 1.1 | times: 3 }} {{ 10 | divided_by: 4.0 }}", "0.3 3.3 2.5"],
   ["{{ items | where: 'n', 'a' | map: 'v' | join: ',' }} {{ items | sum: 'v' }}", "1,3 6"],
   ["{{ text | split: ' ' | join: '|' }} {{ 'a,b,,' | split: ',' | size }}", "a|b|c 2"],
   [
@@ -54,7 +82,7 @@ const RENDERED: readonly [source: string, expected: string][] = [
     '<tr class="row1">\n<td class="col1">3</td><td class="col2">1</td></tr>\n<tr class="row2"><td class="col1">2</td><td class="col2">2</td></tr>\n',
   ],
   ["{{ h }}|{{ items }}|{{ 'a' | append: h }}|{{ h | raw }}|{{ items | join: '' }}", "||a||"],
-  ["{{ huge }}|{{ huge | plus: 1 }}", "|1"],
+  ["{{ huge }}|{{ huge | plus: 1 }}|{{ huge | json }}", "||null"],
 ];
 
 for (const format of ["text", "html"] as const) {
@@ -92,6 +120,8 @@ describe("values without a text", () => {
       text: "{{ order.id }} {{ x }}",
     };
     await stage.call("POST", "/api/v1/templates", template);
+    const number = { name: "number", subject: "Order", text: "{{ order.id }} {{ x }}" };
+    await stage.call("POST", "/api/v1/templates", number);
   });
   after(() => stage.close());
   const send = (strict: boolean) =>
@@ -112,6 +142,19 @@ describe("values without a text", () => {
       variables: { order: { id: 17 }, x: "y" },
     });
     assert.match(JSON.stringify(preview.body.warnings), /an object has no text/);
+  });
+
+  test("numbers without a text are left out, with a warning and an error in strict mode", async () => {
+    for (const strict of [false, true]) {
+      // JSON.parse reads it as Infinity.
+      const body = `{"variables":{"order":{"id":1},"x":1e999},"strict":${strict}}`;
+      const answer = await stage.call("POST", "/api/v1/templates/number/preview", body, {
+        "content-type": "application/json",
+      });
+      assert.equal(answer.status, strict ? 422 : 200, answer.text);
+      assert.match(answer.text, /a number that is infinite or undefined/);
+      assert.doesNotMatch(answer.text, /Infinity|NaN/);
+    }
   });
 
   test("are an error in strict mode", async () => {
