@@ -116,10 +116,13 @@ async function createPrincipals(): Promise<Principal[]> {
     grant_types: ["authorization_code", "client_credentials"],
     scope: scopes.join(" "),
     platform_audience: "always",
-    acting_roles: ["app-shop"],
+    // Roles choose rules and policies of topics and buckets; they open nothing.
+    acting_roles: ["app-shop", "admin"],
   })) as { client_id: string; client_secret: string };
   const signInAt = (scope: string, user: User, more: Record<string, string> = {}) =>
     obtainToken(client, user, scope, more);
+  const application = await signInAt(scopes.join(" "), ADMIN);
+  assert.deepEqual(readPayload(application)["roles"], ["admin"]);
   const revoked = await signInAt(scopes.join(" "), ADMIN);
   await revoke(client, revoked);
   const ended = await platform.signIn(ADA);
@@ -129,7 +132,7 @@ async function createPrincipals(): Promise<Principal[]> {
     { name: "user with a role", token: (await platform.signIn(ADA)).access_token },
     { name: "user of another tenant", token: await signInElsewhere() },
     { name: "administrator", token: admin },
-    { name: "application with its scopes", token: await signInAt(scopes.join(" "), ADMIN) },
+    { name: "application with its scopes", token: application },
   ].map(({ name, token }) => ({ name, token, scopes: readScopes(token) }));
   const resource = { resource: "https://orders.example/" };
   const [head, payload, signature] = admin.split(".");
