@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readdir, statfs, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { syncFolder } from "../files/index.ts";
 import { BackupError } from "./error.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -149,18 +150,6 @@ export class FolderTree {
   /** Syncs all folders. */
   async sync(): Promise<void> {
     for (const folder of this.#made) await syncFolder(folder);
-  }
-}
-
-/** Syncs a folder, so that creations and renames in it are durable. */
-export async function syncFolder(folder: string): Promise<void> {
-  // Windows cannot sync a folder; NTFS journals names itself.
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

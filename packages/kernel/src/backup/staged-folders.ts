@@ -2,7 +2,8 @@
 import { mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { BackupError } from "./error.ts";
-import { FolderTree, syncFolder } from "./files.ts";
+import { syncFolder } from "../files/index.ts";
+import { FolderTree } from "./files.ts";
 
 /** A folder of a backup that is restored elsewhere. */
 export interface Elsewhere {

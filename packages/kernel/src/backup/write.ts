@@ -1,6 +1,7 @@
 // Writes a backup: first the files, then the manifest, then the folder is renamed to its final name.
 import { mkdir, mkdtemp, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { syncFolder } from "../files/index.ts";
 import type { BackupKey } from "./cipher.ts";
 import { BackupError } from "./error.ts";
 import {
@@ -9,7 +10,6 @@ import {
   Meter,
   readChunks,
   requireRoom,
-  syncFolder,
   writeBytes,
   writeStream,
   type BackupProgress,

@@ -4,7 +4,7 @@
 //   FILE.mark, .FILE.mark   the same JSON twice: one may be lost together with the file
 import { readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { replacePrivateFile } from "../secrets/index.ts";
+import { replaceFileSync } from "../files/index.ts";
 import { DatabaseError } from "./error.ts";
 
 /** Environment variable that lets a database start without what was lost. */
@@ -72,7 +72,7 @@ export class SqliteMark {
     if (this.#written === log) return;
     const mark: Mark = { version: 2, log };
     try {
-      for (const place of this.#places) replacePrivateFile(place, `${JSON.stringify(mark)}\n`);
+      for (const place of this.#places) replaceFileSync(place, `${JSON.stringify(mark)}\n`);
       this.#written = log;
     } catch {
       // The data itself matters more than the proof that it was there.

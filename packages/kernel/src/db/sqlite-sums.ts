@@ -17,7 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { crc32 } from "node:zlib";
-import { replacePrivateFile } from "../secrets/index.ts";
+import { replaceFileSync } from "../files/index.ts";
 import { isSameOrLater, type LogPoint, type SqliteLog } from "./sqlite-log.ts";
 import { applyPages, type PageSums } from "./sqlite-pages.ts";
 
@@ -227,7 +227,7 @@ export class SqliteSums {
     const notes = Buffer.alloc(RECORDS_AT);
     const text = records === undefined ? notes : Buffer.concat([notes, encodeAll(records)]);
     try {
-      replacePrivateFile(place, text);
+      replaceFileSync(place, text);
       if (this.#descriptor !== undefined) closeSync(this.#descriptor);
       this.#descriptor = openSync(place, "r+");
     } catch {

@@ -1,7 +1,15 @@
-// A cache of open files, locks between processes, and logs with one entry per line.
+// Files that are replaced durably, a cache of open files, locks between processes, and logs with one entry per line.
 export { FileLockedError, lockFile } from "./file-lock.ts";
 export { LineFollower, type LineFollowerOptions } from "./line-follower.ts";
 export { OpenFiles, type FileLease } from "./open-files.ts";
+export {
+  createFileDraft,
+  replaceFile,
+  replaceFileSync,
+  syncFolder,
+  syncFolderSync,
+  type FileDraft,
+} from "./replace-file.ts";
 export {
   formatLineCursor,
   LINE_CURSOR,

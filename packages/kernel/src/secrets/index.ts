@@ -2,4 +2,3 @@
 export { createSecretBox, nameKeysVariable, type SecretBox } from "./secret-box.ts";
 export { loadSecretFile } from "./secret-file.ts";
 export { decodeSecret, parseEncryptionKeys } from "./secret-text.ts";
-export { createPrivateDraft, replacePrivateFile } from "./private-file.ts";

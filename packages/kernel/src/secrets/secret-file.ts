@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { syncFolder } from "./private-file.ts";
+import { syncFolderSync } from "../files/index.ts";
 
 const SECRET_BYTES = 32;
 
@@ -48,7 +48,7 @@ function createFile(path: string, names: readonly string[]): void {
   try {
     writeFileSync(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
     linkSync(draft, path);
-    syncFolder(folder);
+    syncFolderSync(folder);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   } finally {

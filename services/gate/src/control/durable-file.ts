@@ -1,7 +1,8 @@
-// Replaces files so that they survive a crash: never half written, on disk before the call returns.
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+// Reads, removes and creates files and folders so that changes survive a crash: on disk before the call returns.
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
+import { syncFolder } from "@platform/kernel/files";
 
 /** Returns the text of a file, undefined if it does not exist. Throws if it is larger than `bytesMax` or not readable. */
 export async function readTextFile(path: string, bytesMax: number): Promise<string | undefined> {
@@ -13,20 +14,6 @@ export async function readTextFile(path: string, bytesMax: number): Promise<stri
     if (getErrorCode(cause) === "ENOENT") return undefined;
     throw cause;
   }
-}
-
-/** Replaces the content of a file; only the owner may read it. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.draft`;
-  const file = await open(draft, "w", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, path);
-  await syncFolder(dirname(path));
 }
 
 /** Removes a file if it exists. */
@@ -41,20 +28,9 @@ export async function makeFolder(path: string): Promise<void> {
   if (created !== undefined) await syncFolder(dirname(created));
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  // Windows cannot open a folder; a rename is durable there without this.
-  if (process.platform === "win32") return;
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /** The answer to a change that cannot be stored: `insufficient_storage` on a full disk, else `conflict`. */
 export function toStorageError(path: string, cause: unknown): PlatformError {
-  const code = getErrorCode(cause) ?? "unknown error";
+  const code = getErrorCode(cause) ?? (cause instanceof Error ? cause.message : String(cause));
   const isFull = code === "ENOSPC" || code === "EDQUOT";
   const remedy = isFull
     ? "The disk is full: free some space."

@@ -45,7 +45,7 @@ test("a stored overlay is read back, and an empty one leaves no file", async (co
 
 test("a draft file left by a crash is ignored", async (context) => {
   const path = join(makeFolder(context), "o.json");
-  writeFileSync(`${path}.draft`, "{ half");
+  writeFileSync(`${path}.1-1.new`, "{ half");
   const store = createOverlayFile(path);
   assert.deepEqual(await store.read(), EMPTY_OVERLAY);
   await store.write(one);
@@ -54,7 +54,7 @@ test("a draft file left by a crash is ignored", async (context) => {
 
 test("a change that cannot be stored is refused with a remedy", async (context) => {
   const path = join(makeFolder(context), "o.json");
-  mkdirSync(`${path}.draft`);
+  mkdirSync(path);
   await assert.rejects(createOverlayFile(path).write(one), (error: Error) => {
     assert.match(
       error.message,

@@ -7,7 +7,7 @@ import {
 } from "../client/application.ts";
 import { findTarget } from "../client/target.ts";
 import { quoteShell } from "@platform/kernel/config";
-import { createPrivateDraft } from "@platform/kernel/secrets";
+import { createFileDraft } from "@platform/kernel/files";
 import { formatVariables } from "../data-folder/private-file.ts";
 
 const FETCH_TOKEN = [
@@ -31,7 +31,7 @@ export async function runAppAdd(options: AppAddOptions): Promise<void> {
   const { out } = options;
   const target = await findTarget(options.data);
   // Before the application exists: its secrets cannot be read again if the file cannot be written.
-  const draft = out === undefined ? undefined : createPrivateDraft(out);
+  const draft = out === undefined ? undefined : createFileDraft(out);
   try {
     const lines = await createApplication(target, options);
     const text = formatVariables(lines) + formatExamples(options);

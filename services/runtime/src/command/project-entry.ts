@@ -6,7 +6,7 @@ import { ApiError } from "../client/api-client.ts";
 import { createApplication, removeApplication } from "../client/application.ts";
 import type { Target } from "../client/target.ts";
 import { formatFolder } from "../data-folder/data-folder.ts";
-import { replacePrivateFile } from "@platform/kernel/secrets";
+import { replaceFileSync } from "@platform/kernel/files";
 import { formatVariables, parseVariables } from "../data-folder/private-file.ts";
 import type { RunningState } from "../data-folder/running-file.ts";
 import type { Project } from "../project/project.ts";
@@ -127,7 +127,7 @@ async function prepareCredentials(
       mail: isRunning("notify", context),
     });
     mkdirSync(join(context.dataDir, "applications"), { recursive: true, mode: 0o700 });
-    replacePrivateFile(path, formatVariables(created));
+    replaceFileSync(path, formatVariables(created));
     return { variables: Object.fromEntries(created), notes: [] };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -6,7 +6,7 @@ import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/co
 import { createIdSource } from "@platform/kernel/ids";
 import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
-import { replacePrivateFile } from "@platform/kernel/secrets";
+import { replaceFileSync } from "@platform/kernel/files";
 import { every, systemClock } from "@platform/kernel/time";
 import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
 import { RunningServices } from "../control/running-services.ts";
@@ -284,10 +284,10 @@ async function createContext(
 function writeOverviews(state: RunningState, context: EntryContext): void {
   const { dataDir, credentials, running } = context;
   const token = credentials[METRICS_TOKEN] ?? "";
-  replacePrivateFile(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
+  replaceFileSync(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
   if (!running.some(({ name }) => name === "gate") || !existsSync(join(dataDir, "gate"))) return;
   const trials = running.toReversed().flatMap((entry) => entry.trials(context));
-  replacePrivateFile(getIndexPath(context), formatIndexPage(state, trials, dataDir));
+  replaceFileSync(getIndexPath(context), formatIndexPage(state, trials, dataDir));
 }
 
 function describeLoss({ credentialsShown, dataDirShown }: EntryContext): string {

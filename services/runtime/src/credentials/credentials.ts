@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { IdSource } from "@platform/kernel/ids";
-import { replacePrivateFile } from "@platform/kernel/secrets";
+import { replaceFileSync } from "@platform/kernel/files";
 
 const FILE_NAME = "credentials.env";
 const END = "# end";
@@ -109,7 +109,7 @@ function requireEnd(path: string, text: string): void {
 function writeStored(path: string, stored: ReadonlyMap<string, string>): void {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
   const head = `# Generated on the first start. These credentials grant full access. ${END_NOTE}\n`;
-  replacePrivateFile(path, `${head}${lines.join("")}# sum ${sumOf(stored)}\n${END}\n`);
+  replaceFileSync(path, `${head}${lines.join("")}# sum ${sumOf(stored)}\n${END}\n`);
 }
 
 // Returns true if the checksum is another one, and stores the present one. Files of earlier versions, or of the operator, have none.
@@ -120,7 +120,7 @@ function acknowledgeChange(path: string, stored: ReadonlyMap<string, string>): b
   const sum = sumOf(stored);
   if (written === undefined || written === sum) return false;
   try {
-    replacePrivateFile(path, text.replace(SUM_LINE, `# sum ${sum}`));
+    replaceFileSync(path, text.replace(SUM_LINE, `# sum ${sum}`));
   } catch {
     // It is reported again at the next start.
   }

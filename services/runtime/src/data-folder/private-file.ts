@@ -1,9 +1,9 @@
 // Formats of small files that only their owner may read.
-import { replacePrivateFile } from "@platform/kernel/secrets";
+import { replaceFileSync } from "@platform/kernel/files";
 
 /** Replaces a file by a value as JSON, with mode 0600. */
 export function writePrivateFile(path: string, value: unknown): void {
-  replacePrivateFile(path, `${JSON.stringify(value, null, 2)}\n`);
+  replaceFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 }
 
 /** Formats an environment file, for shells and for readers of .env files, to which # begins a comment. */

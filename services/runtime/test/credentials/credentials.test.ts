@@ -1,9 +1,11 @@
 // Generated credentials.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -123,4 +125,29 @@ test("secrets of the first start are not generated again once their file exists"
   assert.equal(second.credentials["ADMIN_PASSWORD"], "");
   assert.notEqual(second.credentials["A_TOKEN"], first.credentials["A_TOKEN"]);
   assert.doesNotMatch(readFileSync(path, "utf8"), /ADMIN_PASSWORD/);
+});
+
+test("credentials survive a crash between the write of new ones and the rename", async () => {
+  const first = await load(["A_TOKEN"]);
+  const stored = readFileSync(path, "utf8");
+  const modules = new URL("../../src/credentials/credentials.ts", import.meta.url).href;
+  const ids = import.meta.resolve("@platform/kernel/ids");
+  // The rename ends the process as a crash does.
+  const program = `
+    import fs from "node:fs";
+    import { syncBuiltinESMExports } from "node:module";
+    fs.renameSync = () => process.kill(process.pid, "SIGKILL");
+    syncBuiltinESMExports();
+    const { loadCredentials } = await import(${JSON.stringify(modules)});
+    const { createIdSource } = await import(${JSON.stringify(ids)});
+    const entries = [{ credentials: ["A_TOKEN", "NEW_TOKEN"] }];
+    await loadCredentials(${JSON.stringify(folder)}, entries, {}, createIdSource());`;
+  const args = ["--input-type=module-typescript", "-e", program];
+  const run = spawnSync(process.execPath, args);
+  assert.equal(run.signal, "SIGKILL", run.stderr.toString());
+  assert.equal(readFileSync(path, "utf8"), stored);
+  const [draft] = readdirSync(folder).filter((name) => name.endsWith(".new"));
+  assert.match(readFileSync(join(folder, draft!), "utf8"), /^NEW_TOKEN=/m);
+  const next = await load(["A_TOKEN", "NEW_TOKEN"]);
+  assert.equal(next["A_TOKEN"], first["A_TOKEN"]);
 });

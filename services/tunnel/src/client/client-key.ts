@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { replacePrivateFile } from "@platform/kernel/secrets";
+import { replaceFileSync } from "@platform/kernel/files";
 
 /** Reads the key from `folder`, creating both if they are missing. */
 export function loadClientKey(folder: string | undefined): string {
@@ -13,7 +13,7 @@ export function loadClientKey(folder: string | undefined): string {
   if (known !== undefined) return known;
   const key = randomBytes(32).toString("base64url");
   mkdirSync(base, { recursive: true, mode: 0o700 });
-  replacePrivateFile(path, `${key}\n`);
+  replaceFileSync(path, `${key}\n`);
   return readKey(path) ?? key;
 }
 

@@ -1,15 +1,8 @@
 // The document of users, roles and keys on disk: two copies with a checksum and a generation, replaced as a whole.
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
 import { crc32c } from "@node-rs/crc32";
+import { createFileDraft, type FileDraft } from "@platform/kernel/files";
 import { z } from "zod";
 
 /** Version 2 added roles, version 3 the generation, the checksum and the second copy. */
@@ -101,9 +94,18 @@ export class DirectoryFile<T extends Readonly<Record<string, unknown>>> {
     const folder = dirname(this.#path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const paths = [nameDirectoryCopy(this.#path), this.#path];
-    for (const path of paths) writeDraft(path, text);
-    for (const path of paths) renameSync(nameDraft(path), path);
-    syncFolder(folder);
+    const drafts: FileDraft[] = [];
+    try {
+      for (const path of paths) {
+        const draft = createFileDraft(path);
+        drafts.push(draft);
+        draft.write(text);
+      }
+    } catch (error) {
+      for (const draft of drafts) draft.discard();
+      throw error;
+    }
+    for (const draft of drafts) draft.commit();
     this.#generation = generation;
   }
 
@@ -175,28 +177,5 @@ function keepDamaged(path: string): void {
     renameSync(path, `${path}.damaged`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
-}
-
-function nameDraft(path: string): string {
-  return `${path}.new`;
-}
-
-function writeDraft(path: string, text: string): void {
-  const file = openSync(nameDraft(path), "w", 0o600);
-  try {
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }

@@ -1,9 +1,10 @@
 // The journal of session keys: a file of checksummed lines, appended with one sync for all waiting writers, and rewritten
 // when most of its lines are obsolete.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
+import { replaceFile } from "@platform/kernel/files";
 import { z } from "zod";
 
 /** First line of a file: format and version. */
@@ -111,26 +112,18 @@ export class SessionJournal {
       return;
     }
     // The leading newline ends a line that an earlier failed write may have left incomplete.
-    await writeSynced(this.#path, "a", `\n${lines.join("\n")}\n`);
+    await appendSynced(this.#path, `\n${lines.join("\n")}\n`);
     this.#lines += lines.length;
   }
 
   async #rewrite(lines: readonly string[]): Promise<void> {
-    const draft = `${this.#path}.new`;
-    await writeSynced(draft, "w", `${[HEAD, ...lines].join("\n")}\n`);
-    await rename(draft, this.#path);
-    const folder = await open(dirname(this.#path), "r");
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
-    }
+    await replaceFile(this.#path, `${[HEAD, ...lines].join("\n")}\n`);
     this.#lines = lines.length;
   }
 }
 
-async function writeSynced(path: string, flags: "a" | "w", text: string): Promise<void> {
-  const file = await open(path, flags, 0o600);
+async function appendSynced(path: string, text: string): Promise<void> {
+  const file = await open(path, "a", 0o600);
   try {
     await file.writeFile(text);
     await file.datasync();

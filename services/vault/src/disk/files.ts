@@ -1,18 +1,8 @@
 // File operations with promises and plain descriptors, and the folders of a store.
-import {
-  close,
-  fdatasync,
-  fsync,
-  mkdirSync,
-  open,
-  read,
-  rename,
-  unlink,
-  write,
-  writev,
-} from "node:fs";
+import { close, fdatasync, mkdirSync, open, read, rename, unlink, write, writev } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { syncFolder } from "@platform/kernel/files";
 import type { BlobId } from "../model/blob.ts";
 
 /** Opens a file with the flags of `fs.open`. New files are accessible to this user only. */
@@ -33,8 +23,6 @@ export const syncData: (fd: number) => Promise<void> = promisify(fdatasync);
 export const renameFile: (from: string, to: string) => Promise<void> = promisify(rename);
 /** Removes a file. */
 export const removeFile: (path: string) => Promise<void> = promisify(unlink);
-
-const syncAll: (fd: number) => Promise<void> = promisify(fsync);
 
 /** Writes all buffers, starting at `position`. */
 export async function writeAll(
@@ -193,15 +181,5 @@ export class FolderSync {
       });
     this.#next.set(folder, run);
     return run;
-  }
-}
-
-/** Syncs the entries of a folder to disk. */
-export async function syncFolder(folder: string): Promise<void> {
-  const fd = await openFile(folder, "r");
-  try {
-    await syncAll(fd);
-  } finally {
-    await closeFile(fd);
   }
 }

@@ -10,7 +10,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeFile, openFile, StoreFolders, syncData, syncFolder } from "../disk/files.ts";
+import { syncFolder } from "@platform/kernel/files";
+import { closeFile, openFile, StoreFolders, syncData } from "../disk/files.ts";
 import { checkDirectory } from "../access/directory.ts";
 import { FrameMemory } from "../blob/frame-memory.ts";
 import { readBucketsFile } from "../store/buckets-file.ts";

@@ -3,7 +3,8 @@ import { existsSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { renameFile, syncFolder } from "../disk/files.ts";
+import { syncFolder } from "@platform/kernel/files";
+import { renameFile } from "../disk/files.ts";
 import { openIndexReader } from "./schema.ts";
 import type { SnapshotData } from "./snapshot-thread.ts";
 

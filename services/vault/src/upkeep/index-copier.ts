@@ -1,7 +1,8 @@
 // Copies the index of a single drive periodically, as a source for repairs.
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
-import { syncFolder, type StoreFolders } from "../disk/files.ts";
+import { syncFolder } from "@platform/kernel/files";
+import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
 import type { CopyFindings } from "./index-copy-thread.ts";
 import type { PageCopy } from "../index/copy-pages.ts";

@@ -1,5 +1,6 @@
 // The result of the last complete scrub, in a file, so that it survives a restart.
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { replaceFileSync } from "@platform/kernel/files";
 import type { ScrubReport } from "./scrubber.ts";
 
 /** A complete scrub. */
@@ -41,8 +42,7 @@ export class LastScrub {
       missing: missing.slice(0, NAMED_MAX),
     };
     try {
-      writeFileSync(`${this.#path}.new`, JSON.stringify(this.#last), { mode: 0o600 });
-      renameSync(`${this.#path}.new`, this.#path);
+      replaceFileSync(this.#path, JSON.stringify(this.#last));
     } catch {
       // On a full disk the result is lost at the next start.
     }

@@ -1,14 +1,8 @@
 // The identity of a drive: its store, and its slot in the store.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  closeFile,
-  openFile,
-  renameFile,
-  syncData,
-  syncFolder,
-  writeAll,
-} from "../../disk/files.ts";
+import { syncFolder } from "@platform/kernel/files";
+import { closeFile, openFile, renameFile, syncData, writeAll } from "../../disk/files.ts";
 import { StoreError } from "../../model/store-error.ts";
 
 /** The content of `drive.json`. */
