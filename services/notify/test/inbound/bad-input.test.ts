@@ -94,7 +94,7 @@ describe("STARTTLS", () => {
     ].concat(["-keyout", key, "-out", cert]),
     { stdio: "ignore" },
   );
-  const settings = { inbound_tls_cert_file: cert, inbound_tls_key_file: key };
+  const settings = { inbound_tls_cert: cert, inbound_tls_key: key };
 
   test("mail arrives over TLS, and the trace says so", async () => {
     const stage = await start(settings);
@@ -187,8 +187,8 @@ describe("limits", () => {
 
   test("half of the TLS files is a clear error", async () => {
     await assert.rejects(
-      startStage({ inbound_port: 0, inbound_tls_cert_file: "/nowhere/cert.pem" }),
-      /inbound_tls_key_file is not set: STARTTLS requires/,
+      startStage({ inbound_port: 0, inbound_tls_cert: "/nowhere/cert.pem" }),
+      /inbound_tls_key is not set: STARTTLS requires/,
     );
   });
 
