@@ -63,7 +63,7 @@ test("a change that cannot be stored is refused with a remedy", async (context) 
     return true;
   });
   // The refused change is not in the copy either.
-  rmdirSync(`${path}.draft`);
+  rmdirSync(path);
   assert.deepEqual(await createOverlayFile(path).read(), EMPTY_OVERLAY);
 });
 
