@@ -1,4 +1,4 @@
-// What test files cost: times of the last whole run that was recorded, by which the next one is ordered and packed.
+// Costs of test files: times of the last whole run that was recorded, by which the next one is ordered and packed.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 

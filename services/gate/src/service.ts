@@ -9,31 +9,31 @@ import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import type { GateConfig } from "./config/document.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
 import { getStateFolder } from "./config/state-folder.ts";
-import { AccessControl } from "./control/access-control.ts";
-import { startCanaries } from "./control/canaries.ts";
-import { claimListeners, reportListeners } from "./control/claimed-listeners.ts";
+import { AccessControl } from "./access/access-control.ts";
+import { startCanaries } from "./resilience/canaries.ts";
+import { claimListeners, reportListeners } from "./worker/claimed-listeners.ts";
 import { Controller } from "./control/controller.ts";
-import { warnOfDescriptorLimit } from "./control/descriptors.ts";
+import { warnOfDescriptorLimit } from "./worker/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
-import { createRevocations, reportSources } from "./control/followed-revocations.ts";
-import { GateMetrics } from "./control/gate-metrics.ts";
+import { createRevocations, reportSources } from "./access/followed-revocations.ts";
+import { GateMetrics } from "./telemetry/gate-metrics.ts";
 import { buildState } from "./control/gate-state.ts";
-import { createGateTracer } from "./control/gate-tracer.ts";
+import { createGateTracer } from "./telemetry/gate-tracer.ts";
 import { type UsedLogs, buildGlobals } from "./control/globals.ts";
-import { HealthChecks } from "./control/health-checks.ts";
+import { HealthChecks } from "./resilience/health-checks.ts";
 import { ListenerCertificate } from "./control/listener-certificate.ts";
-import { NetworkLists, watchNetworkFiles } from "./control/network-lists.ts";
-import { OidcSignIn } from "./control/oidc-sign-in.ts";
+import { NetworkLists, watchNetworkFiles } from "./resolve/network-lists.ts";
+import { OidcSignIn } from "./sign-in/oidc-sign-in.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
   getOverlayPath,
 } from "./control/overlay-file.ts";
-import { SharedAccess } from "./control/shared-access.ts";
+import { SharedAccess } from "./access/shared-access.ts";
 import { TicketKeys } from "./control/ticket-keys.ts";
 import { createSharedTables } from "./control/shared-tables.ts";
-import { countSharing, countWorkers } from "./control/worker-count.ts";
-import { WorkerPools } from "./control/worker-pools.ts";
+import { countSharing, countWorkers } from "./worker/worker-count.ts";
+import { WorkerPools } from "./worker/worker-pools.ts";
 import { describeSharedConsole, reportConsole, startConsole } from "./http/console.ts";
 import { createControlAddress, removeControlAddress } from "./http/control-server.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";

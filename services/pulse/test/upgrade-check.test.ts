@@ -1,4 +1,4 @@
-// What the operator is told after an upgrade, from the folder of a stopped broker.
+// Findings for the operator after an upgrade, from the folder of a stopped broker.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findOperatorTopics } from "../src/upgrade-check.ts";

@@ -1,7 +1,7 @@
 // The certificates that the gateway uses: those of its listener, its client certificates, and the authorities it trusts.
 import { createHash, X509Certificate } from "node:crypto";
 import type { GateState } from "./gate-state.ts";
-import type { ResolvedRoute } from "./resolve-route.ts";
+import type { ResolvedRoute } from "../resolve/resolve-route.ts";
 
 /** Use of a certificate: for clients of the gateway, for its upstreams, or to verify upstreams. */
 type CertificateUse = "listener" | "client" | "ca";

@@ -5,7 +5,7 @@ import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
 import { ListenerCertificate } from "./listener-certificate.ts";
 import { isEmptyOverlay } from "./overlay.ts";
-import { NetworkLists } from "./network-lists.ts";
+import { NetworkLists } from "../resolve/network-lists.ts";
 import { createOverlayFile, getOverlayPath, removeOverlay } from "./overlay-file.ts";
 
 /** Validates configuration, certificate files and overlay like a start. Throws the same errors as a start. */

@@ -9,7 +9,7 @@ import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
 import { type BuildGlobals, type GateState, buildState } from "./gate-state.ts";
 import { confineFor, warnOfUnlimited } from "./limited-routes.ts";
-import type { ResolvedRoute } from "./resolve-route.ts";
+import type { ResolvedRoute } from "../resolve/resolve-route.ts";
 import { type RouteDiff, diffRoutes, isEmptyDiff } from "./differ.ts";
 import {
   type Overlay,
@@ -21,13 +21,13 @@ import {
   upsertRoute,
 } from "./overlay.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
-import type { NetworkLists } from "./network-lists.ts";
-import type { OidcClientSpec } from "./oidc-provider.ts";
+import type { NetworkLists } from "../resolve/network-lists.ts";
+import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
 import { explainReload } from "./reload-refusal.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
-import { stringifySorted } from "./sorted-json.ts";
-import type { Change } from "./worker-handle.ts";
+import { stringifySorted } from "../resolve/sorted-json.ts";
+import type { Change } from "../worker/worker-handle.ts";
 
 const CHANGES_WAITING_MAX = 256;
 /** Configuration keys that are read only at startup. */

@@ -1,6 +1,6 @@
 // Computes the difference between two sets of routes.
 import type { RouteKey } from "../shared-state/index.ts";
-import type { ResolvedRoute } from "./resolve-route.ts";
+import type { ResolvedRoute } from "../resolve/resolve-route.ts";
 
 /** A set of routes by key. */
 export type RouteSet = ReadonlyMap<RouteKey, ResolvedRoute>;

@@ -6,9 +6,9 @@ import { findSharedMethods } from "../config/route-methods.ts";
 import { type GlobalSpec, ROUTES_MAX, type RouteKey } from "../shared-state/index.ts";
 import type { RouteSet } from "./differ.ts";
 import { readRouteDefaults, type UsedLogs } from "./globals.ts";
-import type { NetworkLists } from "./network-lists.ts";
+import type { NetworkLists } from "../resolve/network-lists.ts";
 import { type Overlay, type RouteConfigs, applyOverlay, indexRoutes } from "./overlay.ts";
-import { type ResolvedRoute, resolveRoute } from "./resolve-route.ts";
+import { type ResolvedRoute, resolveRoute } from "../resolve/resolve-route.ts";
 
 /** Builds the settings that do not belong to a route; throws ConfigError. */
 export type BuildGlobals = (config: GateConfig, logs: UsedLogs) => GlobalSpec;

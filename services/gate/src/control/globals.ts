@@ -8,10 +8,10 @@ import {
   type JwtSpec,
   describeOperatorToken,
 } from "../shared-state/index.ts";
-import { Confinement } from "./confinement.ts";
+import { Confinement } from "../resolve/confinement.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
-import type { RouteDefaults } from "./resolve-route.ts";
-import { planConnections, type DescriptorShare } from "./descriptors.ts";
+import type { RouteDefaults } from "../resolve/resolve-route.ts";
+import { planConnections, type DescriptorShare } from "../worker/descriptors.ts";
 
 /** Global settings that do not come from the configuration. */
 export interface GlobalsContext {

@@ -3,11 +3,11 @@ import type { Logger } from "@platform/kernel/log";
 import { listNamed } from "../config/guarded-fields.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
-import type { Confinement } from "./confinement.ts";
+import type { Confinement } from "../resolve/confinement.ts";
 import type { GateState } from "./gate-state.ts";
 import { readRouteDefaults } from "./globals.ts";
 import type { Overlay } from "./overlay.ts";
-import { stringifySorted } from "./sorted-json.ts";
+import { stringifySorted } from "../resolve/sorted-json.ts";
 
 /**
  * The route as its caller may set it. One that a user sends back as it is active, or as it is configured, keeps its limits.

@@ -1,5 +1,5 @@
 // Stores the overlay in a file next to the configuration: replaced atomically, synced before a change is acknowledged.
-import { toStorageError } from "./durable-file.ts";
+import { toStorageError } from "../access/durable-file.ts";
 import {
   EMPTY_OVERLAY,
   type Overlay,
@@ -7,7 +7,7 @@ import {
   encodeOverlay,
   isEmptyOverlay,
 } from "./overlay.ts";
-import { TwinFile } from "./twin-file.ts";
+import { TwinFile } from "../access/twin-file.ts";
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 

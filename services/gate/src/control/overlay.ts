@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { type RouteKey, makeRouteKey } from "../shared-state/index.ts";
-import { stringifySorted } from "./sorted-json.ts";
+import { stringifySorted } from "../resolve/sorted-json.ts";
 
 const FORMAT_VERSION = 1;
 

@@ -1,20 +1,24 @@
 // The order of steps. A route gets a step only if its settings use it.
 import { RouteSteps, type Step } from "../exchange/exchange.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
-import { createApiKeyStep, createTenantStep } from "./api-key-step.ts";
-import { createAddressStep } from "./address-step.ts";
-import { createCacheStep } from "./cache-step.ts";
-import { createConcurrencyStep } from "./concurrency-step.ts";
-import { createAddressRateStep, createCallerRateStep } from "./rate-limit-step.ts";
-import { createRedirectStep, createRespondStep, createRewriteStep } from "./answer-steps.ts";
-import { createCompressionStep } from "./compression-step.ts";
-import { createCorsStep } from "./cors-step.ts";
-import { createFilesStep } from "./files-step.ts";
-import { createIdentityStep } from "./identity-step.ts";
-import { createMirrorStep } from "./mirror-step.ts";
-import { createOpenApiStep, createResponseReportStep } from "./openapi-step.ts";
-import { createRecordStep } from "./record-step.ts";
-import { createPolicyStep } from "./policy-step.ts";
+import { createApiKeyStep, createTenantStep } from "./identity/api-key-step.ts";
+import { createAddressStep } from "./limit/address-step.ts";
+import { createCacheStep } from "./content/cache-step.ts";
+import { createConcurrencyStep } from "./limit/concurrency-step.ts";
+import { createAddressRateStep, createCallerRateStep } from "./limit/rate-limit-step.ts";
+import {
+  createRedirectStep,
+  createRespondStep,
+  createRewriteStep,
+} from "./content/answer-steps.ts";
+import { createCompressionStep } from "./content/compression-step.ts";
+import { createCorsStep } from "./content/cors-step.ts";
+import { createFilesStep } from "./content/files-step.ts";
+import { createIdentityStep } from "./identity/identity-step.ts";
+import { createMirrorStep } from "./copy/mirror-step.ts";
+import { createOpenApiStep, createResponseReportStep } from "./openapi/openapi-step.ts";
+import { createRecordStep } from "./copy/record-step.ts";
+import { createPolicyStep } from "./identity/policy-step.ts";
 import { createStickyStep } from "./sticky-step.ts";
 import type { StepParts } from "./step-parts.ts";
 

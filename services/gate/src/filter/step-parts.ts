@@ -9,13 +9,13 @@ import type {
   SharedCache,
   SharedRouteState,
 } from "../shared-state/index.ts";
-import type { AccessState } from "./access-state.ts";
-import type { CompressionBudget } from "./compressor.ts";
+import type { AccessState } from "./identity/access-state.ts";
+import type { CompressionBudget } from "./content/compressor.ts";
 import type { ControlLink } from "./control-link.ts";
-import type { DetachedRequests } from "./detached-requests.ts";
-import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity.ts";
-import type { MirrorSender } from "./mirror-sender.ts";
-import type { RateLimiter } from "./rate-limiter.ts";
+import type { DetachedRequests } from "./copy/detached-requests.ts";
+import type { ActiveIdentity, IdentityLines, VerifierSource } from "./identity/identity.ts";
+import type { MirrorSender } from "./copy/mirror-sender.ts";
+import type { RateLimiter } from "./limit/rate-limiter.ts";
 
 /** Parts of a worker that steps use; one object per worker. */
 export interface StepParts {

@@ -8,10 +8,10 @@ import {
 } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
-import type { RouteSeries } from "../control/route-series.ts";
-import type { OidcSignIn } from "../control/oidc-sign-in.ts";
-import type { MetricsStream } from "../control/metrics-stream.ts";
-import type { AccessControl } from "../control/access-control.ts";
+import type { RouteSeries } from "../telemetry/route-series.ts";
+import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
+import type { MetricsStream } from "../telemetry/metrics-stream.ts";
+import type { AccessControl } from "../access/access-control.ts";
 import type { Certificates } from "../control/certificates.ts";
 import { createAccessLogRoutes } from "./access-log-api.ts";
 import { createAdminRoutes } from "./admin-api.ts";

@@ -5,7 +5,7 @@ import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { isTaggedWith, readPathOfKey } from "../cache/cache-key.ts";
 import { normalizePrefix } from "../config/value.ts";
-import type { GateMetrics } from "../control/gate-metrics.ts";
+import type { GateMetrics } from "../telemetry/gate-metrics.ts";
 import type { SharedCache } from "../shared-state/index.ts";
 
 const BUSY_TRIES = 20;

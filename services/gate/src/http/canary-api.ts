@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
-import type { CanaryAction } from "../control/canary-engine.ts";
+import type { CanaryAction } from "../resilience/canary-engine.ts";
 import { makeRouteId } from "../control/route-id.ts";
 import { readChangeRequest } from "./request.ts";
 import type { RoutesApiOptions } from "./routes-api.ts";

@@ -2,7 +2,7 @@
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { routesSchema } from "../config/document.ts";
-import type { MetricsStream } from "../control/metrics-stream.ts";
+import type { MetricsStream } from "../telemetry/metrics-stream.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 import { type RoutesApiOptions, tagRoutes, viewRoutes } from "./routes-api.ts";

@@ -6,7 +6,7 @@ import type { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import { GATE_VERSION } from "../config/document.ts";
 import type { Certificates } from "../control/certificates.ts";
-import type { MetricsStream, MetricsSums, MetricsUpdate } from "../control/metrics-stream.ts";
+import type { MetricsStream, MetricsSums, MetricsUpdate } from "../telemetry/metrics-stream.ts";
 import { listCertificateConditions } from "./certificates-api.ts";
 import { createWorkerGuard } from "./request.ts";
 

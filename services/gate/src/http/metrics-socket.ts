@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
+import type { MetricsStream, MetricsUpdate } from "../telemetry/metrics-stream.ts";
 
 /** Options of {@link MetricsSockets}. */
 export interface MetricsSocketOptions {

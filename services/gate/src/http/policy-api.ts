@@ -2,7 +2,7 @@
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { policyReloadSchema } from "../config/policy.ts";
-import type { AccessControl } from "../control/access-control.ts";
+import type { AccessControl } from "../access/access-control.ts";
 import { readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 

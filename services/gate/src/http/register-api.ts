@@ -5,7 +5,7 @@ import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { text, upstreamUrl } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";
-import { stringifySorted } from "../control/sorted-json.ts";
+import { stringifySorted } from "../resolve/sorted-json.ts";
 import { readPatternSegment } from "../shared-state/index.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";

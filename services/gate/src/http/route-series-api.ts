@@ -4,7 +4,7 @@ import { SERIES_STEPS } from "@platform/kernel/feeds";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import type { RoutePlanner } from "../control/planner.ts";
-import type { RouteSeries } from "../control/route-series.ts";
+import type { RouteSeries } from "../telemetry/route-series.ts";
 import { makeRouteKey } from "../shared-state/index.ts";
 
 const values = z.array(z.number().nullable());

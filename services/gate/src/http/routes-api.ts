@@ -5,9 +5,9 @@ import type { Caller } from "@platform/kernel/identity";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
-import type { CanaryEngine, CanaryPhase, CanaryStep } from "../control/canary-engine.ts";
+import type { CanaryEngine, CanaryPhase, CanaryStep } from "../resilience/canary-engine.ts";
 import type { Controller } from "../control/controller.ts";
-import type { GateMetrics } from "../control/gate-metrics.ts";
+import type { GateMetrics } from "../telemetry/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
 import {
   type CircuitName,
@@ -17,7 +17,7 @@ import {
   makeRouteLabel,
 } from "../shared-state/index.ts";
 import { makeRouteId } from "../control/route-id.ts";
-import { stringifySorted } from "../control/sorted-json.ts";
+import { stringifySorted } from "../resolve/sorted-json.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { hideSecrets } from "./hidden-secrets.ts";
 import { readChangeRequest, seesSecrets } from "./request.ts";

@@ -2,7 +2,7 @@
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
-import { checkTarget, type OidcSignIn, SIGN_IN_SECONDS } from "../control/oidc-sign-in.ts";
+import { checkTarget, type OidcSignIn, SIGN_IN_SECONDS } from "../sign-in/oidc-sign-in.ts";
 import {
   formatSessionCookies,
   listPendingCookies,

@@ -1,7 +1,7 @@
 // Ends the event streams and WebSockets of callers whose token was revoked or whose session is over; other requests finish.
 import { findSessionEnd, type Revocation } from "@platform/kernel/identity";
 import type { RequestState } from "../exchange/exchange.ts";
-import type { AccessState } from "../filter/access-state.ts";
+import type { AccessState } from "../filter/identity/access-state.ts";
 import type { AccessChange } from "../shared-state/index.ts";
 
 const SWEEP_TICKS = 60;

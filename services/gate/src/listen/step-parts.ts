@@ -1,11 +1,11 @@
 // Creates the parts of a worker that the steps of its routes use.
-import type { AccessState } from "../filter/access-state.ts";
-import { CompressionBudget } from "../filter/compressor.ts";
+import type { AccessState } from "../filter/identity/access-state.ts";
+import { CompressionBudget } from "../filter/content/compressor.ts";
 import type { ControlLink } from "../filter/control-link.ts";
-import { DetachedRequests } from "../filter/detached-requests.ts";
-import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
-import { MirrorSender } from "../filter/mirror-sender.ts";
-import { RateLimiter, type RateLimiterOptions } from "../filter/rate-limiter.ts";
+import { DetachedRequests } from "../filter/copy/detached-requests.ts";
+import { ActiveIdentity, IdentityLines, type VerifierSource } from "../filter/identity/identity.ts";
+import { MirrorSender } from "../filter/copy/mirror-sender.ts";
+import { RateLimiter, type RateLimiterOptions } from "../filter/limit/rate-limiter.ts";
 import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";

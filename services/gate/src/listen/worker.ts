@@ -3,9 +3,9 @@ import * as modules from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { RevocationSet } from "@platform/kernel/identity";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
-import { AccessState } from "../filter/access-state.ts";
+import { AccessState } from "../filter/identity/access-state.ts";
 import { ControlLink } from "../filter/control-link.ts";
-import { createVerifierSource } from "../filter/verifier-source.ts";
+import { createVerifierSource } from "../filter/identity/verifier-source.ts";
 import { DataPlane } from "./data-plane.ts";
 
 const port = parentPort;

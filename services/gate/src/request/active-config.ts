@@ -1,7 +1,7 @@
 // The configuration that a worker currently applies. It changes between two requests, never during one.
 import type { AddressSet } from "@platform/kernel/network";
 import type { CompiledRoute } from "../exchange/exchange.ts";
-import type { ActiveIdentity } from "../filter/identity.ts";
+import type { ActiveIdentity } from "../filter/identity/identity.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { GlobalSpec } from "../shared-state/index.ts";
 import type { SocketProxy } from "./socket-proxy.ts";

@@ -2,7 +2,7 @@
 import { answerProblem } from "../exchange/answers.ts";
 import type { GateExchange } from "../exchange/exchange.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
-import { admitAdmin, isOpenTo } from "../filter/admin-guard.ts";
+import { admitAdmin, isOpenTo } from "../filter/identity/admin-guard.ts";
 import type { PathScan } from "../exchange/path-scan.ts";
 import { INTERNAL_METRICS_ID, type InternalRoute } from "../shared-state/index.ts";
 import type { ActiveConfig } from "./active-config.ts";

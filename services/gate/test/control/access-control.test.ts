@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { createManualClock } from "@platform/kernel/time";
-import { AccessControl } from "../../src/control/access-control.ts";
+import { AccessControl } from "../../src/access/access-control.ts";
 import { ChangeQueue } from "../../src/control/change-queue.ts";
 import type { AccessChange } from "../../src/shared-state/index.ts";
 

@@ -5,7 +5,7 @@ import {
   CanaryEngine,
   type CanaryRoute,
   type CanaryStates,
-} from "../../src/control/canary-engine.ts";
+} from "../../src/resilience/canary-engine.ts";
 import { makeRouteKey, type CanarySpec } from "../../src/shared-state/index.ts";
 
 const KEY = makeRouteKey(undefined, "/shop");

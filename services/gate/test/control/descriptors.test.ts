@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
-import { checkDescriptorLimit } from "../../src/control/descriptor-check.ts";
-import { planConnections, warnOfDescriptorLimit } from "../../src/control/descriptors.ts";
+import { checkDescriptorLimit } from "../../src/worker/descriptor-check.ts";
+import { planConnections, warnOfDescriptorLimit } from "../../src/worker/descriptors.ts";
 import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 
 const { shedConnectionsMax } = LIMITS_DEFAULT;

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMetrics } from "@platform/kernel/metrics";
-import { Confinement } from "../../src/control/confinement.ts";
-import { resolveRoute } from "../../src/control/resolve-route.ts";
-import { GateMetrics } from "../../src/control/gate-metrics.ts";
+import { Confinement } from "../../src/resolve/confinement.ts";
+import { resolveRoute } from "../../src/resolve/resolve-route.ts";
+import { GateMetrics } from "../../src/telemetry/gate-metrics.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import {
   ActiveCounts,

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { AddressTrie } from "@platform/kernel/network";
-import { NetworkLists } from "../../src/control/network-lists.ts";
+import { NetworkLists } from "../../src/resolve/network-lists.ts";
 import { makeFolder } from "../fixture/gate-process.ts";
 
 test("after an invalid line the next change of any file is noticed", (context) => {

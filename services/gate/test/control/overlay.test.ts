@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RouteConfig } from "../../src/config/route.ts";
-import { Confinement } from "../../src/control/confinement.ts";
-import { resolveRoute } from "../../src/control/resolve-route.ts";
+import { Confinement } from "../../src/resolve/confinement.ts";
+import { resolveRoute } from "../../src/resolve/resolve-route.ts";
 import { type RouteSet, diffRoutes, isEmptyDiff } from "../../src/control/differ.ts";
 import {
   EMPTY_OVERLAY,

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { ApiKeyRecord } from "../../src/control/api-key-record.ts";
+import type { ApiKeyRecord } from "../../src/access/api-key-record.ts";
 import { EndedSessionSet, POLICY_DEFAULT, type PolicySpec } from "../../src/shared-state/index.ts";
-import { listEntries, mergeEntries } from "../../src/control/shared-entries.ts";
+import { listEntries, mergeEntries } from "../../src/access/shared-entries.ts";
 
 interface Held {
   keys: Map<string, ApiKeyRecord>;

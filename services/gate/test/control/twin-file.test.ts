@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import * as z from "zod";
 import { removeOverlay } from "../../src/control/overlay-file.ts";
-import { createStateFile } from "../../src/control/state-file.ts";
+import { createStateFile } from "../../src/access/state-file.ts";
 
 const NAMES = ["api-keys.json", ".api-keys.json.copy"] as const;
 const schema = z.array(z.string());

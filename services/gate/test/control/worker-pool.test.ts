@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { type TestContext, test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
-import { WorkerPool } from "../../src/control/worker-pool.ts";
-import { claimListenAddress } from "../../src/control/listen-probe.ts";
+import { WorkerPool } from "../../src/worker/worker-pool.ts";
+import { claimListenAddress } from "../../src/worker/listen-probe.ts";
 import {
   ActiveCounts,
   type GlobalSpec,

@@ -1,7 +1,7 @@
 // JSON texts: what JSON.parse refuses, and names that occur twice.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readJson } from "../../src/filter/json-text.ts";
+import { readJson } from "../../src/filter/openapi/json-text.ts";
 
 test("values are those of JSON.parse, names in different objects may be equal", () => {
   for (const text of [

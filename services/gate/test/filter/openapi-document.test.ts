@@ -1,8 +1,12 @@
 // Operations, bodies and references of OpenAPI documents.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkJson, findContent, hasForeignCharset } from "../../src/filter/openapi-body.ts";
-import { type BodyCheck, OpenApiDocument } from "../../src/filter/openapi-document.ts";
+import {
+  checkJson,
+  findContent,
+  hasForeignCharset,
+} from "../../src/filter/openapi/openapi-body.ts";
+import { type BodyCheck, OpenApiDocument } from "../../src/filter/openapi/openapi-document.ts";
 
 type Content = Record<string, unknown>;
 

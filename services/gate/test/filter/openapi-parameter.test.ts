@@ -1,7 +1,7 @@
 // Parameters in all styles of OpenAPI, with the values of its table "Style Examples".
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { OpenApiDocument } from "../../src/filter/openapi-document.ts";
+import { OpenApiDocument } from "../../src/filter/openapi/openapi-document.ts";
 
 const COLOR = {
   type: "object",

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { MetricsStream } from "../../src/control/metrics-stream.ts";
+import { MetricsStream } from "../../src/telemetry/metrics-stream.ts";
 import { MetricsSockets } from "../../src/http/metrics-socket.ts";
 
 async function startSockets(

@@ -9,7 +9,7 @@ import { findFreePort } from "@platform/kernel/testing";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 import { RedisClient } from "@platform/redis";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
-import { RateLimiter } from "../../src/filter/rate-limiter.ts";
+import { RateLimiter } from "../../src/filter/limit/rate-limiter.ts";
 import {
   allocateMetricBlock,
   MetricBlock,

@@ -66,7 +66,7 @@ export async function accept(
   };
 }
 
-/** How a client leaves. */
+/** The way in which a client leaves. */
 export interface Farewell {
   withWill: boolean;
   /** Undefined: as its CONNECT says. */

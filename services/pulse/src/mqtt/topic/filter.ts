@@ -57,7 +57,7 @@ function refuseFilter(detail: string): MqttError {
   return new MqttError(REASON.invalidTopicFilter, detail);
 }
 
-/** Where a message of a client goes. */
+/** Destination of a message of a client. */
 export type Destination =
   /** A topic, by the broker's name. */
   | { kind: "topic"; name: string }

@@ -1,0 +1,202 @@
+// Resolves a validated route: fills in defaults, reads and validates its files.
+import { createHash } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import { createEtag } from "@platform/kernel/http";
+import type { PolicyPlace } from "../config/policy.ts";
+import type { RouteConfig } from "../config/route.ts";
+import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
+import { NetworkLists } from "./network-lists.ts";
+import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
+import { resolveGuards } from "./resolve-guards.ts";
+import { resolveHealthCheck, resolveResilience } from "./resolve-resilience.ts";
+import { resolveLimits } from "./resolve-limits.ts";
+import { resolveOpenApi } from "./resolve-openapi.ts";
+import { resolveHeaders, resolveTraffic } from "./resolve-traffic.ts";
+import { describeCause, refuseField } from "./route-fault.ts";
+import { stringifySorted } from "./sorted-json.ts";
+import {
+  type RouteKey,
+  type RouteSpec,
+  type RouteTimeouts,
+  type TargetSpec,
+  type UpstreamTlsSpec,
+  makeRouteKey,
+  makeRouteLabel,
+  makeTargetKey,
+} from "../shared-state/index.ts";
+
+const PEM_BYTES_MAX = 1_048_576;
+/** Defaults of routes. */
+export interface RouteDefaults {
+  bodyBytesMax: number;
+  timeouts: RouteTimeouts;
+  jwksUrl: string | undefined;
+  issuer: string | undefined;
+  audience: string | undefined;
+  /** Routes must not accept tokens of any issuer or for any audience. */
+  isBindingStrict: boolean;
+  place: PolicyPlace;
+  cutFields: readonly string[];
+  /** Limits of routes with `confined`. */
+  confinement: Confinement;
+}
+
+/** A route with all its settings but without slots in shared memory. */
+export interface ResolvedRoute {
+  key: RouteKey;
+  /** The route's label in metrics. */
+  label: string;
+  config: RouteConfig;
+  /** The configuration as canonical JSON: equal for equal configurations. */
+  text: string;
+  /** Strong entity tag of the configuration; never the tag of a set of routes. */
+  etag: string;
+  /** The spec without slots, which the planner assigns. */
+  spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & {
+    targets: Omit<TargetSpec, "slot" | "link">[];
+  };
+  /** One key per target, equal for equal upstreams. */
+  targetKeys: string[];
+  /** The client of browser sign-in, which only the control plane uses. */
+  oidc?: OidcClientSpec;
+  /** Risks of the settings, for the log. */
+  warnings: readonly string[];
+  /** Hash of the spec: equal for routes with equal behavior. */
+  fingerprint: string;
+}
+
+/** Resolves one route. Throws `validation_failed` with key and file if a file is not usable. */
+export function resolveRoute(
+  config: RouteConfig,
+  defaults: RouteDefaults,
+  lists = new NetworkLists(),
+): ResolvedRoute {
+  const key = makeRouteKey(config.host, config.prefix, config.methods);
+  const label = makeRouteLabel(config.host, config.prefix);
+  const { confinement } = defaults;
+  const isConfined = config.confined === true;
+  if (isConfined) confinement.check(config, label);
+  const read = isConfined ? confinement.read : readAnyFile;
+  const upstreamTls = readUpstreamTls(config, label, read);
+  const targets = listTargets(config);
+  const resilience = resolveResilience(config);
+  const healthCheck = resolveHealthCheck(config);
+  const headers = resolveHeaders(config);
+  const openapi = resolveOpenApi(config, label, read);
+  const guards = resolveGuards(config, label, defaults, read);
+  const text = stringifySorted(config);
+  const spec: ResolvedRoute["spec"] = {
+    key,
+    prefix: config.prefix,
+    ...(config.host === undefined ? {} : { host: config.host }),
+    ...(config.methods === undefined ? {} : { methods: config.methods }),
+    ...(config.paths === undefined ? {} : { paths: config.paths }),
+    targets,
+    balancer: config.load_balancer ?? "round_robin",
+    stripPrefix: config.strip_prefix ?? false,
+    ...(config.replace_prefix === undefined ? {} : { replacePrefix: config.replace_prefix }),
+    ...(headers === undefined ? {} : { headers }),
+    hostHeader: config.host_header ?? "client",
+    rawPath: config.raw_path ?? false,
+    bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
+    timeouts: {
+      connectMs: config.connect_timeout_ms ?? defaults.timeouts.connectMs,
+      responseHeadMs: config.response_timeout_ms ?? defaults.timeouts.responseHeadMs,
+      idleMs: config.idle_timeout_ms ?? defaults.timeouts.idleMs,
+      totalMs: config.total_timeout_ms ?? defaults.timeouts.totalMs,
+    },
+    accessLog: config.access_log ?? false,
+    auth: guards.auth,
+    cutFields: [...defaults.cutFields, ...guards.cutFields],
+    steps: {
+      ...resolveLimits(config, label, lists, read),
+      ...guards.steps,
+      ...resolveTraffic(config, label),
+      ...(openapi === undefined ? {} : { openapi }),
+    },
+    ...(upstreamTls === undefined ? {} : { upstreamTls }),
+    ...(resilience === undefined ? {} : { resilience }),
+    ...(healthCheck === undefined ? {} : { healthCheck }),
+    ...(isConfined ? { confined: confinement.spec } : {}),
+  };
+  return {
+    key,
+    label,
+    config,
+    text,
+    etag: createEtag(`route\n${text}`),
+    spec,
+    ...(guards.oidc === undefined
+      ? {}
+      : {
+          oidc: isConfined ? { ...guards.oidc, networks: confinement.spec.networks } : guards.oidc,
+        }),
+    warnings: guards.warnings,
+    targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
+    fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
+  };
+}
+
+/** Reads a certificate or key file of at most 1 MiB as text. */
+function readPemFile(path: string, read: ReadFile = readAnyFile): string {
+  return read(path, PEM_BYTES_MAX).toString("utf8");
+}
+
+function listTargets(config: RouteConfig): { url: string; weight: number }[] {
+  if (config.targets_weighted !== undefined) {
+    return config.targets_weighted.map(({ url, weight }) => ({ url, weight }));
+  }
+  const urls = config.targets ?? (config.target === undefined ? [] : [config.target]);
+  return urls.map((url) => ({ url, weight: 1 }));
+}
+
+function readUpstreamTls(
+  config: RouteConfig,
+  label: string,
+  read: ReadFile,
+): UpstreamTlsSpec | undefined {
+  const { client_cert_path: certPath, client_key_path: keyPath, root_ca_path: caPath } = config;
+  if (certPath === undefined && caPath === undefined) return undefined;
+  const readNamed = (key: string, path: string | undefined): string | undefined =>
+    path === undefined ? undefined : readPemOf(label, key, path, read);
+  const certPem = readNamed("client_cert_path", certPath);
+  const keyPem = readNamed("client_key_path", keyPath);
+  const caPem = readNamed("root_ca_path", caPath);
+  checkPem(label, "root_ca_path", caPath, caPem === undefined ? undefined : { ca: caPem });
+  checkPem(
+    label,
+    "client_cert_path",
+    certPath,
+    certPem === undefined || keyPem === undefined ? undefined : { cert: certPem, key: keyPem },
+  );
+  return {
+    ...(certPem === undefined ? {} : { certPem }),
+    ...(keyPem === undefined ? {} : { keyPem }),
+    ...(caPem === undefined ? {} : { caPem }),
+  };
+}
+
+function readPemOf(label: string, key: string, path: string, read: ReadFile): string {
+  try {
+    return readPemFile(path, read);
+  } catch (cause) {
+    throw refuseField(label, key, path, `cannot be read: ${describeCause(cause)}`);
+  }
+}
+
+function checkPem(
+  label: string,
+  key: string,
+  path: string | undefined,
+  material: { ca?: string; cert?: string; key?: string } | undefined,
+): void {
+  if (material === undefined) return;
+  if (material.ca !== undefined && !material.ca.includes("-----BEGIN CERTIFICATE-----")) {
+    throw refuseField(label, key, path, "contains no PEM certificate");
+  }
+  try {
+    createSecureContext(material);
+  } catch (cause) {
+    throw refuseField(label, key, path, `is not usable: ${describeCause(cause)}`);
+  }
+}
