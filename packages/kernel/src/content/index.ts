@@ -20,3 +20,4 @@ export {
   type StaticFileAnswer,
   type StaticFileOptions,
 } from "./static-file.ts";
+export { hasUniqueItems } from "./unique-items.ts";

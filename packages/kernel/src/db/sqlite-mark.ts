@@ -102,7 +102,7 @@ export class SqliteMark {
 }
 
 /** True if the environment allows to start without what was lost. */
-export function isLossAccepted(
+function isLossAccepted(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): boolean {
   return /^(?:1|true)$/.test(env[ACCEPT_VARIABLE] ?? "");

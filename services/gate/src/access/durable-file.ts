@@ -43,7 +43,7 @@ export function toStorageError(path: string, cause: unknown): PlatformError {
 }
 
 /** The system's code of an error, such as ENOENT. */
-export function getErrorCode(cause: unknown): string | undefined {
+function getErrorCode(cause: unknown): string | undefined {
   return cause instanceof Error && "code" in cause && typeof cause.code === "string"
     ? cause.code
     : undefined;

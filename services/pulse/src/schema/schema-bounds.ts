@@ -4,17 +4,15 @@ import { PlatformError } from "@platform/kernel/errors";
 /** Subschemas of a schema after its references are expanded. */
 const NODES_MAX = 5_000;
 const DEPTH_MAX = 64;
-/** `uniqueItems` compares all pairs of items. */
-const UNIQUE_ITEMS_MAX = 1_000;
 const REFUSED = ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$async"];
 
 type Node = Readonly<Record<string, unknown>>;
 
 /**
- * Throws `validation_failed` for external or circular references, for schemas that grow too large when references are
- * expanded, and for `uniqueItems` without `maxItems`.
+ * Throws `validation_failed` for external or circular references, and for schemas that grow too large when references are
+ * expanded. A `new` one must not have the name `__proto__`, which those that are stored may have.
  */
-export function checkSchemaBounds(schema: Node): void {
+export function checkSchemaBounds(schema: Node, origin: "new" | "stored"): void {
   let nodes = 0;
   const visit = (value: unknown, depth: number, following: readonly string[]): void => {
     if (typeof value !== "object" || value === null) return;
@@ -28,9 +26,9 @@ export function checkSchemaBounds(schema: Node): void {
     for (const name of REFUSED) {
       if (Object.hasOwn(node, name)) throw refuse(`${name} is not supported`);
     }
-    if (node["uniqueItems"] === true && !(Number(node["maxItems"]) <= UNIQUE_ITEMS_MAX)) {
-      throw refuse(`uniqueItems needs a maxItems of ${UNIQUE_ITEMS_MAX} at most`);
-    }
+    // The compiler ignores the name: a payload could have any value there.
+    if (origin === "new" && Object.hasOwn(node, "__proto__"))
+      throw refuse("the name __proto__ is not supported");
     if (typeof node["$ref"] === "string") {
       const name = node["$ref"];
       if (following.includes(name)) throw refuse("its references go in a circle");

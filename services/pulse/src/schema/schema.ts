@@ -1,4 +1,5 @@
 // A topic's schema: a plain map of fields to types, or JSON Schema; validation of payloads and compatibility.
+import { hasUniqueItems } from "@platform/kernel/content";
 import { PlatformError, readPatternFault, type Fault } from "@platform/kernel/errors";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
@@ -45,11 +46,11 @@ const TEXT_KEYWORDS: ReadonlySet<string> = new Set([
  * Compiles a registered document. A document whose values are all type names is a map (each field is required, others
  * are allowed); `{"type": "object"}` and everything else is JSON Schema 2020-12. Throws `validation_failed`.
  */
-export function compileSchema(document: unknown): CompiledSchema {
+export function compileSchema(document: unknown, origin: "new" | "stored" = "new"): CompiledSchema {
   if (!isObject(document)) throw refuse("it has to be a JSON object");
   if (isMap(document)) return compileMap(document);
   const misspelt = findMisspelt(document);
-  if (misspelt === undefined) return compileJsonSchema(document);
+  if (misspelt === undefined) return compileJsonSchema(document, origin);
   const types = Object.keys(fieldTypes).join(", ");
   throw refuse(`field ${misspelt} has no known type; there are ${types}`);
 }
@@ -59,7 +60,9 @@ export function explainBreak(before: CompiledSchema, after: CompiledSchema): str
   if (before.kind !== after.kind) return "it is a schema of another kind";
   if (before.kind === "map") {
     for (const [field, type] of Object.entries(after.document)) {
-      if (before.document[field] === undefined) return `field ${field} was not required before`;
+      if (!Object.hasOwn(before.document, field)) {
+        return `field ${field} was not required before`;
+      }
       const widened = before.document[field] === "integer" && type === "number";
       if (before.document[field] !== type && !widened) return `field ${field} had another type`;
     }
@@ -106,13 +109,15 @@ function compileMap(document: Readonly<Record<string, unknown>>): CompiledSchema
   };
 }
 
-function compileJsonSchema(document: Readonly<Record<string, unknown>>): CompiledSchema {
-  checkSchemaBounds(document);
+function compileJsonSchema(
+  document: Readonly<Record<string, unknown>>,
+  origin: "new" | "stored",
+): CompiledSchema {
+  checkSchemaBounds(document, origin);
   let validate: ValidateFunction;
   try {
     // One compiler per schema, since a compiler keeps every schema it compiled.
-    const compiler = new Ajv2020({ strict: false, logger: false, code: { regExp: linearRegExp } });
-    validate = compiler.compile(document);
+    validate = createCompiler().compile(document);
   } catch (error) {
     const reason = error instanceof Error ? error.message : "it cannot be compiled";
     throw refuse(reason, readPatternFault(error));
@@ -128,6 +133,31 @@ function compileJsonSchema(document: Readonly<Record<string, unknown>>): Compile
       }));
     },
   };
+}
+
+function createCompiler(): Ajv2020 {
+  const compiler = new Ajv2020({
+    strict: false,
+    logger: false,
+    // Names of Object.prototype are ordinary names of members.
+    ownProperties: true,
+    code: { regExp: linearRegExp, process: forgetPrototypes },
+  });
+  // The compiler's own compares all pairs of items: one message of 1 MB would hold the broker for seconds.
+  compiler.removeKeyword("uniqueItems");
+  compiler.addKeyword({
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    validate: (isUnique: boolean, items: unknown[]) => !isUnique || hasUniqueItems(items),
+    error: { message: "must NOT have duplicate items" },
+  });
+  return compiler;
+}
+
+/** Members that have been evaluated are kept in objects, which inherit names. */
+function forgetPrototypes(code: string): string {
+  return code.replaceAll(/\b(props\d+ ?= ?(?:props\d+ ?\|\| ?)?)\{\}/g, "$1{__proto__:null}");
 }
 
 // RE2 takes time in proportion to the text for any pattern.

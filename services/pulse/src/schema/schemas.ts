@@ -17,7 +17,7 @@ export class Schemas {
     for (const { key, value } of state.take("schema")) {
       const id = String(key[1]);
       if (topics.findByHexId(id) === undefined) continue;
-      this.#byTopic.set(id, compileSchema(readJson(value)));
+      this.#byTopic.set(id, compileSchema(readJson(value), "stored"));
     }
     topics.watch({ deleted: (topic) => void this.clear(topic).catch(() => undefined) });
   }

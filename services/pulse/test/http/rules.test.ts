@@ -89,7 +89,7 @@ test("schemas with unbounded validation time are rejected", async () => {
   }
   const cases = [
     { $ref: "#/$defs/a", $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }, {}] } }, type: "object" },
-    { type: "array", uniqueItems: true },
+    { type: "object", properties: JSON.parse('{"__proto__": {"type": "string"}}') as object },
     { $ref: "https://example.org/schema" },
     { type: "object", properties: { a: { type: "nonsense" } } },
     { $ref: "#/$defs/d0", $defs: doubling },

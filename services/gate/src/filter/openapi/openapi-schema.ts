@@ -1,6 +1,7 @@
 // Schemas of OpenAPI documents: those of version 3.0 are converted to JSON Schema 2020-12, then compiled.
 import { createRequire } from "node:module";
 import { isIP } from "node:net";
+import { hasUniqueItems } from "@platform/kernel/content";
 import type * as ajv2020 from "ajv/dist/2020.js";
 import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
@@ -194,18 +195,6 @@ function readDecimal(value: number): [digits: bigint, scale: number] {
   const [mantissa = "0", exponent = "0"] = String(value).split("e");
   const [whole = "0", fraction = ""] = mantissa.split(".");
   return [BigInt(`${whole}${fraction}`), fraction.length - Number(exponent)];
-}
-
-function hasUniqueItems(items: readonly unknown[]): boolean {
-  const known = new Set<string>();
-  for (const item of items) known.add(JSON.stringify(item, sortMembers));
-  return known.size === items.length;
-}
-
-function sortMembers(_name: string, value: unknown): unknown {
-  return isObject(value)
-    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
-    : value;
 }
 
 function convertReference(reference: unknown): string {
