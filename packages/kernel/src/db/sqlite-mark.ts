@@ -102,9 +102,7 @@ export class SqliteMark {
 }
 
 /** True if the environment allows to start without what was lost. */
-function isLossAccepted(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): boolean {
+function isLossAccepted(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
   return /^(?:1|true)$/.test(env[ACCEPT_VARIABLE] ?? "");
 }
 
