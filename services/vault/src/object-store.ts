@@ -157,6 +157,14 @@ export class Store {
     return this.#monitor?.list() ?? [];
   }
 
+  /** The drives that are lost, and why, for people who watch the store; `undefined` if there are none. */
+  describeLostDrives(): string | undefined {
+    const lost = this.listDrives().filter(({ state }) => state === "absent");
+    if (lost.length === 0) return undefined;
+    const names = lost.map(({ folder, reason }) => `${folder} (${reason ?? "absent"})`);
+    return `drives are lost: ${names.join(", ")}`;
+  }
+
   /** A health check: the fault in a few words, `undefined` if the store is healthy. */
   check(): string | undefined {
     if (this.#closing !== undefined) return "the store is closed";

@@ -163,6 +163,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const metrics = createObjectMetrics(registry, store);
   const health = new HealthRegistry({ service: "vault", version: VERSION });
   health.addCheck("store", () => store.check());
+  health.addWarning("drives", () => store.describeLostDrives());
   health.addWarning("revocations", callers.describeRevocations);
   const audit = config.enable_audit
     ? new AuditLog({ store, owner, region: config.region, clock, log })

@@ -155,8 +155,10 @@ export class ShardBlob implements OpenBlob {
     while (present.size < this.#code.data) {
       const wanted = candidates.splice(0, this.#code.data - present.size);
       if (wanted.length === 0) {
+        const isDriveAway = this.#drives.some((drive) => !drive.isPresent);
         throw new StoreError(
-          "InternalError",
+          // The data is back with the drive.
+          isDriveAway ? "ServiceUnavailable" : "InternalError",
           `Too few shards are readable (blob ${this.#blob.id.toString(16)})`,
         );
       }
