@@ -159,7 +159,6 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
     memory: new RequestMemory(),
     webIdentity: callers.webIdentity,
   };
-
   const metrics = createObjectMetrics(registry, store);
   const health = new HealthRegistry({ service: "vault", version: VERSION });
   health.addCheck("store", () => store.check());
