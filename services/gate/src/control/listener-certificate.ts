@@ -47,9 +47,9 @@ export class ListenerCertificate {
   /** Reads the files of the active configuration again. Throws ConfigError, and keeps what it has, if they are invalid. */
   async refresh(): Promise<void> {
     if (this.#active === undefined) return;
-    const { files, watch } = this.#active;
+    const { watch } = this.#active;
     await watch.check(true);
-    if (watch.fault !== undefined) throw refuse(files, watch.fault);
+    if (watch.fault !== undefined) throw refuse(watch.fault);
   }
 
   /** Follows the files of a configuration, which is active from now on. */
@@ -85,7 +85,7 @@ export class ListenerCertificate {
       this.#opened = { files, watch: new CertificateWatch({ pairs: [files], log: this.#log }) };
       return this.#opened;
     } catch (cause) {
-      throw refuse(files, cause instanceof Error ? cause.message : String(cause));
+      throw refuse(cause instanceof Error ? cause.message : String(cause));
     }
   }
 }
@@ -101,7 +101,6 @@ function listNames({ subjectAltName = "" }: X509Certificate): string[] {
     .map((name) => name.slice(4).toLowerCase());
 }
 
-function refuse({ cert }: CertificateFiles, fault: string): ConfigError {
-  const message = `${JSON.stringify(cert)} cannot be used with tls_key: ${fault}`;
+function refuse(message: string): ConfigError {
   return new ConfigError([{ source: "configuration", path: "tls_cert", message }]);
 }

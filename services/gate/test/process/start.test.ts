@@ -34,7 +34,7 @@ const refused: [why: string, config: Record<string, unknown> | string, says: str
   [
     "a certificate that is not there",
     '{"tls_cert": "/no/cert.pem", "tls_key": "/no/key.pem"}',
-    "configuration: tls_cert: \"/no/cert.pem\" cannot be read: ENOENT: no such file or directory, open '/no/cert.pem'",
+    "configuration: tls_cert: /no/cert.pem cannot be read: no such file",
   ],
   [
     "a key set without issuer",

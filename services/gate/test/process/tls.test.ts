@@ -66,7 +66,7 @@ for (const runtime of runtimes) {
       const refusal = await gate.waitForLine((line) => /nothing has changed/.test(line.msg));
       assert.match(
         String(refusal["reason"]),
-        /tls_cert: ".*cert\.pem" cannot be used with tls_key/,
+        /tls_cert: the key in .*\.pem does not belong to the certificate in .*cert\.pem/,
       );
       assert.equal(await readName(gate.port), "two.test");
 
