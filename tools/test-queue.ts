@@ -1,13 +1,13 @@
 // The order of test files: those that take longest first, and beside each other what keeps the cores busy.
-import type { TestCost, TestCosts } from "./test-costs.ts";
+import type { TestCosts } from "./test-costs.ts";
 import type { TestPlan } from "./test-plan.ts";
 
 /** Files at the same time, however little they do: each has processes and ports. */
 const RUNNING_MAX = 8;
 /** Recorded loads are means: with the cores' number alone, cores would be idle while several files wait. */
 const LOAD_PER_CORE = 1.25;
-/** Load of a file without a record. */
-const LOAD_UNKNOWN = 1;
+/** Load of a file without a record: one file more than cores, since tests often wait. */
+const LOAD_UNKNOWN = 0.75;
 /** Files that mostly wait are not free: each starts processes. */
 const LOAD_MIN = 0.15;
 
@@ -65,12 +65,14 @@ export class TestQueue {
 
   #loadOf({ file }: TestPlan): number {
     const cost = this.#options.costs.get(file);
-    return cost === undefined ? LOAD_UNKNOWN : computeLoad(cost, this.#options.cores);
+    return cost?.cpuS === undefined
+      ? LOAD_UNKNOWN
+      : computeLoad(cost.wallS, cost.cpuS, this.#options.cores);
   }
 }
 
 /** Cores that a file uses in the mean. */
-function computeLoad({ wallS, cpuS }: TestCost, cores: number): number {
+function computeLoad(wallS: number, cpuS: number, cores: number): number {
   if (wallS === 0) return LOAD_MIN;
   return Math.min(cores, Math.max(LOAD_MIN, cpuS / wallS));
 }

@@ -169,10 +169,10 @@ function record(): void {
 /** Prints the files that cost most, and the sums beside those of the recorded run. */
 function printCosts(): void {
   const show = ({ wallS, cpuS }: TestCost): string =>
-    `${cpuS.toFixed(1).padStart(7)} s CPU ${wallS.toFixed(1).padStart(7)} s`;
+    `${(cpuS ?? 0).toFixed(1).padStart(7)} s CPU ${wallS.toFixed(1).padStart(7)} s`;
   console.log("\ncostliest files:");
   for (const { cost, file } of results
-    .toSorted((a, b) => b.cost.cpuS - a.cost.cpuS)
+    .toSorted((a, b) => (b.cost.cpuS ?? 0) - (a.cost.cpuS ?? 0))
     .slice(0, COSTLIEST_SHOWN)) {
     console.log(`${show(cost)}  ${file}`);
   }
